@@ -1,0 +1,81 @@
+# make demo       a game with Aria in it, in ./demo, running; no question asked
+# make demo-stop  stop it
+# make install    the virtual environment (the others call it when needed)
+# make test       the tests
+#
+# Variables: VENV (default .venv), PYTHON (default: the newest that works of 3.13, 3.12, 3.11),
+# DEMO (default demo), TESTS (arguments of pytest), COVERAGE=1 (measure, and hold the floors).
+VENV ?= .venv
+DEMO ?= demo
+PYTHON ?=
+TESTS ?=
+COVERAGE ?=
+# Coverage, branches counted: all of the package, and the pure tier of docs/architecture.md.
+FLOOR := 85
+PURE := evennia_ai/core/*,evennia_ai/prompt_contexts.py,evennia_ai/importance_scoring.py,evennia_ai/helpers/working_memory.py,evennia_ai/helpers/episodic_index.py,evennia_ai/utils/token_counter.py
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.evennia-ai-installed
+export EVENNIA_AI_MAKE := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help install install-lint demo demo-stop test test-e2e lint lint-style lint-format \
+    lint-types lint-imports clean
+
+help:
+	@sed -n 's/^# //p;/^VENV/q' Makefile
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@set -e; python="$(PYTHON)"; \
+	if ! $(BIN)/python --version >/dev/null 2>&1; then \
+	    if [ -z "$$python" ]; then python=$$(bash .ci/find-python); fi; \
+	    echo "Making $(VENV) with $$python"; \
+	    rm -rf "$(VENV)"; "$$python" -m venv "$(VENV)"; \
+	fi
+	@echo "Installing evennia-ai and what it needs into $(VENV) (some minutes the first time)"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[test]'
+	@touch $(STAMP)
+
+install-lint: $(STAMP)
+	@$(BIN)/ruff --version >/dev/null 2>&1 || \
+	    $(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[lint]'
+
+demo: $(STAMP)
+	@$(BIN)/evennia-ai new $(DEMO) --reuse --start
+
+demo-stop:
+	@if [ -x $(BIN)/evennia-ai ]; then $(BIN)/evennia-ai stop $(DEMO); \
+	else echo "Nothing is installed: nothing to stop."; fi
+
+test: $(STAMP)
+ifeq ($(COVERAGE),)
+	$(BIN)/python -m pytest -m "not e2e" $(TESTS)
+else
+	$(BIN)/python -m coverage run --branch --source=evennia_ai -m pytest -m "not e2e" $(TESTS)
+	$(BIN)/python -m coverage report --skip-covered --fail-under=$(FLOOR)
+	$(BIN)/python -m coverage report --skip-covered --include="$(PURE)" --fail-under=100
+endif
+
+test-e2e: $(STAMP)
+	$(BIN)/python -m pytest -m e2e $(TESTS)
+
+# `make -k lint` goes on after a finding and shows those of all four.
+lint: lint-style lint-format lint-types lint-imports
+
+lint-style: install-lint
+	$(BIN)/ruff check .
+
+lint-format: install-lint
+	$(BIN)/ruff format --check .
+
+lint-types: install-lint
+	$(BIN)/mypy
+
+lint-imports: install-lint
+	$(BIN)/lint-imports
+
+clean: demo-stop
+	rm -rf "$(VENV)" "$(DEMO)" build dist .ci/venvs .coverage .mypy_cache .ruff_cache .hypothesis \
+	    .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,252 @@
+"""A hundred facts told, ten compactions, and every fact looked for again. Prints JSON.
+
+Real handlers, services and recall index, the offline model as speaker and as summariser. Each
+fact is looked for by the search of `aihistory/search` and by the tool `search_memory`, with a
+question in other words than it was told in, then asked by a player and answered. Beside it
+stands the naive way: one rolling summary, nothing kept besides.
+
+    python -m benchmarks.compaction_facts --facts 100 --compactions 10
+"""
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks import offline_model as talk  # noqa: E402
+from benchmarks import offline_phrases as phrases  # noqa: E402
+
+SEARCH_LIMIT = 20  # of `aihistory/search`
+WINDOW = 6
+
+
+class OfflineClient:
+    """The offline model with the port of the model client, without the background thread."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def complete(self, request: Any) -> Any:
+        """Answer at once."""
+        from twisted.internet.defer import succeed
+
+        from evennia_ai.llm_interaction.client import ModelReply
+        from evennia_ai.offline.brain import respond
+
+        self.calls += 1
+        reply = respond(request.messages, request.tools)
+        calls = tuple(
+            talk._as_call(made.name, made.arguments, f"call_{self.calls}_{number}")
+            for number, made in enumerate(reply.tool_calls)
+        )
+        name = "offline/extractive"
+        answer = ModelReply(content=reply.content or "", tool_calls=calls, model=name, cost=0.0)
+        return succeed(answer)
+
+    def window(self, model: str) -> int | None:
+        """Unknown."""
+        return None
+
+
+class Tavern:
+    """An assistant in memory among the benchmark's players.
+
+    Args:
+        seed: Of the talk.
+    """
+
+    def __init__(self, seed: int):
+        from evennia_ai.recall import RecallIndex
+        from tests import memory_assistant
+        from tests.waiting import wait_for
+
+        memory_assistant.PEOPLE.clear()
+        memory_assistant.PEOPLE.update({name: talk._id(name) for name in talk.PLAYERS})
+        memory_assistant.MemoryScript.model_name = "offline/extractive"
+        self.world = memory_assistant.MemoryWorld(
+            OfflineClient(), compact_preserve_window=WINDOW, reply_cooldown_s=0
+        )
+        self.world.index = RecallIndex(":memory:")
+        self.world.restart()
+        self.rng, self.wait_for = random.Random(seed), wait_for
+
+    @property
+    def script(self) -> Any:
+        """The script now."""
+        return self.world.script
+
+    def hear(self, who: str, text: str) -> tuple[str, str]:
+        """Somebody speaks; the message's id and what she says."""
+        from evennia_ai.core.messages import new_id, utc_iso
+        from evennia_ai.tick import run_tick
+
+        self.world.later(20)
+        script, event_id = self.script, new_id("m")
+        event = {
+            "id": event_id,
+            "content": text,
+            "channel": "say",
+            "audience": "public",
+            "speaker": {"key": who, "id": talk._id(who)},
+            "created_at": utc_iso(script.now()),
+            "metadata": {"assistant": False},
+        }
+        script.runtime.last_turn_at = 0.0
+        script.runtime.hear(event, script.now())
+        before = len(script.game.said)
+        self.wait_for(run_tick(script, self.world.body))
+        return event_id, " ".join(text for _, text in script.game.said[before:])
+
+    def compact(self) -> dict[str, Any]:
+        """An extraction and a compaction, as by the command."""
+        from evennia_ai.sleep.compaction import (
+            compact_conversation_history,
+            run_pre_compaction_extraction,
+        )
+
+        script, body = self.script, self.world.body
+        self.wait_for(run_pre_compaction_extraction(script, body))
+        return dict(self.wait_for(compact_conversation_history(script, body, force=True)))
+
+    def searched(self, query: str, message_id: str) -> bool:
+        """Whether the search of staff finds the message."""
+        hits = self.wait_for(self.script.memory.search(query, SEARCH_LIMIT, "staff"))
+        return any(hit["id"] == message_id for hit in hits)
+
+    def tool_finds(self, query: str, fact: Any, message_id: str) -> bool:
+        """Whether the assistant's own tool finds the message, or its fact in the journal."""
+        from evennia_ai.tools.base import ToolContext
+
+        tool = self.script.tools.tools["search_memory"]
+        found = self.wait_for(tool.run(ToolContext(self.script, self.world.body), query=query))
+        return any(
+            hit["id"] == message_id
+            or (fact.value.lower() in hit["text"].lower() and fact.about in hit["text"])
+            for hit in found["results"]
+        )
+
+
+class RollingSummary:
+    """The naive way: one summary, made from the one before and the new lines."""
+
+    def __init__(self, tavern: Tavern):
+        self.tavern, self.text = tavern, ""
+
+    def fold(self, messages: list[Any]) -> None:
+        """Summarise them, and keep nothing else."""
+        from evennia_ai.llm_interaction.summary import summarise
+
+        made = self.tavern.wait_for(summarise(self.tavern.script, messages, self.text))
+        self.text = made.text
+
+    def holds(self, fact: Any) -> bool:
+        """Whether a fact is still in the text."""
+        text = self.text.lower()
+        return fact.value.lower() in text and fact.about.lower() in text
+
+
+def measure(facts: int, compactions: int, seed: int, half: str) -> dict[str, Any]:
+    """Tell, compact, look and ask.
+
+    Returns:
+        ``{"facts", "compactions", "found_by_history_search", "found_by_search_memory",
+        "answered", "retention_by_generation", "naive_rolling_summary", "verified", "missed",
+        "seconds"}``.
+    """
+    began = time.monotonic()
+    tavern = Tavern(seed)
+    naive = RollingSummary(tavern)
+    told = talk.make_facts(tavern.rng, half, facts)
+    ids, results = _tell(tavern, naive, told, compactions)
+    figures = _look(tavern, naive, told, ids, half)
+    from evennia_ai.handlers.verify import verify_history
+
+    scores = [result.get("retention") for result in results]
+    return {
+        "facts": facts,
+        "compactions": sum(bool(result.get("compacted_messages")) for result in results),
+        "messages_compacted": sum(result.get("compacted_messages", 0) for result in results),
+        **figures,
+        "retention_by_generation": scores,
+        "verified": verify_history(tavern.script) == (),
+        "seconds": round(time.monotonic() - began, 1),
+    }
+
+
+def _tell(
+    tavern: Tavern, naive: RollingSummary, told: list[Any], compactions: int
+) -> tuple[dict[str, str], list[dict[str, Any]]]:
+    """All facts amid chatter, compacted in equal parts, a restart in the middle."""
+    ids: dict[str, str] = {}
+    results = []
+    step = -(-len(told) // compactions)
+    for start in range(0, len(told), step):
+        for fact in told[start : start + step]:
+            ids[fact.text], _ = tavern.hear(fact.teller, fact.text)
+            chatter = tavern.rng.choice(phrases.CHATTER)
+            tavern.hear(tavern.rng.choice(talk.PLAYERS), chatter)
+        for _ in range(WINDOW):
+            tavern.hear(tavern.rng.choice(talk.PLAYERS), tavern.rng.choice(phrases.CHATTER))
+        results.append(tavern.compact())
+        naive.fold(tavern.script.history.messages_below(results[-1]["summary_id"]))
+        if len(results) == compactions // 2:
+            tavern.world.restart()
+    return ids, results
+
+
+def _look(
+    tavern: Tavern, naive: RollingSummary, told: list[Any], ids: dict[str, str], half: str
+) -> dict[str, Any]:
+    """Every fact looked for in three ways, in other words than it was told."""
+    asked = [(fact, talk.ask_about(tavern.rng, fact, half)) for fact in told]
+    missed = []
+    counts = dict.fromkeys(("by_words", "history", "tool", "answered", "naive"), 0)
+    for fact, question in asked:
+        words = f"{fact.about} {fact.second} {fact.value}"
+        found = {
+            "by_words": tavern.searched(words, ids[fact.text]),
+            "history": tavern.searched(question, ids[fact.text]),
+            "tool": tavern.tool_finds(question, fact, ids[fact.text]),
+            "naive": naive.holds(fact),
+        }
+        asker = tavern.rng.choice([name for name in talk.PLAYERS if name != fact.about])
+        _, reply = tavern.hear(asker, question)
+        found["answered"] = fact.value.lower() in reply.lower()
+        for name, good in found.items():
+            counts[name] += bool(good)
+        if not all(good for name, good in found.items() if name != "naive"):
+            missed.append({"told": fact.text, "asked": question, "reply": reply, **found})
+    return {
+        "found_by_history_search_with_its_words": counts["by_words"],
+        "found_by_history_search_with_the_question": counts["history"],
+        "found_by_search_memory_with_the_question": counts["tool"],
+        "answered": counts["answered"],
+        "naive_rolling_summary": {"facts_in_its_text": counts["naive"]},
+        "missed": missed,
+    }
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--facts", type=int, default=100)
+    parser.add_argument("--compactions", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--half", choices=("tuning", "seen", "held_out"), default="seen")
+    options = parser.parse_args()
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+    import django
+
+    django.setup()
+    figures = measure(options.facts, options.compactions, options.seed, options.half)
+    print(json.dumps(figures, indent=2, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()

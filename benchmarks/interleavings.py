@@ -1,0 +1,78 @@
+"""Random interleavings of talk, compactions, rollbacks, failures and restarts. Prints JSON.
+
+After each step every message ever recorded must be there once, its raw bytes equal to an
+independent record, in order, the proof clean, and every prompt legal, within its limit and free
+of other people's whispers (`tests/interleaving.py`). Real handlers and services on stores in
+memory.
+
+    python -m benchmarks.interleavings --count 5000
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+
+def measure(count: int, length: int, first_seed: int = 0) -> dict[str, Any]:
+    """Run interleavings of consecutive seeds.
+
+    Args:
+        count: How many.
+        length: Steps of each; the rollbacks at its end come on top.
+        first_seed: Seed of the first.
+
+    Returns:
+        ``{"interleavings", "first_seed", "steps", "by_step", "messages", "broken": [first lines
+        of what failed], "seconds"}``.
+    """
+    from tests.interleaving import Broken, Interleaving
+    from tests.memory_assistant import MemoryWorld
+
+    counts: Counter[str] = Counter()
+    broken, steps, messages, began = [], 0, 0, time.monotonic()
+    for seed in range(first_seed, first_seed + count):
+        run = Interleaving(MemoryWorld(), seed)
+        try:
+            run.run(length)
+        except Broken as error:
+            broken.append(str(error)[:2000])
+        counts += run.counts
+        steps, messages = steps + len(run.steps), messages + len(run.record)
+        if (seed - first_seed + 1) % 250 == 0:
+            print(f"{seed - first_seed + 1}: {len(broken)} broken", file=sys.stderr, flush=True)
+    return {
+        "interleavings": count,
+        "first_seed": first_seed,
+        "steps": steps,
+        "by_step": dict(sorted(counts.items())),
+        "messages": messages,
+        "broken": broken,
+        "seconds": round(time.monotonic() - began, 1),
+    }
+
+
+def main() -> None:
+    """Print the figures; the exit code tells whether anything broke."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=5000)
+    parser.add_argument("--length", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+    import django
+
+    django.setup()
+    figures = measure(options.count, options.length, options.seed)
+    print(json.dumps(figures, indent=2))
+    sys.exit(bool(figures["broken"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""Kills a running assistant with SIGKILL, again and again, and counts what that cost. Prints JSON.
+
+Each life is a process of its own: Evennia on an SQLite file, Mem0 and the recall index on disk,
+a reactor, an assistant that hears, thinks, journals, dreams, compacts and rolls back. It is
+killed before a named step, at a random database statement, or at a random moment by its parent.
+The next life begins with the server's start hooks and looks at everything.
+
+What was told is written to a log and synced before the assistant hears it, what the assistant
+stored is logged and synced after the store returned. A message is lost if it was logged as stored
+and is nowhere; doubled if it is in more than one place.
+
+    python -m benchmarks.kill --kills 200
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+COMMIT = ("archive", "summaries", "history", "journal", "record", "last_compaction", "done")
+ROLLBACK = tuple(
+    f"rollback {name}"
+    for name in ("history", "withdrawn", "summaries", "journal", "entities", "record", "done")
+)
+OTHERS = (
+    "commit, then publish",
+    "rollback, then withdraw",
+    "consolidation: between store and mark",
+    "consolidation: before store",
+    "journal: page turn, first write",
+    "journal: page turn, second write",
+    "extraction: between call and result",
+)
+STEPS = (*(f"commit {name}" for name in COMMIT), *ROLLBACK, *OTHERS)
+LIFE_S = 60.0
+# Lives of one assistant: its archive grows, and with it the time each look takes.
+LIVES_EACH = 25
+
+
+def plan_of(number: int, rng: random.Random) -> dict[str, Any]:
+    """What kills the life of this number: named steps in turn, then statements and moments."""
+    kind = number % 2
+    if kind == 0:
+        return {"kind": "step", "step": STEPS[number // 2 % len(STEPS)]}
+    if number % 4 == 1:
+        return {"kind": "statement", "nth": rng.randrange(1, 600)}
+    return {"kind": "moment", "after_s": round(rng.uniform(0.05, 2.5), 3)}
+
+
+def measure(kills: int, seed: int, folder: Path) -> dict[str, Any]:
+    """Kill so many lives of one assistant.
+
+    Returns:
+        ``{"kills", "by_step", "told", "stored", "lost", "doubled", "changed", "violations",
+        "timer_stopped", "memory_doubled", "ghosts", "recovered", "seconds"}``.
+    """
+    from benchmarks import kill_life
+
+    rng, began = random.Random(seed), time.monotonic()
+    figures: Counter[str] = Counter()
+    by_step: Counter[str] = Counter()
+    notes: list[str] = []
+    number = killed = 0
+    kill_life.prepare(folder)
+    while killed < kills and number < 3 * kills:
+        plan = plan_of(number, rng)
+        if number % LIVES_EACH == 0:
+            kill_life.begin_anew(folder)
+        outcome = _live(kill_life.live, folder, plan, seed * 100_000 + number)
+        number += 1
+        if outcome != -signal.SIGKILL:
+            figures["lives that ended unkilled"] += 1
+            if outcome != 0:
+                notes.append(f"life {number} ({plan}) ended with {outcome}")
+            continue
+        killed += 1
+        by_step[plan.get("step", plan["kind"])] += 1
+        if _live(kill_life.look, folder, {}, 0) != 0:
+            notes.append(f"after {plan}: the look failed")
+            continue
+        found = json.loads((folder / "look.json").read_text())
+        figures.update({key: value for key, value in found.items() if isinstance(value, int)})
+        notes += [f"after {plan}: {note}" for note in found["notes"]]
+        if killed % 10 == 0:
+            print(f"{killed} kills: {dict(figures)} {notes[-3:]}", file=sys.stderr, flush=True)
+    return {
+        "kills": killed,
+        "by_step": dict(sorted(by_step.items())),
+        **{name: figures[name] for name in kill_life.FIGURES},
+        "lives that ended unkilled": figures["lives that ended unkilled"],
+        "notes": notes[:50],
+        "seconds": round(time.monotonic() - began, 1),
+    }
+
+
+def _live(function: Any, folder: Path, plan: dict[str, Any], seed: int) -> int:
+    """Run a function in a forked process; returns its exit code, -9 if it was killed."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            function(folder, plan, seed)
+            code = 0
+        except BaseException:  # noqa: BLE001 - a forked child must not return
+            import traceback
+
+            with open(folder / "errors.log", "a", encoding="utf-8") as file:
+                traceback.print_exc(file=file)
+        finally:
+            os._exit(code)
+    return _waited(pid, plan.get("after_s"))
+
+
+def _waited(pid: int, after_s: float | None) -> int:
+    """Wait for a process, killing it after a time counted from its first sign of life."""
+    end = time.monotonic() + LIFE_S
+    due = None if after_s is None else time.monotonic() + after_s
+    while True:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        now = time.monotonic()
+        if due is not None and now >= due:
+            os.kill(pid, signal.SIGKILL)
+            due = None
+        if now >= end:
+            os.kill(pid, signal.SIGTERM)
+            end = now + 5
+        time.sleep(0.005)
+
+
+def main() -> None:
+    """Print the figures; the exit code tells whether anything was lost."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", action="store_true", help="leave the folder where it is")
+    options = parser.parse_args()
+    # A killed process leaves its writes to the system: memory is as good a disk as any here.
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="evennia-ai-kill-", dir=memory))
+    try:
+        figures = measure(options.kills, options.seed, folder)
+    finally:
+        if not options.keep:
+            shutil.rmtree(folder, ignore_errors=True)
+    if options.keep:
+        figures["folder"] = str(folder)
+    print(json.dumps(figures, indent=2))
+    bad = ("lost", "doubled", "changed", "violations", "timer_stopped", "memory_doubled", "ghosts")
+    sys.exit(any(figures[name] for name in bad) or figures["kills"] < options.kills)
+
+
+if __name__ == "__main__":
+    main()

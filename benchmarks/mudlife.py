@@ -1,0 +1,379 @@
+"""Weeks of tavern talk, then questions: what the recall index finds, and what is answered.
+
+    python benchmarks/mudlife.py --seed 1 --weeks 4 --lines 120
+
+Everything is generated from the seed. Fourteen patrons talk every evening; amid the talk they tell
+facts, some of which change weeks later (the newer telling is the evidence), and some things nobody
+tells. A fact is asked for in other words than it was told in. Printed as JSON, for each ranking:
+the share of questions whose evidence is among the first 5 and 10 found, and *latest fact*, the
+share of changed facts whose newest telling stands above the older one. Then the offline model is
+asked, in the tool loop of `offline_model.py`: told questions are answered, stale (the old value),
+unknown or wrong; untold ones are admitted or wrong.
+"""
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks import offline_phrases as phrases  # noqa: E402
+from benchmarks.offline_model import ADMITS, PLAYERS, RESULTS, Game  # noqa: E402
+from benchmarks.recall import bm25_ranking, vector_ranking  # noqa: E402
+from evennia_ai.recall import RecallIndex, Turn  # noqa: E402
+
+PATRONS = (*PLAYERS, "Gwen", "Hob", "Ines", "Jarl", "Kit", "Lorna", "Mab", "Ned")
+# Relations of which a newer telling makes an older one untrue.
+CHANGEABLE = (
+    *("residence", "trade", "fav_drink", "hidden", "debt", "herd", "weapon", "password"),
+    *("market", "departure", "plan", "boss", "friend", "nickname"),
+)
+CUTS = (5, 10)
+DEEP = 50  # how far down a ranking the tellings of a changed fact are looked for
+START = 1_767_290_400  # an evening at six
+DAY = 86_400
+
+# Small talk that names the same people, places and things as the facts, and tells none of them.
+SMALL_TALK = (
+    "Did you hear {person} singing last night?",
+    "The road to {town} was mud up to the axles.",
+    "A pedlar from {town} tried to sell me a {thing} this morning.",
+    "Remember the {contest}? I laughed till I cried.",
+    "Somebody spilled {drink} all over the steps.",
+    "They ran out of {food} before I got here.",
+    "I saw {number} {animal} loose on the green today.",
+    "A {pet} got into the kitchen again.",
+    "The smell of {food} drifts right up to the {building}.",
+    "{person} was asking for you at the {building}.",
+    "Is that a {weapon} over the fireplace?",
+    "A fellow with a {instrument} is playing by the bridge.",
+    "What would you do with a {thing}?",
+    "They painted the {building} {colour}, of all colours.",
+    "I won {coins} at dice and lost it again.",
+    "Nobody believes {person} any more.",
+    "If it rains on {day} I am staying in bed.",
+    "{person} and {person2} were arguing by the well.",
+    "Have you ever been to {town}?",
+    "A {trade} and a priest walk into a tavern, have you heard that one?",
+    "They say the {vessel} ran aground near {town}.",
+    "My back aches like an old {animal} cart.",
+    "I dreamed of {town} last night, and of {animal}.",
+    "Pass me the {food}, will you?",
+    "The {building} wants a new roof before {month}.",
+)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that may be told: whom and what it is about, its value, one telling of it."""
+
+    relation: str
+    about: str
+    second: str
+    value: str
+    teller: str
+    text: str
+    question: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What a newer telling of the same overwrites."""
+        return self.relation, self.about, self.second
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question: what the answer is, and the ids of the newest and the older telling."""
+
+    kind: str
+    fact: Fact
+    evidence: str = ""
+    older: str = ""
+    old_value: str = ""
+
+
+@dataclass(frozen=True)
+class Life:
+    """All that was said, in order, and what is asked about it."""
+
+    turns: tuple[Turn, ...]
+    asked: tuple[Asked, ...]
+
+
+# -- what is told --------------------------------------------------------------------------------
+
+
+def _all_relations() -> dict[str, tuple[dict[str, Any], tuple[str, str]]]:
+    """Relations, and in which words each is told and asked: never both in those of one half."""
+    found = {name: (spec, ("tuning", "seen")) for name, spec in phrases.RELATIONS.items()}
+    fresh = {name: (spec, ("held_out", "held_out")) for name, spec in phrases.FRESH.items()}
+    return {**fresh, **found}
+
+
+RELATIONS = _all_relations()
+
+
+def make_fact(rng: random.Random, relation: str, like: Fact | None = None) -> Fact:
+    """A fact of a relation; `like` another one, with a new value, where one is given."""
+    spec, halves = RELATIONS[relation]
+    told_in, asked_in = rng.sample(halves, 2)
+    said = spec[told_in]
+    about = like.about if like else _about(rng, spec)
+    second = like.second if like else _picked(rng, spec.get("y"), (about,))
+    value = _picked(rng, spec["x"], (about, second, like.value if like else ""))
+    selves = bool(said.get("self")) and about in PATRONS and rng.random() < 0.6
+    teller = about if selves else rng.choice([name for name in PATRONS if name != about])
+    fill = {"P": about, "X": value, "Y": second}
+    text = rng.choice(said["self" if selves else "other"]).format(**fill)
+    question = rng.choice(spec[asked_in]["ask"]).format(**fill | {"X": ""})
+    tail = rng.choice(phrases.TAILS)
+    return Fact(
+        relation, about, second, value, teller, text[:1].upper() + text[1:] + tail, question
+    )
+
+
+def _about(rng: random.Random, spec: dict[str, Any]) -> str:
+    whom = spec.get("about")
+    if whom == "world":
+        return ""
+    return rng.choice(PATRONS if whom == "player" or rng.random() < 0.6 else _pool("person"))
+
+
+def _pool(name: str) -> list[str]:
+    return list(phrases.POOLS[name])
+
+
+def _picked(rng: random.Random, pool: str | None, but: Sequence[str]) -> str:
+    return rng.choice([value for value in _pool(pool) if value not in but]) if pool else ""
+
+
+def distinct_facts(rng: random.Random, relations: Sequence[str], count: int) -> list[Fact]:
+    """Facts no two of which are about the same, relations in turn."""
+    found: dict[tuple[str, str, str], Fact] = {}
+    while len(found) < count:
+        fact = make_fact(rng, relations[len(found) % len(relations)])
+        if not _clashes(fact, found):
+            found[fact.key] = fact
+    return list(found.values())
+
+
+def _clashes(fact: Fact, known: dict[tuple[str, str, str], Fact]) -> bool:
+    """Whether a fact's answer could be taken from a known one: same one, or same one's home."""
+    homes = ("residence", "residence2")
+    return any(
+        (fact.relation == each.relation or (fact.relation in homes and each.relation in homes))
+        and fact.about == each.about
+        and fact.second == each.second
+        for each in known.values()
+    )
+
+
+# -- the evenings --------------------------------------------------------------------------------
+
+
+def make_life(seed: int, weeks: int, lines: int, questions: int) -> Life:
+    """`lines` lines an evening; questions: 3 in 10 on what changed, 2 on what was untold."""
+    rng = random.Random(f"mudlife {seed}")
+    changed = questions * 3 // 10
+    untold = questions // 5
+    plain = questions - changed - untold
+    facts = distinct_facts(rng, _shuffled(rng, CHANGEABLE), changed)
+    taken = {fact.key: fact for fact in facts}
+    rest: list[Fact] = []
+    relations = _shuffled(rng, tuple(RELATIONS))
+    while len(rest) < plain + untold:
+        fact = make_fact(rng, relations[len(rest) % len(relations)])
+        if not _clashes(fact, taken):
+            taken[fact.key] = fact
+            rest.append(fact)
+    newer = [make_fact(rng, fact.relation, fact) for fact in facts]
+    turns, ids = _evenings(rng, weeks * 7, lines, facts, newer, rest[:plain])
+    asked = [
+        Asked("changed", new, ids[new], ids[old], old.value)
+        for old, new in zip(facts, newer, strict=True)
+    ]
+    asked += [Asked("told", fact, ids[fact]) for fact in rest[:plain]]
+    asked += [Asked("untold", fact) for fact in rest[plain:]]
+    rng.shuffle(asked)
+    return Life(tuple(turns), tuple(asked))
+
+
+def _shuffled(rng: random.Random, names: Sequence[str]) -> list[str]:
+    return rng.sample(list(names), len(names))
+
+
+def _evenings(
+    rng: random.Random,
+    days: int,
+    lines: int,
+    older: Sequence[Fact],
+    newer: Sequence[Fact],
+    plain: Sequence[Fact],
+) -> tuple[list[Turn], dict[Fact, str]]:
+    """Turns of all evenings, and the id of each fact's telling; what changes, changes later."""
+    told: dict[int, list[Fact]] = {day: [] for day in range(days)}
+    half = days // 2
+    for old, new in zip(older, newer, strict=True):
+        told[rng.randrange(half)].append(old)
+        told[rng.randrange(half, days)].append(new)
+    for fact in plain:
+        told[rng.randrange(days)].append(fact)
+    turns: list[Turn] = []
+    ids: dict[Fact, str] = {}
+    for day in range(days):
+        present = rng.sample(PATRONS, rng.randint(4, 8))
+        spoken: list[Fact | None] = [*told[day], *[None] * max(0, lines - len(told[day]))]
+        rng.shuffle(spoken)
+        at = START + day * DAY + rng.uniform(0, 3600)
+        for fact in spoken:
+            at += rng.uniform(5, 90)
+            turn = _turn(rng, f"t{len(turns)}", fact, present, at)
+            turns.append(turn)
+            if fact:
+                ids[fact] = turn.id
+    return turns, ids
+
+
+def _turn(
+    rng: random.Random, turn_id: str, fact: Fact | None, present: Sequence[str], at: float
+) -> Turn:
+    if fact:
+        return Turn(turn_id, fact.teller, fact.text, at)
+    return Turn(turn_id, rng.choice(present), small_talk(rng), at)
+
+
+def small_talk(rng: random.Random) -> str:
+    """A line that tells nothing anybody asks for."""
+    if rng.random() < 0.25:
+        return rng.choice(phrases.CHATTER)
+    fill = {name: rng.choice(_pool(name)) for name in phrases.POOLS}
+    return rng.choice(SMALL_TALK).format(person2=rng.choice(PATRONS), **fill)
+
+
+# -- what is found -------------------------------------------------------------------------------
+
+
+def found_figures(life: Life, rank: Callable[[str], Sequence[str]]) -> dict[str, Any]:
+    """Recall at the cuts of told and changed facts, latest facts above older ones, time."""
+    hits: dict[str, list[list[bool]]] = {"told": [], "changed": []}
+    latest, times = [], []
+    for asked in life.asked:
+        if asked.kind == "untold":
+            continue
+        start = time.perf_counter()
+        ids = list(rank(asked.fact.question)[:DEEP])
+        times.append((time.perf_counter() - start) * 1000)
+        hits[asked.kind].append([asked.evidence in ids[:cut] for cut in CUTS])
+        if asked.older:
+            latest.append(_above(ids, asked.evidence, asked.older))
+    everything = hits["told"] + hits["changed"]
+    return {
+        "all": _recalls(everything),
+        **{kind: _recalls(rows) for kind, rows in hits.items()},
+        "latest_fact": round(float(np.mean(latest)), 4),
+        "ms_p50": round(float(np.median(times)), 2),
+    }
+
+
+def _recalls(rows: Sequence[Sequence[bool]]) -> dict[str, float]:
+    means = np.mean(rows, axis=0)
+    return {f"R@{cut}": round(float(mean), 4) for cut, mean in zip(CUTS, means, strict=True)}
+
+
+def _above(ids: Sequence[str], newest: str, older: str) -> bool:
+    if newest not in ids:
+        return False
+    return older not in ids or ids.index(newest) < ids.index(older)
+
+
+# -- what is answered ----------------------------------------------------------------------------
+
+
+def answered_figures(life: Life, index: RecallIndex, seed: int) -> dict[str, Any]:
+    """How the offline model answers, with the index for its memory."""
+    rng = random.Random(f"asking {seed}")
+    game = Game(_searching(index), lambda *_: None, visible=False)
+    outcomes: dict[str, Counter[str]] = {kind: Counter() for kind in ("told", "changed", "untold")}
+    for asked in life.asked:
+        asker = rng.choice([name for name in PLAYERS if name != asked.fact.about])
+        outcomes[asked.kind][_outcome(asked, game.hear(asker, asked.fact.question))] += 1
+    return {kind: dict(counts) | {"asked": counts.total()} for kind, counts in outcomes.items()}
+
+
+def _searching(index: RecallIndex) -> Callable[[str], list[dict[str, Any]]]:
+    def search(query: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": h.turn_id,
+                "kind": h.kind,
+                "speaker": h.speaker,
+                "at": _iso(h.at),
+                "text": h.text,
+            }
+            for h in index.search("mudlife", query, limit=2 * RESULTS)
+        ]
+
+    return search
+
+
+def _iso(at: Any) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(float(at)))
+
+
+def _outcome(asked: Asked, reply: str) -> str:
+    lower = reply.lower()
+    if asked.kind == "untold":
+        return "admitted" if ADMITS.search(reply) else "wrong" if reply else "silent"
+    if asked.fact.value.lower() in lower:
+        return "answered"
+    if asked.old_value and asked.old_value.lower() in lower:
+        return "stale"
+    return "unknown" if ADMITS.search(reply) else "wrong" if reply else "silent"
+
+
+def run(seed: int, weeks: int, lines: int, questions: int) -> dict[str, Any]:
+    """One life: its figures."""
+    life = make_life(seed, weeks, lines, questions)
+    index = RecallIndex(":memory:")
+    index.add("mudlife", life.turns)
+    makers: dict[str, Callable[[str], Sequence[str]]] = {
+        "bm25": bm25_ranking(life.turns),
+        "static_vectors": vector_ranking(life.turns),
+        "ours": lambda query: [hit.turn_id for hit in index.search("mudlife", query, DEEP)],
+    }
+    return {
+        "seed": seed,
+        "lines": len(life.turns),
+        "patrons": len(PATRONS),
+        "questions": dict(Counter(asked.kind for asked in life.asked)),
+        "found": {name: found_figures(life, rank) for name, rank in makers.items()},
+        "offline_model": answered_figures(life, index, seed),
+    }
+
+
+def main() -> None:
+    """Run each seed and print JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=1, help="how many seeds, from --seed on")
+    parser.add_argument("--weeks", type=int, default=4)
+    parser.add_argument("--lines", type=int, default=120, help="lines an evening")
+    parser.add_argument("--questions", type=int, default=200)
+    options = parser.parse_args()
+    seeds = range(options.seed, options.seed + options.seeds)
+    runs = [run(seed, options.weeks, options.lines, options.questions) for seed in seeds]
+    json.dump({"runs": runs}, sys.stdout, indent=1)
+    print()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""What an idle tick, a stored turn and a journal entry cost the reactor. Prints JSON.
+
+Beside ours stands the naive way in the same run: one Attribute that holds the whole list, read
+and appended to as a builder would.
+
+    python -m benchmarks.storage
+"""
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.world import world
+from evennia_ai import services
+from tests.waiting import wait_for
+
+TALK = "the keeper of the lantern tells of ferries, mills and debts unpaid"
+WORDS = TALK.split()
+
+
+def timed(work: Callable[[], Any], times: int, apart: bool = False) -> dict[str, float]:
+    """Median, p95 and maximum of a call, in milliseconds.
+
+    Args:
+        work: The call.
+        times: How often.
+        apart: Let the index's thread come to rest before each call, as talk has pauses.
+    """
+    taken = []
+    for _ in range(times):
+        if apart:
+            settle()
+        started = time.perf_counter()
+        work()
+        taken.append((time.perf_counter() - started) * 1000)
+    taken.sort()
+    return {
+        "median_ms": round(statistics.median(taken), 4),
+        "p95_ms": round(taken[int(0.95 * (len(taken) - 1))], 4),
+        "max_ms": round(taken[-1], 4),
+    }
+
+
+def settle() -> None:
+    """Wait until the recall index has taken in what was stored; it has a thread of its own."""
+    wait_for(services.worker().submit(int), 600)
+
+
+def talk(tokens: int) -> dict[str, Any]:
+    """A message of about so many tokens."""
+    return {"role": "user", "content": " ".join(WORDS[n % len(WORDS)] for n in range(tokens - 5))}
+
+
+def fill(script: Any, messages: int, tokens: int) -> None:
+    """Put a history in place."""
+    script.history.append(talk(tokens) for _ in range(messages))
+    script.history.checkpoint()
+
+
+def idle_tick(make: Callable[[str], Any], messages: int) -> dict[str, Any]:
+    """An idle tick with a history of so many messages of 165 tokens."""
+    script, _ = make(f"Idle{messages}")
+    script.attributes.add("max_context_tokens", 1_000_000)
+    fill(script, messages, 165)
+    settle()
+    assert wait_for(script.at_tick()) == "idle"
+    return {"history_tokens": script.history.tokens(), **timed(script.at_tick, 400)}
+
+
+def stored_turn(make: Callable[[str], Any]) -> dict[str, Any]:
+    """Storing a heard line and a reply behind a history of 600 messages."""
+    script, _ = make("Storing")
+    fill(script, 600, 165)
+
+    def turn() -> None:
+        script.history.append([talk(40)])
+        script.history.append([{**talk(60), "role": "assistant"}])
+
+    settle()
+    turns = timed(turn, 200, apart=True)
+    settle()
+    return {**turns, "checkpoint": timed(lambda: _checkpoint(script), 20)}
+
+
+def _checkpoint(script: Any) -> None:
+    script.history.append([talk(40)])
+    script.history.checkpoint()
+
+
+def naive_turn(make: Callable[[str], Any]) -> dict[str, Any]:
+    """The same in one Attribute, appended to in place."""
+    script, _ = make("Naive")
+    script.db.naive = [talk(165) for _ in range(600)]
+
+    def turn() -> None:
+        script.db.naive.append(talk(40))
+        script.db.naive.append(talk(60))
+
+    return timed(turn, 30)
+
+
+def journal(make: Callable[[str], Any], entries: int) -> dict[str, Any]:
+    """Appending to a journal that holds so many entries."""
+    _, body = make(f"Diarist{entries}")
+    for number in range(entries):
+        body.journal.add(f"Entry {number}: somebody owes somebody a barrel.")
+    settle()
+    work = timed(lambda: body.journal.add("One more thing worth keeping."), 200, apart=True)
+    return {"entries": entries, **work}
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--journal", type=int, nargs="+", default=[100, 10_000])
+    options = parser.parse_args()
+    with world() as make:
+        figures = {
+            "idle_tick": [idle_tick(make, 6), idle_tick(make, 600)],
+            "stored_turn_ours": stored_turn(make),
+            "stored_turn_naive": naive_turn(make),
+            "journal_append": [journal(make, count) for count in options.journal],
+        }
+    ours, naive = figures["stored_turn_ours"], figures["stored_turn_naive"]
+    figures["naive_over_ours"] = round(naive["median_ms"] / ours["median_ms"], 1)
+    print(json.dumps(figures, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""A real Evennia database in a temporary file, with assistants in it, for benchmarks."""
+
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"
+
+
+@contextmanager
+def world(model: Any = None):
+    """Set Evennia up on a fresh SQLite file; gives a function that makes an assistant.
+
+    Args:
+        model: The model client; a scripted one that says nothing by default.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        _configure(Path(folder))
+        from evennia_ai import services
+        from evennia_ai.background import Worker
+        from evennia_ai.testing import MemorySemanticStore, ScriptedModel
+
+        services.reset()
+        services.use(
+            model=model or ScriptedModel(),
+            semantic=MemorySemanticStore(),
+            worker=Worker("bench-recall"),
+            ready=True,
+            data_dir=Path(folder),
+        )
+        yield _make_assistant
+        services.reset()
+
+
+def _configure(folder: Path) -> None:
+    os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
+    os.environ["EVENNIA_AI_LOG_FILE"] = str(folder / "ai.log")
+    os.environ["EVENNIA_AI_LLM_MODEL"] = "scripted/model"
+    import django
+    from django.conf import settings
+
+    settings.DATABASES["default"]["NAME"] = str(folder / "evennia.db3")
+    settings.LOG_DIR = str(folder)
+    django.setup()
+    from django.core.management import call_command
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        for pragma in settings.SQLITE3_PRAGMAS:
+            cursor.execute(pragma)
+    call_command("migrate", verbosity=0)
+    import evennia
+
+    evennia._init()
+
+
+def _make_assistant(name: str = "Aria") -> tuple[Any, Any]:
+    """An assistant in a room of its own, its timer stopped: script and body."""
+    from evennia import create_object
+
+    room = create_object("evennia.objects.objects.DefaultRoom", key=f"Room of {name}")
+    body = create_object(CHARACTER, key=name, location=room)
+    body.assistant.stop()
+    return body.assistant, body

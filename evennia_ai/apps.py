@@ -1,0 +1,27 @@
+"""The Django app: wires itself into Evennia's launcher and start hooks."""
+
+from django.apps import AppConfig
+from django.conf import settings
+
+START_STOP = "evennia_ai.startstop"
+LAUNCHER_COMMANDS = {"ai": "evennia_ai.launcher.main"}
+
+
+class EvenniaAIConfig(AppConfig):
+    """``INSTALLED_APPS += ["evennia_ai"]`` is all a game needs."""
+
+    name = "evennia_ai"
+    verbose_name = "AI assistants"
+    default_auto_field = "django.db.models.AutoField"
+
+    def ready(self) -> None:
+        """Add the launcher command, the start/stop module and the system checks."""
+        commands = dict(getattr(settings, "EXTRA_LAUNCHER_COMMANDS", None) or {})
+        settings.EXTRA_LAUNCHER_COMMANDS = {**LAUNCHER_COMMANDS, **commands}
+        modules = settings.AT_SERVER_STARTSTOP_MODULE
+        modules = [modules] if isinstance(modules, str) else list(modules)
+        if START_STOP not in modules:
+            settings.AT_SERVER_STARTSTOP_MODULE = [*modules, START_STOP]
+        from evennia_ai.checks import register
+
+        register()

@@ -1,0 +1,200 @@
+"""The assistant's body: a character that hears what happens around it."""
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from evennia import DefaultCharacter, ScriptDB
+from evennia.utils.create import create_script
+from evennia.utils.utils import lazy_property, make_iter
+
+from evennia_ai.core.audience import PUBLIC, private
+from evennia_ai.core.events import Event
+from evennia_ai.core.messages import new_id, storable, utc_iso
+from evennia_ai.handlers.entities import EntityHandler
+from evennia_ai.handlers.game import is_assistant, is_private_room, plain
+from evennia_ai.handlers.identity import speaker_of, stable_id
+from evennia_ai.handlers.journal import JournalHandler
+from evennia_ai.handlers.store import AttributeStore
+
+SCRIPT_TYPECLASS = "evennia_ai.assistant_script.AssistantScript"
+SCRIPT_CATEGORY = "evennia_ai"
+HEARD_TYPES = {"say": "say", "whisper": "whisper", "pose": "pose"}
+MOVE_TYPES = ("move", "traverse", "teleport", "follow")
+# A line longer than this is cut before it is stored; telnet clients cannot send so much.
+LINE_CHARS = 20_000
+# Who made an assistant may change and delete it, besides the game's admins.
+OWNER_LOCKS = (
+    "control:id({id}) or perm(Admin);edit:id({id}) or perm(Admin);delete:id({id}) or perm(Admin)"
+)
+
+
+class AssistantMixin:
+    """Hearing and remembering, for any character typeclass.
+
+    A game with a character class of its own writes
+    ``class Assistant(AssistantMixin, Character)``.
+    """
+
+    @classmethod
+    def create(
+        cls, key: str, account: Any = None, caller: Any = None, **kwargs: Any
+    ) -> tuple[Any, list[str]]:
+        """Make one, as Evennia's `create` does.
+
+        It is no player's character: it takes none of an account's slots and is not listed among
+        its characters. Whoever makes it owns it.
+        """
+        if caller is not None:
+            kwargs.setdefault("locks", OWNER_LOCKS.format(id=caller.id))
+        return super().create(key, caller=caller, **kwargs)  # type: ignore[misc,no-any-return]
+
+    def at_object_creation(self) -> None:
+        """Called once; gives the body its script."""
+        super().at_object_creation()  # type: ignore[misc]
+        self.permissions.add("Player")  # type: ignore[attr-defined]
+        self.locks.add("puppet:pperm(Admin)")  # type: ignore[attr-defined]
+
+    def at_first_save(self) -> None:
+        """Called after the first save, when key and place are set."""
+        super().at_first_save()  # type: ignore[misc]
+        self.ensure_assistant()
+
+    def ensure_assistant(self) -> Any:
+        """The assistant's script, made if it is missing."""
+        script = self.assistant
+        if script is None:
+            script = create_script(SCRIPT_TYPECLASS, key=self.key, obj=self)  # type: ignore
+        return script
+
+    @property
+    def assistant(self) -> Any:
+        """The assistant's script, or None if there is none."""
+        from evennia_ai.assistant_script import AssistantScript
+
+        known = self.ndb.assistant_pk  # type: ignore[attr-defined]
+        if known and (script := ScriptDB.objects.filter(pk=known).first()):
+            return script
+        for script in self.scripts.all():  # type: ignore[attr-defined]
+            if isinstance(script, AssistantScript):
+                self.ndb.assistant_pk = script.pk  # type: ignore[attr-defined]
+                return script
+        return None
+
+    @lazy_property
+    def stable_id(self) -> str:
+        """The body's own id."""
+        return stable_id(self)
+
+    @lazy_property
+    def journal(self) -> JournalHandler:
+        """What the assistant found worth keeping."""
+        return JournalHandler(AttributeStore(self), on_add=self._index_entry)
+
+    @lazy_property
+    def entities(self) -> EntityHandler:
+        """What is known of people, places and things."""
+        return EntityHandler(AttributeStore(self))
+
+    def _index_entry(self, entry: dict[str, Any]) -> None:
+        script = self.assistant
+        if script is not None:
+            script.memory.remember_entry(entry)
+
+    def at_msg_receive(self, text: Any = None, from_obj: Any = None, **kwargs: Any) -> bool:
+        """Hear a message: what others say, whisper, pose, and their coming and going."""
+        event = heard_event(self, text, from_obj)
+        if event is not None:
+            self.hear(event)
+        return super().at_msg_receive(text=text, from_obj=from_obj, **kwargs)  # type: ignore
+
+    def hear(self, event: Event) -> None:
+        """Pass a heard event on to the assistant."""
+        script = self.assistant
+        if script is not None and script.obj is self:
+            script.hear(dict(event))
+
+    def hear_page(self, account: Any, text: str) -> bool:
+        """Hear a page; returns whether there is anybody to hear it."""
+        body = next((puppet for puppet in make_iter(account.get_all_puppets())), None)
+        self.hear(new_event(body or account, "page", text, private([stable_id(body or account)])))
+        return self.assistant is not None
+
+    def at_rename(self, oldname: str, newname: str) -> None:
+        """The script goes by the name of its body."""
+        super().at_rename(oldname, newname)  # type: ignore[misc]
+        script = self.assistant
+        if script is not None and script.key == oldname:
+            script.key = newname
+
+    def get_display_desc(self, looker: Any, **kwargs: Any) -> str:
+        """The description; it says so when the assistant is asleep."""
+        desc = super().get_display_desc(looker, **kwargs)  # type: ignore[misc]
+        script = self.assistant
+        if script is not None and script.state.mode == "sleep":
+            return f"{desc}\n{self.get_display_name(looker)} is asleep."  # type: ignore
+        return str(desc)
+
+
+class AssistantCharacter(AssistantMixin, DefaultCharacter):
+    """An assistant's body. Create one with ``create Aria:evennia_ai.…AssistantCharacter``."""
+
+
+def heard_event(listener: Any, text: Any, from_obj: Any) -> Event | None:
+    """What a message means to a listener, or None if it is nothing to hear.
+
+    Args:
+        listener: The assistant's body.
+        text: As `at_msg_receive` gets it: a text, or a text and its options.
+        from_obj: Who sent it.
+    """
+    speaker = next(iter(make_iter(from_obj)), None) if from_obj else None
+    if speaker is None or speaker is listener or not isinstance(text, tuple) or len(text) < 2:
+        return None
+    if not isinstance(speaker, DefaultCharacter) or not isinstance(text[1], dict):
+        return None
+    kind, line = str(text[1].get("type")), storable(plain(text[0])[:LINE_CHARS])
+    if kind in HEARD_TYPES:
+        content = spoken_part(line) if kind != "pose" else line
+        return new_event(speaker, HEARD_TYPES[kind], content, _audience(listener, speaker, kind))
+    if kind in MOVE_TYPES:
+        return new_event(speaker, "move", line, _room_audience(listener, speaker))
+    return None
+
+
+def spoken_part(line: str) -> str:
+    """The words of ``Alice says, "hello"``; the whole line where there are no quotes."""
+    first, last = line.find('"'), line.rfind('"')
+    return line[first + 1 : last].strip() if 0 <= first < last else line
+
+
+def new_event(speaker: Any, channel: str, content: str, audience: str) -> dict[str, Any]:
+    """An event with its own id and time."""
+    return {
+        "id": new_id("m"),
+        "content": storable(content),
+        "channel": channel,
+        "audience": audience,
+        "speaker": speaker_of(speaker),
+        "created_at": utc_iso(time.time()),
+        "metadata": {"assistant": is_assistant(speaker)},
+    }
+
+
+def _audience(listener: Any, speaker: Any, kind: str) -> str:
+    if kind == "whisper":
+        return private([stable_id(speaker)])
+    return _room_audience(listener, speaker)
+
+
+def _room_audience(listener: Any, speaker: Any) -> str:
+    """Public, or those who stand in a room marked private."""
+    room = listener.location
+    if not is_private_room(room):
+        return PUBLIC
+    present = {*_people(room.contents), speaker} - {listener}
+    return private(stable_id(obj) for obj in present)
+
+
+def _people(contents: Iterable[Any]) -> list[Any]:
+    return [obj for obj in contents if isinstance(obj, DefaultCharacter)]

@@ -1,0 +1,156 @@
+"""The assistant's script: its timer, its turn lock and its modes. Wiring, no logic."""
+
+from typing import Any
+
+from evennia import DefaultScript
+from evennia.utils.gametime import gametime
+from twisted.internet.defer import CancelledError, Deferred, maybeDeferred, succeed
+
+from evennia_ai.core.messages import SCHEMA_VERSION
+from evennia_ai.handlers.identity import stable_id
+from evennia_ai.handlers.mending import mend_at_start, mend_when_ready
+from evennia_ai.handlers.ports import AssistantPorts
+from evennia_ai.runtime import forget_runtime
+from evennia_ai.sleep import run_sleep_tick
+from evennia_ai.tick import run_tick
+
+
+class AssistantScript(AssistantPorts, DefaultScript):
+    """Makes the character it sits on a living assistant.
+
+    Everything it is lives in Attributes; `aiconfig` lists those that are for hands.
+    """
+
+    def at_script_creation(self) -> None:
+        """Called once, when the script is made."""
+        self.desc = "AI assistant"
+        self.interval = 2
+        self.persistent = True
+        self.start_delay = True
+        self.db.schema_version = SCHEMA_VERSION
+
+    @property
+    def enabled(self) -> bool:
+        """Whether it thinks: not switched off, in a body, and nobody puppets that body."""
+        body = self.obj
+        return bool(self.db.enabled is not False and body and not body.has_account)
+
+    def access(self, accessing_obj: Any, access_type: str = "read", **kwargs: Any) -> bool:
+        """Evennia's check; who may change the body may change these Attributes by `set/script`."""
+        if super().access(accessing_obj, access_type, **kwargs):
+            return True
+        body = self.obj if access_type in ("control", "edit") else None
+        return bool(body and body.access(accessing_obj, access_type))
+
+    def at_repeat(self, **kwargs: Any) -> None:
+        """The timer's call. A tick that comes while one runs is skipped, but saves what was heard.
+
+        Evennia drops what this returns, so the tick's Deferred is kept and watched here.
+        """
+        self.at_tick()
+
+    def at_tick(self) -> "Deferred[Any]":
+        """One tick; fires with a word for what it did. Never fails: errors are logged, counted."""
+        runtime = self.runtime
+        if runtime.in_flight is not None:
+            runtime.counts["late"] += 1
+            self.save_queue()
+            return succeed("late")
+        runtime.counts["ticks"] += 1
+        with self.state.pinned():  # until the tick first waits for something
+            done = maybeDeferred(run_tick, self, self.obj)
+        runtime.in_flight = done
+        done.addErrback(self._tick_failed)
+        done.addBoth(self._tick_done)
+        return done
+
+    def _tick_failed(self, failure: Any) -> str:
+        if failure.check(CancelledError):
+            return "cancelled"
+        self.log_error("tick", failure.value)
+        self.log(failure.getTraceback(), warning=True)
+        return "error"
+
+    def _tick_done(self, result: Any) -> Any:
+        runtime = self.runtime
+        runtime.in_flight = None
+        runtime.counts[f"tick {result}"] += 1
+        self.save_queue()
+        wanted = self.config.tick_interval_s
+        if self.pk and self.is_active and wanted != self.interval:
+            self.start(interval=wanted, start_delay=wanted)
+        return result
+
+    def _run_sleep_tick(self) -> "Deferred[dict[str, Any]]":
+        """Run the sleep cycle now; fires with one entry a step."""
+        return run_sleep_tick(self, self.obj)
+
+    def hear(self, event: dict[str, Any]) -> None:
+        """Queue what the body heard for the next tick."""
+        self.runtime.hear(event, self.now())
+
+    def save_queue(self) -> None:
+        """Save what was heard but is not in the history yet, if that changed."""
+        if not self.runtime.queue_saved:
+            self.state.save_queue(self.runtime.queue)
+            self.runtime.queue_saved = True
+
+    def fall_asleep(self) -> None:
+        """Go to sleep; the next tick dreams."""
+        self.runtime.dreamt = False
+        self.state.set_mode("sleep", "sleeping")
+        self._show(self.config.sleep_emote)
+        self.log("falls asleep")
+
+    def wake(self) -> None:
+        """Wake up."""
+        self.state.set_mode("sleep", "waking")
+        self._show(self.config.wake_emote)
+        self.state.set_mode("awake")
+        self.runtime.last_turn_at = 0.0
+        self.runtime.last_heard_at = self.now()
+        self.log("wakes up")
+
+    def dreamt(self, report: dict[str, Any]) -> None:
+        """Keep the report of a sleep cycle, for `aistatus`."""
+        self.db.last_sleep = {"at": self.now(), "steps": report}
+
+    def compacted(self) -> None:
+        """Show a compaction to players present, if that is wanted."""
+        if self.config.compact_notice:
+            self._show(self.config.compact_emote)
+
+    def _show(self, emote: str | None) -> None:
+        if emote and self.obj and self.obj.location:
+            self.game.emote(emote)
+
+    def clock_time(self, game: bool) -> tuple[int, int]:
+        """Hour and minute of the day now (UTC), of game time if `game`."""
+        seconds = int(gametime(absolute=True) if game else self.now()) % 86400
+        return seconds // 3600, seconds % 3600 // 60
+
+    def stop_thinking(self) -> bool:
+        """Cancel the turn in flight; returns whether there was one."""
+        running = self.runtime.in_flight
+        if running is not None:
+            running.cancel()
+        return running is not None
+
+    def at_server_start(self) -> None:
+        """Mend what a crash left; the rest follows when everything is loaded."""
+        mend_at_start(self)
+        if self.ready:
+            mend_when_ready(self)
+
+    def at_server_reload(self) -> None:
+        """Save what is only in memory."""
+        self.save_queue()
+        self.history.checkpoint()
+
+    at_server_shutdown = at_server_reload
+
+    def at_script_delete(self) -> bool:
+        """Stop thinking and drop the live state."""
+        self.stop_thinking()
+        forget_runtime(stable_id(self))
+        return True

@@ -1,0 +1,369 @@
+"""`ai`: assistants as a whole, from their making to their end."""
+
+import json
+import re
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+from evennia import create_object
+from evennia.utils import logger
+from evennia.utils.evmenu import ask_yes_no
+from evennia.utils.utils import class_from_module
+from twisted.internet.defer import Deferred, inlineCallbacks
+
+from evennia_ai import conf, doctor, services
+from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
+from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.commands.export import export_assistant
+from evennia_ai.commands.facts import overview, usage_facts
+from evennia_ai.commands.lookup import Refusal, all_assistants
+from evennia_ai.commands.show import Viewer, escaped, moment
+from evennia_ai.core.prompt import Regions, fit_prompt
+from evennia_ai.errors import AssistantError
+from evennia_ai.llm_interaction.prompt import context_caps, context_limit, model_request
+from evennia_ai.prompt_contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
+
+TYPECLASS = "evennia_ai.assistant_character.AssistantCharacter"
+NAME_CHARS = 40
+_NAME = re.compile(r"^[^\W\d_][\w' -]*$")
+LOG_LINES = 20
+LOG_BYTES = 65_536
+
+
+class CmdAI(AssistantCommand):
+    """
+    make, list and look after assistants
+
+    Usage:
+      ai
+      ai/create <name>[:<typeclass>]
+      ai/start <assistant>
+      ai/stop <assistant>
+      ai/sleep <assistant>
+      ai/wake <assistant>
+      ai/usage
+      ai/test <assistant> = <text>
+      ai/delete <assistant>
+      ai/doctor
+      ai/log [<assistant>]
+      ai/follow
+
+    Switches:
+      list   - all assistants, as without a switch
+      create - a new assistant, in this room
+      start  - let it think
+      stop   - let it think no more; what it is thinking now is given up
+      sleep  - send it to sleep; it dreams and sorts its memories
+      wake   - wake it up
+      usage  - what each assistant's model calls cost today
+      test   - ask its model something; nothing of it is remembered
+      delete - write everything into a file, then delete it; asks first
+      doctor - look for what is wrong with the installation
+      log    - the last lines of the audit log
+      follow - be told of its compactions as they happen; again to stop
+
+    Without a switch it lists all assistants. The switches from test on are
+    for admins.
+
+    See also: aistatus, aiconfig, aihistory, compact
+    """
+
+    key = "ai"
+    locks = "cmd:perm(Builder);admin:perm(Admin)"
+    switches_known = (
+        "create",
+        "delete",
+        "doctor",
+        "follow",
+        "list",
+        "log",
+        "sleep",
+        "start",
+        "stop",
+        "test",
+        "usage",
+        "wake",
+    )
+    admin_switches = ("delete", "doctor", "follow", "log", "test")
+
+    def do(self) -> None:
+        """List all assistants."""
+        if self.args:
+            raise Refusal(f"`ai` alone lists the assistants. Do you mean: aistatus {self.args}")
+        found = [overview(script) for script in all_assistants()]
+        if not found:
+            return self.viewer.tell("There are no assistants yet. Make one: ai/create <name>")
+        heads = ("Name", "Room", "Mode", "Model", "Context used", "Messages", "Troubles")
+        rows = [(*facts.values(),) for facts in found]
+        shown = [(*row[:4], f"{row[4]:.0%}", *row[5:]) for row in rows]
+        self.viewer.page(self.viewer.table(heads, shown))
+
+    do_list = do
+
+    def do_create(self) -> None:
+        """Make an assistant in the caller's room."""
+        name, _, path = self.args.partition(":")
+        room = getattr(self.caller, "location", None)
+        if room is None:
+            raise Refusal("You are nowhere; go into a room first.")
+        body = create_object(
+            body_class(path.strip()),
+            key=good_name(name),
+            location=room,
+            home=room,
+            locks=OWNER_LOCKS.format(id=self.caller.id),
+        )
+        body.ensure_assistant()
+        body.assistant.log(f"made by {self.caller.key}")
+        self.viewer.tell(
+            f"{escaped(body.key)} is here and listens. Say who it is: "
+            f"aiconfig {escaped(body.key)} persona = <text>"
+        )
+
+    def do_start(self) -> None:
+        """Let it think."""
+        script = self.tunable(self.assistant())
+        script.state.enable(True)
+        if not script.is_active:
+            script.start()
+        self.viewer.tell(f"{escaped(script.obj.key)} is switched on.")
+
+    def do_stop(self) -> None:
+        """Let it think no more."""
+        script = self.tunable(self.assistant())
+        script.state.enable(False)
+        was_thinking = script.stop_thinking()
+        given_up = " What it was thinking is given up." if was_thinking else ""
+        self.viewer.tell(
+            f"{escaped(script.obj.key)} is switched off.{given_up} It still hears what is said."
+        )
+
+    def do_sleep(self) -> None:
+        """Send it to sleep."""
+        script = self.tunable(self.assistant())
+        name = escaped(script.obj.key)
+        if script.state.mode == "sleep":
+            raise Refusal(f"{script.obj.key} is asleep already.")
+        script.fall_asleep()
+        self.viewer.tell(f"{name} falls asleep.{_if_off(script)}")
+
+    def do_wake(self) -> None:
+        """Wake it up."""
+        script = self.tunable(self.assistant())
+        if script.state.mode != "sleep":
+            raise Refusal(f"{script.obj.key} is awake already.")
+        script.wake()
+        self.viewer.tell(f"{escaped(script.obj.key)} wakes up.{_if_off(script)}")
+
+    def do_usage(self) -> None:
+        """What calls cost today."""
+        heads = ("Name", "Model", "Calls", "Tokens", "Cost", "Cap a day", "Calls since start")
+        rows = [_usage_row(usage_facts(script)) for script in all_assistants()]
+        if not rows:
+            return self.viewer.tell("There are no assistants yet.")
+        note = "Today (UTC). Calls that cost nothing count only since the server started."
+        self.viewer.page(f"{self.viewer.table(heads, rows)}\n{note}")
+
+    def do_test(self) -> None:
+        """Ask its model something."""
+        script = self.assistant()
+        text = self.words("ai/test <assistant> = <text>")
+        if script.over_spend():
+            raise Refusal("The spend cap of today is reached; no call is made.")
+        viewer = self.viewer
+        viewer.tell(f"Asking {escaped(script.model_name)}...")
+        viewer.later(ask(script, text), lambda r: viewer.tell(escaped(reply_text(r))), "The test")
+
+    def do_delete(self) -> None:
+        """Export and delete it, after a question."""
+        script, viewer = self.assistant(), self.viewer
+        body = script.obj
+        if not body.access(self.caller, "delete"):
+            raise Refusal(f"You may not delete {body.key}.")
+        name = escaped(body.key).replace("{", "(").replace("}", ")")
+        ask_yes_no(
+            self.caller,
+            f"Delete {name} (#{body.pk}) with all it remembers? It is written into a file first. "
+            "{options}",
+            yes_action=lambda caller, *args, **kwargs: delete_and_tell(viewer, script),
+            no_action=lambda caller, *args, **kwargs: viewer.tell("Nothing was deleted."),
+            default="N",
+            session=self.session,
+        )
+
+    def do_doctor(self) -> None:
+        """Run the checks."""
+        viewer = self.viewer
+        viewer.tell("Looking for what is wrong. This takes a moment...")
+        done = doctor.doctor(doctor.Patient.this_game())
+        viewer.later(done, lambda r: viewer.page(escaped(doctor.report(r))), "The examination")
+
+    def do_follow(self) -> None:
+        """Be told of an assistant's compactions, or no more."""
+        script = self.assistant()
+        on = script.state.follow(self.caller.account.pk)
+        how = "will be told of" if on else "will no more be told of"
+        self.viewer.tell(f"You {how} the compactions of {escaped(script.obj.key)}.")
+
+    def do_log(self) -> None:
+        """The last lines of the audit log."""
+        name = self.assistant().key if self.args else None
+        viewer, path = self.viewer, conf.log_path()
+
+        def tell(lines: list[str]) -> None:
+            viewer.page(escaped("\n".join(lines) or "The audit log has no lines for this yet."))
+
+        viewer.later(services.worker().submit(last_lines, path, name), tell, "Reading the log")
+
+
+def good_name(text: str) -> str:
+    """A name an assistant may have.
+
+    Raises:
+        Refusal: If it may not, or somebody has it already.
+    """
+    name = text.strip()
+    if not name:
+        raise Refusal("Usage: ai/create <name>[:<typeclass>]")
+    if len(name) > NAME_CHARS or not _NAME.match(name):
+        raise Refusal(
+            f"`{name[:NAME_CHARS]}` cannot be a name: take up to {NAME_CHARS} letters, digits, "
+            "spaces, hyphens or apostrophes, and begin with a letter."
+        )
+    for script in all_assistants():
+        if script.obj.key.lower() == name.lower():
+            where = script.obj.location.key if script.obj.location else "nowhere"
+            raise Refusal(f"There is an assistant called {script.obj.key} already, in {where}.")
+    return name
+
+
+def body_class(path: str) -> Any:
+    """The typeclass of a new body.
+
+    Raises:
+        Refusal: If the path names none, or none that can be an assistant.
+    """
+    if not path:
+        return TYPECLASS
+    try:
+        found = class_from_module(path)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise Refusal(f"There is no typeclass `{path}`: {error}") from error
+    if not (isinstance(found, type) and issubclass(found, AssistantMixin)):
+        raise Refusal(f"`{path}` is no assistant: it must inherit `AssistantMixin`.")
+    return path
+
+
+def _if_off(script: Any) -> str:
+    return "" if script.enabled else " (It is switched off and does not think.)"
+
+
+def _usage_row(facts: dict[str, Any]) -> tuple[Any, ...]:
+    cap = "none" if facts["cap"] is None else f"{facts['cap']:,}"
+    return (
+        facts["name"],
+        facts["model"],
+        facts["calls"],
+        f"{facts['tokens']:,}",
+        f"${facts['cost']:.4f}",
+        cap,
+        facts["calls_since_start"],
+    )
+
+
+@inlineCallbacks
+def ask(script: Any, text: str) -> Generator["Deferred[Any]", Any, Any]:
+    """Ask an assistant's model, with its persona and nothing else; fires with the reply."""
+    system = system_prompt(CONTEXTS[CONTEXT_AWAKE], script.obj.key, script.config.persona)
+    message = {"role": "user", "content": text, "tokens": script.count(text)}
+    regions = Regions(system=system, tools=(), history=(message,))
+    prompt = fit_prompt(regions, context_caps(script), context_limit(script), script.count)
+    request = model_request(script, script.obj, prompt, "test")
+    reply = yield script.model.complete(request)
+    script.spent(reply, "test")
+    return reply
+
+
+def reply_text(reply: Any) -> str:
+    """A model's reply and its figures."""
+    said = reply.content.strip() or "(no text)"
+    tokens = f"{reply.prompt_tokens} tokens in, {reply.completion_tokens} out"
+    return f"{said}\n(model {reply.model}, {tokens}, {reply.seconds:.1f} s)"
+
+
+def delete_and_tell(viewer: Viewer, script: Any) -> None:
+    """Export and delete an assistant, and tell what came of it."""
+    name = escaped(script.obj.key)
+    was_enabled = script.db.enabled
+    script.state.enable(False)
+    script.stop_thinking()
+
+    def tell(path: Path) -> None:
+        viewer.tell(f"{name} is deleted. Everything it was is in {path}")
+
+    def failed(failure: Any) -> Any:
+        if script.pk:
+            script.db.enabled = was_enabled
+            viewer.tell(f"{name} was not deleted.")
+        return failure
+
+    viewer.tell(f"Writing {name} into a file...")
+    done = script.run_exclusive(lambda: export_and_delete(script)).addErrback(failed)
+    viewer.later(done, tell, "The deletion")
+
+
+@inlineCallbacks
+def export_and_delete(script: Any) -> Generator["Deferred[Any]", Any, Path]:
+    """Write an assistant into a file, then delete body, script and derived data.
+
+    Returns:
+        A Deferred that fires with the file's path; if the file cannot be written it fails, and
+        nothing is deleted.
+    """
+    try:
+        path = yield export_assistant(script)
+    except OSError as error:
+        raise Refusal(f"The export cannot be written: {error}") from error
+    memory, semantic, scope = script.memory, script.semantic, script.scope
+    if not script.obj.delete():
+        raise Refusal("Evennia refused to delete the body; see its `at_object_delete`.")
+    yield memory.rebuild(())
+    try:
+        ids = yield semantic.ids(scope)
+        yield semantic.delete(scope, ids)
+    except AssistantError as error:
+        logger.log_err(f"[ai] memories of the deleted assistant {scope} are left over: {error}")
+    return path
+
+
+def last_lines(path: Path, name: str | None = None, count: int = LOG_LINES) -> list[str]:
+    """The newest lines of the audit log as text, oldest first; reads its end only.
+
+    Args:
+        path: The log; it need not exist.
+        name: Only lines of this assistant, if given.
+        count: Most lines.
+    """
+    if not path.exists():
+        return []
+    with path.open("rb") as log:
+        size = log.seek(0, 2)
+        log.seek(max(0, size - LOG_BYTES))
+        rows = log.read().decode("utf-8", "replace").splitlines()
+    found = (_log_fields(row) for row in (rows[1:] if size > LOG_BYTES else rows))
+    wanted = [f for f in found if f and (name is None or f.get("assistant") == name)]
+    return [_log_line(fields) for fields in wanted[-count:]]
+
+
+def _log_fields(row: str) -> dict[str, Any] | None:
+    try:
+        fields = json.loads(row)
+    except ValueError:
+        return None
+    return fields if isinstance(fields, dict) else None
+
+
+def _log_line(fields: dict[str, Any]) -> str:
+    head = f"{moment(fields.pop('at', ''))} {fields.pop('assistant', '')} {fields.pop('kind', '')}"
+    return f"{head}: " + ", ".join(f"{key} {value}" for key, value in fields.items())

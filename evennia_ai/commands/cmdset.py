@@ -1,0 +1,38 @@
+"""The assistants' command set."""
+
+from evennia import CmdSet
+
+from evennia_ai.commands.assistants import CmdAI
+from evennia_ai.commands.compaction import CmdCompact, CmdCompactMemories
+from evennia_ai.commands.configuration import CmdAIConfig
+from evennia_ai.commands.history import CmdAIHistory
+from evennia_ai.commands.journal import CmdAIJournal
+from evennia_ai.commands.ledger import CmdAIRemember
+from evennia_ai.commands.memory import CmdAIMemory, CmdMemoryStatus
+from evennia_ai.commands.page import CmdPage
+from evennia_ai.commands.status import CmdAIStatus
+
+COMMANDS = (
+    CmdAI,
+    CmdAIStatus,
+    CmdAIConfig,
+    CmdAIHistory,
+    CmdCompact,
+    CmdCompactMemories,
+    CmdAIMemory,
+    CmdMemoryStatus,
+    CmdAIJournal,
+    CmdAIRemember,
+    CmdPage,
+)
+
+
+class AssistantCmdSet(CmdSet):
+    """Everything a game's characters need for its assistants; each command has its own lock."""
+
+    key = "AssistantCmdSet"
+
+    def at_cmdset_creation(self) -> None:
+        """Add the commands."""
+        for command in COMMANDS:
+            self.add(command())

@@ -1,0 +1,264 @@
+"""`compact`: fold an assistant's history now, see what would leave, switch compaction."""
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from evennia.utils.evmenu import ask_yes_no
+from twisted.internet.defer import Deferred, inlineCallbacks
+
+from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.commands.show import Viewer, escaped, moment
+from evennia_ai.core.messages import OVERHEAD_TOKENS, total_tokens
+from evennia_ai.core.verification import Violation, verify
+from evennia_ai.handlers.verify import evidence_of
+from evennia_ai.llm_interaction.prompt import context_caps, context_usage
+from evennia_ai.sleep.compaction import (
+    compact_conversation_history,
+    make_plan,
+    run_pre_compaction_extraction,
+)
+from evennia_ai.sleep.reversal import rollback_compaction
+
+# Tokens of a summary's title and frame, on top of its text.
+_MARKER_TOKENS = OVERHEAD_TOKENS + 8
+
+
+class CmdCompact(AssistantCommand):
+    """
+    fold the older part of an assistant's history into a summary
+
+    Usage:
+      compact [<assistant>] [= <what the summary should heed>]
+      compact/preview [<assistant>]
+      compact/rollback [<assistant>]
+      compact/verify [<assistant>]
+      compact/on [<assistant>]
+      compact/off [<assistant>]
+
+    Switches:
+      preview  - say what would leave the history; nothing is changed
+      rollback - take the latest compaction back; asks first
+      verify   - prove that no message was lost, or name what is wrong
+      on       - allow compaction, by command and by itself
+      off      - stop all compaction; the raw history is shown as far as it fits
+
+    Nothing is lost: the messages that leave are archived word for word, see
+    'aihistory/expand'. The newest messages stay as they are (the option
+    compact_preserve_window). Before it folds, the assistant saves facts into
+    its journal. If it is in mid-turn, compaction follows when the turn ends.
+
+    After a rollback the messages are live again as if the compaction had never
+    been, and it compacts no more by itself until you compact by hand or its
+    context overflows.
+
+    See also: aihistory, aistatus, aiconfig
+    """
+
+    key = "compact"
+    locks = "cmd:perm(Admin)"
+    switches_known = ("preview", "rollback", "verify", "on", "off")
+
+    def do(self) -> None:
+        """Compact now and report."""
+        compact_and_tell(self.viewer, self.assistant(), self.rhs or None)
+
+    def do_preview(self) -> None:
+        """What would leave."""
+        script = self.assistant()
+        self.viewer.tell(escaped("\n".join(preview_lines(script))))
+
+    def do_rollback(self) -> None:
+        """Take the latest compaction back, if the caller says yes."""
+        script = self.assistant()
+        record = script.rollback.latest()
+        viewer, name = self.viewer, script.obj.key
+        what = (
+            f"Take back the compaction of {moment(record['at'])} (UTC)? "
+            f"{len(record['leaving'])} messages would be live again."
+        )
+        ask_yes_no(
+            self.caller,
+            escaped(what).replace("{", "(").replace("}", ")") + " {options}",
+            yes_action=lambda caller, *args, **kwargs: roll_back_and_tell(viewer, script),
+            no_action=lambda caller, *args, **kwargs: viewer.tell(
+                f"{escaped(name)} keeps its compaction."
+            ),
+            default="N",
+            session=self.session,
+        )
+
+    def do_verify(self) -> None:
+        """Prove that nothing was lost."""
+        script = self.assistant()
+        done = script.offload(verify, evidence_of(script.history))
+        self.viewer.later(
+            done,
+            lambda found: self.viewer.tell(escaped("\n".join(verify_lines(script, found)))),
+            "The proof",
+        )
+
+    def do_on(self) -> None:
+        """Allow compaction."""
+        self._switch_compaction(True)
+
+    def do_off(self) -> None:
+        """Stop all compaction."""
+        self._switch_compaction(False)
+
+    def _switch_compaction(self, on: bool) -> None:
+        script = self.assistant()
+        script.state.configure("compact_enabled", on)
+        script.log(f"{self.caller.key} switches compaction {'on' if on else 'off'}")
+        name = escaped(script.obj.key)
+        if on:
+            self.viewer.tell(f"{name} compacts its history again.")
+        else:
+            self.viewer.tell(
+                f"{name} compacts no more, neither by itself nor by command. What does not fit "
+                "its context is left out of its prompt, and stays stored."
+            )
+
+
+class CmdCompactMemories(AssistantCommand):
+    """
+    fold the older part of an assistant's history into a summary
+
+    Usage:
+      @compact-memories [<assistant>] [= <what the summary should heed>]
+
+    The same as 'compact'. Without a name it is the only assistant here.
+
+    See also: compact
+    """
+
+    key = "@compact-memories"
+    locks = "cmd:perm(Admin)"
+
+    def do(self) -> None:
+        """Compact now and report."""
+        compact_and_tell(self.viewer, self.assistant(), self.rhs or None)
+
+
+def compact_and_tell(viewer: Viewer, script: Any, instructions: str | None) -> None:
+    """Compact under the turn lock; tell the figures when they are there."""
+    name = script.obj.key
+    busy = script.runtime.in_flight is not None
+    wait = " when its turn is over" if busy else ""
+    viewer.tell(f"{escaped(name)} begins to compact its history{wait}.")
+    done = script.run_exclusive(lambda: compact_now(script, instructions))
+    viewer.later(
+        done, lambda result: viewer.tell(escaped(result_line(name, result))), "The compaction"
+    )
+
+
+def roll_back_and_tell(viewer: Viewer, script: Any) -> None:
+    """Take the latest compaction back under the turn lock; tell what came of it."""
+    name = script.obj.key
+    done = script.run_exclusive(lambda: rollback_compaction(script, script.obj))
+
+    def tell(report: dict[str, Any]) -> None:
+        script.tell_staff(
+            f"{name}: compaction {report['compaction_id']} was taken back; "
+            f"{report['restored_messages']} messages are live again"
+        )
+        viewer.tell(
+            escaped(
+                f"Taken back: {report['restored_messages']} messages are live again, "
+                f"{report['original_tokens']:,} to {report['new_tokens']:,} tokens. {name} "
+                "compacts by itself again after your next compact."
+            )
+        )
+
+    viewer.later(done, tell, "The rollback")
+
+
+def verify_lines(script: Any, violations: Sequence[Violation]) -> list[str]:
+    """The proof in a line, or every violation."""
+    name, (count, _) = script.obj.key, script.history.recorded
+    if not violations:
+        segments = script.history.segment_count()
+        return [
+            f"{name}: proven. All {count:,} messages ever recorded are live or in one of "
+            f"{segments} archive segments, each under its checksum."
+        ]
+    lines = [f"{violation.kind}: {violation.detail}" for violation in violations]
+    return [f"{name}: {len(violations)} violations:", *lines]
+
+
+@inlineCallbacks
+def compact_now(
+    script: Any, instructions: str | None = None
+) -> Generator["Deferred[Any]", Any, dict[str, Any]]:
+    """A manual compaction: extraction first, if a compaction will follow.
+
+    Over the spend cap there is no extraction, and the summary is extractive.
+
+    Returns:
+        A Deferred that fires with the result of `compact_conversation_history` and, where there
+        was an extraction, its report as `extraction`.
+    """
+    config, body = script.config, script.obj
+    capped = script.over_spend()
+    extraction = None
+    will_compact = config.compact_enabled and not make_plan(script, automatic=False).empty
+    if will_compact and config.pre_compact_extraction_enabled and not capped:
+        extraction = yield run_pre_compaction_extraction(
+            script, body, max_iterations=config.pre_compact_max_iterations
+        )
+    result = yield compact_conversation_history(
+        script, body, force=True, instructions=instructions, extractive_only=capped
+    )
+    return {**result, "extraction": extraction}
+
+
+_REASONS = {
+    "compaction disabled": "compaction is off; compact/on switches it on",
+    "no history": "it has no history yet",
+}
+
+
+def result_line(name: str, result: dict[str, Any]) -> str:
+    """What came of a compaction, in a sentence."""
+    if result.get("skipped"):
+        reason = str(result["reason"])
+        return f"{name} did not compact: {_REASONS.get(reason, reason)}."
+    if not result["success"]:
+        detail = f" ({result['detail']})" if result.get("detail") else ""
+        return f"{name} did not compact: {result['error']}{detail}. Nothing was changed."
+    lines = (
+        f"{name} compacted {result['compacted_messages']} messages and kept "
+        f"{result['preserved_messages']}: {result['original_tokens']:,} to "
+        f"{result['new_tokens']:,} tokens, {result['reduction_pct']} % less, "
+        f"level {result['level']}."
+    )
+    ids = ", ".join(result.get("summary_ids") or [result["summary_id"]])
+    lines += f" What left: aihistory/expand {name} = {ids}."
+    extraction = result.get("extraction")
+    if extraction:
+        lines += f" Saved into the journal first: {extraction['facts_recorded']} entries."
+    return lines
+
+
+def preview_lines(script: Any) -> list[str]:
+    """What a compaction would do now, without a model call."""
+    name, config = script.obj.key, script.config
+    plan = make_plan(script, automatic=False)
+    lines = [f"{name} uses {context_usage(script):.1%} of its context."]
+    if not config.compact_enabled:
+        lines.append("Compaction is off; compact/on switches it on.")
+    if plan.empty:
+        window = config.compact_preserve_window
+        return [*lines, f"Nothing would leave: all lies within the newest {window} messages."]
+    first, last = plan.leaving[0]["created_at"], plan.leaving[-1]["created_at"]
+    summaries = len(plan.audiences)
+    bound = total_tokens(plan.staying)
+    tiers = 2 if config.compact_strategy == "cascade" else 1
+    bound += tiers * summaries * (context_caps(script).summary + _MARKER_TOKENS)
+    lines.append(
+        f"{len(plan.leaving)} messages would leave, from {moment(first)} to {moment(last)} (UTC), "
+        f"into {summaries} {'summary' if summaries == 1 else 'summaries'}."
+    )
+    now = script.history.tokens()
+    # A compaction that would not shrink the history is not carried out.
+    lines.append(f"Tokens of the history: {now:,} now, at most about {min(now, bound):,} then.")
+    return lines

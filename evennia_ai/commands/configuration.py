@@ -1,0 +1,151 @@
+"""`aiconfig`: an assistant's options, shown, explained and changed."""
+
+import difflib
+from typing import Any
+
+from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.commands.facts import warnings
+from evennia_ai.commands.lookup import Refusal, named
+from evennia_ai.commands.show import escaped
+from evennia_ai.core.config import OPTIONS, PRESETS, default_of, parsed
+
+_LONG = 40
+
+
+class CmdAIConfig(AssistantCommand):
+    """
+    show or change an assistant's options
+
+    Usage:
+      aiconfig <assistant>
+      aiconfig <assistant> <option>
+      aiconfig <assistant> <option> = <value>
+      aiconfig <assistant> <option> = default
+      aiconfig <assistant> preset = <name>
+
+    The first lists all options with their values, the second explains one, the
+    third changes it, at once, and the fourth takes the default again. A preset
+    sets several options together; 'fewshot' is for base models. A value that
+    cannot be used is refused and nothing changes. The beginning of an
+    option's name is enough where only one begins so.
+
+    Options are Attributes of the assistant's script: Evennia's own command
+    'set/script' changes them as well.
+
+    See also: ai, aistatus
+    """
+
+    key = "aiconfig"
+    locks = "cmd:perm(Builder)"
+
+    def do(self) -> None:
+        """Show all, explain one, or change one."""
+        name, option = self._names()
+        script = self.tunable(self.assistant(name))
+        if not option:
+            self._show_all(script)
+        elif option == "preset":
+            self._preset(script, (self.rhs or "").strip())
+        elif self.rhs is None:
+            self._explain(script, option_called(option))
+        else:
+            self._change(script, option_called(option), self.rhs)
+
+    def _names(self) -> tuple[str, str]:
+        """Names of the assistant and the option; an assistant's own name may hold spaces.
+
+        ``aiconfig option = value`` means the only assistant here.
+        """
+        name, _, option = self.lhs.rpartition(" ")
+        if self.rhs is None and (not name or named(self.lhs)):
+            return self.lhs, ""
+        return name.strip(), option
+
+    def _show_all(self, script: Any) -> None:
+        groups: dict[str, list[str]] = {}
+        for name, item in OPTIONS.items():
+            groups.setdefault(item.metadata["group"], []).append(_lines(script, name))
+        parts = [f"Options of {escaped(script.obj.key)}:"]
+        for group, lines in groups.items():
+            parts += [f"|w{group}|n", *map(escaped, lines)]
+        problems = [f"Wrong setting: {escaped(problem)}" for problem in script.state.problems]
+        self.viewer.page("\n".join([*parts, *problems]))
+
+    def _explain(self, script: Any, name: str) -> None:
+        meta = OPTIONS[name].metadata
+        lines = [
+            f"{name}: {meta['help']}",
+            f"Takes {meta['kind'].says}{_unit(meta)}.",
+            f"Default: {shown(default_of(name))}",
+            f"Now, for {script.obj.key}: {shown(getattr(script.config, name))}",
+        ]
+        wrong = [p.says for p in script.state.problems if p.name == name]
+        self.viewer.tell(escaped("\n".join([*lines, *wrong])))
+
+    def _preset(self, script: Any, name: str) -> None:
+        if name not in PRESETS:
+            raise Refusal(f"There is no preset `{name}`. There is: {', '.join(PRESETS)}.")
+        for option, value in PRESETS[name].items():
+            script.state.configure(option, value)
+        script.log(f"{self.caller.key} takes the preset {name}")
+        names = ", ".join(PRESETS[name])
+        self.viewer.tell(f"{escaped(script.obj.key)} takes the preset {name}, which sets {names}.")
+
+    def _change(self, script: Any, name: str, text: str) -> None:
+        before = set(script.state.problems)
+        if text.strip().lower() in ("", "default"):
+            script.state.unset(name)
+            says = f"is {shown(getattr(script.config, name))} again, the default"
+        else:
+            script.state.configure(name, parsed(name, text))
+            says = f"is now {shown(getattr(script.config, name))}"
+        script.log(f"{self.caller.key} sets {name}: {says}")
+        lines = [f"{script.obj.key}: {name} {says.removesuffix('.')}."]
+        lines += [str(p) for p in script.state.problems if p.name == name or p not in before]
+        lines += [f"Mind: {warning}" for warning in warnings(script)]
+        self.viewer.tell(escaped("\n".join(lines)))
+
+
+def option_called(text: str) -> str:
+    """The option of this name, or the only one that begins so.
+
+    Raises:
+        Refusal: If there is none, or more than one.
+    """
+    wanted = text.strip().lower()
+    if wanted in OPTIONS:
+        return wanted
+    found = [name for name in OPTIONS if name.startswith(wanted)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise Refusal(f"`{text}` may be {', '.join(found)}. Say which.")
+    close = difflib.get_close_matches(wanted, OPTIONS, n=3)
+    hint = f" Do you mean {' or '.join(close)}?" if close else ""
+    raise Refusal(f"There is no option `{text}`.{hint} `aiconfig <assistant>` lists them all.")
+
+
+def shown(value: Any) -> str:
+    """A value as it may be typed: texts bare, lists parted by commas."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
+    return repr(value)
+
+
+def _lines(script: Any, name: str) -> str:
+    """One option on two lines: its value and whether that is the default, then its meaning."""
+    value, default, meta = getattr(script.config, name), default_of(name), OPTIONS[name].metadata
+    unit = f" {meta['unit']}" if meta["unit"] and value is not None else ""
+    mark = "default" if value == default else f"changed; default {_short(default)}"
+    return f"  {name} = {_short(value)}{unit} ({mark})\n      {meta['help']}"
+
+
+def _short(value: Any) -> str:
+    text = shown(value)
+    return text if len(text) <= _LONG else f"{text[: _LONG - 3]}..."
+
+
+def _unit(meta: Any) -> str:
+    return f", in {meta['unit']}" if meta["unit"] else ""

@@ -1,0 +1,88 @@
+"""Everything an assistant is, as one JSON file."""
+
+import json
+import re
+import time
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.task import cooperate
+
+from evennia_ai import services
+from evennia_ai.core.config import OPTIONS
+from evennia_ai.core.messages import SCHEMA_VERSION, utc_iso
+
+
+def export_folder() -> Path:
+    """Where exports are written."""
+    return Path(settings.GAME_DIR) / "server" / "ai_exports"
+
+
+@inlineCallbacks
+def export_assistant(
+    script: Any, folder: Path | None = None
+) -> Generator["Deferred[Any]", Any, Path]:
+    """Write an assistant's data: options, history, archive, summaries, journal, entities.
+
+    Data are read on the reactor thread in slices, and written on another. Call it under the turn
+    lock (`script.run_exclusive`), so that nothing moves meanwhile.
+
+    Args:
+        script: The assistant's script.
+        folder: Where to write; `export_folder()` if None.
+
+    Returns:
+        A Deferred that fires with the file's path, or fails with `OSError`.
+    """
+    data: dict[str, Any] = {}
+    yield cooperate(_collected(script, data)).whenDone()
+    at = time.strftime("%Y%m%d-%H%M%S", time.gmtime(script.now()))
+    name = re.sub(r"[^\w-]+", "_", script.obj.key) or "assistant"
+    path = (folder or export_folder()) / f"{name}-{script.obj.pk}-{at}.json"
+    yield services.worker().submit(_write, path, data)
+    return path
+
+
+def _collected(script: Any, data: dict[str, Any]) -> Iterator[None]:
+    """Fill `data`, a slice at each step."""
+    body = script.obj
+    data.update(
+        version=SCHEMA_VERSION,
+        exported_at=utc_iso(script.now()),
+        name=body.key,
+        typeclass=body.typeclass_path,
+        location=body.location.key if body.location else None,
+        description=str(body.db.desc or ""),
+        config={name: getattr(script.config, name) for name in OPTIONS},
+        state={"mode": script.state.mode, "last_compaction": script.state.last_compaction},
+        history=list(script.history.messages()),
+        queue=list(script.runtime.queue),
+        entities=body.entities.profiles(),
+        archive=[],
+        summaries=[],
+        journal=[],
+    )
+    yield
+    for segment in script.history.segments():
+        data["archive"].append(segment)
+        yield
+    for summary_id in script.history.summary_ids():
+        data["summaries"].append(script.history.summary(summary_id))
+        yield
+    for number, entry in enumerate(body.journal.all()):
+        data["journal"].append(entry)
+        if number % 50 == 0:
+            yield
+    data["journal"].sort(key=lambda entry: str(entry["timestamp"]))
+
+
+def _write(path: Path, data: dict[str, Any]) -> None:
+    """Write the file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".part")
+    text = json.dumps(data, ensure_ascii=False, indent=1, default=str)
+    draft.write_bytes(text.encode("utf-8", "surrogatepass"))
+    draft.replace(path)

@@ -1,0 +1,180 @@
+"""What is to be known of an assistant's state, as plain values for commands and the web."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from evennia_ai import conf
+from evennia_ai.core.budget import feasible
+from evennia_ai.core.messages import is_summary, total_tokens
+from evennia_ai.llm_interaction.prompt import context_caps, context_limit, context_usage
+
+UNCONSOLIDATED_SHOWN = 200
+
+
+def status_facts(script: Any) -> dict[str, Any]:
+    """Everything `aistatus` shows.
+
+    Args:
+        script: The assistant's script; called on the reactor thread.
+
+    Returns:
+        A dict that JSON can hold.
+    """
+    config = script.config
+    return {
+        "name": script.obj.key,
+        "room": script.obj.location.key if script.obj.location else "nowhere",
+        "enabled": script.db.enabled is not False,
+        "puppeted": bool(script.obj.has_account),
+        "timer": bool(script.is_active),
+        "mode": script.state.mode,
+        "phase": script.state.phase,
+        "model": script.model_name,
+        "context": _context(script, config),
+        "stored": _stored(script),
+        "queue": len(script.runtime.queue),
+        "thinking": script.runtime.in_flight is not None,
+        "counts": dict(sorted(script.runtime.counts.items())),
+        "spent_today": {k: v for k, v in script.spend.today().items() if k != "version"},
+        "last_compaction": script.state.last_compaction,
+        "last_sleep": script.state.last_sleep,
+        "last_trouble": script.runtime.last_error,
+        "problems": [str(problem) for problem in script.state.problems],
+        "warnings": warnings(script),
+    }
+
+
+def _context(script: Any, config: Any) -> dict[str, Any]:
+    budgets = script.runtime.budgets
+    last = budgets[-1] if budgets else None
+    return {
+        "usage": round(context_usage(script), 4),
+        "limit_tokens": context_limit(script),
+        "sleep_threshold": config.compact_sleep_threshold,
+        "emergency_threshold": config.compact_emergency_threshold,
+        "compaction": compaction_state(script),
+        "last_prompt": str(last) if last else "",
+        "left_out": len(last.left_out) if last else 0,
+        "notes": list(last.notes) if last else [],
+    }
+
+
+def compaction_state(script: Any) -> str:
+    """Whether and when compaction happens, in a word or two."""
+    if not script.config.compact_enabled:
+        return "off"
+    if not script.config.compact_auto:
+        return "by command only"
+    return "stopped after stalls" if script.runtime.stalled_out else "on"
+
+
+def _stored(script: Any) -> dict[str, int]:
+    messages = script.history.messages()
+    markers = [message for message in messages if is_summary(message)]
+    return {
+        "live_messages": len(messages) - len(markers),
+        "live_tokens": script.history.tokens(),
+        "archived_messages": sum(m["metadata"].get("compacted_count", 0) for m in markers),
+        "archive_segments": script.history.segment_count(),
+        "summaries": script.history.summary_count(),
+        "journal_entries": script.obj.journal.count(),
+        "unconsolidated": len(script.obj.journal.unconsolidated(UNCONSOLIDATED_SHOWN)),
+        "entity_profiles": len(script.obj.entities.profiles()),
+    }
+
+
+def warnings(script: Any) -> list[str]:
+    """What the configuration cannot reach, with the numbers."""
+    found = [*_infeasible(script), *_shrunk(script)]
+    if script.over_spend():
+        found.append("the spend cap of today is reached: no replies until tomorrow (UTC)")
+    return found
+
+
+def _infeasible(script: Any) -> list[str]:
+    """Thresholds no compaction can get under, as the newest messages are now."""
+    config, limit, caps = script.config, context_limit(script), context_caps(script)
+    raw = [m for m in script.history.messages() if not is_summary(m)]
+    kept = raw[-config.compact_preserve_window :]
+    fixed = script.runtime.fixed_tokens + caps.summary
+    found = []
+    for name in ("compact_sleep_threshold", "compact_emergency_threshold"):
+        says = feasible(
+            fixed, total_tokens(kept), caps.volatile, int(getattr(config, name) * limit)
+        )
+        if says:
+            found.append(
+                f"compaction cannot get under `{name}` with the {len(kept)} newest "
+                f"messages kept: {says}; fewer will be kept. Raise `max_context_tokens` "
+                "or lower `compact_preserve_window`."
+            )
+    return found
+
+
+def _shrunk(script: Any) -> list[str]:
+    """Caps that are smaller than configured because of the limit."""
+    config, caps = script.config, context_caps(script)
+    if not caps.shrunk:
+        return []
+    pairs = (
+        ("memory_inject_tokens", caps.retrieved),
+        ("tail_max_tokens", caps.tail),
+        ("reply_reserve_tokens", caps.reserve),
+        ("summary_max_tokens", caps.summary),
+        ("ledger_max_tokens", caps.ledger),
+    )
+    shown = [
+        f"`{name}` {used:,} of {getattr(config, name):,}"
+        for name, used in pairs
+        if used < getattr(config, name)
+    ]
+    return [f"caps are shrunk to fit {context_limit(script):,} tokens: {', '.join(shown)}"]
+
+
+def overview(script: Any) -> dict[str, Any]:
+    """One line of the list of assistants."""
+    return {
+        "name": script.obj.key,
+        "room": script.obj.location.key if script.obj.location else "nowhere",
+        "mode": mode_word(script),
+        "model": script.model_name,
+        "usage": context_usage(script),
+        "messages": len(script.history.messages()),
+        "troubles": script.runtime.counts["troubles"] + script.runtime.counts["errors"],
+    }
+
+
+def mode_word(script: Any) -> str:
+    """What an assistant is doing: ``awake``, ``dreaming``, ``off`` and so on."""
+    if script.db.enabled is False:
+        return "off"
+    if script.obj.has_account:
+        return "puppeted"
+    return str(script.state.phase or script.state.mode)
+
+
+def usage_facts(script: Any) -> dict[str, Any]:
+    """What an assistant's calls cost today, and how many were made since the server started."""
+    return {
+        "name": script.obj.key,
+        "model": script.model_name,
+        **script.spend.today(),
+        "cap": script.config.spend_max_tokens_day,
+        "calls_since_start": script.runtime.counts["calls"],
+    }
+
+
+def game_facts() -> dict[str, Any]:
+    """The model of the game, for the head of a report."""
+    return {"model": conf.model_name(), "base": bool(conf.setting("LLM_API_BASE"))}
+
+
+def step_line(name: str, entry: Mapping[str, Any]) -> str:
+    """One step of a sleep's report: name, outcome, and its figures."""
+    if not entry.get("success", True):
+        return f"{name}: failed: {entry.get('error', 'no reason given')}"
+    if entry.get("skipped"):
+        return f"{name}: skipped: {entry.get('reason', '')}"
+    hidden = ("success", "skipped", "token_usage", "summary_ids")
+    figures = ", ".join(f"{key} {value}" for key, value in entry.items() if key not in hidden)
+    return f"{name}: {figures or 'done'}"

@@ -1,0 +1,199 @@
+"""`aihistory`: what an assistant heard, said and did."""
+
+import json
+from typing import Any
+
+from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.commands.export import export_assistant
+from evennia_ai.commands.lookup import Refusal
+from evennia_ai.commands.show import audience_mark, escaped, moment
+from evennia_ai.core.audience import PUBLIC, STAFF, visible
+from evennia_ai.core.messages import audience_of, is_summary
+
+SEARCH_LIMIT = 20
+
+
+class CmdAIHistory(AssistantCommand):
+    """
+    read an assistant's conversation history
+
+    Usage:
+      aihistory <assistant>
+      aihistory/full <assistant>
+      aihistory/raw <assistant>
+      aihistory/summaries <assistant>
+      aihistory/expand <assistant> = <summary id>
+      aihistory/search <assistant> = <words>
+      aihistory/export <assistant>
+
+    Switches:
+      full      - with tool calls, their results and summaries
+      raw       - the stored messages as JSON
+      summaries - every summary ever made
+      expand    - the messages a summary was made from, word for word
+      search    - look in the history, the archive and the journal
+      export    - write everything into a JSON file under server/ai_exports
+
+    Lists what was said, newest first. What was whispered or paged is marked
+    with [private: who].
+
+    See also: aistatus, compact, aimemory, aijournal
+    """
+
+    key = "aihistory"
+    locks = "cmd:perm(Admin);admin:perm(Admin)"
+    switches_known = ("full", "raw", "summaries", "expand", "search", "export")
+
+    def do(self) -> None:
+        """What was said, newest first."""
+        script = self.assistant()
+        said = [m for m in self._messages(script) if _was_said(m)]
+        self._list(script, said, "Said")
+
+    def do_full(self) -> None:
+        """The whole live history, newest first."""
+        script = self.assistant()
+        self._list(script, self._messages(script), "History")
+
+    def _list(self, script: Any, messages: list[Any], what: str) -> None:
+        name = escaped(script.obj.key)
+        self.viewer.listing(
+            messages[::-1],
+            lambda message: message_line(message, script.obj.key),
+            f"{what}, {name}, newest first ({len(messages)} live messages):",
+            f"{name} has no messages yet.",
+        )
+
+    def do_raw(self) -> None:
+        """The stored messages as JSON, oldest first."""
+        messages = self._messages(self.assistant())
+        text = json.dumps(messages, ensure_ascii=False, indent=1, default=str)
+        self.viewer.page(escaped(text))
+
+    def do_summaries(self) -> None:
+        """Every summary, newest first."""
+        script = self.assistant()
+        records = [r for r in script.history.summaries() if self._may_see(r)][::-1]
+        name = escaped(script.obj.key)
+        self.viewer.listing(
+            records,
+            summary_lines,
+            f"Summaries, {name}, newest first ({len(records)}):",
+            f"{name} has made no summaries yet.",
+        )
+
+    def do_expand(self) -> None:
+        """The raw messages a summary was made from."""
+        script = self.assistant()
+        wanted = self.words("aihistory/expand <assistant> = <summary id>")
+        record = summary_called(script, wanted)
+        if not self._may_see(record):
+            raise Refusal(f"The messages of summary `{record['id']}` cannot be shown.")
+        messages = script.history.messages_below(record["id"])
+        head = f"Summary {record['id']} was made from these {len(messages)} messages, oldest first:"
+        self.viewer.listing(
+            messages, lambda m: message_line(m, script.obj.key), head, "No messages."
+        )
+
+    def do_search(self) -> None:
+        """Look everywhere."""
+        script = self.assistant()
+        words = self.words("aihistory/search <assistant> = <words>")
+        search_memory(self, script, words)
+
+    def do_export(self) -> None:
+        """Write everything into a file."""
+        script = self.assistant()
+        self.viewer.tell(f"Exporting {escaped(script.obj.key)}...")
+        done = script.run_exclusive(lambda: export_assistant(script))
+        self.viewer.later(done, lambda path: self.viewer.tell(f"Written: {path}"), "The export")
+
+    @property
+    def _audience(self) -> str:
+        # A game may open the command to others; private talk stays with admins.
+        return STAFF if self.access(self.caller, "admin") else PUBLIC
+
+    def _may_see(self, item: Any) -> bool:
+        return visible(audience_of(item), self._audience)
+
+    def _messages(self, script: Any) -> list[Any]:
+        return [m for m in script.history.messages() if self._may_see(m)]
+
+
+def search_memory(command: AssistantCommand, script: Any, words: str) -> None:
+    """Search history, archive and journal, and list what is found when it comes."""
+    viewer, name = command.viewer, escaped(script.obj.key)
+    audience = STAFF if command.access(command.caller, "admin") else PUBLIC
+
+    def found(hits: list[dict[str, Any]]) -> None:
+        head = f"{name} on `{escaped(words)}`, best first ({len(hits)}):"
+        viewer.listing(hits, hit_line, head, f"{name} knows nothing of `{escaped(words)}`.")
+
+    done = script.memory.search(words, limit=SEARCH_LIMIT, audience=audience)
+    viewer.later(done, found, "The search")
+
+
+def hit_line(hit: dict[str, Any]) -> str:
+    """One result: id, kind, time, speaker, text."""
+    who = f"{hit['speaker']}: " if hit["speaker"] else ""
+    return escaped(f"{hit['id']} {hit['kind']} {moment(hit['at'])} {who}{hit['text']}")
+
+
+def message_line(message: Any, own_name: str) -> str:
+    """One message: when, who, audience, channel, text and tool calls."""
+    when, mark = moment(message["created_at"]), audience_mark(audience_of(message))
+    text = message["content"]
+    for call in message.get("tool_calls") or ():
+        function = call.get("function") or {}
+        text += f" [calls {function.get('name')} {function.get('arguments')}]"
+    who = _who(message, own_name)
+    return escaped(f"{when} {mark}{who} ({message.get('channel', 'say')}): {text.strip()}")
+
+
+def summary_lines(record: Any) -> str:
+    """One summary's record."""
+    head = (
+        f"{record['id']}: {record['tier']}, {moment(record['created_at'])}, level "
+        f"{record['level']}, {record['status']}, of {len(record['source_ids'])} messages"
+        f"{_kept(record)}"
+    )
+    return escaped(f"{head}\n  {audience_mark(record['audience'])}{record['text']}")
+
+
+def _kept(record: Any) -> str:
+    """How much a summary kept by itself, and in which generation it was made."""
+    if record.get("retention") is None:
+        return ""
+    return f", generation {record['generation']}, kept {record['retention']:.0%}"
+
+
+def summary_called(script: Any, text: str) -> Any:
+    """The summary's record with this id, or the only one that begins so.
+
+    Raises:
+        Refusal: If there is none, or more than one.
+    """
+    wanted = text.strip()
+    found = [key for key in script.history.summary_ids() if key.startswith(wanted)]
+    if len(found) != 1:
+        how = "More than one summary begins with" if found else "There is no summary"
+        raise Refusal(f"{how} `{wanted}`. `aihistory/summaries {script.obj.key}` lists them.")
+    return script.history.summary(found[0])
+
+
+def _was_said(message: Any) -> bool:
+    return (
+        message["role"] in ("user", "assistant")
+        and not is_summary(message)
+        and bool(message["content"])
+    )
+
+
+def _who(message: Any, own_name: str) -> str:
+    if message["role"] == "assistant":
+        return own_name
+    if message["role"] == "tool":
+        return f"result of {message.get('name', 'a tool')}"
+    if is_summary(message):
+        return "summary"
+    return str((message.get("speaker") or {}).get("key") or message["role"])

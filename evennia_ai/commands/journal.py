@@ -1,0 +1,114 @@
+"""`aijournal`: what an assistant found worth keeping."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from twisted.internet.task import cooperate
+
+from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.commands.show import audience_mark, escaped, moment
+from evennia_ai.core.audience import PUBLIC, STAFF, visible
+
+NEWEST = 50
+_SLICE = 50
+
+
+class CmdAIJournal(AssistantCommand):
+    """
+    read an assistant's journal
+
+    Usage:
+      aijournal [<assistant>]
+      aijournal/all [<assistant>]
+      aijournal/search [<assistant>] = <words>
+
+    Switches:
+      all    - every entry, not only the newest fifty
+      search - entries that hold all of these words
+
+    Newest entries come first, each with its time, its id, its importance from 1
+    to 10 and, if it is not public, who may know it. An entry marked withdrawn
+    was taken back with its compaction; the assistant does not find it any more.
+
+    See also: aimemory, aihistory
+    """
+
+    key = "aijournal"
+    locks = "cmd:perm(Admin);admin:perm(Admin)"
+    switches_known = ("all", "search")
+
+    def do(self) -> None:
+        """The newest entries."""
+        script = self.assistant()
+        entries = self._seen(script.obj.journal.recent(NEWEST))[::-1]
+        self._list(script, entries, f"newest {len(entries)} of {script.obj.journal.count()}")
+
+    def do_all(self) -> None:
+        """Every entry; loaded as pages are turned."""
+        script = self.assistant()
+        journal = script.obj.journal
+        self._list(script, NewestFirst(journal, self._seen), f"all {journal.count()}")
+
+    def do_search(self) -> None:
+        """Entries with all of some words."""
+        script = self.assistant()
+        words = self.words("aijournal/search <assistant> = <words>")
+        found: list[dict[str, Any]] = []
+        searching = cooperate(_matching(script.obj.journal, words.lower().split(), found))
+
+        def tell(done: Any) -> None:
+            entries = sorted(self._seen(found), key=lambda e: str(e["timestamp"]), reverse=True)
+            self._list(script, entries, f"with `{escaped(words)}`: {len(entries)}")
+
+        self.viewer.later(searching.whenDone(), tell, "The search")
+
+    def _list(self, script: Any, entries: Any, which: str) -> None:
+        name = escaped(script.obj.key)
+        head = f"Journal of {name}, newest first, {which}:"
+        empty = f"There is nothing in the journal of {name}"
+        empty += f" {which.split(':')[0]}." if which.startswith("with") else " yet."
+        self.viewer.listing(entries, entry_line, head, empty)
+
+    def _seen(self, entries: Any) -> list[dict[str, Any]]:
+        audience = STAFF if self.access(self.caller, "admin") else PUBLIC
+        return [entry for entry in entries if visible(entry["audience"], audience)]
+
+
+class NewestFirst:
+    """A journal as a sequence, newest first, for a pager that takes slices.
+
+    Args:
+        journal: The journal.
+        seen: Leaves out what may not be shown.
+    """
+
+    def __init__(self, journal: Any, seen: Any = list):
+        self._journal = journal
+        self._seen = seen
+
+    def __len__(self) -> int:
+        return int(self._journal.count())
+
+    def __getitem__(self, wanted: slice) -> list[dict[str, Any]]:
+        stop = len(self) if wanted.stop is None else min(wanted.stop, len(self))
+        newest = list(self._journal.recent(stop))[::-1] if stop else []
+        return list(self._seen(newest[wanted.start or 0 : stop]))
+
+
+def _matching(journal: Any, words: list[str], found: list[dict[str, Any]]) -> Iterator[None]:
+    """Collect entries that hold all words, a slice at each step."""
+    for number, entry in enumerate(journal.all()):
+        text = entry["content"].lower()
+        if all(word in text for word in words):
+            found.append(entry)
+        if number % _SLICE == 0:
+            yield
+
+
+def entry_line(entry: Any) -> str:
+    """One entry: time, id, importance, audience, text."""
+    mark = ("withdrawn: " if entry.get("withdrawn") else "") + audience_mark(entry["audience"])
+    return escaped(
+        f"{moment(entry['timestamp'])} {entry['id']} importance {entry['importance']}: "
+        f"{mark}{entry['content']}"
+    )

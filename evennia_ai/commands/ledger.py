@@ -1,0 +1,129 @@
+"""`airemember`: notes a player wants an assistant to keep before its eyes."""
+
+from typing import Any
+
+from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.commands.lookup import Refusal
+from evennia_ai.commands.show import audience_mark, escaped, moment
+from evennia_ai.core import ledger
+from evennia_ai.core.audience import PUBLIC, private, visible
+from evennia_ai.handlers.identity import speaker_of, stable_id
+from evennia_ai.tools.ledger import tell_of_proposal
+
+
+class CmdAIRemember(AssistantCommand):
+    """
+    tell an assistant what it should never forget about you
+
+    Usage:
+      airemember <assistant> = <text>
+      airemember/private <assistant> = <text>
+      airemember <assistant>
+      airemember/forget <assistant> = <id>
+
+    Switches:
+      private - keep the note between the two of you
+      forget  - take one of your notes back
+
+    The assistant sees these notes whatever else it forgets. What is about you,
+    as 'I like jazz', holds at once; it may tell anyone, unless the note is
+    private. What names somebody else, or does not say that it is about you,
+    waits until staff approve it. A new value of the same thing, as 'my
+    favourite drink is rum', takes the old one's place. Without a text it lists
+    your notes.
+
+    See also: aimemory/facts
+    """
+
+    key = "airemember"
+    locks = "cmd:all();admin:perm(Admin)"
+    switches_known = ("private", "forget")
+
+    def do(self) -> None:
+        """Take a note, or list them."""
+        script = self.assistant()
+        if self.rhs:
+            self._take(script, self.rhs, PUBLIC)
+        else:
+            self._list(script)
+
+    def do_private(self) -> None:
+        """Take a note for the two of them."""
+        text = self.words("airemember/private <assistant> = <text>")
+        self._take(self.assistant(), text, private([stable_id(self.caller)]))
+
+    def do_forget(self) -> None:
+        """Take a note back."""
+        wanted = self.words("airemember/forget <assistant> = <id>")
+        script = self.assistant()
+        entry = note_called(ledger.living_of(script.ledger.entries(), self._own_id), wanted)
+        script.ledger.change(entry["id"], ledger.WITHDRAWN, speaker_of(self.caller))
+        self.viewer.tell(f"{escaped(script.obj.key)} puts note {entry['id']} away.")
+
+    @property
+    def _own_id(self) -> str:
+        return stable_id(self.caller)
+
+    def _take(self, script: Any, text: str, audience: str) -> None:
+        own = self._own_id
+        people = {**script.game.people_in(text), own: {"id": own, "name": self.caller.key}}
+        concern = ledger.concern_of(text, own, people)
+        holds = concern.only_own or (not concern.others and self.access(self.caller, "admin"))
+        entry = script.ledger.add(
+            text,
+            speaker_of(self.caller),
+            state=ledger.APPROVED if holds else ledger.PROPOSED,
+            about=[*([own] if concern.own else ()), *concern.others],
+            audience=audience,
+        )
+        if entry["state"] == ledger.PROPOSED:
+            tell_of_proposal(script, script.obj, entry)
+        names = [str(people[who]["name"]) for who in concern.others]
+        self.viewer.tell(escaped(_answer(script.obj.key, entry, names)))
+
+    def _list(self, script: Any) -> None:
+        name = escaped(script.obj.key)
+        notes = ledger.living_of(script.ledger.entries(), self._own_id)
+        mine = [note for note in notes if _may_read(note, self._own_id)]
+        head = f"What {name} never forgets about you ({len(mine)}):"
+        self.viewer.listing(mine[::-1], note_text, head, f"{name} has no notes about you.")
+
+
+def _may_read(note: Any, person: str) -> bool:
+    """Somebody may read their own notes and those about them that are meant for them."""
+    return note["by"]["id"] == person or visible(note["audience"], private([person]))
+
+
+def _answer(name: str, entry: Any, others: list[str]) -> str:
+    """What the giver of a note is told."""
+    shown = f"({entry['id']}, {entry['type']}): {entry['text']}"
+    if entry["state"] == ledger.APPROVED:
+        between = "" if entry["audience"] == PUBLIC else " It stays between the two of you."
+        return f"{name} will keep this before its eyes {shown}{between}"
+    why = f"it is about {', '.join(others)}" if others else "it does not say that it is about you"
+    return f"Noted as a proposal {shown} As {why}, it waits until staff approve it."
+
+
+def note_text(entry: Any) -> str:
+    """One note: id, state, type, weight, when, by whom, and its words."""
+    head = f"{entry['id']} {entry['state']} {entry['type']}, weight {entry['weight']}"
+    by = f"{moment(entry['at'])} by {entry['by']['key']}"
+    if entry.get("decided_by"):
+        by += f", {entry['state']} by {entry['decided_by']['key']}"
+    if entry.get("superseded_by"):
+        by += f" (now {entry['superseded_by']})"
+    return escaped(f"{head}, {by}: {audience_mark(entry['audience'])}{entry['text']}")
+
+
+def note_called(entries: Any, text: str) -> Any:
+    """The note of this id, or the only one whose id begins so.
+
+    Raises:
+        Refusal: If there is none, or more than one.
+    """
+    wanted = text.strip().lower()
+    found = [entry for entry in entries if entry["id"].startswith(wanted)]
+    if len(found) != 1:
+        how = "More than one note begins with" if found else "There is no such note:"
+        raise Refusal(f"{how} `{text.strip()}`.")
+    return found[0]

@@ -1,0 +1,83 @@
+"""Finding the assistant somebody means."""
+
+import difflib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from evennia_ai.errors import AssistantError
+
+
+class Refusal(AssistantError):
+    """A command cannot do what was asked; the text tells the caller why, in plain words."""
+
+
+def all_assistants() -> list[Any]:
+    """The scripts of all assistants that have a body, by name."""
+    from evennia_ai.startstop import assistants
+
+    return sorted((s for s in assistants() if s.obj), key=lambda s: (s.obj.key.lower(), s.pk))
+
+
+def find_assistant(caller: Any, name: str = "") -> Any:
+    """The assistant a name means: whole names before beginnings, those here before others.
+
+    Args:
+        caller: Who asks; assistants in the same room come first.
+        name: A name, an alias, the beginning of a name, or ``#dbref``. Empty: the only one here.
+
+    Returns:
+        The assistant's script.
+
+    Raises:
+        Refusal: If there is none, or more than one.
+    """
+    known = all_assistants()
+    here = [s for s in known if _place(caller) is not None and s.obj.location is _place(caller)]
+    wanted = name.strip().lower()
+    if not wanted:
+        return _only(here, "here", "There is no assistant here. Name the one you mean.")
+    for fits in (_is_called, _begins_with):
+        for group in (here, known):
+            found = [script for script in group if fits(script, wanted)]
+            if found:
+                return _only(found, f"called `{name.strip()}`", "")
+    raise Refusal(_unknown(name.strip(), known))
+
+
+def named(name: str) -> Any:
+    """The first assistant of exactly this name or alias, or None."""
+    wanted = name.strip().lower()
+    matches: Callable[[Any], bool] = lambda script: _is_called(script, wanted)  # noqa: E731
+    return next(filter(matches, all_assistants()), None)
+
+
+def _place(caller: Any) -> Any:
+    return getattr(caller, "location", None)
+
+
+def _is_called(script: Any, wanted: str) -> bool:
+    body = script.obj
+    names = [body.key.lower(), *(alias.lower() for alias in body.aliases.all())]
+    return wanted in names or wanted == f"#{body.pk}"
+
+
+def _begins_with(script: Any, wanted: str) -> bool:
+    return bool(script.obj.key.lower().startswith(wanted))
+
+
+def _only(found: Sequence[Any], where: str, none: str) -> Any:
+    if not found:
+        raise Refusal(none)
+    if len(found) > 1:
+        listed = ", ".join(f"{script.obj.key} (#{script.obj.pk})" for script in found)
+        raise Refusal(f"There is more than one assistant {where}: {listed}. Say which.")
+    return found[0]
+
+
+def _unknown(name: str, known: Sequence[Any]) -> str:
+    names = [script.obj.key for script in known]
+    if not names:
+        return f"There is no assistant called `{name}`, nor any other. Make one: ai/create {name}"
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f" Do you mean {close[0]}?" if close else ""
+    return f"There is no assistant called `{name}`.{hint} Type `ai` for a list."

@@ -1,0 +1,254 @@
+"""`aimemory`: what an assistant can find again, and whom it knows."""
+
+import time
+from collections.abc import Generator, Iterator
+from typing import Any
+
+from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.task import cooperate
+
+from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.commands.facts import UNCONSOLIDATED_SHOWN
+from evennia_ai.commands.history import search_memory
+from evennia_ai.commands.ledger import note_called, note_text
+from evennia_ai.commands.lookup import Refusal
+from evennia_ai.commands.show import Viewer, audience_mark, escaped, moment
+from evennia_ai.core.ledger import APPROVED, STATES, WITHDRAWN
+from evennia_ai.errors import AssistantError
+from evennia_ai.handlers.identity import speaker_of
+from evennia_ai.retrieval import is_indexed, turn_of_entry, turn_of_message
+from evennia_ai.sleep.forgetting import forget_entry
+
+
+class CmdAIMemory(AssistantCommand):
+    """
+    look into an assistant's memory
+
+    Usage:
+      aimemory [<assistant>] [= <query>]
+      aimemory/status [<assistant>]
+      aimemory/entities [<assistant>]
+      aimemory/facts [<assistant>]
+      aimemory/approve <assistant> = <id>
+      aimemory/reject <assistant> = <id>
+      aimemory/forget <assistant> = <id>
+      aimemory/rebuild [<assistant>]
+
+    Switches:
+      status   - how much there is, and whether the memory store works
+      entities - what it knows of the people, places and things it met
+      facts    - the notes it always has before its eyes, and those that wait
+      approve  - let a note that waits hold
+      reject   - put a note away, whether it waits or holds
+      forget   - take a journal entry out of all searches; the journal keeps it
+      rebuild  - make the search index anew from what is stored
+
+    With a query it shows what the assistant would find for it, with ids, kinds,
+    times and speakers; without one, how much there is to find.
+
+    See also: @memory-status, aijournal, airemember, aihistory/search
+    """
+
+    key = "aimemory"
+    locks = "cmd:perm(Admin);admin:perm(Admin)"
+    switches_known = (
+        "status",
+        "entities",
+        "facts",
+        "approve",
+        "reject",
+        "forget",
+        "rebuild",
+    )
+
+    def do(self) -> None:
+        """Search, or count."""
+        script = self.assistant()
+        if self.rhs:
+            search_memory(self, script, self.rhs)
+        else:
+            tell_memory_status(self.viewer, script)
+
+    def do_status(self) -> None:
+        """How much there is."""
+        tell_memory_status(self.viewer, self.assistant())
+
+    def do_entities(self) -> None:
+        """The profiles, the last met first."""
+        script = self.assistant()
+        profiles = script.obj.entities.profiles().values()
+        known = sorted(profiles, key=lambda p: str(p.get("last_seen") or ""), reverse=True)
+        name = escaped(script.obj.key)
+        self.viewer.listing(
+            known, profile_text, f"{name} knows ({len(known)}):", f"{name} knows nobody yet."
+        )
+
+    def do_facts(self) -> None:
+        """The ledger: what waits first, then what holds, then the rest, newest first."""
+        script = self.assistant()
+        entries = sorted(script.ledger.entries(), key=lambda e: str(e["at"]), reverse=True)
+        entries.sort(key=lambda entry: STATES.index(entry["state"]))
+        name = escaped(script.obj.key)
+        head = f"The ledger of {name} ({len(entries)}):"
+        self.viewer.listing(entries, note_text, head, f"The ledger of {name} is empty.")
+
+    def do_approve(self) -> None:
+        """Let a note hold."""
+        self._decide(APPROVED)
+
+    def do_reject(self) -> None:
+        """Put a note away."""
+        self._decide(WITHDRAWN)
+
+    def _decide(self, state: str) -> None:
+        verb = "approve" if state == APPROVED else "reject"
+        wanted = self.words(f"aimemory/{verb} <assistant> = <id>")
+        script = self.assistant()
+        entry = note_called(script.ledger.entries(), wanted)
+        done = script.ledger.change(entry["id"], state, speaker_of(self.caller))
+        script.audit("ledger", note=done["id"], state=state, by=self.caller.key)
+        self.viewer.tell(note_text(done))
+
+    def do_forget(self) -> None:
+        """Take a journal entry out of retrieval and semantic memory."""
+        wanted = self.words("aimemory/forget <assistant> = <id>")
+        script, viewer = self.assistant(), self.viewer
+        entry = script.obj.journal.get(wanted.strip())
+        if entry is None:
+            raise Refusal(f"There is no journal entry `{wanted.strip()}`.")
+        if entry.get("withdrawn"):
+            raise Refusal(f"Journal entry `{entry['id']}` is forgotten already.")
+        name, by = escaped(script.obj.key), self.caller.key
+
+        def tell(found: int) -> None:
+            script.audit("forget", entry=entry["id"], by=by)
+            viewer.tell(
+                f"{name} finds journal entry {entry['id']} no more; "
+                f"{found} of its memories left semantic memory. The journal keeps it, withdrawn."
+            )
+
+        done = script.run_exclusive(lambda: forget_entry(script, script.obj, entry["id"]))
+        viewer.later(done, tell, "The forgetting")
+
+    def do_rebuild(self) -> None:
+        """Make the index anew and report."""
+        script, viewer = self.assistant(), self.viewer
+        name, began = escaped(script.obj.key), time.monotonic()
+        viewer.tell(f"Making {name}'s search index anew...")
+
+        def tell(counts: dict[str, int]) -> None:
+            viewer.tell(
+                f"{name}'s search index holds {counts['indexed']} items again: "
+                f"{counts['messages']} messages and {counts['entries']} journal entries, "
+                f"in {time.monotonic() - began:.1f} s."
+            )
+
+        viewer.later(script.run_exclusive(lambda: rebuild_index(script)), tell, "The rebuilding")
+
+
+class CmdMemoryStatus(AssistantCommand):
+    """
+    show how much an assistant remembers
+
+    Usage:
+      @memory-status [<assistant>]
+
+    The same as 'aimemory/status'. Without a name it is the only assistant here.
+
+    See also: aimemory
+    """
+
+    key = "@memory-status"
+    locks = "cmd:perm(Admin)"
+
+    def do(self) -> None:
+        """How much there is."""
+        tell_memory_status(self.viewer, self.assistant(self.args))
+
+
+def tell_memory_status(viewer: Viewer, script: Any) -> None:
+    """Ask index and store, and tell what they answer."""
+
+    def tell(lines: list[str]) -> None:
+        viewer.tell(escaped("\n".join(lines)))
+
+    viewer.later(memory_status(script), tell, "The look at the memory")
+
+
+@inlineCallbacks
+def memory_status(script: Any) -> Generator["Deferred[Any]", Any, list[str]]:
+    """Counts of every kind of memory; fires with lines of text."""
+    indexed = yield script.memory.count()
+    semantic = yield semantic_line(script)
+    journal = script.obj.journal
+    waiting = len(journal.unconsolidated(UNCONSOLIDATED_SHOWN))
+    more = " or more" if waiting >= UNCONSOLIDATED_SHOWN else ""
+    return [
+        f"Memory of {script.obj.key}",
+        f"Search index: {'cannot be read' if indexed is None else f'{indexed} items'}",
+        semantic,
+        f"Journal: {journal.count()} entries, {waiting}{more} not yet consolidated",
+        f"Entity profiles: {len(script.obj.entities.profiles())}",
+    ]
+
+
+@inlineCallbacks
+def semantic_line(script: Any) -> Generator["Deferred[Any]", Any, str]:
+    """State of the semantic store, and how many memories there are of this assistant."""
+    try:
+        status = yield script.semantic.status()
+        own = yield script.semantic.ids(script.scope)
+    except AssistantError as error:
+        return f"Semantic memory: does not work: {error}"
+    state = "works" if status["ok"] else "does not work"
+    return (
+        f"Semantic memory: {state} ({status['detail']}); {len(own)} memories of this assistant, "
+        f"{status['count']} of all"
+    )
+
+
+@inlineCallbacks
+def rebuild_index(script: Any) -> Generator["Deferred[Any]", Any, dict[str, int]]:
+    """Make the search index anew from history, archive and journal, under the turn lock.
+
+    Returns:
+        A Deferred that fires with ``{"indexed", "messages", "entries"}``.
+    """
+    turns: list[dict[str, Any]] = []
+    yield cooperate(_turns(script, turns)).whenDone()
+    turns.sort(key=lambda turn: str(turn["at"]))
+    yield script.memory.rebuild(turns)
+    indexed = yield script.memory.count()
+    messages = sum(turn["kind"] == "message" for turn in turns)
+    return {"indexed": indexed, "messages": messages, "entries": len(turns) - messages}
+
+
+def _turns(script: Any, turns: list[dict[str, Any]]) -> Iterator[None]:
+    """Fill `turns`, a slice at each step; the live history last, as it may grow."""
+    now = script.now()
+    restored = script.history.restored_segments()
+    for segment in script.history.segments():
+        if segment["id"] in restored:
+            continue  # its messages are live again
+        turns += [turn for turn in map(turn_of_message, segment["messages"]) if turn]
+        yield
+    for number, entry in enumerate(script.obj.journal.all()):
+        if is_indexed(entry, now):
+            turns.append(turn_of_entry(entry))
+        if number % 50 == 0:
+            yield
+    turns += [turn for turn in map(turn_of_message, script.history.messages()) if turn]
+    yield
+
+
+def profile_text(profile: Any) -> str:
+    """One profile: who, when, and what is known."""
+    head = f"{profile.get('name')} ({profile.get('kind', 'unknown')}, {profile.get('id')})"
+    seen = f"seen {moment(profile.get('first_seen') or '?')} to"
+    lines = [f"{head}, {seen} {moment(profile.get('last_seen') or '?')}"]
+    if profile.get("relationship"):
+        lines.append(f"  relationship: {profile['relationship']}")
+    for item in profile.get("observations") or ():
+        old = "" if item.get("status", "current") == "current" else "(no longer) "
+        lines.append(f"  {old}{audience_mark(item.get('audience', 'public'))}{item.get('text')}")
+    return escaped("\n".join(lines))

@@ -1,0 +1,75 @@
+"""Paging: Evennia's command, which also reaches assistants."""
+
+from typing import Any
+
+from evennia import AccountDB, default_cmds
+
+from evennia_ai.assistant_character import LINE_CHARS
+from evennia_ai.commands.lookup import named
+from evennia_ai.commands.show import escaped
+
+EvenniaPage: Any = default_cmds.CmdPage
+
+
+class CmdPage(EvenniaPage):
+    """
+    send a private message to another account, or to an assistant
+
+    Usage:
+      page <account or assistant> <message>
+      page[/switches] [<name>,<name>,... = <message>]
+      tell        ''
+      page <number>
+
+    Switches:
+      last - shows who you last messaged
+      list - show your last <number> of tells/pages (default)
+
+    Send a message to target user (if online). If no argument is given, you
+    will get a list of your latest messages. The equal sign is needed for
+    multiple targets or if sending to target with space in the name.
+
+    An assistant hears a page wherever you both are. What is paged stays
+    between you and the assistant: it tells nobody else. It answers by a page.
+    """
+
+    def func(self) -> None:
+        """Page the assistants among the targets; leave the others to Evennia."""
+        names, message = self._addressed()
+        found = {name: named(name) for name in names if not _is_account(name)}
+        scripts = {name: script for name, script in found.items() if script is not None}
+        if not scripts or not message:
+            return super().func()
+        for script in scripts.values():
+            self._page(script, message)
+        self._page_the_rest([name for name in names if name not in scripts])
+
+    def _addressed(self) -> tuple[list[str], str]:
+        """Names and message as they were typed; no names where it is no new message."""
+        if self.switches or not self.args:
+            return [], ""
+        if self.rhs is not None:
+            return [name for name in self.lhslist if name], self.rhs
+        first, _, rest = self.args.partition(" ")
+        return [first], rest.strip()
+
+    def _page(self, script: Any, message: str) -> None:
+        text, body = message, script.obj
+        if text.startswith(":"):
+            text = f"{self.caller.key} {text[1:].strip()}"
+        heard = body.hear_page(self.caller, text[:LINE_CHARS])
+        if not heard or script.db.enabled is False:
+            self.msg(escaped(f"{body.key} is switched off and will not answer for now."))
+        self.msg(f"You paged |c{escaped(body.key)}|n with: '{escaped(message)}'.")
+
+    def _page_the_rest(self, names: list[str]) -> None:
+        if names:
+            self.lhslist = names
+            self.lhs = ", ".join(names)
+            self.args = f"{self.lhs} = {self.rhs}"
+            super().func()
+
+
+def _is_account(name: str) -> bool:
+    """Whether an account has exactly this name; people come before assistants."""
+    return bool(AccountDB.objects.filter(username__iexact=name.strip().lstrip("*")).exists())

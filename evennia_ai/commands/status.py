@@ -1,0 +1,118 @@
+"""`aistatus`: how an assistant is."""
+
+from typing import Any
+
+from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.commands.facts import UNCONSOLIDATED_SHOWN, status_facts, step_line
+from evennia_ai.commands.show import escaped, moment
+from evennia_ai.core.messages import utc_iso
+
+
+class CmdAIStatus(AssistantCommand):
+    """
+    show how an assistant is
+
+    Usage:
+      aistatus [<assistant>]
+
+    Shows what it is doing, how full its context is and at which shares it
+    compacts, what its last prompt was made of, what is stored, its last
+    compaction and sleep, counters since the server started, and whatever is
+    wrong: configuration values that cannot be used, caps that do not fit, the
+    last trouble. Without a name it is the only assistant here.
+
+    See also: ai, aiconfig, aihistory
+    """
+
+    key = "aistatus"
+    locks = "cmd:perm(Builder)"
+
+    def do(self) -> None:
+        """Show the status, a line for each fact."""
+        facts = status_facts(self.assistant(self.args))
+        self.viewer.page("\n".join(escaped(line) for line in status_lines(facts)))
+
+
+def status_lines(facts: dict[str, Any]) -> list[str]:
+    """The facts of `status_facts` as lines for people."""
+    return [
+        f"{facts['name']} ({facts['room']})",
+        *_life_lines(facts),
+        *_context_lines(facts["context"]),
+        *_stored_lines(facts),
+        *_compaction_lines(facts["last_compaction"]),
+        *_sleep_lines(facts["last_sleep"]),
+        *_trouble_lines(facts),
+    ]
+
+
+def _life_lines(facts: dict[str, Any]) -> list[str]:
+    state = facts["mode"] + (f", {facts['phase']}" if facts["phase"] else "")
+    switched = "yes" if facts["enabled"] else "no (ai/start switches it on)"
+    if facts["puppeted"]:
+        switched += "; somebody puppets the body, so it does not think"
+    if not facts["timer"]:
+        switched += "; its timer is stopped"
+    return [
+        f"Mode: {state}",
+        f"Enabled: {switched}",
+        f"Model: {facts['model']}",
+        f"Thinking now: {'yes' if facts['thinking'] else 'no'}",
+    ]
+
+
+def _context_lines(context: dict[str, Any]) -> list[str]:
+    used = f"{context['usage']:.1%} of {context['limit_tokens']:,} tokens"
+    at = (
+        f"asleep at {context['sleep_threshold']:.0%}, "
+        f"at once at {context['emergency_threshold']:.0%}"
+    )
+    lines = [f"Context: {used}", f"Compaction: {context['compaction']}; {at}"]
+    lines.append(f"Last prompt: {context['last_prompt'] or 'none since the server started'}")
+    if context["left_out"]:
+        lines.append(f"Left out of it: {context['left_out']} oldest messages")
+    return lines + [f"Note: {note}" for note in context["notes"]]
+
+
+def _stored_lines(facts: dict[str, Any]) -> list[str]:
+    stored = facts["stored"]
+    waiting = stored["unconsolidated"]
+    more = " or more" if waiting >= UNCONSOLIDATED_SHOWN else ""
+    spent = facts["spent_today"]
+    return [
+        f"Messages: {stored['live_messages']} live ({stored['live_tokens']:,} tokens), "
+        f"{stored['archived_messages']} archived in {stored['archive_segments']} segments",
+        f"Summaries: {stored['summaries']}",
+        f"Journal: {stored['journal_entries']} entries, {waiting}{more} not yet consolidated",
+        f"Entity profiles: {stored['entity_profiles']}",
+        f"Queue: {facts['queue']} heard, not yet thought about",
+        f"Spent today: {spent['calls']} calls, {spent['tokens']:,} tokens, ${spent['cost']:.4f}",
+    ]
+
+
+def _compaction_lines(last: dict[str, Any]) -> list[str]:
+    if not last:
+        return ["Last compaction: never"]
+    return [
+        f"Last compaction: {moment(last.get('at', ''))}, "
+        f"{last.get('compacted_messages', '?')} messages, {last.get('original_tokens', 0):,} to "
+        f"{last.get('new_tokens', 0):,} tokens, level {last.get('level', '?')}, "
+        f"summary {last.get('summary_id', '?')}"
+    ]
+
+
+def _sleep_lines(last: dict[str, Any]) -> list[str]:
+    if not last:
+        return ["Last sleep: never"]
+    steps = [f"  {step_line(name, entry)}" for name, entry in last.get("steps", {}).items()]
+    return [f"Last sleep: {moment(utc_iso(last.get('at', 0)))}", *steps]
+
+
+def _trouble_lines(facts: dict[str, Any]) -> list[str]:
+    counts = ", ".join(f"{name} {count}" for name, count in facts["counts"].items())
+    return [
+        f"Since the server started: {counts or 'nothing yet'}",
+        f"Last trouble: {facts['last_trouble'] or 'none'}",
+        *(f"Wrong setting: {problem}" for problem in facts["problems"]),
+        *(f"Warning: {warning}" for warning in facts["warnings"]),
+    ]

@@ -1,0 +1,123 @@
+"""The cascade of summaries: a forest in which each node stands for `FAN_IN` nodes below it.
+
+A recent summary is made from raw messages and is a leaf. Eight roots of one level are merged
+into a node one level higher, so that n leaves have at most 7 roots a level and a tree of height
+⌊log₈ n⌋. The long-term summary is made from the roots: a word has passed one summary at the
+leaf, one for each level above it and the long-term one, log₈ n + 2 at most.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+FAN_IN = 8
+
+
+@dataclass(frozen=True)
+class Node:
+    """One summary of the tree.
+
+    Args:
+        id: The summary's id.
+        level: 0 for a recent summary, made from raw messages; 1 for one made from eight of
+            those, and so on.
+        children: Ids of the nodes it was made from, oldest first; empty at level 0.
+    """
+
+    id: str
+    level: int
+    children: tuple[str, ...] = ()
+
+
+def topmost(nodes: Sequence[Node]) -> tuple[str, ...]:
+    """The roots of the forest: what the long-term summary is made from.
+
+    Args:
+        nodes: All nodes; those of one level oldest first.
+
+    Returns:
+        Ids of nodes that are nobody's child, oldest first: by the place of their first leaf. A
+        node none of whose leaves is there comes first: what was merged is old.
+    """
+    places = {node.id: place for place, node in enumerate(nodes) if node.level == 0}
+    found = {node.id: node for node in nodes}
+
+    def place(node: Node) -> int:
+        leaves = _leaves(found, node.id)
+        return min((places[leaf] for leaf in leaves if leaf in places), default=-1)
+
+    return tuple(node.id for node in sorted(_roots(nodes), key=place))
+
+
+def due_groups(nodes: Sequence[Node]) -> tuple[tuple[str, ...], ...]:
+    """Roots that must be merged now, each group into a node one level higher.
+
+    Applied again with the new nodes, until nothing is due, at most `FAN_IN` - 1 roots a level
+    remain; each merge lowers the number of roots, so that it ends.
+
+    Args:
+        nodes: All nodes; those of one level oldest first.
+
+    Returns:
+        Groups of `FAN_IN` ids, the oldest of their level, lowest level first; empty if none is
+        due.
+    """
+    roots = sorted(_roots(nodes), key=lambda node: node.level)
+    groups = []
+    for _, same in groupby(roots, key=lambda node: node.level):
+        ids = [node.id for node in same]
+        whole = len(ids) - len(ids) % FAN_IN
+        groups += [tuple(ids[at : at + FAN_IN]) for at in range(0, whole, FAN_IN)]
+    return tuple(groups)
+
+
+def depth(nodes: Sequence[Node], leaf_id: str) -> int:
+    """How many summaries a word of a leaf has passed on its way to its root.
+
+    Returns:
+        1 for a leaf that is its own root, one more for each node above it. The long-term
+        summary adds another.
+
+    Raises:
+        KeyError: If there is no such node.
+    """
+    if leaf_id not in {node.id for node in nodes}:
+        raise KeyError(leaf_id)
+    parents = {child: node.id for node in nodes for child in node.children}
+    passed: set[str] = set()
+    at: str | None = leaf_id
+    while at is not None and at not in passed:
+        passed.add(at)
+        at = parents.get(at)
+    return len(passed)
+
+
+def covers(nodes: Sequence[Node], root_id: str) -> tuple[str, ...]:
+    """Ids of the leaves below a node, oldest first; a leaf covers itself.
+
+    Raises:
+        KeyError: If there is no such node.
+    """
+    found = {node.id: node for node in nodes}
+    if root_id not in found:
+        raise KeyError(root_id)
+    return tuple(_leaves(found, root_id))
+
+
+def _roots(nodes: Sequence[Node]) -> list[Node]:
+    children = {child for node in nodes for child in node.children}
+    return [node for node in nodes if node.id not in children]
+
+
+def _leaves(found: dict[str, Node], root_id: str) -> Iterator[str]:
+    """Leaves below a node in order; each node is visited once, so that a ring ends."""
+    waiting, seen = [root_id], set[str]()
+    while waiting:
+        node_id = waiting.pop()
+        node = found.get(node_id)
+        if node is None or node_id in seen:
+            continue
+        seen.add(node_id)
+        if node.level == 0:
+            yield node_id
+        waiting.extend(reversed(node.children))

@@ -1,0 +1,123 @@
+"""The plan of a compaction: what leaves the live history, what stays, and who may know it.
+
+Pure: messages in, decisions out. Handlers carry them out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evennia_ai.core.audience import PUBLIC
+from evennia_ai.core.messages import Message, audience_of, is_summary, total_tokens
+from evennia_ai.core.pairs import cut_points
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a compaction would do.
+
+    Args:
+        leaving: Raw messages to archive, oldest first.
+        folded: Older summary markers that the new summaries take up.
+        staying: The rest of the history, oldest first: other markers, then raw messages.
+    """
+
+    leaving: tuple[Message, ...]
+    folded: tuple[Message, ...]
+    staying: tuple[Message, ...]
+
+    @property
+    def audiences(self) -> tuple[str, ...]:
+        """Audiences of what leaves, public first, the others in order of appearance."""
+        seen = dict.fromkeys(audience_of(message) for message in self.leaving)
+        return tuple(sorted(seen, key=lambda audience: audience != PUBLIC))
+
+    def part(self, audience: str) -> tuple[Message, ...]:
+        """The raw messages of one audience that leave."""
+        return tuple(m for m in self.leaving if audience_of(m) == audience)
+
+    def previous(self, audience: str) -> tuple[Message, ...]:
+        """The folded markers of one audience."""
+        return tuple(m for m in self.folded if audience_of(m) == audience)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing would leave."""
+        return not self.leaving
+
+
+def plan_compaction(
+    history: Sequence[Message],
+    preserve_window: int,
+    keep_tokens: int = 0,
+    capacity_tokens: int | None = None,
+) -> Plan:
+    """Decide what leaves.
+
+    Args:
+        history: All live messages, oldest first, markers among them.
+        preserve_window: Raw messages to keep at least.
+        keep_tokens: Tokens of the newest raw messages to keep at least, if that is more.
+        capacity_tokens: Most the kept raw messages may hold; overrides both. None: no cap.
+
+    Returns:
+        A plan; `empty` if the history lies within what is to be kept.
+    """
+    markers = tuple(message for message in history if is_summary(message))
+    raw = tuple(message for message in history if not is_summary(message))
+    cut = _legal_cut(raw, _wanted_cut(raw, preserve_window, keep_tokens), capacity_tokens)
+    leaving = raw[:cut]
+    touched = {audience_of(message) for message in leaving}
+    folded = tuple(marker for marker in markers if audience_of(marker) in touched)
+    others = tuple(marker for marker in markers if audience_of(marker) not in touched)
+    return Plan(leaving, folded, others + raw[cut:])
+
+
+def _wanted_cut(raw: Sequence[Message], window: int, keep_tokens: int) -> int:
+    """Index of the first message to keep: by count, or further back by tokens."""
+    by_count = max(0, len(raw) - window)
+    kept, index = total_tokens(raw[by_count:]), by_count
+    while index > 0 and kept < keep_tokens:
+        index -= 1
+        kept += raw[index].get("tokens") or 0
+    return index
+
+
+def _legal_cut(raw: Sequence[Message], wanted: int, capacity: int | None) -> int:
+    """The legal cut nearest before `wanted`, or the first later one whose rest fits."""
+    points = cut_points(raw)
+    before = max(point for point in points if point <= wanted)
+    if capacity is None:
+        return before
+    # The newest turn is never cut away: what is too large in it is shortened when rendered.
+    points = tuple(point for point in points if point < len(raw)) or (0,)
+    left = total_tokens(raw[before:])
+    position = before
+    for point in (point for point in points if point >= before):
+        left -= total_tokens(raw[position:point])
+        position = point
+        if left <= capacity:
+            return point
+    return position
+
+
+def spliced(
+    current: Sequence[Message],
+    plan: Plan,
+    summaries: Sequence[Message],
+) -> tuple[Message, ...]:
+    """The history after a compaction, by ids: summaries, other markers, then all the rest.
+
+    Args:
+        current: The history as it is now; it may have grown since the plan was made.
+        plan: The plan that was carried out.
+        summaries: The new markers.
+
+    Returns:
+        The new history. Messages that arrived meanwhile stay, in order.
+    """
+    gone = {message["id"] for message in plan.leaving + plan.folded}
+    rest = [message for message in current if message["id"] not in gone]
+    markers = [message for message in rest if is_summary(message)]
+    raw = [message for message in rest if not is_summary(message)]
+    ordered = sorted([*summaries, *markers], key=lambda marker: audience_of(marker) != PUBLIC)
+    return tuple(ordered + raw)

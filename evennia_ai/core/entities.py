@@ -1,0 +1,434 @@
+"""Entities: what is known of a person, place or thing, as plain profile dicts.
+
+A profile holds observations, each with its time, source and audience. Nothing known is thrown
+away: a newer value of the same subject and predicate marks the older as superseded, and two
+observations that say the same become one that remembers both. All functions return new profiles
+and leave their arguments as they are. Times are UTC ISO 8601 (`core.messages.utc_iso`), which
+sorts as text.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from evennia_ai.core.audience import PUBLIC, STAFF, normalised, visible
+from evennia_ai.core.messages import new_id, one_line, utc_iso
+
+SCHEMA_VERSION = 1
+CURRENT = "current"
+SUPERSEDED = "superseded"
+# Observations named in the stored summary line of a profile; more would not be one short line.
+SUMMARY_FACTS = 3
+
+# Letters, at least, and words, at most, of a name that is looked for in running text.
+SHORTEST_MENTION, LONGEST_MENTION = 3, 6
+
+Profile = dict[str, Any]
+NamesIndex = Mapping[str, tuple[str, ...]]
+Observation = dict[str, Any]
+
+
+def new_profile(entity_id: str, name: str, at: float | str, kind: str = "person") -> Profile:
+    """An empty profile of an entity met for the first time.
+
+    Args:
+        entity_id: Its stable id.
+        name: Its name as met.
+        at: When, seconds since the epoch or ISO 8601.
+        kind: ``person``, ``place`` or ``thing``.
+    """
+    when = _iso(at)
+    profile = {
+        "version": SCHEMA_VERSION,
+        "id": entity_id,
+        "name": name,
+        "kind": kind,
+        "aliases": [],
+        "first_seen": when,
+        "last_seen": when,
+        "relationship": "",
+        "observations": [],
+        "memory_links": [],
+    }
+    return tidy(profile)
+
+
+def observe(
+    profile: Mapping[str, Any],
+    text: str,
+    at: float | str,
+    source: str,
+    audience: str = PUBLIC,
+    subject: str | None = None,
+    predicate: str | None = None,
+    value: str | None = None,
+    make_id: Callable[[str], str] = new_id,
+) -> Profile:
+    """A profile with one more observation, older values of the same thing superseded.
+
+    Args:
+        profile: The profile before.
+        text: What was observed, one sentence.
+        at: When, seconds since the epoch or ISO 8601.
+        source: Where it comes from, the id of a message or journal entry.
+        audience: Who may know it.
+        subject: What it is about; the entity itself where it is None.
+        predicate: Which property, as ``lives in``.
+        value: The property's value, as ``the mill``.
+        make_id: Makes the observation's id from a prefix.
+
+    Returns:
+        A new profile; unchanged but for `last_seen` if it held this very observation.
+    """
+    when = _iso(at)
+    fresh: Observation = {
+        "id": make_id("o"),
+        "text": " ".join(text.split()),
+        "subject": subject,
+        "predicate": predicate,
+        "value": value,
+        "at": when,
+        "source": source,
+        "audience": normalised(audience),
+        "status": CURRENT,
+        "superseded_by": None,
+    }
+    grown = {**profile, "observations": [*profile.get("observations", ()), fresh]}
+    return tidy(grown)
+
+
+def supersede(profile: Mapping[str, Any]) -> Profile:
+    """A profile in which each outdated value points to the one that took its place.
+
+    An observation is outdated when a later one with the same subject and predicate has another
+    value and everyone who may know the older may know the newer: a secret never takes what was
+    said aloud from those who heard it.
+    """
+    observations = [dict(observation) for observation in profile.get("observations", ())]
+    groups: dict[tuple[str, str], list[Observation]] = {}
+    own = _own_names(profile)
+    for observation in observations:
+        if (key := _fact_key(own, observation)) is not None:
+            groups.setdefault(key, []).append(observation)
+    for group in groups.values():
+        _supersede_group(sorted(group, key=_latest))
+    return {**profile, "observations": observations}
+
+
+def _supersede_group(group: list[Observation]) -> None:
+    """Mark the outdated among observations of one property, oldest first, in place."""
+    for index, older in enumerate(group):
+        if older.get("status") == SUPERSEDED:
+            continue
+        newer = next((later for later in group[index + 1 :] if _replaces(later, older)), None)
+        if newer is not None:
+            older["status"] = SUPERSEDED
+            older["superseded_by"] = newer["id"]
+            older["superseded_at"] = newer["at"]
+
+
+def _replaces(newer: Observation, older: Observation) -> bool:
+    differs = _plain(newer.get("value")) != _plain(older.get("value"))
+    return differs and visible(_audience(newer), _audience(older))
+
+
+def merge(profile: Mapping[str, Any]) -> Profile:
+    """A profile in which current observations that say the same to the same people are one.
+
+    The oldest stays, with its id and time, and gains `last_at`, `times`, all `sources` and, where
+    the same fact was put in other words, `other_texts`. Observations that were superseded stay as
+    they are: a value that came back is not the old one.
+    """
+    kept: dict[tuple[Any, ...], Observation] = {}
+    rest: dict[str, str] = {}
+    result: list[Observation] = []
+    own = _own_names(profile)
+    for observation in profile.get("observations", ()):
+        key = _same_key(own, observation)
+        if observation.get("status") == SUPERSEDED:
+            result.append(dict(observation))
+        elif key in kept:
+            rest[observation["id"]] = kept[key]["id"]
+            _absorb(kept[key], observation)
+        else:
+            kept[key] = dict(observation)
+            result.append(kept[key])
+    for observation in result:
+        _point_to_kept(observation, rest)
+    return {**profile, "observations": result}
+
+
+def _absorb(kept: Observation, twin: Observation) -> None:
+    """Let one observation stand for another that says the same, in place."""
+    kept["times"] = kept.get("times", 1) + twin.get("times", 1)
+    sources = [*_sources(kept), *_sources(twin)]
+    kept["sources"] = list(dict.fromkeys(sources))
+    if wordings := _other_wordings(kept, twin):
+        kept["other_texts"] = wordings
+    kept["last_at"] = max(_latest(kept), _latest(twin))
+    kept["at"] = min(kept["at"], twin["at"])
+
+
+def _other_wordings(kept: Observation, twin: Observation) -> list[str]:
+    texts = [*kept.get("other_texts", ()), twin.get("text", ""), *twin.get("other_texts", ())]
+    said = {_plain(kept.get("text")): ""}
+    for text in texts:
+        said.setdefault(_plain(text), text)
+    return [text for text in said.values() if text]
+
+
+def _point_to_kept(observation: Observation, rest: Mapping[str, str]) -> None:
+    target = str(observation.get("superseded_by"))
+    if target in rest:
+        observation["superseded_by"] = rest[target]
+
+
+def refresh(profile: Mapping[str, Any]) -> Profile:
+    """A profile whose first and last sight and summary line fit its observations."""
+    observations = profile.get("observations", ())
+    times = [observation["at"] for observation in observations if observation.get("at")]
+    times += [_latest(observation) for observation in observations if _latest(observation)]
+    seen = [str(profile[key]) for key in ("first_seen", "last_seen") if profile.get(key)]
+    every = [*times, *seen]
+    result = {**profile}
+    if every:
+        result["first_seen"], result["last_seen"] = min(every), max(every)
+    result["summary"] = summary_line(result)
+    return result
+
+
+def tidy(profile: Mapping[str, Any]) -> Profile:
+    """A profile superseded, merged and refreshed; tidying it again changes nothing."""
+    result = refresh(merge(supersede(profile)))
+    return {**result, "tidied": _mark(result)}
+
+
+def is_tidy(profile: Mapping[str, Any]) -> bool:
+    """Whether a profile has been tidied since observations were added or taken out."""
+    return bool(profile.get("tidied") == _mark(profile))
+
+
+def _mark(profile: Mapping[str, Any]) -> str:
+    """How many observations there are and which is the newest added, as one text."""
+    observations: list[Observation] = list(profile.get("observations") or ())
+    return f"{len(observations)} {observations[-1].get('id', '')}" if observations else "0"
+
+
+def forget_audience(profile: Mapping[str, Any], party: Callable[[str], bool]) -> Profile:
+    """A profile without the observations whose audience `party` is true of."""
+    observations = profile.get("observations", ())
+    kept = [item for item in observations if not party(_audience(item))]
+    return refresh({**profile, "observations": kept})
+
+
+def summary_line(profile: Mapping[str, Any]) -> str:
+    """One short line about an entity, of what everyone may know.
+
+    Returns:
+        As ``Alice (person), the miller: keeps bees; lives in the mill (+2 more)``.
+    """
+    facts = [_fact_text(item) for item in shown_observations(profile, PUBLIC)]
+    line = _heading(profile)
+    if facts:
+        line += ": " + "; ".join(facts[:SUMMARY_FACTS])
+    more = len(facts) - SUMMARY_FACTS
+    return line + (f" (+{more} more)" if more > 0 else "")
+
+
+def profile_lines(profile: Mapping[str, Any], audience: str, limit: int = 8) -> list[str]:
+    """What may be shown of a profile in a turn for an audience.
+
+    Args:
+        profile: A profile.
+        audience: Audience of the turn.
+        limit: Most observations to show.
+
+    Returns:
+        The heading, then one line an observation with its id, newest first. Of one property
+        only the latest value that the audience may know is shown.
+    """
+    shown = shown_observations(profile, audience)[: max(limit, 0)]
+    return [_heading(profile), *(f"- {_fact_text(item)} [{item['id']}]" for item in shown)]
+
+
+def shown_observations(profile: Mapping[str, Any], audience: str) -> list[Observation]:
+    """The observations an audience may know and that still hold for it, newest first."""
+    allowed = [
+        dict(item) for item in profile.get("observations", ()) if visible(_audience(item), audience)
+    ]
+    ids = {item["id"] for item in allowed}
+    # Superseded counts only for those who may know by what.
+    holding = [
+        item
+        for item in allowed
+        if item.get("status") != SUPERSEDED or item.get("superseded_by") not in ids
+    ]
+    holding.sort(key=lambda item: (_latest(item), item["id"]), reverse=True)
+    return _latest_of_each(profile, holding)
+
+
+def _latest_of_each(
+    profile: Mapping[str, Any], newest_first: list[Observation]
+) -> list[Observation]:
+    taken: set[tuple[str, str]] = set()
+    result = []
+    own = _own_names(profile)
+    for item in newest_first:
+        key = _fact_key(own, item)
+        if key in taken:
+            continue
+        if key is not None:
+            taken.add(key)
+        result.append(item)
+    return result
+
+
+def link_memories(profile: Mapping[str, Any], memory_ids: Iterable[str]) -> Profile:
+    """A profile with links to these memories too, each once."""
+    links = [*profile.get("memory_links", ()), *memory_ids]
+    return {**profile, "memory_links": list(dict.fromkeys(links))}
+
+
+def unlink_memories(profile: Mapping[str, Any], held: Iterable[str]) -> Profile:
+    """A profile with links only to memories that are held."""
+    alive = set(held)
+    return {**profile, "memory_links": [i for i in profile.get("memory_links", ()) if i in alive]}
+
+
+def names_of(profile: Mapping[str, Any]) -> tuple[str, ...]:
+    """The name and the aliases of an entity."""
+    return tuple(str(name) for name in (profile.get("name"), *profile.get("aliases", ())) if name)
+
+
+def with_alias(profile: Mapping[str, Any], alias: str) -> Profile:
+    """A profile that is found by one more name."""
+    known = {_plain(name) for name in names_of(profile)}
+    if _plain(alias) in known or not _plain(alias):
+        return {**profile}
+    return {**profile, "aliases": [*profile.get("aliases", ()), alias.strip()]}
+
+
+def names_index(profiles: Mapping[str, Mapping[str, Any]]) -> NamesIndex:
+    """The ids of the entities of each name or alias, as compared by `find` and `mentioned`.
+
+    Worth making once where many names are looked up.
+    """
+    index: dict[str, list[str]] = {}
+    for entity_id, profile in profiles.items():
+        for name in dict.fromkeys(_bare(name) for name in names_of(profile)):
+            if name:
+                index.setdefault(name, []).append(entity_id)
+    return {name: tuple(found) for name, found in index.items()}
+
+
+def find(
+    profiles: Mapping[str, Mapping[str, Any]], wanted: str, names: NamesIndex | None = None
+) -> str | None:
+    """The id of the entity somebody means by a name, alias or id.
+
+    Args:
+        profiles: Profiles by entity id.
+        wanted: What was said, case and a leading article aside.
+        names: Their `names_index`; made where it is None.
+
+    Returns:
+        The entity's id; None if there is none or more than one of that name, as a wrong person
+        is worse than none.
+    """
+    if wanted in profiles:
+        return wanted
+    found = (names_index(profiles) if names is None else names).get(_bare(wanted), ())
+    return found[0] if len(found) == 1 else None
+
+
+def mentioned(
+    profiles: Mapping[str, Mapping[str, Any]], text: str, names: NamesIndex | None = None
+) -> list[str]:
+    """The ids of the entities whose name or alias stands in a text as whole words.
+
+    Names of one or two letters are left out, as they are words of the language more often, and
+    so are names of more than six words.
+
+    Args:
+        profiles: Profiles by entity id.
+        text: Any text.
+        names: Their `names_index`; made where it is None.
+
+    Returns:
+        Ids in the order in which their names first end in the text, each once; all of those
+        who share a name.
+    """
+    index = names_index(profiles) if names is None else names
+    words = _plain(text).split()
+    found: dict[str, None] = {}
+    for end in range(1, len(words) + 1):
+        for start in range(max(0, end - LONGEST_MENTION), end):
+            name = " ".join(words[start:end])
+            if len(name) >= SHORTEST_MENTION:
+                found.update(dict.fromkeys(index.get(name, ())))
+    return list(found)
+
+
+def _iso(at: float | str) -> str:
+    return at if isinstance(at, str) else utc_iso(at)
+
+
+def _latest(observation: Mapping[str, Any]) -> str:
+    return str(observation.get("last_at") or observation.get("at") or "")
+
+
+def _audience(observation: Mapping[str, Any]) -> str:
+    # An observation without one was stored by hand: nobody but staff, until somebody says so.
+    return normalised(observation.get("audience", STAFF))
+
+
+def _sources(observation: Mapping[str, Any]) -> list[str]:
+    return list(observation.get("sources") or [observation.get("source") or ""])
+
+
+def _heading(profile: Mapping[str, Any]) -> str:
+    name, kind = str(profile.get("name") or profile.get("id")), profile.get("kind") or "entity"
+    relationship = " ".join(str(profile.get("relationship") or "").split())
+    return f"{one_line(name)} ({kind})" + (f", {relationship}" if relationship else "")
+
+
+def _fact_text(observation: Mapping[str, Any]) -> str:
+    return " ".join(str(observation.get("text") or "").split()).rstrip(".")
+
+
+def _own_names(profile: Mapping[str, Any]) -> frozenset[str]:
+    """What the entity itself is called as the subject of an observation; nothing means it too."""
+    return frozenset({"", _plain(profile.get("id")), *map(_plain, names_of(profile))})
+
+
+def _fact_key(own: frozenset[str], observation: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Which property an observation is of; None where it names no property or no value."""
+    predicate, value = _plain(observation.get("predicate")), _plain(observation.get("value"))
+    if not predicate or not value:
+        return None
+    subject = _plain(observation.get("subject"))
+    return ("" if subject in own else subject, predicate)
+
+
+def _same_key(own: frozenset[str], observation: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Equal for observations that say the same to the same people."""
+    fact = _fact_key(own, observation)
+    said = (*fact, _plain(observation.get("value"))) if fact else (_plain(observation.get("text")),)
+    return (_audience(observation), *said)
+
+
+def _plain(text: object) -> str:
+    """Case, punctuation and spacing taken out, for comparing."""
+    return _folded(str(text or ""))
+
+
+# A profile's texts are compared at every observation of it.
+@lru_cache(maxsize=8192)
+def _folded(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold()))
+
+
+def _bare(name: str) -> str:
+    """A name for comparing, without a leading article."""
+    return re.sub(r"^(the|a|an) (?=.)", "", _plain(name))

@@ -1,0 +1,310 @@
+"""The memory ledger: notes people approved, pinned into every prompt under a cap.
+
+An entry is a plain dict (`new_entry`). What concerns only the one who gave it is approved at
+once; what concerns others waits as proposed until staff approve it. Entries are never deleted
+here, only superseded or withdrawn.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evennia_ai.core.audience import normalised, visible
+from evennia_ai.core.entities import mentioned, names_index
+from evennia_ai.core.messages import OVERHEAD_TOKENS, SCHEMA_VERSION, one_line, quoted, utc_iso
+from evennia_ai.errors import AssistantError
+
+Entry = dict[str, Any]
+Counter = Callable[[str], int]
+
+RULE, TASK, PREFERENCE, FACT = "rule", "task", "preference", "fact"
+TYPES = (RULE, TASK, PREFERENCE, FACT)
+PROPOSED, APPROVED, SUPERSEDED, WITHDRAWN = "proposed", "approved", "superseded", "withdrawn"
+STATES = (PROPOSED, APPROVED, SUPERSEDED, WITHDRAWN)
+# What an entry may become; superseded and withdrawn ones stay what they are.
+MOVES = {PROPOSED: (APPROVED, WITHDRAWN), APPROVED: (SUPERSEDED, WITHDRAWN)}
+LIVING = (PROPOSED, APPROVED)
+# Long enough for two sentences; five such notes fill the default cap.
+TEXT_CHARS = 300
+# Living notes one person may have, so that nobody fills the ledger alone.
+NOTES_A_PERSON = 30
+DEFAULT_WEIGHT = 5
+LABEL = "[Ledger] (notes people approved: wishes to heed; they grant no rights)"
+_HEADINGS = {RULE: "Rules:", TASK: "Tasks:", PREFERENCE: "Preferences:", FACT: "Facts:"}
+
+_KINDS = (
+    (RULE, r"\b(?:never|always|must|mustn'?t|do not|don'?t|no one may|nobody may|forbidden)\b"),
+    (TASK, r"\b(?:remind|todo|to-do|promised?|needs? to|has to|have to|owes?|by tomorrow)\b"),
+    (PREFERENCE, r"\b(?:likes?|loves?|prefers?|hates?|dislikes?|favou?rites?|rather|enjoys?)\b"),
+)
+_FIRST_PERSON = re.compile(r"\b(?:i|i'm|i'd|i'll|i've|me|my|mine|myself)\b", re.IGNORECASE)
+_ASKS = re.compile(
+    r"\b(?:remember|don'?t forget|do not forget|never forget|keep in mind|note (?:that|down)|"
+    r"make a note|write (?:that|this|it) down)\b",
+    re.IGNORECASE,
+)
+_TOPIC = re.compile(r"^(.{3,80}?) (?:is|are|was|were) ", re.IGNORECASE)
+# Names that are everyday words: written small they name nobody.
+_WORDS_TOO = re.compile(
+    r"\b(?:art|bill|dawn|faith|frank|grace|grant|hope|joy|mark|may|penny|rob|rose|sue|violet|will)\b"
+)
+
+
+class LedgerError(AssistantError):
+    """A note cannot be taken, found or changed; the text says why."""
+
+
+def new_entry(
+    text: str,
+    entry_id: str,
+    at: float,
+    by: Mapping[str, str],
+    *,
+    state: str,
+    kind: str | None = None,
+    weight: int = DEFAULT_WEIGHT,
+    source: str = "command",
+    about: Iterable[str] = (),
+    audience: object = None,
+) -> Entry:
+    """An entry in its stored form.
+
+    Args:
+        text: The note, one line of at most `TEXT_CHARS` characters.
+        entry_id: Its id.
+        at: When it was given, seconds since the epoch.
+        by: Who gave it: `key` and stable `id`.
+        state: One of `LIVING`.
+        kind: One of `TYPES`; told from the text where it is None.
+        weight: 1 to 10; heavier notes are shown first.
+        source: Where it came from: ``command`` or the id of the message it rests on.
+        about: Stable ids of the people it concerns.
+        audience: Who may be told; public where None.
+
+    Raises:
+        LedgerError: If the text is empty or too long, or the kind is unknown.
+    """
+    return {
+        "version": SCHEMA_VERSION,
+        "id": entry_id,
+        "text": checked_text(text),
+        "type": checked_kind(kind) if kind else kind_of(text),
+        "weight": min(10, max(1, int(weight))),
+        "source": source,
+        "about": list(about),
+        "audience": normalised(audience),
+        "state": state,
+        "at": utc_iso(at),
+        "by": {"key": str(by.get("key", "")), "id": str(by.get("id", ""))},
+    }
+
+
+def checked_text(text: str) -> str:
+    """A note's text on one line.
+
+    Raises:
+        LedgerError: If there is none, or too much.
+    """
+    line = " ".join(text.split())
+    if not line:
+        raise LedgerError("A note needs words.")
+    if len(line) > TEXT_CHARS:
+        raise LedgerError(f"A note holds at most {TEXT_CHARS} characters; this has {len(line)}.")
+    return line
+
+
+def checked_kind(kind: str) -> str:
+    """One of `TYPES`, as it was meant.
+
+    Raises:
+        LedgerError: If it is none of them.
+    """
+    wanted = kind.strip().lower()
+    if wanted not in TYPES:
+        raise LedgerError(f"`{one_line(kind)}` is no kind of note; kinds: {', '.join(TYPES)}.")
+    return wanted
+
+
+def moved(entry: Mapping[str, Any], state: str, at: float, by: Mapping[str, str]) -> Entry:
+    """An entry in another state, with who decided it and when.
+
+    Raises:
+        LedgerError: If it cannot become that.
+    """
+    now = str(entry["state"])
+    if state not in MOVES.get(now, ()):
+        raise LedgerError(f"Note `{entry['id']}` is {now}; it cannot become {state}.")
+    decided = {"key": str(by.get("key", "")), "id": str(by.get("id", ""))}
+    return {**entry, "state": state, "decided_at": utc_iso(at), "decided_by": decided}
+
+
+def kind_of(text: str) -> str:
+    """The type a text looks like: rule, task, preference, else fact."""
+    return next((kind for kind, sign in _KINDS if re.search(sign, text, re.IGNORECASE)), FACT)
+
+
+def asks_to_remember(texts: Iterable[str]) -> bool:
+    """Whether somebody asked for something to be remembered, in these words of theirs."""
+    return any(_ASKS.search(text) for text in texts)
+
+
+@dataclass(frozen=True)
+class Concern:
+    """Whom a text concerns.
+
+    Args:
+        own: Whether it speaks of the one who gave it.
+        others: Stable ids of other people it names.
+    """
+
+    own: bool
+    others: tuple[str, ...] = ()
+
+    @property
+    def only_own(self) -> bool:
+        """Whether it concerns nobody but the one who gave it."""
+        return self.own and not self.others
+
+
+def concern_of(text: str, giver: str, people: Mapping[str, Mapping[str, Any]]) -> Concern:
+    """Whom a note concerns: it names others, or speaks of its giver.
+
+    Args:
+        text: The note.
+        giver: Stable id of the one who gave it.
+        people: Known people by stable id, each with a `name` and perhaps `aliases`; the giver
+            may be among them.
+    """
+    named = mentioned(people, _WORDS_TOO.sub("", text), names_index(people))
+    # Somebody who shares the giver's name is not meant by it.
+    own_names = {str(people[giver].get("name", "")).lower()} if giver in people else set()
+    others = [
+        who
+        for who in named
+        if who != giver and str(people[who].get("name", "")).lower() not in own_names
+    ]
+    return Concern(giver in named or bool(_FIRST_PERSON.search(text)), tuple(others))
+
+
+def same_note(entries: Iterable[Mapping[str, Any]], text: str, by_id: str) -> Entry | None:
+    """A living note of the same person that says the same; None if there is none."""
+    wanted = _plain(text)
+    for entry in entries:
+        own = entry["state"] in LIVING and entry["by"]["id"] == by_id
+        if own and _plain(entry["text"]) == wanted:
+            return dict(entry)
+    return None
+
+
+def outdated_by(entry: Mapping[str, Any], entries: Iterable[Mapping[str, Any]]) -> list[Entry]:
+    """Approved notes that a newly approved one takes the place of.
+
+    Those of the same giver, type and audience that say something else of the same thing, as
+    ``my favourite drink is ale`` and ``my favourite drink is rum``.
+    """
+    topic = _topic(entry["text"])
+    return [
+        dict(old)
+        for old in entries
+        if topic
+        and old["id"] != entry["id"]
+        and old["state"] == APPROVED
+        and old["by"]["id"] == entry["by"]["id"]
+        and old["audience"] == entry["audience"]
+        and _topic(old["text"]) == topic
+    ]
+
+
+def _topic(text: str) -> str:
+    """What stands before the first ``is``, if that is more than one word."""
+    found = _TOPIC.match(text)
+    topic = _plain(found.group(1)) if found else ""
+    return topic if " " in topic else ""
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))
+
+
+def living_of(entries: Iterable[Mapping[str, Any]], person: str) -> list[Entry]:
+    """The living notes somebody gave or that are about them, oldest first."""
+    return [
+        dict(entry)
+        for entry in entries
+        if entry["state"] in LIVING and person in (entry["by"]["id"], *entry["about"])
+    ]
+
+
+def shown_to(entries: Iterable[Mapping[str, Any]], viewer: str) -> tuple[Entry, ...]:
+    """The approved notes a turn for an audience may see, in the order in which they are kept.
+
+    Rules come first, then the heavier, then the newer.
+    """
+    seen = [
+        dict(entry)
+        for entry in entries
+        if entry["state"] == APPROVED and visible(entry["audience"], viewer)
+    ]
+    newest = sorted(seen, key=lambda entry: (str(entry["at"]), entry["id"]), reverse=True)
+    return tuple(sorted(newest, key=lambda entry: (entry["type"] != RULE, -entry["weight"])))
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """The ledger as a prompt shows it.
+
+    Args:
+        text: The block, empty if nothing is shown.
+        left_out: Ids of notes that did not fit.
+    """
+
+    text: str = ""
+    left_out: tuple[str, ...] = ()
+
+
+def pinned(entries: Sequence[Mapping[str, Any]], cap: int, count: Counter) -> Pinned:
+    """As many notes as fit under a cap, in the order given, shown by type.
+
+    Args:
+        entries: Notes in the order of `shown_to`.
+        cap: Most tokens of the block with its message's frame.
+        count: Token counter.
+
+    Returns:
+        The block; where notes were left out it ends with a line that says how many.
+    """
+    used = OVERHEAD_TOKENS + sum(count(line) + 1 for line in (LABEL, _more(len(entries))))
+    kept: list[Mapping[str, Any]] = []
+    kinds: set[str] = set()
+    for entry in entries:
+        cost = count(note_line(entry)) + 1
+        cost += 0 if entry["type"] in kinds else count(_HEADINGS[entry["type"]]) + 1
+        if used + cost <= cap:
+            used += cost
+            kept.append(entry)
+            kinds.add(entry["type"])
+    ids: Collection[str] = {entry["id"] for entry in kept}
+    left_out = tuple(entry["id"] for entry in entries if entry["id"] not in ids)
+    return Pinned(_block(kept, len(left_out)) if kept else "", left_out)
+
+
+def _block(entries: Sequence[Mapping[str, Any]], missing: int) -> str:
+    lines = [LABEL]
+    for kind, heading in _HEADINGS.items():
+        of_kind = [note_line(entry) for entry in entries if entry["type"] == kind]
+        lines += [heading, *of_kind] if of_kind else []
+    if missing:
+        lines.append(_more(missing))
+    return "\n".join(lines)
+
+
+def _more(missing: int) -> str:
+    return f"({missing} more notes did not fit here.)"
+
+
+def note_line(entry: Mapping[str, Any]) -> str:
+    """A note as quoted data: its id, its day, who gave it, its words."""
+    by = entry["by"]
+    who = one_line(by["key"]) + (f" [{one_line(by['id'])}]" if by["id"] else "")
+    return f"- ({entry['id']}) {entry['at'][:10]} {who}: {quoted(entry['text'])}"

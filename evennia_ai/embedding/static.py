@@ -1,0 +1,94 @@
+"""The static embedder: one stored vector a token, averaged and normalised."""
+
+import os
+import threading
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evennia_ai.errors import StoreError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+DATA = Path(__file__).resolve().parent / "data"
+# Characters of a text that are embedded. Beyond it the mean hardly moves, and a pasted book must
+# not stall a search.
+MAX_CHARACTERS = 4_000
+_BATCH = 1_024
+
+
+class StaticEmbedder:
+    """Embeds texts with a model2vec model from a local folder. Thread-safe, loaded lazily.
+
+    Args:
+        path: Folder with `config.json`, `model.safetensors`, `tokenizer.json`; the packaged
+            model by default.
+    """
+
+    def __init__(self, path: Path | str | None = None):
+        self.path = Path(path) if path is not None else DATA
+        self._lock = threading.Lock()
+        self._model: Any = None
+
+    @property
+    def dims(self) -> int:
+        """Dimensions of a vector. Loads the model."""
+        return int(self._loaded().dim)
+
+    def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """Embed texts.
+
+        Args:
+            texts: Any strings; an empty one, or one of no known token, gives a zero vector.
+
+        Returns:
+            float32 array of shape ``(len(texts), dims)``, rows L2-normalised.
+
+        Raises:
+            StoreError: The model's files are missing or broken.
+        """
+        import numpy as np
+
+        model = self._loaded()
+        if not texts:
+            return np.zeros((0, model.dim), dtype=np.float32)
+        # Lone surrogates are no text to the tokenizer.
+        cut = [text[:MAX_CHARACTERS].encode("utf-8", "replace").decode() for text in texts]
+        # The tokenizer's truncation is set anew on each call, so calls must not overlap.
+        with self._lock:
+            raw = model.encode(cut, batch_size=_BATCH, use_multiprocessing=False)
+        vectors = np.nan_to_num(np.asarray(raw, dtype=np.float32))
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / np.where(norms > 0, norms, 1), dtype=np.float32)
+
+    def _loaded(self) -> Any:
+        if self._model is None:
+            with self._lock:
+                if self._model is None:
+                    self._model = _load(self.path)
+        return self._model
+
+
+def _load(path: Path) -> Any:
+    if not (path / "model.safetensors").is_file():
+        raise StoreError(
+            f"No embedding model in `{path}`; reinstall the package or run "
+            "`scripts/distill_embedder.py`."
+        )
+    # Threads of its own cost a short query more than they save, and Twisted forks.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from model2vec import StaticModel
+
+    try:
+        return StaticModel.from_pretrained(path, force_download=False)
+    except (OSError, ValueError, KeyError) as error:
+        raise StoreError(f"The embedding model in `{path}` cannot be read: {error}") from error
+
+
+@cache
+def default_embedder() -> StaticEmbedder:
+    """The packaged embedder, one for the whole process."""
+    return StaticEmbedder()

@@ -1,0 +1,33 @@
+"""Errors of the package. Each names the thing in backticks and says what to do."""
+
+
+class AssistantError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class ConfigError(AssistantError):
+    """A setting or configuration Attribute has a value that cannot be used."""
+
+
+class ModelError(AssistantError):
+    """No model gave a usable answer.
+
+    Args:
+        message: What happened, without any key or prompt text.
+        retryable: Whether the same call may succeed later.
+        kind: Short machine name, as `timeout`, `rate_limit`, `server`, `connection`,
+            `bad_response`, `refused`, `auth`, `breaker_open`, `cancelled`.
+    """
+
+    def __init__(self, message: str, retryable: bool = False, kind: str = "bad_response"):
+        super().__init__(message)
+        self.retryable = retryable
+        self.kind = kind
+
+
+class ToolError(AssistantError):
+    """A tool could not do what was asked; the text goes back to the model as its result."""
+
+
+class StoreError(AssistantError):
+    """The semantic memory store or the recall index failed."""

@@ -1,0 +1,86 @@
+"""The processes of a game as its pid files name them: are they alive, and how to end them."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+NAMES = ("portal", "server")
+
+
+def pids(game_dir: str | os.PathLike[str]) -> dict[str, int]:
+    """The game's living processes, by name; stale pid files are passed over."""
+    found = {name: _pid(pid_file(game_dir, name)) for name in NAMES}
+    return {name: pid for name, pid in found.items() if pid and _is_game(pid)}
+
+
+def is_running(game_dir: str | os.PathLike[str]) -> bool:
+    """Whether the game's Portal or Server is alive."""
+    return bool(pids(game_dir))
+
+
+def pid_file(game_dir: str | os.PathLike[str], name: str) -> Path:
+    """Where Evennia keeps the pid of ``portal`` or ``server``."""
+    return Path(game_dir) / "server" / f"{name}.pid"
+
+
+def tidy(game_dir: str | os.PathLike[str]) -> list[str]:
+    """Remove pid files whose process is gone, which would keep Evennia from starting.
+
+    Returns:
+        The names of the files removed.
+    """
+    alive = pids(game_dir)
+    stale = [pid_file(game_dir, name) for name in NAMES if name not in alive]
+    removed = [path for path in stale if path.exists()]
+    for path in removed:
+        path.unlink(missing_ok=True)
+    return [path.name for path in removed]
+
+
+def kill(game_dir: str | os.PathLike[str]) -> list[int]:
+    """End the game's processes with SIGKILL; returns their pids."""
+    ended = list(pids(game_dir).values())
+    for pid in ended:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    return ended
+
+
+def wait_until_gone(game_dir: str | os.PathLike[str], timeout_s: float) -> bool:
+    """Wait for the game's processes to end; False if some still live after `timeout_s`."""
+    end = time.monotonic() + timeout_s
+    while is_running(game_dir):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def _pid(path: Path) -> int | None:
+    try:
+        return int(path.read_text(encoding="ascii").strip())
+    except (OSError, ValueError):
+        return None
+
+
+def _is_game(pid: int) -> bool:
+    """Whether a process lives and, where that can be seen, is a twistd daemon.
+
+    A pid may be given to another program after a crash or a restart of the machine.
+    """
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return not Path("/proc/self/stat").exists()
+    is_zombie = stat.rpartition(")")[2].split()[:1] == ["Z"]
+    return not is_zombie and b"twistd" in command

@@ -1,0 +1,391 @@
+"""The live conversation history: a list in one Attribute and a small open page in another.
+
+Storing a turn writes only the open page; it is merged at checkpoints. Token counts are kept by
+audience and summed as messages come, so that usage costs the same at any length.
+"""
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from evennia_ai.core.audience import visible
+from evennia_ai.core.budget import widest_of
+from evennia_ai.core.digest import EMPTY_DIGEST, digest_add
+from evennia_ai.core.masking import masked, unmasked
+from evennia_ai.core.messages import (
+    SCHEMA_VERSION,
+    Message,
+    adopted,
+    audience_of,
+    is_complete,
+    is_summary,
+    mask_of,
+    message_tokens,
+    new_id,
+    total_tokens,
+)
+from evennia_ai.core.pairs import INTERRUPTED, unanswered
+from evennia_ai.handlers.store import Store
+
+HISTORY, TAIL, DAMAGED = "conversation_history", "conversation_tail", "conversation_damaged"
+ARCHIVE, SUMMARIES, COMPACTIONS = "ai_archive", "ai_summaries", "ai_compactions"
+PAGE_MESSAGES = 24
+PAGE_CHARS = 24_000
+
+
+def checksum(messages: Sequence[Mapping[str, Any]]) -> str:
+    """SHA-256 of messages as canonical JSON (sorted keys, no spaces, UTF-8)."""
+    text = json.dumps(
+        messages, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str
+    )
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class HistoryHandler:
+    """Reads and writes one assistant's history, archive and summaries.
+
+    Args:
+        store: Where the script's values are kept.
+        counter: Gives the token counter in use and its name.
+        now: Clock, seconds since the epoch.
+        on_append: Called with the messages that were stored, in order.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        counter: Callable[[], tuple[str, Callable[[str], int]]],
+        now: Callable[[], float] = time.time,
+        on_append: Callable[[Sequence[Message]], None] = lambda messages: None,
+    ):
+        self.store = store
+        self._counter = counter
+        self._now = now
+        self._on_append = on_append
+        self._stamps: tuple[object, object] | None = None
+        self._merged: list[Message] = []
+        self._page: list[Message] = []
+        self._all: tuple[Message, ...] = ()
+        self._tally: dict[str, int] = {}
+        self._widest = 0
+        self._counted_by = ""
+        self._recorded: tuple[int, str] = (0, EMPTY_DIGEST)
+
+    def messages(self) -> tuple[Message, ...]:
+        """All live messages, oldest first, complete. Treat them as immutable."""
+        self._refresh()
+        return self._all
+
+    def append(self, messages: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
+        """Store new messages in one write; returns them as stored, ids stamped."""
+        self._refresh()
+        at, (_, count) = self._now(), self._counter()
+        new = tuple(adopted(message, count, at) for message in messages)
+        if new:
+            self._store_new(new)
+            self.store.on_commit(lambda: self._on_append(new))
+        return new
+
+    def _store_new(self, new: Sequence[Message]) -> None:
+        """Into the open page, or with it into the history where it is full: all or nothing."""
+        page, recorded = [*self._page, *new], _more_recorded(self._recorded, new)
+        if len(page) >= PAGE_MESSAGES or _chars(page) >= PAGE_CHARS:
+            self._replace([*self._merged, *page], recorded)
+            return
+        self.store.set(TAIL, self._page_value(page, recorded))
+        self._page, self._recorded = page, recorded
+        self._keep(new)
+
+    def checkpoint(self) -> None:
+        """Merge the open page into the history."""
+        self._refresh()
+        if self._page:
+            self.replace(self._all)
+
+    def replace(self, messages: Sequence[Message]) -> None:
+        """Make these the whole live history, in one transaction."""
+        self._replace(messages, self._recorded)
+
+    def _replace(self, messages: Sequence[Message], recorded: tuple[int, str]) -> None:
+        with self.store.transaction():
+            self.store.set(HISTORY, list(messages))
+            self.store.set(TAIL, self._page_value([], recorded))
+        self._recorded = recorded
+        self._load(list(messages), [])
+
+    @property
+    def recorded(self) -> tuple[int, str]:
+        """How many messages were ever recorded, and the set digest of their ids."""
+        self._refresh()
+        return self._recorded
+
+    def tokens(self, audience: str | None = None) -> int:
+        """Summed tokens of all messages, or of those `audience` may see."""
+        self._refresh()
+        if audience is None:
+            return sum(self._tally.values())
+        return sum(n for owner, n in self._tally.items() if visible(owner, audience))
+
+    def widest_tokens(self) -> int:
+        """Tokens of the largest view any one audience has."""
+        self._refresh()
+        return self._widest
+
+    def heal(self) -> int:
+        """Give calls a crash left unanswered their one result; returns how many there were."""
+        missing = unanswered(self.messages())
+        owners = self.messages()
+        results = [
+            {
+                "role": "tool",
+                "tool_call_id": call_id,
+                "name": name,
+                "content": INTERRUPTED,
+                "channel": "tool",
+                "audience": audience_of(owners[index]),
+            }
+            for index, call_id, name in missing
+        ]
+        if results:
+            self.append(results)
+        return len(results)
+
+    def recount(self) -> bool:
+        """Count all messages anew if another counter is in use; returns whether it was."""
+        name, count = self._counter()
+        messages, page = self.messages(), self.store.get(TAIL)
+        if not isinstance(page, dict) or page.get("counter", name) == name:
+            return False
+        self._counted_by = name
+        self.replace([_recounted(m, count) for m in messages])
+        return True
+
+    def archive(self, segment_id: str, summary_id: str, messages: Sequence[Message]) -> None:
+        """Write a segment of messages that leave the live history. Never rewritten."""
+        segment = {
+            "version": SCHEMA_VERSION,
+            "id": segment_id,
+            "summary_id": summary_id,
+            "sha256": checksum(messages),
+            "messages": list(messages),
+        }
+        self.store.set(segment_id, segment, category=ARCHIVE)
+
+    def segments(self) -> Iterable[dict[str, Any]]:
+        """All archive segments, oldest first, loaded one at a time."""
+        for key in self.store.keys(ARCHIVE):
+            yield self.store.get(key, category=ARCHIVE)
+
+    def segment(self, segment_id: str) -> dict[str, Any] | None:
+        """One archive segment, or None."""
+        found: dict[str, Any] | None = self.store.get(segment_id, category=ARCHIVE)
+        return found
+
+    def segment_count(self) -> int:
+        """How many archive segments there are."""
+        return len(self.store.keys(ARCHIVE))
+
+    def messages_below(self, summary_id: str) -> list[Message]:
+        """The raw messages a summary rests on, oldest first, through the summaries below it."""
+        found: list[Message] = []
+        waiting, seen = [summary_id], set()
+        while waiting:
+            record = self.store.get(waiting.pop(0), category=SUMMARIES, default={})
+            if not record or record["id"] in seen:
+                continue
+            seen.add(record["id"])
+            waiting = [*record.get("child_ids", ()), *waiting]
+            segment = self.segment(record["segment"]) if record.get("segment") else None
+            found += segment["messages"] if segment else []
+        return found
+
+    def around(self, message_id: str) -> Sequence[Message]:
+        """The messages among which one stands: the live history, or its archive segment.
+
+        Only the records of summaries are looked through, not the segments. Empty if the id is
+        nowhere.
+        """
+        live = self.messages()
+        if any(message["id"] == message_id for message in live):
+            return live
+        for record in reversed(self.summaries()):
+            if message_id in record.get("source_ids", ()) and record.get("segment"):
+                segment = self.segment(record["segment"])
+                messages = segment["messages"] if segment else []
+                if any(message["id"] == message_id for message in messages):
+                    return list(messages)
+        return ()
+
+    def raw_back(self, audience: str, room_tokens: int) -> list[Message]:
+        """Archived raw messages that precede the live ones, newest segments first until full.
+
+        Args:
+            audience: Who will see them.
+            room_tokens: Stop once they hold so many tokens.
+
+        Returns:
+            Messages, oldest first.
+        """
+        found: list[Message] = []
+        for record in reversed(self.compactions()):
+            if record["status"] != "committed" or total_tokens(found) >= room_tokens:
+                continue
+            left = self._messages_of(record)
+            found = [m for m in left if visible(audience_of(m), audience)] + found
+        return [unmasked(message) for message in found]
+
+    def _messages_of(self, compaction: Mapping[str, Any]) -> list[Message]:
+        """What left with a compaction, in the order in which it stood: by its segments and ids."""
+        segments = [self.segment(key) for key in compaction.get("segments", ())]
+        known = {m["id"]: m for segment in segments if segment for m in segment["messages"]}
+        return [known[each] for each in compaction.get("leaving", ()) if each in known]
+
+    def save_compaction(self, record: Mapping[str, Any]) -> None:
+        """Write a compaction's record under its id."""
+        self.store.set(record["id"], dict(record), category=COMPACTIONS)
+
+    def compactions(self) -> list[dict[str, Any]]:
+        """All compaction records, oldest first."""
+        return [self.store.get(key, category=COMPACTIONS) for key in self.store.keys(COMPACTIONS)]
+
+    def restored_segments(self) -> set[str]:
+        """Ids of segments whose messages are live again."""
+        return {
+            key
+            for record in self.compactions()
+            if record["status"] == "rolled back"
+            for key in record.get("segments", ())
+        }
+
+    def save_summary(self, record: Mapping[str, Any]) -> None:
+        """Write a summary's record under its id."""
+        self.store.set(record["id"], dict(record), category=SUMMARIES)
+
+    def summaries(self) -> list[dict[str, Any]]:
+        """All summary records, oldest first."""
+        return [self.store.get(key, category=SUMMARIES) for key in self.summary_ids()]
+
+    def summary(self, summary_id: str) -> dict[str, Any] | None:
+        """One summary's record, or None."""
+        found: dict[str, Any] | None = self.store.get(summary_id, category=SUMMARIES)
+        return found
+
+    def summary_ids(self) -> tuple[str, ...]:
+        """The ids of all summaries, oldest first, without loading them."""
+        return self.store.keys(SUMMARIES)
+
+    def summary_count(self) -> int:
+        """How many summaries were ever made."""
+        return len(self.summary_ids())
+
+    def _refresh(self) -> None:
+        """Load again if somebody else changed an Attribute; a comparison of two objects else."""
+        stamps = (self.store.stamp(HISTORY), self.store.stamp(TAIL))
+        known = self._stamps
+        if known is not None and known[0] is stamps[0] and known[1] is stamps[1]:
+            return
+        for key in self.store.keys(COMPACTIONS)[-1:] if known is None else ():
+            new_id.follow(key)
+        merged, odd = _as_messages(self.store.get(HISTORY))
+        tail = self.store.get(TAIL)
+        self._load_recorded(tail, merged)
+        page, odd_tail = _as_messages(tail.get("messages") if isinstance(tail, dict) else tail)
+        if odd or odd_tail:
+            self._put_aside(odd, odd_tail)
+        if odd or not all(map(is_complete, merged + page)):
+            self._adopt(merged + page)
+        else:
+            self._load(merged, page)
+
+    def _load_recorded(self, tail: Any, merged: list[Any]) -> None:
+        """The record of ids, made from what is there where none was kept yet."""
+        kept = tail.get("recorded") if isinstance(tail, dict) else None
+        # The name of the counter the stored counts were made with; `recount` changes it.
+        self._counted_by = str(tail.get("counter") or "") if isinstance(tail, dict) else ""
+        if _is_record(kept):
+            self._recorded = (kept["count"], kept["digest"])
+            return
+        self._recorded, restored = (0, EMPTY_DIGEST), self.restored_segments()
+        page, _ = _as_messages(tail.get("messages") if isinstance(tail, dict) else None)
+        for segment in self.segments():
+            if segment["id"] not in restored:
+                self._record(segment["messages"])
+        self._record([m for m in (*merged, *page) if isinstance(m, Mapping) and m.get("id")])
+
+    def _record(self, messages: Sequence[Mapping[str, Any]]) -> None:
+        self._recorded = _more_recorded(self._recorded, messages)
+
+    def _adopt(self, raw: list[Any]) -> None:
+        at, (_, count) = self._now(), self._counter()
+        complete = [adopted(message, count, at) for message in raw]
+        self._record([new for new, old in zip(complete, raw, strict=True) if not old.get("id")])
+        self.replace(complete)
+
+    def _put_aside(self, *odd: Any) -> None:
+        """Keep a value that is no list of messages, before it is written over."""
+        kept = self.store.get(DAMAGED, default=[])
+        self.store.set(DAMAGED, [*kept, *(repr(value) for value in odd if value)])
+
+    def _load(self, merged: list[Message], page: list[Message]) -> None:
+        self._merged, self._page = merged, page
+        self._all = ()
+        self._tally, self._widest = {}, 0
+        self._keep([*merged, *page])
+
+    def _keep(self, new: Sequence[Message]) -> None:
+        self._all = (*self._all, *new)
+        for message in new:
+            owner = audience_of(message)
+            self._tally[owner] = self._tally.get(owner, 0) + message["tokens"]
+        self._widest = widest_of(self._tally)
+        self._stamps = (self.store.stamp(HISTORY), self.store.stamp(TAIL))
+
+    def _page_value(self, messages: list[Message], recorded: tuple[int, str]) -> dict[str, Any]:
+        count, digest = recorded
+        return {
+            "version": SCHEMA_VERSION,
+            "counter": self._counted_by or self._counter()[0],
+            "recorded": {"count": count, "digest": digest},
+            "messages": messages,
+        }
+
+
+def _is_record(kept: Any) -> bool:
+    """Whether a stored record of ids is one."""
+    if not isinstance(kept, Mapping) or not isinstance(kept.get("count"), int):
+        return False
+    digest = kept.get("digest")
+    return isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest) is not None
+
+
+def _more_recorded(
+    recorded: tuple[int, str], messages: Sequence[Mapping[str, Any]]
+) -> tuple[int, str]:
+    """Count and digest with more messages; markers are left out, as they are derived."""
+    ids = [message["id"] for message in messages if not is_summary(message)]
+    return recorded[0] + len(ids), digest_add(recorded[1], ids)
+
+
+def _recounted(message: Message, count: Callable[[str], int]) -> Message:
+    """A message counted anew, the raw count under its mask as well."""
+    mask = mask_of(message)
+    raw = unmasked(message)
+    raw = {**raw, "tokens": message_tokens(raw, count)}
+    return masked(raw, mask["archived_at"], count) if mask else raw
+
+
+def _chars(messages: Sequence[Message]) -> int:
+    return sum(len(message["content"]) for message in messages)
+
+
+def _as_messages(value: Any) -> tuple[list[Any], Any]:
+    """A stored value as a list of message dicts, and what of it was none."""
+    if value is None:
+        return [], None
+    if not isinstance(value, list | tuple):
+        return [], value
+    good = [dict(item) for item in value if isinstance(item, Mapping)]
+    return good, [item for item in value if not isinstance(item, Mapping)] or None

@@ -1,0 +1,242 @@
+"""The journal: the newest page in one Attribute, older pages in Attributes of their own.
+
+An append rewrites one page of at most 50 entries, so that it costs the same at 100 and at
+100,000 entries. Each page names those of its entries that are in semantic memory.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from evennia_ai.core.audience import normalised
+from evennia_ai.core.messages import SCHEMA_VERSION, new_id, utc_iso
+from evennia_ai.handlers.store import Store
+
+JOURNAL, PAGES = "journal", "ai_journal"
+PAGE_ENTRIES = 50
+UNCONSOLIDATED_SOURCES = ("compaction", "recalled", "retention")
+_TEXTS = ("id", "timestamp", "content", "source_type", "audience")
+Entry = dict[str, Any]
+Page = dict[str, Any]
+
+
+class JournalHandler:
+    """Reads and writes one assistant's journal.
+
+    Args:
+        store: Where the character's values are kept.
+        now: Clock, seconds since the epoch.
+        on_add: Called with each entry once it is certain that it stays stored.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        now: Callable[[], float] = time.time,
+        on_add: Callable[[Entry], None] = lambda entry: None,
+    ):
+        self.store = store
+        self._now = now
+        self._on_add = on_add
+        self._stamp: object = None
+        self._page: Page | None = None
+
+    def add(self, content: str, **fields: Any) -> Entry:
+        """Append an entry.
+
+        Args:
+            content: What to keep.
+            **fields: `id`, `importance` (1 to 10), `source_type`, `tags`, `entities`,
+                `source_message_ids`, `audience`, `timestamp`.
+
+        Returns:
+            The entry as stored.
+        """
+        entry = self._entry(content, fields)
+        page = self._newest()
+        if len(page["entries"]) >= PAGE_ENTRIES:
+            with self.store.transaction():
+                self._append(self._turn(page), entry)
+        else:
+            self._append(page, entry)
+        self.store.on_commit(lambda: self._on_add(entry))
+        return entry
+
+    def _append(self, page: Page, entry: Entry) -> None:
+        self._save({**page, "entries": [*page["entries"], entry]})
+
+    def recent(self, limit: int = 50) -> tuple[Entry, ...]:
+        """The newest entries, oldest first."""
+        found: list[Entry] = []
+        for page in self._pages_back():
+            found = [*page["entries"], *found]
+            if len(found) >= limit:
+                break
+        return tuple(found[-limit:])
+
+    def all(self) -> Iterator[Entry]:
+        """Every entry, newest page first, each page oldest first; loads a page at a time."""
+        for page in self._pages_back():
+            yield from page["entries"]
+
+    def get(self, entry_id: str) -> Entry | None:
+        """One entry by its id, or None."""
+        return next((entry for entry in self.all() if entry["id"] == entry_id), None)
+
+    def unconsolidated(self, limit: int = 200) -> tuple[Entry, ...]:
+        """Oldest entries not yet in semantic memory; syntheses and recalled text never are."""
+        found: list[Entry] = []
+        for number in self._open_pages():
+            page = self._load_page(number)
+            done = set(page["consolidated_entry_ids"])
+            found += [e for e in page["entries"] if e["id"] not in done and _consolidates(e)]
+            if len(found) >= limit:
+                break
+        return tuple(found[:limit])
+
+    def mark_consolidated(self, entry_ids: Iterable[str]) -> int:
+        """Record that entries are in semantic memory; returns how many were newly marked."""
+        wanted, marked = set(entry_ids), 0
+        with self.store.transaction():
+            for number in self._open_pages():
+                page = self._load_page(number)
+                done = page["consolidated_entry_ids"]
+                new = [e["id"] for e in page["entries"] if e["id"] in wanted - set(done)]
+                if not new:
+                    continue
+                marked += len(new)
+                self._store_page(number, {**page, "consolidated_entry_ids": [*done, *new]})
+        return marked
+
+    def withdraw(self, entry_ids: Iterable[str]) -> int:
+        """Mark entries as withdrawn: kept, but neither found nor consolidated any more."""
+        wanted, marked = set(entry_ids), 0
+        for page in list(self._pages_back()) if wanted else []:
+            hit = [e["id"] in wanted for e in page["entries"]]
+            if any(hit):
+                marked += sum(hit)
+                entries = [
+                    {**e, "withdrawn": True} if e["id"] in wanted else e for e in page["entries"]
+                ]
+                self._replace_page({**page, "entries": entries})
+        return marked
+
+    def _replace_page(self, page: Page) -> None:
+        if page["page"] == self._newest()["page"]:
+            self._save(page)
+        else:
+            self.store.set(_page_key(page["page"]), page, category=PAGES)
+
+    def consolidated(self) -> Iterator[Entry]:
+        """Every entry that is marked as being in semantic memory."""
+        for page in self._pages_back():
+            done = set(page["consolidated_entry_ids"])
+            yield from (entry for entry in page["entries"] if entry["id"] in done)
+
+    def count(self) -> int:
+        """How many entries there are in all pages."""
+        page = self._newest()
+        return (page["page"] - 1) * PAGE_ENTRIES + len(page["entries"])
+
+    def _entry(self, content: str, fields: Mapping[str, Any]) -> Entry:
+        given = fields.get("importance")
+        importance = given if isinstance(given, int | float) else 5
+        return {
+            "id": fields.get("id") or new_id("e"),
+            "timestamp": fields.get("timestamp") or utc_iso(self._now()),
+            "content": str(content),
+            "importance": min(10, max(1, int(importance))),
+            "source_type": fields.get("source_type") or "assistant",
+            "tags": list(fields.get("tags") or ()),
+            "entities": list(fields.get("entities") or ()),
+            "source_message_ids": list(fields.get("source_message_ids") or ()),
+            "audience": normalised(fields.get("audience")),
+        }
+
+    def newest_page(self) -> Page:
+        """The newest page, complete, as it is stored."""
+        return self._newest()
+
+    def _newest(self) -> Page:
+        stamp = self.store.stamp(JOURNAL)
+        if self._page is None or stamp is not self._stamp:
+            self._page = self._completed(self.store.get(JOURNAL))
+            self._stamp = stamp
+        return self._page
+
+    def _completed(self, raw: Any) -> Page:
+        """A stored page made whole; hand-written entries get what they lack."""
+        raw = raw if isinstance(raw, Mapping) else {"entries": raw}
+        number = raw.get("page")
+        return {
+            "version": SCHEMA_VERSION,
+            "page": number if isinstance(number, int) and number > 0 else 1,
+            "open_pages": [n for n in _as_list(raw.get("open_pages")) if isinstance(n, int)],
+            "entries": [self._adopted(entry) for entry in _as_list(raw.get("entries"))],
+            "consolidated_entry_ids": list(map(str, _as_list(raw.get("consolidated_entry_ids")))),
+        }
+
+    def _adopted(self, raw: Any) -> Entry:
+        """A stored entry as it is if it is whole, else with what it lacks."""
+        entry = raw if isinstance(raw, Mapping) else {"content": raw}
+        whole = all(isinstance(entry.get(key), str) for key in _TEXTS)
+        if whole and isinstance(entry.get("importance"), int):
+            return dict(entry)
+        return {**entry, **self._entry(str(entry.get("content") or ""), entry)}
+
+    def _turn(self, page: Page) -> Page:
+        """Store a full page under its number and begin the next."""
+        number = page["page"]
+        still_open = [*page["open_pages"], number] if self._is_open(page) else page["open_pages"]
+        self.store.set(_page_key(number), page, category=PAGES)
+        return {**self._completed(None), "page": number + 1, "open_pages": still_open}
+
+    @staticmethod
+    def _is_open(page: Page) -> bool:
+        done = set(page["consolidated_entry_ids"])
+        return any(e["id"] not in done and _consolidates(e) for e in page["entries"])
+
+    def _save(self, page: Page) -> None:
+        self.store.set(JOURNAL, page)
+        self._page, self._stamp = page, self.store.stamp(JOURNAL)
+
+    def _open_pages(self) -> list[int]:
+        page = self._newest()
+        return [*page["open_pages"], page["page"]]
+
+    def _load_page(self, number: int) -> Page:
+        newest = self._newest()
+        if number == newest["page"]:
+            return newest
+        return self._completed(self.store.get(_page_key(number), category=PAGES))
+
+    def _store_page(self, number: int, page: Page) -> None:
+        newest = self._newest()
+        if number == newest["page"]:
+            self._save({**newest, "consolidated_entry_ids": page["consolidated_entry_ids"]})
+            return
+        self.store.set(_page_key(number), page, category=PAGES)
+        if not self._is_open(page):
+            pages = [n for n in newest["open_pages"] if n != number]
+            self._save({**newest, "open_pages": pages})
+
+    def _pages_back(self) -> Iterator[Page]:
+        newest = self._newest()
+        yield newest
+        for number in range(newest["page"] - 1, 0, -1):
+            yield self._load_page(number)
+
+
+def _as_list(value: Any) -> list[Any]:
+    """A stored value as a list: one as it is, a single text or mapping as its only item."""
+    if isinstance(value, list | tuple):
+        return list(value)
+    return [value] if isinstance(value, str | Mapping) and value else []
+
+
+def _consolidates(entry: Mapping[str, Any]) -> bool:
+    return entry.get("source_type") not in UNCONSOLIDATED_SOURCES and not entry.get("withdrawn")
+
+
+def _page_key(number: int) -> str:
+    return f"page_{number:06d}"

@@ -1,0 +1,65 @@
+"""What a stop or a crash left behind, put right when the server starts.
+
+In two parts: what must be right at once, and what waits until models and vocabularies are
+loaded, so that the start of the server is not held up.
+"""
+
+from typing import Any
+
+from evennia_ai.handlers.schema import migrate
+from evennia_ai.retrieval import turns_of
+from evennia_ai.sleep.publishing import publish_summaries
+from evennia_ai.sleep.triggers import feasibility
+
+
+def mend_at_start(script: Any) -> None:
+    """The timer, the schema, signals, the mode, and what was heard before the stop."""
+    _restart_timer(script)
+    script.state.signal("pre_compaction", None)
+    if script.state.phase in ("dreaming", "waking"):
+        script.state.set_mode("sleep", "sleeping")
+    restore_queue(script)
+
+
+def mend_when_ready(script: Any) -> None:
+    """Token counts, unanswered calls, a compaction's remains, the index, feasibility."""
+    migrate(script)
+    script.history.recount()
+    script.history.heal()
+    _settle_intent(script)
+    history, journal = script.history, script.obj.journal
+    script.memory.catch_up(lambda: turns_of(history.messages(), journal.recent(), script.now()))
+    if reason := feasibility(script):
+        script.trouble(
+            f"compaction cannot get under its sleep trigger: {reason}; fewer messages will be "
+            "kept than `compact_preserve_window` says"
+        )
+
+
+def _restart_timer(script: Any) -> None:
+    """After a crash a script counts as active though its timer never runs again.
+
+    One that was paused by hand stays paused.
+    """
+    running = script.ndb._task is not None and script.ndb._task.running
+    if script.is_active and not running and not script.db._manually_paused:
+        script.start()
+
+
+def restore_queue(script: Any) -> None:
+    """Take up again what was heard but is not in the history yet."""
+    known = {message["id"] for message in script.history.messages()}
+    queued = {event.get("id") for event in script.runtime.queue}
+    saved = [e for e in script.state.load_queue() if e.get("id") not in known | queued]
+    script.runtime.give_back(saved)
+
+
+def _settle_intent(script: Any) -> None:
+    """Drop a compaction that a stop cut short, or complete what follows from one."""
+    intent = script.state.intent
+    if intent.get("phase") == "committed":
+        done = publish_summaries(script).addCallback(lambda _: script.state.intend(None))
+        done.addErrback(lambda failure: script.log_error("publishing", failure.value))
+    elif intent:
+        script.log("a compaction was cut short by a stop; nothing of it was stored")
+        script.state.intend(None)

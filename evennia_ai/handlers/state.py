@@ -1,0 +1,195 @@
+"""What an assistant is doing: mode, phase, signals, and the queue a crash must not lose."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from evennia_ai.core.config import OPTIONS, AssistantConfig, Problem, read_config
+from evennia_ai.handlers.store import Store
+
+AWAKE, SLEEP = "awake", "sleep"
+# Attributes every tick looks at besides the options.
+RUNTIME_KEYS = (
+    "enabled",
+    "operating_mode",
+    "sleep_phase",
+    "context_signals",
+    "compaction_hold",
+    "conversation_history",
+    "conversation_tail",
+    "spend",
+    "event_queue",
+)
+PHASES = ("sleeping", "dreaming", "waking")
+
+
+class StateHandler:
+    """Reads and writes the script's runtime and configuration Attributes.
+
+    Args:
+        store: Where the script's values are kept.
+        report: Called once with each configuration value that cannot be used.
+    """
+
+    def __init__(self, store: Store, report: Callable[[Problem], None] = lambda problem: None):
+        self.store = store
+        self._report = report
+        self._reported: set[tuple[str, str]] = set()
+        self._stamps: tuple[object, ...] | None = None
+        self._config = AssistantConfig()
+        self._pinned: AssistantConfig | None = None
+        store.preload((*OPTIONS, *RUNTIME_KEYS))
+        self.problems: tuple[Problem, ...] = ()
+
+    @contextmanager
+    def pinned(self) -> Iterator[None]:
+        """Look for changed Attributes once only, during one stretch of synchronous work."""
+        self._pinned = None
+        self._pinned = self.config()
+        try:
+            yield
+        finally:
+            self._pinned = None
+
+    def config(self) -> AssistantConfig:
+        """The configuration now; read again when an Attribute was replaced."""
+        if self._pinned is not None:
+            return self._pinned
+        stamps = tuple(self.store.stamp(name) for name in OPTIONS)
+        known = self._stamps
+        if known is None or any(a is not b for a, b in zip(known, stamps, strict=True)):
+            self._stamps = stamps
+            self._config, self.problems = read_config(self._set_values())
+            self._tell_once()
+        return self._config
+
+    def _set_values(self) -> dict[str, Any]:
+        missing = object()
+        values = {name: self.store.get(name, default=missing) for name in OPTIONS}
+        return {name: value for name, value in values.items() if value is not missing}
+
+    def _tell_once(self) -> None:
+        for problem in self.problems:
+            if (problem.name, problem.value) not in self._reported:
+                self._reported.add((problem.name, problem.value))
+                self._report(problem)
+
+    @property
+    def mode(self) -> str:
+        """``awake`` or ``sleep``."""
+        return SLEEP if self.store.get("operating_mode") == SLEEP else AWAKE
+
+    @property
+    def phase(self) -> str | None:
+        """In sleep ``sleeping``, ``dreaming`` or ``waking``; None awake."""
+        phase = self.store.get("sleep_phase")
+        return phase if self.mode == SLEEP and phase in PHASES else None
+
+    def set_mode(self, mode: str, phase: str | None = None) -> None:
+        """Change mode and phase together."""
+        with self.store.transaction():
+            self.store.set("operating_mode", mode)
+            self.store.set("sleep_phase", phase)
+
+    def signals(self) -> dict[str, Any]:
+        """The context signals that are set."""
+        value = self.store.get("context_signals", default={})
+        return dict(value) if isinstance(value, Mapping) else {}
+
+    def signal(self, name: str, value: Any) -> None:
+        """Set a context signal, or clear it with None."""
+        signals = self.signals()
+        if value is None and name not in signals:
+            return
+        signals.pop(name, None)
+        if value is not None:
+            signals[name] = value
+        self.store.set("context_signals", signals)
+
+    def load_queue(self) -> list[dict[str, Any]]:
+        """Events that were heard but not yet in the history when they were last saved."""
+        value = self.store.get("event_queue")
+        events = value if isinstance(value, list | tuple) else []
+        return [dict(e) for e in events if isinstance(e, Mapping) and _is_event(e)]
+
+    def save_queue(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Save the events not yet in the history; nothing is written if there never were any."""
+        if events or self.store.stamp("event_queue"):
+            self.store.set("event_queue", [dict(event) for event in events])
+
+    def configure(self, name: str, value: Any) -> None:
+        """Store an option's value, as `core.config.checked` returns it."""
+        self.store.set(name, value)
+
+    def unset(self, name: str) -> None:
+        """Take an option's default again."""
+        self.store.delete(name)
+
+    def enable(self, on: bool) -> None:
+        """Switch thinking on or off."""
+        self.store.set("enabled", on)
+
+    @property
+    def last_sleep(self) -> dict[str, Any]:
+        """When the last sleep cycle was and its report; empty if there was none."""
+        value = self.store.get("last_sleep", default={})
+        return dict(value) if isinstance(value, Mapping) else {}
+
+    def followers(self) -> list[int]:
+        """Primary keys of the accounts that are told of compactions."""
+        return [pk for pk in self.store.get("followers", default=[]) if isinstance(pk, int)]
+
+    def follow(self, account_pk: int) -> bool:
+        """Follow, or stop following; returns whether the account follows now."""
+        before = self.followers()
+        after = [pk for pk in before if pk != account_pk]
+        if after == before:
+            after = [*before, account_pk]
+        self.store.set("followers", after)
+        return account_pk in after
+
+    @property
+    def hold(self) -> bool:
+        """Whether automatic compaction waits for a manual one, after a rollback."""
+        return bool(self.store.get("compaction_hold", default=False))
+
+    def set_hold(self, on: bool) -> None:
+        """Let automatic compaction wait, or go on."""
+        if on != self.hold:
+            self.store.set("compaction_hold", on)
+
+    @property
+    def extraction(self) -> dict[str, Any]:
+        """What extractions since the last compaction left behind; empty if there were none."""
+        return _mapping(self.store.get("last_extraction"))
+
+    def note_extraction(self, noted: Mapping[str, Any] | None) -> None:
+        """Keep what an extraction left behind, or None once a compaction took it in."""
+        if noted or self.extraction:
+            self.store.set("last_extraction", dict(noted or {}))
+
+    @property
+    def intent(self) -> dict[str, Any]:
+        """What a compaction is about to do; empty if none runs."""
+        return _mapping(self.store.get("compaction_intent"))
+
+    def intend(self, intent: Mapping[str, Any] | None) -> None:
+        """Note what a compaction is about to do, or None when it is done."""
+        if intent is None:
+            self.store.delete("compaction_intent")
+        else:
+            self.store.set("compaction_intent", dict(intent))
+
+    @property
+    def last_compaction(self) -> dict[str, Any]:
+        """When and what the last compaction was; empty if there was none."""
+        return _mapping(self.store.get("last_compaction"))
+
+
+def _is_event(event: Mapping[str, Any]) -> bool:
+    """Whether a stored event can be heard: it has a text and an id."""
+    return isinstance(event.get("content"), str) and bool(event.get("id"))
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else {}

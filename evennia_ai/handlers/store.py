@@ -1,0 +1,233 @@
+"""Attributes as a plain store: load a copy, transform it, save it once, all or nothing.
+
+`AttributeStore` keeps values in an object's Attributes; `MemoryStore` keeps them in a dict, for
+tests without a game. Both are used inside `transaction()`, which rolls back the database *and*
+Evennia's caches.
+"""
+
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass
+class _Open:
+    """A transaction that is open.
+
+    Args:
+        touched: Attributes written inside, as (object, key, category).
+        waiting: What is to be called once they are certain.
+    """
+
+    touched: list[tuple[Any, str, str | None]] = field(default_factory=list)
+    waiting: list[Callable[[], Any]] = field(default_factory=list)
+
+
+# The transactions that are open, the innermost last. Only the reactor thread writes Attributes,
+# so that one list serves.
+_open: list[_Open] = []
+
+
+# Stands for a stored None, which must differ from nothing stored.
+_STORED_NONE = object()
+
+
+def _stamp(value: Any) -> object:
+    return _STORED_NONE if value is None else value
+
+
+class Store(Protocol):
+    """Values by key and category, copied in and out."""
+
+    def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
+        """A copy of a value as plain data, or the default."""
+
+    def preload(self, keys: Iterable[str]) -> None:
+        """Make ready for reading these keys."""
+
+    def stamp(self, key: str, category: str | None = None) -> object:
+        """Something that is another object once the value was replaced or changed."""
+
+    def set(self, key: str, value: Any, category: str | None = None) -> None:
+        """Store a value."""
+
+    def delete(self, key: str, category: str | None = None) -> None:
+        """Remove a value; nothing happens if there is none."""
+
+    def keys(self, category: str) -> tuple[str, ...]:
+        """All keys of a category, sorted."""
+
+    def transaction(self) -> Any:
+        """A context manager: all of what is written inside, or nothing."""
+
+    def on_commit(self, callback: Callable[[], Any]) -> None:
+        """Call once what was written so far is certain: now, or when the transaction is over."""
+
+
+class AttributeStore:
+    """A store in the Attributes of a typeclassed object.
+
+    Args:
+        obj: The object that carries the Attributes.
+    """
+
+    def __init__(self, obj: Any):
+        self.obj = obj
+
+    def _attribute(self, key: str, category: str | None) -> Any:
+        return self.obj.attributes.get(key, category=category, return_obj=True)
+
+    def preload(self, keys: Iterable[str]) -> None:
+        """Load Attributes without a category in one query; those not there are known as absent.
+
+        Evennia asks the database once for each key it has not met, which adds up to dozens of
+        queries at an assistant's first tick.
+        """
+        backend, wanted = self.obj.attributes.backend, list(keys)
+        rows = self.obj.db_attributes.filter(db_category__isnull=True, db_key__in=wanted)
+        found = {attribute.db_key: attribute for attribute in rows}
+        for key in wanted:
+            backend._cache.setdefault(f"{key}-None", found.get(key))
+
+    def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
+        """A copy of a value as plain data, or the default."""
+        from evennia.utils.dbserialize import deserialize
+
+        attribute = self._attribute(key, category)
+        return default if attribute is None else deserialize(attribute.value)
+
+    def stamp(self, key: str, category: str | None = None) -> object:
+        """The stored value's own object, which Evennia replaces at every change."""
+        attribute = self._attribute(key, category)
+        return None if attribute is None else _stamp(attribute.db_value)
+
+    def set(self, key: str, value: Any, category: str | None = None) -> None:
+        """Store a value in one write."""
+        if _open:
+            _open[-1].touched.append((self.obj, key, category))
+        attribute = self._attribute(key, category)
+        if attribute is None:
+            self.obj.attributes.add(key, value, category=category)
+        else:
+            attribute.value = value  # `add` would write an Attribute that exists twice
+
+    def delete(self, key: str, category: str | None = None) -> None:
+        """Remove a value."""
+        if _open:
+            _open[-1].touched.append((self.obj, key, category))
+        self.obj.attributes.remove(key, category=category)
+
+    def keys(self, category: str) -> tuple[str, ...]:
+        """All keys of a category, sorted, without loading the values."""
+        rows = self.obj.db_attributes.filter(db_category=category)
+        return tuple(sorted(rows.values_list("db_key", flat=True)))
+
+    def transaction(self) -> Any:
+        """A context manager: all of what is written inside, or nothing."""
+        return transaction()
+
+    def on_commit(self, callback: Callable[[], Any]) -> None:
+        """Call once what was written so far is certain; never if it is rolled back."""
+        on_commit(callback)
+
+
+def on_commit(callback: Callable[[], Any]) -> None:
+    """Call behind the outermost transaction that is open, or now; never if that is rolled back."""
+    if _open:
+        _open[-1].waiting.append(callback)
+    else:
+        callback()
+
+
+@contextmanager
+def transaction() -> Iterator[None]:
+    """One database transaction over any objects' Attributes.
+
+    If it fails, every Attribute written inside is thrown out of Evennia's caches, which would
+    otherwise go on showing the values that were rolled back.
+    """
+    from django.db import transaction as db_transaction
+
+    mine = _Open()
+    _open.append(mine)
+    try:
+        with db_transaction.atomic():
+            yield
+    except BaseException:
+        _forget(mine.touched)
+        mine.waiting.clear()
+        raise
+    finally:
+        _open.pop()
+        if _open:
+            _open[-1].touched.extend(mine.touched)
+    for callback in mine.waiting:
+        on_commit(callback)
+
+
+def _forget(touched: list[tuple[Any, str, str | None]]) -> None:
+    """Drop rolled-back values from the Attribute cache and from their objects' handlers."""
+    for obj, key, category in touched:
+        cached = obj.attributes.backend._cache.get(f"{key.lower()}-{category}")
+        if cached is not None:
+            cached.flush_from_cache(force=True)
+    for obj in {id(entry[0]): entry[0] for entry in touched}.values():
+        obj.attributes.reset_cache()
+
+
+class MemoryStore:
+    """A store in a dict, with the same promises; for tests and benchmarks without a game."""
+
+    def __init__(self) -> None:
+        self.values: dict[tuple[str, str | None], Any] = {}
+        self._waiting: list[Callable[[], Any]] | None = None
+
+    def preload(self, keys: Iterable[str]) -> None:
+        """All values are in memory already."""
+
+    def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
+        """A deep copy of a value, or the default."""
+        return copy.deepcopy(self.values.get((key, category), default))
+
+    def stamp(self, key: str, category: str | None = None) -> object:
+        """The stored object itself."""
+        at = (key, category)
+        return _stamp(self.values[at]) if at in self.values else None
+
+    def set(self, key: str, value: Any, category: str | None = None) -> None:
+        """Store a deep copy."""
+        self.values[(key, category)] = copy.deepcopy(value)
+
+    def delete(self, key: str, category: str | None = None) -> None:
+        """Remove a value."""
+        self.values.pop((key, category), None)
+
+    def keys(self, category: str) -> tuple[str, ...]:
+        """All keys of a category, sorted."""
+        return tuple(sorted(key for key, where in list(self.values) if where == category))
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Take everything back if the body fails."""
+        before, outer = dict(self.values), self._waiting
+        mine: list[Callable[[], Any]] = []
+        self._waiting = mine
+        try:
+            yield
+        except BaseException:
+            self.values = before
+            mine.clear()
+            raise
+        finally:
+            self._waiting = outer
+        for callback in mine:
+            self.on_commit(callback)
+
+    def on_commit(self, callback: Callable[[], Any]) -> None:
+        """Call once what was written so far is certain; never if it is taken back."""
+        if self._waiting is None:
+            callback()
+        else:
+            self._waiting.append(callback)

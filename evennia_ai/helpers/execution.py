@@ -1,0 +1,256 @@
+"""The ReAct loop: ask the model, run its tools, until it is done or a bound is reached."""
+
+import json
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from twisted.internet.defer import Deferred, inlineCallbacks
+
+from evennia_ai.core.audience import PUBLIC, private
+from evennia_ai.core.cleaning import (
+    CLEANED_CHARS,
+    chat_tool_calls,
+    clean_reply,
+    parse_text_tool_calls,
+    strip_thoughts,
+)
+from evennia_ai.core.messages import adopted, new_id
+from evennia_ai.errors import ToolError
+from evennia_ai.llm_interaction import build_prompt, model_request
+from evennia_ai.llm_interaction.prompt import context_limit
+from evennia_ai.prompt_contexts import CONTEXT_AWAKE, CONTEXTS
+from evennia_ai.tool_execution import Failures, execute_tool_calls
+from evennia_ai.tools.base import ToolContext
+from evennia_ai.utils.token_counter import counter_for
+
+# Texts of a model that are longer than this are never tokenised on the reactor thread.
+_COUNT_CHARS = 20_000
+# Tokens one turn may use, in full contexts: enough for eight calls at half a context each.
+TURN_CONTEXTS = 4
+
+
+def count_conversation_tokens(
+    history: Sequence[Mapping[str, Any]] | None, model: str = "gpt-4"
+) -> int:
+    """Tokens of a conversation: the messages' own counts, counted where they have none.
+
+    Args:
+        history: Messages, stored ones or hand-written ``{role, content}``; None is no history.
+        model: Whose tokens to count where a count is missing.
+    """
+    count = counter_for(model)
+    messages = [m if isinstance(m, Mapping) else {"content": m} for m in history or ()]
+    return sum(adopted(message, count, 0.0)["tokens"] for message in messages)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One turn of thought.
+
+    Args:
+        audience: Whom it is for.
+        context: Name of the prompt context.
+        channel: How the one it answers spoke: say, whisper, page, pose.
+        asker: Stable id of the one it answers; None if nobody asked.
+        askers: Stable ids of all whose words it answers; tools need the rights of each.
+        source_ids: Ids of the messages it answers.
+        retrieved: Lines of memories for the prompt.
+        max_iterations: Most model calls.
+        deadline: Time after which no further model call is made, seconds since the epoch.
+        rules: Text instead of the context's rules.
+    """
+
+    audience: str = PUBLIC
+    context: str = CONTEXT_AWAKE
+    channel: str = "say"
+    asker: str | None = None
+    askers: tuple[str, ...] = ()
+    source_ids: tuple[str, ...] = ()
+    retrieved: tuple[str, ...] = ()
+    max_iterations: int = 8
+    deadline: float = float("inf")
+    rules: str | None = None
+
+
+@dataclass
+class TurnReport:
+    """What a turn did.
+
+    Args:
+        iterations: Model calls made.
+        stopped_by: ``noop``, ``reply``, ``silence``, ``other_tool``, ``iterations``,
+            ``deadline``, ``tokens``, ``too_large`` or ``spend``.
+        spoken: What was said, in order.
+        tools: Names of the tools called, in order.
+        prompt_tokens: Tokens of all prompts.
+        completion_tokens: Tokens of all replies.
+    """
+
+    iterations: int = 0
+    stopped_by: str = "iterations"
+    spoken: list[str] = field(default_factory=list)
+    tools: list[str] = field(default_factory=list)
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@inlineCallbacks
+def run_turn(script: Any, character: Any, turn: Turn) -> Generator[Deferred[Any], Any, TurnReport]:
+    """Think and act until done.
+
+    Each reply enters the history before its tools run, each result behind it, so that a crash
+    in between leaves a call whose result is filled in at the next start.
+
+    Returns:
+        A Deferred that fires with a `TurnReport`, or fails with `ModelError` when no model
+        answered; what was stored until then stays.
+    """
+    report, failures = TurnReport(), Failures()
+    ctx = ToolContext(
+        script,
+        character,
+        turn.audience,
+        turn.asker,
+        turn.channel,
+        report.spoken,
+        turn.source_ids,
+        turn.retrieved,
+        turn.askers,
+    )
+    allowed = CONTEXTS[turn.context].tools
+    aside = ""
+    while report.iterations < turn.max_iterations:
+        reply = yield _ask(script, character, turn, failures, report)
+        if reply is None:
+            break
+        text, calls = _read_reply(script, character, reply)
+        audience = _reply_audience(script, turn, calls)
+        _store_reply(script, character, replace(turn, audience=audience), text, calls, reply)
+        if not calls:
+            _speak(script, ctx, turn, text or ("" if report.spoken else aside), report)
+            break
+        aside = text or aside
+        if allowed and any(call["function"]["name"] not in allowed for call in calls):
+            report.stopped_by = "other_tool"
+        outcome = yield execute_tool_calls(script.tools, calls, ctx, failures, allowed)
+        report.tools += outcome.used
+        mark = {"audience": audience, "metadata": {"context": turn.context}}
+        script.history.append({**result, **mark} for result in outcome.results)
+        if outcome.ended or report.stopped_by == "other_tool":
+            report.stopped_by = "noop" if outcome.ended else "other_tool"
+            _speak_aside(script, ctx, turn, aside, report)
+            break
+    return report
+
+
+@inlineCallbacks
+def _ask(
+    script: Any, character: Any, turn: Turn, failures: Failures, report: TurnReport
+) -> Generator[Deferred[Any], Any, Any]:
+    """One model call; fires with its reply, or None where a bound is reached."""
+    stopped = _bound_reached(script, turn, report)
+    if stopped:
+        report.stopped_by = stopped
+        return None
+    prompt = build_prompt(
+        script,
+        character,
+        turn.audience,
+        turn.context,
+        turn.retrieved,
+        failures.withdrawn,
+        turn.rules,
+    )
+    if not prompt.fits:
+        report.stopped_by = "too_large"
+        script.trouble(f"the prompt cannot fit: {prompt.budget}")
+        return None
+    request = model_request(script, character, prompt, purpose=turn.context)
+    report.iterations += 1
+    reply = yield script.model.complete(request)
+    report.prompt_tokens += reply.prompt_tokens
+    report.completion_tokens += reply.completion_tokens
+    script.spent(reply, turn.context)
+    return reply
+
+
+def _bound_reached(script: Any, turn: Turn, report: TurnReport) -> str:
+    """Which bound forbids a further model call: time, tokens of the turn, or today's cap."""
+    if script.now() >= turn.deadline:
+        return "deadline"
+    if report.prompt_tokens + report.completion_tokens > TURN_CONTEXTS * context_limit(script):
+        return "tokens"
+    return "spend" if script.over_spend() else ""
+
+
+def _read_reply(script: Any, character: Any, reply: Any) -> tuple[str, list[dict[str, Any]]]:
+    """What a reply says, cleaned, and its tool calls in the API's form."""
+    content, calls = reply.content or "", list(reply.tool_calls)
+    if not calls:
+        written, content = parse_text_tool_calls(content)
+        calls = list(chat_tool_calls(written, lambda: new_id("call_")))
+    whole = strip_thoughts(content)
+    if len(whole) > CLEANED_CHARS:
+        return whole, calls  # kept as it came; only what is spoken of it is cleaned and cut
+    return clean_reply(content, [character.key]), calls
+
+
+def _reply_audience(script: Any, turn: Turn, calls: Sequence[Mapping[str, Any]]) -> str:
+    """Who may know of a reply and its results: a whisper in a public turn is between two."""
+    for call in calls:
+        if call["function"]["name"] == "whisper" and turn.audience == PUBLIC:
+            target = str(_arguments(call).get("target") or "")
+            person = script.game.identify(target) if target else None
+            return private([person["id"]]) if person else turn.audience
+    return turn.audience
+
+
+def _arguments(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        read = json.loads(call["function"].get("arguments") or "{}")
+    except ValueError:
+        return {}
+    return read if isinstance(read, Mapping) else {}
+
+
+def _store_reply(
+    script: Any, character: Any, turn: Turn, text: str, calls: list[dict[str, Any]], reply: Any
+) -> None:
+    """The assistant's message into the history; nothing for an empty or an unspoken reply."""
+    if not calls and not (text and CONTEXTS[turn.context].speaks):
+        return
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": text,
+        "audience": turn.audience,
+        "channel": turn.channel,
+        "speaker": {"key": character.key, "id": character.stable_id},
+        "metadata": {"model": reply.model, "context": turn.context},
+    }
+    if calls:
+        message["tool_calls"] = calls
+    if len(text) > _COUNT_CHARS and reply.content_tokens:
+        message["tokens"] = reply.content_tokens + 4
+    script.history.append([message])
+
+
+def _speak(script: Any, ctx: ToolContext, turn: Turn, text: str, report: TurnReport) -> None:
+    """Say the reply to the turn's audience."""
+    report.stopped_by = "reply" if text else "silence"
+    if not text or not CONTEXTS[turn.context].speaks or text in report.spoken:
+        return
+    try:
+        script.game.speak(text, turn.audience, turn.channel, turn.asker)
+    except ToolError as error:
+        script.trouble(f"could not speak: {error}")
+        return
+    report.spoken.append(text)
+
+
+def _speak_aside(script: Any, ctx: ToolContext, turn: Turn, aside: str, report: TurnReport) -> None:
+    """Say what stood beside tool calls, if the turn ends and nothing was said."""
+    stopped = report.stopped_by
+    if aside and not report.spoken:
+        _speak(script, ctx, turn, aside, report)
+    report.stopped_by = stopped

@@ -1,0 +1,187 @@
+"""From an assistant's state to the request a model gets, within its budget."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from evennia_ai.core.audience import PUBLIC, visible
+from evennia_ai.core.budget import usage
+from evennia_ai.core.cleaning import text_tool_instructions
+from evennia_ai.core.entities import profile_lines
+from evennia_ai.core.masking import unmasked
+from evennia_ai.core.messages import (
+    OVERHEAD_TOKENS,
+    Message,
+    audience_of,
+    is_summary,
+    one_line,
+    quoted,
+    utc_iso,
+)
+from evennia_ai.core.prompt import (
+    Caps,
+    Prompt,
+    Regions,
+    as_text_protocol,
+    as_transcript,
+    effective_caps,
+    fit_prompt,
+    tools_tokens,
+)
+from evennia_ai.llm_interaction.client import ModelRequest
+from evennia_ai.prompt_contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
+
+OFFLINE_MODEL = "offline/extractive"
+
+
+def context_limit(script: Any) -> int:
+    """Most tokens a request and its reply may hold: the configured limit or the model's window."""
+    window = script.model.window(script.model_name)
+    limit = int(script.config.max_context_tokens)
+    return min(limit, window) if window else limit
+
+
+def context_caps(script: Any) -> Caps:
+    """The caps of the regions as they hold under the limit."""
+    config = script.config
+    return effective_caps(
+        config.memory_inject_tokens,
+        config.tail_max_tokens,
+        config.reply_reserve_tokens,
+        config.summary_max_tokens,
+        context_limit(script),
+        config.ledger_max_tokens,
+    )
+
+
+def context_usage(script: Any) -> float:
+    """Share of the context in use, by §5.1's formula; constant time.
+
+    (history + queued events + last measured fixed regions + caps of the volatile regions +
+    reply reserve) / limit, where the history is the largest view any one audience has.
+    """
+    tokens = script.history.widest_tokens() + script.runtime.queued_tokens()
+    tokens += script.runtime.fixed_tokens + context_caps(script).volatile
+    return usage(tokens, context_limit(script))
+
+
+def build_prompt(
+    script: Any,
+    character: Any,
+    audience: str = PUBLIC,
+    context: str = CONTEXT_AWAKE,
+    retrieved: Sequence[str] = (),
+    withdrawn: Sequence[str] = (),
+    rules: str | None = None,
+) -> Prompt:
+    """The prompt of one model call.
+
+    Args:
+        script: The assistant's script.
+        character: Its body.
+        audience: Whom the turn is for; only what they may know is shown.
+        context: Name of the prompt context.
+        retrieved: Lines of retrieved memories, most relevant first.
+        withdrawn: Names of tools not offered any more.
+        rules: Text instead of the context's rules.
+
+    Returns:
+        A prompt; its `budget` says what was left out. `fits` is False where not even the fixed
+        regions lie within the limit.
+    """
+    situation = CONTEXTS[context]
+    tools = [
+        tool.schema()
+        for tool in script.tools.offered(situation.tools, audience)
+        if tool.name not in withdrawn
+    ]
+    regions = Regions(
+        system=system_prompt(situation, character.key, script.config.persona, rules),
+        tools=tuple(tools),
+        history=shown_history(script, audience),
+        retrieved=tuple(retrieved),
+        tail=tuple(present_lines(script, character, audience)),
+        ledger=script.ledger.shown(audience),
+    )
+    limit = context_limit(script) - _protocol_extra(script, tools)
+    prompt = fit_prompt(regions, context_caps(script), limit, script.counter)
+    sizes = prompt.budget.regions
+    script.runtime.fixed_tokens = sizes["System"] + sizes["Tools"] + sizes["Ledger"]
+    script.runtime.record_budget(prompt.budget)
+    return prompt
+
+
+def shown_history(script: Any, audience: str) -> tuple[Message, ...]:
+    """The live messages an audience may see, summaries among them.
+
+    With compaction switched off there are no summaries: the raw history is shown instead, from
+    the archive and unmasked, as far back as the limit could hold.
+    """
+    live = [m for m in script.history.messages() if visible(audience_of(m), audience)]
+    if script.config.compact_enabled:
+        return tuple(live)
+    raw = [unmasked(m) for m in live if not is_summary(m)]
+    if len(raw) == len(live):
+        return tuple(raw)
+    return (*script.history.raw_back(audience, context_limit(script)), *raw)
+
+
+def build_llm_messages(script: Any, character: Any, **options: Any) -> list[dict[str, Any]]:
+    """The messages sent to the model, within budget; options as for `build_prompt`."""
+    return list(build_prompt(script, character, **options).messages)
+
+
+def present_lines(script: Any, character: Any, audience: str) -> list[str]:
+    """The volatile tail: time, place, people present and what is known of them."""
+    place = script.game.place()
+    people = script.game.present()
+    shown = ", ".join(f"{one_line(person['key'])} [{person['id']}]" for person in people)
+    lines = [f"Time: {utc_iso(script.now())[:16].replace('T', ' ')} UTC"]
+    lines.append(f"Place: {one_line(place['key'])}")
+    lines.append(f"Present: {shown or 'nobody'}")
+    if place.get("exits"):
+        lines.append(f"Exits: {', '.join(map(one_line, place['exits']))}")
+    if place.get("description"):
+        lines.append(f"Description: {quoted(place['description'])}")
+    for person in people:
+        profile = character.entities.get(person["id"])
+        if profile:
+            lines += profile_lines(profile, audience, limit=3)
+    return lines
+
+
+def model_request(
+    script: Any, character: Any, prompt: Prompt, purpose: str, max_tokens: int | None = None
+) -> ModelRequest:
+    """The request for a prompt, by the assistant's API and tool protocol."""
+    config = script.config
+    common: dict[str, Any] = {
+        "model": script.model_name,
+        "fallback_models": tuple(config.llm_fallback_models),
+        "max_tokens": max_tokens or prompt.budget.regions["Reserve"],
+        "temperature": config.llm_temperature,
+        "timeout_s": config.llm_timeout_s,
+        "purpose": purpose,
+    }
+    offline = script.model_name == OFFLINE_MODEL
+    if prompt.tools and _writes_calls(script):
+        prompt = as_text_protocol(prompt, text_tool_instructions(prompt.tools))
+    if config.llm_api == "completion" and not offline:
+        text = as_transcript(prompt, character.key)
+        stop = (f"\n{character.key}:", "\n\n[")
+        return ModelRequest(api="completion", prompt=text, stop=stop, **common)
+    return ModelRequest(messages=prompt.messages, tools=prompt.tools, **common)
+
+
+def _writes_calls(script: Any) -> bool:
+    """Whether tools are offered as text: by choice, or for base models, which know no other."""
+    config = script.config
+    text = config.llm_tool_protocol == "text" or config.llm_api == "completion"
+    return text and script.model_name != OFFLINE_MODEL
+
+
+def _protocol_extra(script: Any, tools: Sequence[dict[str, Any]]) -> int:
+    """Tokens that tools take as text beyond what their schemas take."""
+    if not (tools and _writes_calls(script)):
+        return 0
+    written = script.count(text_tool_instructions(tools))
+    return max(0, written + OVERHEAD_TOKENS - tools_tokens(tools, script.count))

@@ -1,0 +1,1 @@
+"""The offline model: rule-based, deterministic, without weights and without a network."""

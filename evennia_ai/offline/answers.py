@@ -1,0 +1,143 @@
+"""Answers a question from what was told: searches, weighs, quotes, or says it does not know."""
+
+import re
+from collections.abc import Set
+from dataclasses import dataclass
+
+from evennia_ai.offline import acts, lexicon, match, question
+from evennia_ai.offline.claims import Evidence, evidence_of
+from evennia_ai.offline.match import Match
+from evennia_ai.offline.question import Query
+from evennia_ai.offline.smalltalk import line_for
+from evennia_ai.offline.transcript import Done, Line, Talk, found_lines, note_lines
+
+MAX_SEARCHES = 5
+MAX_QUOTE = 500
+MAX_SEARCH = 380  # characters; the tool takes 400
+_CONFIDENT = 0.85
+_WIDTHS = (5, 14)  # how many synonyms of each word a search holds
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer, or what has to be searched first.
+
+    Attributes:
+        text: What to say; ``""`` while a search is wanted.
+        searches: What to search for; empty when the answer stands.
+        known: Whether the evidence supports it.
+    """
+
+    text: str = ""
+    searches: tuple[str, ...] = ()
+    known: bool = False
+
+
+def evidence_in(talk: Talk) -> Evidence:
+    """Everything the request shows that somebody else said or that was noted of it."""
+    lines: list[Line] = [*talk.notes, *talk.heard]
+    for done in (*talk.before, *talk.done):
+        if done.name == "search_memory":
+            lines.extend(found_lines(done.result))
+        elif done.name in ("expand_memory",):
+            lines.extend(note_lines(done.result))
+    return evidence_of(lines, talk.me, talk.present())
+
+
+def answer(text: str, asker: str, talk: Talk, tools: Set[str], cite: bool = False) -> Answer:
+    """Answer one question.
+
+    Args:
+        text: The question.
+        asker: Name of the one who asks.
+        talk: The request; its search results so far are evidence.
+        tools: Names of the tools offered.
+        cite: Whether to name the memory the answer rests on.
+
+    Returns:
+        The answer, or the search that should come before it.
+    """
+    evidence = evidence_in(talk)
+    query = question.ask(text, asker or "?", talk.me, evidence.names)
+    matches = match.best_matches(query, evidence)
+    enough = "search_memory" not in tools or _is_enough(matches, talk.done)
+    if not enough and (searches := _next_searches(query, evidence, talk.done)):
+        return Answer(searches=searches)
+    if not matches:
+        return Answer(line_for("unknown", text, asker, talk.me))
+    return Answer(_told(query, matches, asker, talk.me, cite), known=True)
+
+
+def _is_enough(matches: list[Match], done: list[Done]) -> bool:
+    searched = [call for call in done if call.name == "search_memory"]
+    if len(searched) >= MAX_SEARCHES:
+        return True
+    return bool(searched) and bool(matches) and matches[0].score >= _CONFIDENT
+
+
+def _next_searches(query: Query, evidence: Evidence, done: list[Done]) -> tuple[str, ...]:
+    """The words as asked and other words at once, so that a later fact is not missed."""
+    wider = (_in_other_words(query, evidence, width) for width in _WIDTHS)
+    tried = {str(call.arguments.get("query")) for call in done if call.name == "search_memory"}
+    searches = (query.keywords(), *wider, _by_kind(query), _by_names(query, evidence))
+    fresh = dict.fromkeys(s[:MAX_SEARCH] for s in searches if s and s[:MAX_SEARCH] not in tried)
+    return tuple(fresh)
+
+
+def _in_other_words(query: Query, evidence: Evidence, width: int) -> str:
+    """The names and people they stand for, with other words for what is asked."""
+    found = [*query.names, *_aliases(query, evidence)]
+    for term in query.terms:
+        found.append(term.word.lower)
+        for concept in sorted(term.word.concepts | term.word.hints):
+            found.extend(lexicon.MEMBERS.get(concept, ())[:width])
+    if query.kind == "name":
+        found.extend(("called", "name", "named", "known", "knew", "calls"))
+    return " ".join(dict.fromkeys(found))[:MAX_SEARCH]
+
+
+def _by_kind(query: Query) -> str:
+    """The names with things of the kind asked for: a fact may name no more than the thing."""
+    kinds = {query.wanted, *(term.head for term in query.terms)} - {"", "@place"}
+    members = [word for kind in sorted(kinds) for word in lexicon.MEMBERS.get(kind, ())]
+    return " ".join([*query.names, *members]) if members else ""
+
+
+def _by_names(query: Query, evidence: Evidence) -> str:
+    living = [term.word.lower for term in query.terms if term.hard]
+    return " ".join([*_aliases(query, evidence), *query.names, *living])
+
+
+def _aliases(query: Query, evidence: Evidence) -> list[str]:
+    found: list[str] = []
+    for (owner, kin), names in sorted(evidence.aliases.items()):
+        if owner in query.names and any(term.word.fold == kin for term in query.terms):
+            found.extend(sorted(names))
+        elif names & set(query.names):
+            found.extend((owner, kin))
+    return found
+
+
+def _told(query: Query, matches: list[Match], asker: str, me: str, cite: bool) -> str:
+    wanted = matches[:3] if query.kind == "about" else matches[:1]
+    quoted = list(dict.fromkeys(_quoted(found, asker, me) for found in wanted))
+    said = " ".join(quoted)
+    if cite:
+        ids = [found.claim.line.id for found in wanted if found.claim.line.id]
+        said += f" (memory {', '.join(ids)})" if ids else " It was said right here, just now."
+    return said
+
+
+def _quoted(found: Match, asker: str, me: str) -> str:
+    line, quote = found.claim.line, _shortened(acts.told_part(found.claim.quote, me))
+    if not line.who or line.verb == "note":
+        return f"I have it noted: {quote}"
+    if line.verb == "poses":
+        return f"I saw it: {quote}"
+    teller = "You" if line.who.lower() == asker.lower() else line.who
+    return f'{teller} told me: "{quote}"'
+
+
+def _shortened(quote: str) -> str:
+    quote = re.sub(r"\s+", " ", quote).strip()
+    return quote if len(quote) <= MAX_QUOTE else quote[: MAX_QUOTE - 1].rsplit(" ", 1)[0] + "…"

@@ -1,0 +1,54 @@
+"""Whether a claim answers a question: names, coverage, the kind of answer, who does what to whom.
+
+A claim must hold the names asked about, the living things asked about, enough of the remaining
+words (or words of the same meaning), and something of the kind asked for that the question does
+not hold itself. The thresholds were set on the tuning half of ``benchmarks/offline_model.py``.
+"""
+
+from dataclasses import dataclass
+
+from evennia_ai.offline.claims import Claim, Evidence
+from evennia_ai.offline.coverage import coverage
+from evennia_ai.offline.kinds import kind_factor
+from evennia_ai.offline.question import Query
+from evennia_ai.offline.roles import polarity, reversed_roles
+from evennia_ai.offline.subjects import names_factor, owner_conflict
+
+ACCEPT = 0.63
+TIE = 0.08
+_LIGHT_ACCEPT = 0.8  # where a question has no weighty word at all
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A claim with how well it answers, 0 to 1."""
+
+    claim: Claim
+    score: float
+
+
+def best_matches(query: Query, evidence: Evidence) -> list[Match]:
+    """Claims that answer a question, best first; among near equals the latest comes first."""
+    found = [Match(claim, score(query, claim, evidence)) for claim in evidence.claims]
+    good = [match for match in found if match.score >= ACCEPT]
+    if not good:
+        return []
+    top = max(match.score for match in good)
+    near = [match for match in good if match.score >= top - TIE]
+    rest = [match for match in good if match.score < top - TIE]
+    near.sort(key=lambda match: match.claim.rank, reverse=True)
+    return near + sorted(rest, key=lambda match: -match.score)
+
+
+def score(query: Query, claim: Claim, evidence: Evidence) -> float:
+    """How well a claim answers a question: 0 (not at all) to about 1."""
+    names = names_factor(query, claim, evidence)
+    if not names or owner_conflict(query, claim, evidence):
+        return 0.0
+    covered = coverage(query, claim, evidence)
+    if covered < (ACCEPT if any(term.weight > 0.5 for term in query.terms) else _LIGHT_ACCEPT):
+        return 0.0
+    kind = kind_factor(query, claim)
+    if not kind or reversed_roles(query, claim):
+        return 0.0
+    return names * covered * kind * polarity(query, claim)

@@ -1,0 +1,111 @@
+"""The offline model as a LiteLLM provider: `register` it, then call ``offline/extractive``."""
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+from zlib import crc32
+
+from evennia_ai.offline.brain import MODEL, respond
+from evennia_ai.offline.reply import Reply, ToolCall
+
+PROVIDER = "offline"
+
+
+def register(litellm: Any = None) -> Any:
+    """Make ``offline/extractive`` callable through LiteLLM. Calling it again changes nothing.
+
+    Args:
+        litellm: The imported module; None imports it, which takes seconds: not on the reactor
+            thread. Its price list is then read from its own files, not fetched.
+
+    Returns:
+        The registered handler.
+    """
+    if litellm is None:
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        import litellm
+    for entry in litellm.custom_provider_map:
+        if entry["provider"] == PROVIDER:
+            return entry["custom_handler"]
+    handler = _handler(litellm)
+    litellm.custom_provider_map.append({"provider": PROVIDER, "custom_handler": handler})
+    _tell_litellm(litellm)
+    return handler
+
+
+def _tell_litellm(litellm: Any) -> None:
+    """Let LiteLLM find the provider by the model's name and price it at nothing."""
+    from litellm.utils import custom_llm_setup
+
+    custom_llm_setup()
+    litellm.register_model(
+        {
+            MODEL: {
+                "litellm_provider": PROVIDER,
+                "mode": "chat",
+                "max_tokens": 200_000,
+                "max_input_tokens": 200_000,
+                "max_output_tokens": 4096,
+                "input_cost_per_token": 0.0,
+                "output_cost_per_token": 0.0,
+                "cache_creation_input_token_cost": 0.0,
+                "cache_read_input_token_cost": 0.0,
+                "supports_function_calling": True,
+            }
+        }
+    )
+
+
+def _handler(litellm: Any) -> Any:
+    class OfflineModel(litellm.CustomLLM):  # type: ignore[misc, name-defined]
+        """Answers chat requests by `brain.respond`, in the calling thread."""
+
+        def completion(self, *args: Any, **kwargs: Any) -> Any:
+            """Answer a request; takes what LiteLLM hands a custom provider."""
+            return _filled(kwargs, litellm)
+
+        async def acompletion(self, *args: Any, **kwargs: Any) -> Any:
+            """Answer a request; a few milliseconds of work, so nothing is awaited."""
+            return _filled(kwargs, litellm)
+
+    return OfflineModel()
+
+
+def _filled(kwargs: Mapping[str, Any], litellm: Any) -> Any:
+    messages: Sequence[Mapping[str, Any]] = kwargs.get("messages") or ()
+    options = kwargs.get("optional_params") or {}
+    reply = respond(messages, options.get("tools") or ())
+    response = kwargs.get("model_response") or litellm.ModelResponse()
+    response.choices = [_choice(reply, messages, litellm)]
+    response.created = int(time.time())
+    response.model = MODEL
+    response.usage = _usage(messages, reply, litellm)
+    return response
+
+
+def _choice(reply: Reply, messages: Sequence[Mapping[str, Any]], litellm: Any) -> Any:
+    calls = [_call(call, i, len(messages)) for i, call in enumerate(reply.tool_calls)]
+    content = reply.content if calls or reply.content is not None else ""
+    message = litellm.Message(role="assistant", content=content, tool_calls=calls or None)
+    return litellm.Choices(
+        index=0, finish_reason="tool_calls" if calls else "stop", message=message
+    )
+
+
+def _call(call: ToolCall, index: int, turn: int) -> dict[str, Any]:
+    arguments = json.dumps(call.arguments, ensure_ascii=False)
+    mark = crc32(f"{turn} {call.name} {arguments}".encode("utf-8", "replace"))
+    return {
+        "id": f"call_{mark:08x}_{turn}_{index}",
+        "type": "function",
+        "function": {"name": call.name, "arguments": arguments},
+    }
+
+
+def _usage(messages: Sequence[Mapping[str, Any]], reply: Reply, litellm: Any) -> Any:
+    """Tokens, reckoned at four bytes each: the offline model has no tokenizer."""
+    asked = sum(len(str(message.get("content") or "")) for message in messages) // 4
+    said = (len(reply.content or "") + sum(len(str(c.arguments)) for c in reply.tool_calls)) // 4
+    return litellm.Usage(prompt_tokens=asked, completion_tokens=said, total_tokens=asked + said)

@@ -1,0 +1,143 @@
+"""Who does it to whom, and whether a claim says that it is not so."""
+
+from evennia_ai.offline import lexicon, words
+from evennia_ai.offline.claims import Claim
+from evennia_ai.offline.coverage import strength
+from evennia_ai.offline.question import Query
+from evennia_ai.offline.words import Word
+
+_NEGATIONS = lexicon.word_set("not never no nor neither hardly none longer without")
+# Relations in which it matters who does it to whom.
+_DIRECTED = lexicon.word_set(
+    "owe lend give teach kill steal sell buy love fear hate save promise send beat boss"
+)
+# Words of such a relation whose subject is the one it is done to: who learns is taught.
+_RECEIVING = lexicon.word_set(
+    "lend loan learn study get receive inherit come frighten scare terrify spook petrify unnerve "
+    "employ hire"
+)
+
+
+def polarity(query: Query, claim: Claim) -> float:
+    """1, or less where a claim denies what is asked, or says that it once was so."""
+    if query.kind == "yesno" or query.has("owe") or any(w.lower in _NEGATIONS for w in query.words):
+        return 1.0
+    past = any(w.lower in _PAST for w in query.words)
+    used_to = not past and any(
+        a.lower == "used" and b.lower == "to"
+        for a, b in zip(claim.words, claim.words[1:], strict=False)
+    )
+    denied = any(
+        word.lower in _NEGATIONS and not word.part and _denies(query, claim.words, i)
+        for i, word in enumerate(claim.words)
+    )
+    # The whole sentence is quoted: `no longer the sheriff; Maud took over` says it all.
+    return 0.6 if (denied or used_to) and not (denied and claim.near) else 1.0
+
+
+_PAST = lexicon.word_set("past before used formerly once earlier previously former")
+
+
+def _denies(query: Query, found: tuple[Word, ...], index: int) -> bool:
+    """Whether the negation at `index` stands before something the question asks for."""
+    word = found[index]
+    if word.concepts - lexicon.concepts(word.fold):
+        return False
+    if any(
+        w.lower in ("but", "except", "than", "besides", "until", "other") for w in found[index:]
+    ):
+        return False
+    after = found[index + 1 : index + 4]
+    return any(strength(t, w) >= 0.9 for t in query.terms for w in after if not t.head)
+
+
+def reversed_roles(query: Query, claim: Claim) -> bool:
+    """Whether the claim has the one asked about at the other end of what was done."""
+    if _is_acted_on(query, claim) or _lacks_doer(query, claim):
+        return True
+    for term in query.terms:
+        directed = term.word.concepts & _DIRECTED
+        if not directed:
+            continue
+        asked = _roles(query.words, directed)
+        told = _roles(claim.words, directed)
+        for name, role in asked.items():
+            if name in told and told[name] != role:
+                return True
+    return False
+
+
+def _lacks_doer(query: Query, claim: Claim) -> bool:
+    """Whether a claim tells what was done and not by whom, where that is asked: `was robbed`."""
+    if query.kind != "who" or any(word.lower == "by" for word in (*claim.words, *query.words)):
+        return False
+    asked = [term for term in query.terms if term.needed]
+    return any(
+        _is_passive(claim.words, i) and claim.words[i - 1].lower not in ("a", "an", "the")
+        for i, word in enumerate(claim.words)
+        if i and any(strength(term, word) >= 0.75 for term in asked)
+    )
+
+
+def _is_acted_on(query: Query, claim: Claim) -> bool:
+    """Whether somebody else acts in the claim: `what did Ben do`, told that Ann waited for Ben."""
+    if not (query.kind == "what" and len(query.names) == 1 and _asks_deed(query)):
+        return False
+    timed = {"@day", "@month"}
+    named = [w for w in claim.words if w.name and not w.owner and not w.concepts & timed]
+    return (
+        bool(named)
+        and named[0].name not in query.names
+        and query.names[0] in {word.name for word in named}
+    )
+
+
+def _asks_deed(query: Query) -> bool:
+    low = [word.lower for word in query.words]
+    return bool({"does", "did"} & set(low)) and "do" in low
+
+
+def _roles(found: tuple[Word, ...], directed: frozenset[str]) -> dict[str, str]:
+    """For each name of a clause, whether it does (``by``) or undergoes (``to``) the verb."""
+    at = next((i for i, w in enumerate(found) if w.concepts & directed and _acts(found, i)), -1)
+    if at < 0 or any(concept[0] == "@" for concept in found[at].concepts):
+        return {}
+    passive = _is_passive(found, at)
+    named = [(i, word) for i, word in enumerate(found) if word.name and not word.owner]
+    does: dict[str, bool] = {}
+    before = [word.name for i, word in named if i < at and not _after_preposition(found, i)]
+    if before:
+        does[before[-1]] = not passive
+    inverted = found[at].lower in _MODALS and not before
+    for i, word in named:
+        if i > at:
+            first = inverted and not does
+            does.setdefault(word.name, first or (passive and found[i - 1].lower == "by"))
+    receiving = found[at].fold in _RECEIVING
+    return {name: "by" if doing != receiving else "to" for name, doing in does.items()}
+
+
+def _after_preposition(found: tuple[Word, ...], index: int) -> bool:
+    return index > 0 and found[index - 1].lower in ("from", "to", "with", "for", "of", "by")
+
+
+_MODALS = lexicon.word_set("can could would will do does did not")
+
+
+def _acts(found: tuple[Word, ...], index: int) -> bool:
+    """Whether a word of a relation is used as a verb."""
+    before = found[index - 1] if index else None
+    return not (
+        found[index].fold in _NOUNS or before and (before.owner or before.lower in _ARTICLES)
+    )
+
+
+_NOUNS = lexicon.word_set("lesson debt gift present teacher lender thief killer loan creditor")
+_ARTICLES = lexicon.word_set("a an the this that")
+_BE = lexicon.word_set("am is are was were be been being got get gets")
+
+
+def _is_passive(found: tuple[Word, ...], at: int) -> bool:
+    helpers = [word.lower for word in found[max(0, at - 4) : at]]
+    be = any(word in _BE for word in helpers)
+    return be and words.expanded(found[at].lower).endswith(("ed", "en", "t", "n"))

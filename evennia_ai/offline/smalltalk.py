@@ -1,0 +1,73 @@
+"""What the offline model says when nothing has to be looked up; chosen by the words it answers."""
+
+from zlib import crc32
+
+LINES: dict[str, tuple[str, ...]] = {
+    "greeting": (
+        "Hello, {who}. Good to see you.",
+        "Well met, {who}.",
+        "Good day to you, {who}. What news?",
+        "Welcome, {who}.",
+    ),
+    "farewell": (
+        "Farewell, {who}. Safe roads.",
+        "Until next time, {who}.",
+        "Go well, {who}. I'll be here.",
+    ),
+    "thanks": ("You're welcome, {who}.", "Gladly, {who}.", "Any time."),
+    "wellbeing": (
+        "Well enough, thank you. And you?",
+        "I can't complain. How are you faring?",
+        "All quiet here, and that suits me. And yourself?",
+    ),
+    "abilities": (
+        "I listen, I keep what I'm told in my journal, and I look it up when you ask. "
+        "I'm the offline model: rule-based, so I only know what I was told.",
+    ),
+    "staff": (
+        "That's not in my power, and it wouldn't be right if it were.",
+        "No, I can't do that. You'd have to ask the staff themselves.",
+    ),
+    "kept": ("I'll remember that.", "Noted. I'll remember it.", "I've written that down."),
+    "heard": (
+        "I'll keep that in mind.",
+        "Good to know, {who}.",
+        "I see. I'll remember that.",
+        "Noted, {who}.",
+    ),
+    "unknown": (
+        "I don't know. Nobody has told me that, as far as I remember.",
+        "I don't know that, I'm afraid. I've found nothing about it in my memory.",
+        "I'm sorry, I don't know. I was never told.",
+    ),
+    "chatter": (
+        "Is that so?",
+        "I hear you, {who}.",
+        "Mm. Tell me more, if you like.",
+        "That's as may be.",
+    ),
+    "failed": (
+        "I tried to write that down, but it didn't work. I can't promise I'll remember it.",
+    ),
+    "unable": ("I can't do that here, I'm afraid.",),
+    "moved": ("Very well.",),
+    "identity": (
+        "I'm {me}. To be plain about it: I run on the offline model, a rule-based one with no "
+        "language model behind it. I know what I'm told and can look it up.",
+    ),
+}
+
+
+def line_for(kind: str, seed: str, who: str = "", me: str = "") -> str:
+    """A line of a kind; the same words to answer give the same line.
+
+    Args:
+        kind: A key of `LINES`.
+        seed: What is being answered.
+        who: Whom it is said to; may be empty.
+        me: The assistant's name.
+    """
+    choices = LINES[kind]
+    chosen = choices[crc32(seed.encode("utf-8", "replace")) % len(choices)]
+    said = chosen.replace("{me}", me)
+    return said.replace("{who}", who) if who else said.replace(", {who}", "")

@@ -1,0 +1,229 @@
+"""Reads prose: sentences, words, names, and who ``I`` and ``you`` are."""
+
+import re
+from collections.abc import Set
+from dataclasses import dataclass, replace
+
+from evennia_ai.offline import lexicon
+
+MAX_WORDS = 400  # of one line; what is longer is cut, so that no line costs unbounded work
+_WORD = re.compile(r"[A-Za-z0-9À-ɏ]+(?:[-'’.:][A-Za-z0-9À-ɏ]+)*['’]?")
+_ENDS = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|\n+")
+_ABBREVIATION = re.compile(r"\b(mr|mrs|ms|dr|st|capt|sgt|no|vs)\.$", re.IGNORECASE)
+_CLAUSES = re.compile(
+    r";\s+|\s+[-–—]+\s+|,?\s+(?:but|while|whereas|although|though|yet)\s+|,\s+(?:and|so)\s+"
+    r"|\s+and\s+(?=(?:my|his|her|our|their|the|i|i'm|i've|he|she|it|they|we)\s)",
+    re.IGNORECASE,
+)
+_CONTRACTED = (
+    (re.compile(r"\b(ca)n['’]t\b", re.I), r"\1n not"),
+    (re.compile(r"\bcannot\b", re.I), "can not"),
+    (re.compile(r"\bwon['’]t\b", re.I), "will not"),
+    (re.compile(r"n['’]t\b", re.I), " not"),
+    (re.compile(r"['’]m\b", re.I), " am"),
+    (re.compile(r"['’]re\b", re.I), " are"),
+    (re.compile(r"['’]ve\b", re.I), " have"),
+    (re.compile(r"['’]ll\b", re.I), " will"),
+    (re.compile(r"['’]d\b", re.I), " would"),
+    (re.compile(r"\b(what|who|where|when|how|it|he|she|that|there|here)['’]s\b", re.I), r"\1 is"),
+    (
+        re.compile(
+            r"['’]s(?=\s+(?:the|a|an|been|got|not|gone|going|in|on|at|from|always|never|just|my|his|"
+            r"her|our|their|very|so|too|off|bound|due|coming|called|named)\b)",
+            re.I,
+        ),
+        " is",
+    ),
+    (re.compile(r"\bo['’]clock\b", re.I), "oclock"),
+)
+FIRST = lexicon.word_set("i me myself")
+FIRST_OWNER = lexicon.word_set("my mine our ours")
+FIRST_MANY = lexicon.word_set("we us")
+SECOND = lexicon.word_set("you yourself")
+SECOND_OWNER = lexicon.word_set("your yours")
+THIRD = lexicon.word_set("he she him her his hers they them their theirs it its")
+THIRD_OWNER = lexicon.word_set("his her hers their theirs its")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word as the matching sees it.
+
+    Attributes:
+        text: As written.
+        lower: In lower case, without a possessive ending.
+        fold: Folded (see `lexicon.fold`).
+        name: The lower-case name it stands for (``i`` told by Alice: ``alice``) or ``""``.
+        owner: Whether it is possessive.
+        concepts: What it stands for, its phrase included.
+        hints: What it only hints at.
+        part: Whether it is a later word of a phrase whose first word carries the concepts.
+        pronoun: Whether ``I``, ``you`` and the like made it a name.
+    """
+
+    text: str
+    lower: str
+    fold: str
+    name: str = ""
+    owner: bool = False
+    concepts: frozenset[str] = lexicon.EMPTY
+    hints: frozenset[str] = lexicon.EMPTY
+    part: bool = False
+    pronoun: bool = False
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, trimmed, empty ones left out."""
+    parts: list[str] = []
+    for piece in _ENDS.split(text):
+        if parts and _ABBREVIATION.search(parts[-1]):
+            parts[-1] += " " + piece
+        elif piece.strip():
+            parts.append(piece.strip())
+    return parts
+
+
+def clauses(sentence: str) -> list[str]:
+    """The clauses of a sentence, joined again where one is too short to stand alone."""
+    parts: list[str] = []
+    for piece in _CLAUSES.split(sentence):
+        if parts and (len(piece.split()) < 3 or len(parts[-1].split()) < 3):
+            parts[-1] += ", " + piece
+        elif piece.strip():
+            parts.append(piece)
+    return parts
+
+
+def expanded(text: str) -> str:
+    """A text with its contractions written out, as far as they change its words."""
+    for pattern, instead in _CONTRACTED:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def names_in(text: str) -> set[str]:
+    """Lower-case words that are written as names: capitals amid a sentence.
+
+    A capital at a sentence's start counts only when the word is not in the vocabulary.
+    """
+    found: set[str] = set()
+    for sentence in sentences(text):
+        for i, word in enumerate(_WORD.findall(expanded(sentence))[:MAX_WORDS]):
+            lower = _bare(word)
+            if word[0].isupper() and lower not in lexicon.STOP and len(lower) > 1:
+                known = lexicon.is_known(lower) or lexicon.is_number(lower)
+                known = known and lower not in lexicon.GIVEN_NAMES
+                if not known or (i > 0 and not word.isupper()):
+                    found.add(lower)
+    return found
+
+
+def _bare(word: str) -> str:
+    lower = word.lower().replace("’", "'")
+    return lower.removesuffix("'s").strip("'.:")
+
+
+def read(text: str, speaker: str, listener: str, names: Set[str]) -> tuple[Word, ...]:
+    """The words of a text.
+
+    Args:
+        text: A clause, a sentence or a question.
+        speaker: Lower-case name of the one who says it: what ``I`` and ``my`` stand for.
+        listener: Lower-case name of the one it is said to: what ``you`` stands for.
+        names: Lower-case words known to be names.
+    """
+    raw = _WORD.findall(expanded(text))[:MAX_WORDS]
+    people = {"speaker": speaker, "listener": listener}
+    found = [_word(item, i, people, names) for i, item in enumerate(raw)]
+    _unown_pits(found)
+    return tuple(_without_compounds(_without_simile(_with_phrases(found))))
+
+
+def _unown_pits(found: list[Word]) -> None:
+    """Makes ``the mine`` a place, not something of the speaker's."""
+    for i, word in enumerate(found):
+        before = found[i - 1].lower if i else ""
+        if word.lower == "mine" and before in ("the", "a", "this", "that", "old", "abandoned"):
+            found[i] = Word(word.text, word.lower, "mine", concepts=lexicon.concepts("mine"))
+
+
+def _word(text: str, index: int, people: dict[str, str], names: Set[str]) -> Word:
+    lower = _bare(text)
+    owner = text.endswith(("'s", "’s", "s'", "s’"))
+    folded = lexicon.fold(lower)
+    folded = lexicon.DIGITS.get(folded, folded)
+    if lower in FIRST | FIRST_OWNER | FIRST_MANY:
+        return Word(text, lower, folded, people["speaker"], lower in FIRST_OWNER, pronoun=True)
+    if lower in SECOND | SECOND_OWNER:
+        return Word(text, lower, folded, people["listener"], lower in SECOND_OWNER, pronoun=True)
+    name = lower if _is_name(text, lower, index, names) else ""
+    return Word(
+        text,
+        lower,
+        folded,
+        name,
+        owner,
+        lexicon.concepts(folded) or (lexicon.EMPTY if name else lexicon.compound_kinds(folded)),
+        lexicon.hints(folded) or (lexicon.EMPTY if name else lexicon.compound_hints(folded)),
+    )
+
+
+def _is_name(text: str, lower: str, index: int, names: Set[str]) -> bool:
+    if lower in lexicon.STOP or lexicon.is_number(lower):
+        return False
+    if lower in names:
+        return text[0].isupper() or not lexicon.is_known(lower)
+    known = lexicon.is_known(lower) and lower not in lexicon.GIVEN_NAMES
+    return text[0].isupper() and not known and len(lower) > 1
+
+
+def _with_phrases(found: list[Word]) -> list[Word]:
+    folds = [word.fold for word in found]
+    none = lexicon.EMPTY
+    own = [none for _ in found]  # what phrases alone make of a word
+    for i, first in enumerate(folds):
+        for phrase, concept in lexicon.PHRASES.get(first, ()):
+            if _fits(phrase, folds[i : i + len(phrase)]):
+                said = found[i].concepts if concept in lexicon.concepts(first) else own[i]
+                plain = first in lexicon.STOP or first in lexicon.LIGHT
+                folded = "_".join(phrase) if plain else first
+                found[i] = replace(found[i], concepts=said | {concept}, fold=folded)
+                own[i] = found[i].concepts
+                for j in range(i + 1, i + len(phrase)):
+                    if phrase[j - i] != "*":
+                        found[j] = replace(found[j], part=True, concepts=none, hints=none)
+    return found
+
+
+_NOT_LIKING = lexicon.word_set(
+    "look sound feel smell taste be is are was were seem just something anything much nothing"
+)
+
+
+def _without_simile(found: list[Word]) -> list[Word]:
+    """Takes the meaning off a `like` that compares."""
+    for i, word in enumerate(found):
+        before = lexicon.fold(found[i - 1].lower) if i else ""
+        if word.lower == "like" and (before in _NOT_LIKING or (i and found[i - 1].part)):
+            found[i] = replace(word, concepts=lexicon.EMPTY)
+    return found
+
+
+_MODIFIED = lexicon.word_set(
+    "contest shop market race maker seller case lesson teacher player store stall merchant string"
+)
+
+
+def _without_compounds(found: list[Word]) -> list[Word]:
+    """Takes the kind off a thing that only says which shop or contest: `fiddle contest`."""
+    for i, word in enumerate(found[:-1]):
+        if found[i + 1].lower in _MODIFIED and any(c[0] == "@" for c in word.concepts):
+            kept = frozenset(c for c in word.concepts if c[0] != "@")
+            found[i] = replace(word, concepts=kept, hints=lexicon.EMPTY)
+    return found
+
+
+def _fits(phrase: tuple[str, ...], folds: list[str]) -> bool:
+    return len(phrase) == len(folds) and all(
+        want in ("*", have) for want, have in zip(phrase, folds, strict=True)
+    )

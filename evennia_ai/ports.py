@@ -1,0 +1,180 @@
+"""What services ask of the game: small protocols that the script and the character supply.
+
+Services never import Evennia. They get a `Script` and a `Character` and use nothing but what
+stands here; `evennia_ai.testing` has stand-ins with the same ports for tests without a game.
+All methods run on the reactor thread. Those that return a Deferred do their work elsewhere.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from twisted.internet.defer import Deferred
+
+from evennia_ai.core.messages import Message
+
+Entry = dict[str, Any]
+
+
+class HistoryPort(Protocol):
+    """The live conversation history and what has left it."""
+
+    def messages(self) -> tuple[Message, ...]:
+        """All live messages, oldest first, complete (adopted). Treat them as immutable."""
+
+    def append(self, messages: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
+        """Store new messages in one write; returns them as stored, ids stamped."""
+
+    def around(self, message_id: str) -> Sequence[Message]:
+        """The live history or the archive segment a message stands in; empty if nowhere."""
+
+    def tokens(self, audience: str | None = None) -> int:
+        """Summed tokens of all messages, or of those `audience` may see. Constant time."""
+
+    def widest_tokens(self) -> int:
+        """Tokens of the largest view any one audience has. What usage is measured by."""
+
+
+class JournalPort(Protocol):
+    """What the assistant found worth keeping, in pages; appending costs the same for ever.
+
+    An entry: ``id, timestamp, content, importance (1-10), source_type, tags, entities,
+    source_message_ids, audience``; `source_type` is ``assistant`` (it chose to), ``compaction``
+    (a synthesis, never consolidated) or ``import``.
+    """
+
+    def add(self, content: str, **fields: Any) -> Entry:
+        """Append an entry; `importance`, `source_type`, `tags`, `entities`, `audience`, ..."""
+
+    def recent(self, limit: int = 50) -> tuple[Entry, ...]:
+        """The newest entries, oldest first."""
+
+    def get(self, entry_id: str) -> Entry | None:
+        """One entry by its id."""
+
+    def unconsolidated(self, limit: int = 200) -> tuple[Entry, ...]:
+        """Oldest entries not yet marked consolidated (synthesis entries left out)."""
+
+    def mark_consolidated(self, entry_ids: Iterable[str]) -> int:
+        """Record that entries are in semantic memory; returns how many were newly marked."""
+
+    def consolidated(self) -> Iterable[Entry]:
+        """Every entry that is marked as being in semantic memory, newest page first."""
+
+    def count(self) -> int:
+        """How many entries there are in all pages."""
+
+
+class EntityPort(Protocol):
+    """What is known of each person, place and thing met.
+
+    A profile: ``{"version", "id", "name", "kind", "first_seen", "last_seen", "relationship",
+    "observations": [{"id", "text", "subject", "predicate", "value", "at", "source", "audience",
+    "status": "current"|"superseded", "superseded_by"}], "memory_links": [memory ids]}``.
+    """
+
+    def profiles(self) -> dict[str, dict[str, Any]]:
+        """All profiles by entity id, as plain copies."""
+
+    def get(self, entity_id: str) -> dict[str, Any] | None:
+        """One profile as a plain copy."""
+
+    def put(self, profiles: Mapping[str, dict[str, Any]]) -> None:
+        """Store these profiles (others stay) in one write."""
+
+
+class LedgerPort(Protocol):
+    """Notes people approved, pinned into every prompt (`core.ledger`)."""
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Every note ever taken, oldest first."""
+
+    def shown(self, audience: str) -> tuple[Entry, ...]:
+        """The approved notes a turn for an audience may see, as they are to be shown."""
+
+    def add(self, text: str, by: Mapping[str, str], *, state: str, **fields: Any) -> Entry:
+        """Take a note, ``proposed`` or ``approved``."""
+
+
+class SemanticStore(Protocol):
+    """Long-term semantic memory (Mem0). Every method answers by a Deferred, off the reactor.
+
+    A memory: ``{"id", "text", "metadata": {...}, "score"?}``; metadata holds at least
+    ``source_id`` (the journal entry or summary it was made from), ``audience``, ``type``.
+    """
+
+    def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> "Deferred[list[str]]":
+        """Store items ``{"source_id", "text", "metadata"}``; fires with their memory ids.
+
+        Idempotent: an item whose `source_id` is stored already for `scope` gets its old id.
+        """
+
+    def search(
+        self, scope: str, query: str, limit: int = 10, audience: str | None = None
+    ) -> "Deferred[list[dict[str, Any]]]":
+        """Fires with memories, best first, only those `audience` may see."""
+
+    def ids(self, scope: str) -> "Deferred[set[str]]":
+        """Fires with the ids of all memories of a scope."""
+
+    def sources(self, scope: str) -> "Deferred[dict[str, str]]":
+        """Fires with memory ids by the id of their source."""
+
+    def delete(self, scope: str, memory_ids: Iterable[str]) -> "Deferred[int]":
+        """Delete memories with their history rows; fires with how many there were."""
+
+    def status(self) -> "Deferred[dict[str, Any]]":
+        """Fires with ``{"ok", "detail", "count", "path"}``."""
+
+    def close(self) -> "Deferred[None]":
+        """Release files and locks."""
+
+
+class GamePort(Protocol):
+    """Acting in the game. Text is escaped by the game side; errors are `ToolError`."""
+
+    def say(self, text: str) -> None:
+        """Speak aloud."""
+
+    def emote(self, text: str) -> None:
+        """Pose."""
+
+    def whisper(self, target: str, text: str) -> None:
+        """Whisper to somebody present, by name or stable id."""
+
+    def page(self, target_id: str, text: str) -> None:
+        """Answer a page, by stable id."""
+
+    def look(self, target: str | None = None) -> str:
+        """What the assistant sees: the room, or one thing in it."""
+
+    def move(self, direction: str) -> str:
+        """Walk through an exit; returns what it sees there."""
+
+    def present(self) -> tuple[dict[str, Any], ...]:
+        """Those here: ``{"id", "key", "player": bool, "assistant": bool}``."""
+
+    def people_in(self, text: str) -> dict[str, Mapping[str, Any]]:
+        """Everybody a text may mean by name: ``{stable id: {"id", "name", ...}}``."""
+
+    def place(self) -> dict[str, Any]:
+        """``{"id", "key", "description", "exits": [...], "private": bool}``."""
+
+
+class Script(Protocol):
+    """What a service may use of the assistant's script."""
+
+    key: str
+    config: Any
+    history: HistoryPort
+    ledger: LedgerPort
+    game: GamePort
+    semantic: SemanticStore
+    now: Callable[[], float]
+
+
+class Character(Protocol):
+    """What a service may use of the assistant's body."""
+
+    key: str
+    journal: JournalPort
+    entities: EntityPort

@@ -1,0 +1,143 @@
+"""The files under the store's folder: locks, damage, and text that must be gone for good."""
+
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+_DAMAGED = ".damaged-"
+# Variables of one SQL statement; SQLite's limit was 999 before 3.32.
+_SQL_BATCH = 500
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether another Qdrant client holds the folder.
+
+    Qdrant itself looks at its lock only after it has read everything, too late to tell a store
+    that is in use from a damaged one.
+    """
+    lock_path = folder / ".lock"
+    if not lock_path.exists():
+        return False
+    import portalocker
+
+    with open(lock_path, "r+") as lock_file:
+        try:
+            portalocker.lock(
+                lock_file, portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING
+            )
+        except portalocker.exceptions.LockException:
+            return True
+        portalocker.unlock(lock_file)
+    return False
+
+
+def is_sound_database(path: Path) -> bool:
+    """Whether a file is missing or a readable SQLite database."""
+    if not path.exists():
+        return True
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            return connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+    except sqlite3.OperationalError:
+        raise  # busy or unreadable, which says nothing about its content
+    except sqlite3.DatabaseError:
+        return False
+
+
+def move_aside(path: Path, now: float | None = None) -> Path:
+    """Rename a damaged file or folder, so that nothing is lost; returns where it is now."""
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+    first = target = path.with_name(f"{path.name}{_DAMAGED}{stamp}")
+    number = 1
+    while target.exists():
+        number += 1
+        target = first.with_name(f"{first.name}-{number}")
+    os.rename(path, target)
+    return target
+
+
+def drop_damaged(directory: Path) -> int:
+    """Delete everything that was moved aside.
+
+    Its text cannot be searched for what somebody wants forgotten; all of it was made from the
+    journal and is in the new store. Returns how many files and folders went.
+    """
+    copies = list(directory.glob(f"*{_DAMAGED}*"))
+    for copy in copies:
+        shutil.rmtree(copy) if copy.is_dir() else copy.unlink()
+    return len(copies)
+
+
+def forget_rows(history: Path, memory_ids: Sequence[str], session_scope: str) -> int:
+    """Delete from Mem0's history database what it keeps about deleted memories.
+
+    Its table `history` keeps the text of each memory, also after a deletion; `messages` keeps
+    the last texts of a scope, which cannot be told apart by memory, so all of them go.
+
+    Args:
+        history: Path of the database.
+        memory_ids: Ids of the memories.
+        session_scope: Mem0's name of the scope in `messages`.
+
+    Returns:
+        How many rows went.
+    """
+    if not history.exists():
+        return 0
+    gone = 0
+    with closing(sqlite3.connect(history)) as connection:
+        connection.execute("PRAGMA secure_delete = ON")
+        with connection:
+            for start in range(0, len(memory_ids), _SQL_BATCH):
+                batch = list(memory_ids[start : start + _SQL_BATCH])
+                marks = ",".join("?" * len(batch))
+                sql = f"DELETE FROM history WHERE memory_id IN ({marks})"
+                gone += connection.execute(sql, batch).rowcount
+            sql = "DELETE FROM messages WHERE session_scope = ?"
+            gone += connection.execute(sql, (session_scope,)).rowcount
+    return gone
+
+
+def forget_leftovers(history: Path) -> None:
+    """Delete rows of memories whose deletion was cut short by a crash."""
+    with closing(sqlite3.connect(history)) as connection:
+        connection.execute("PRAGMA secure_delete = ON")
+        with connection:
+            connection.execute(
+                "DELETE FROM history WHERE memory_id IN"
+                " (SELECT memory_id FROM history WHERE is_deleted = 1)"
+            )
+
+
+def scrub(databases: Iterable[Path], erases_by_itself: bool | None = None) -> int:
+    """Overwrite what deleted rows left in the free pages of SQLite databases.
+
+    SQLite leaves deleted text in the file unless it was built to erase it; then a rewrite of the
+    whole file is the only way from outside the connection that deleted it.
+
+    Args:
+        databases: Paths of the databases.
+        erases_by_itself: Whether SQLite erases on deletion; None to ask it.
+
+    Returns:
+        How many databases were rewritten.
+    """
+    if sqlite_erases() if erases_by_itself is None else erases_by_itself:
+        return 0
+    rewritten = 0
+    for path in databases:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("VACUUM")
+        rewritten += 1
+    return rewritten
+
+
+def sqlite_erases() -> bool:
+    """Whether this SQLite overwrites deleted content by default (a choice made at its build)."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        # 2 is "fast", which spares the free pages and so the text.
+        return bool(connection.execute("PRAGMA secure_delete").fetchone()[0] == 1)

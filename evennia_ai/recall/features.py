@@ -1,0 +1,274 @@
+"""What ranking knows of each candidate turn, as one row of numbers.
+
+Every feature is scale-free (a share, a cosine, a flag), so that weights learned on talks of
+hundreds of turns hold for a hundred thousand.
+"""
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evennia_ai.recall.query import Query
+from evennia_ai.recall.text import TRAITS
+from evennia_ai.recall.view import Flags, Floats, Ints, VisibleTurns
+from evennia_ai.recall.wordrows import WordRows, word_rows
+
+# Scopes of so many turns are looked at whole; of larger ones, so many turns closely.
+WHOLE = 700
+CANDIDATES = 400
+# How much of a word's weight its neighbours lend, by distance in turns.
+_LENT = {0: 1.0, -1: 0.8, 1: 0.8, -2: 0.55, 2: 0.55, -3: 0.3, 3: 0.3}
+_OFFSETS = tuple(_LENT)
+_LENT_ROWS = np.array(list(_LENT.values()), dtype=np.float32)[:, None]
+# A question lends its words to the answer: the turn itself, the one before, the one before that.
+_BEFORE = [_OFFSETS.index(offset) for offset in (0, -1, -2)]
+_BEFORE_ROWS = np.array([1.0, 0.9, 0.7], dtype=np.float32)[:, None]
+# Beyond the years 1 to 9999 no calendar is asked about.
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+_WORD_ROWS = ("exact", "near", "kind")
+# BM25's usual k1 = 1.2; b = 0.6, as turns differ in length less than documents do.
+_K1, _B = 1.2, 0.6
+# The query's vector and that of its words weighed by rarity, plain and centred.
+_VECTORS = ("meaning", "gist", "meaning_centred", "gist_centred")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Turns looked at and what is known of them.
+
+    Args:
+        positions: Where they stand in the `VisibleTurns`, shape (n,).
+        features: By name, each of shape (n,).
+        matched: Which words of the query each holds: bit n for the nth, shape (n,).
+        tells: Whether each tells, rather than asks, of one the query names (of anything, where it
+            names nobody who speaks here), shape (n,).
+        times: When each was said, in seconds, shape (n,).
+    """
+
+    positions: Ints
+    features: dict[str, Floats]
+    matched: Ints
+    tells: Flags
+    times: NDArray[np.float64]
+
+    def matrix(self, names: tuple[str, ...]) -> Floats:
+        """The named features as rows, shape (len(names), n)."""
+        return np.array([self.features[name] for name in names], dtype=np.float32)
+
+
+class Reader:
+    """Computes the candidates of one query.
+
+    Args:
+        turns: What the asker may see.
+        query: The query, taken apart.
+        embedder: Has `embed`.
+    """
+
+    def __init__(self, turns: VisibleTurns, query: Query, embedder: Any):
+        self.turns = turns
+        self.query = query
+        # One call for all: it costs more than what is embedded.
+        vectors = np.asarray(embedder.embed([query.text, *query.content]), dtype=np.float32)
+        whole, words = vectors[0], vectors[1:]
+        self._rows = dict(zip(_WORD_ROWS, word_rows(turns, query.content, words), strict=True))
+        found = self._rows["exact"].counts()
+        self._rarity = np.log1p((turns.size - found + 0.5) / (found + 0.5))
+        gist = _weighed(self._rarity, words)
+        both = np.stack([whole, gist])
+        plain = turns.similarities(both)
+        self._cosines = np.concatenate([plain, turns.centred(both, plain)])
+        self._positions = self._worth_a_look()
+        self._places, self._same_talk = self._surroundings()
+
+    def candidates(self) -> Candidates:
+        """The turns worth a closer look and their features."""
+        positions = self._positions
+        features: dict[str, Floats] = {}
+        for name, rows in self._rows.items():
+            features.update(self._word_features(name, rows))
+        for name, cosines in zip(_VECTORS, self._cosines, strict=True):
+            features.update(self._vector_features(name, cosines))
+        features.update(self._speaker_features(positions))
+        features.update(self._utterance_features(positions))
+        features.update(self._date_features(positions))
+        times = self.turns.times[positions]
+        return Candidates(positions, features, self._matched(), self._tells(features), times)
+
+    def _matched(self) -> Ints:
+        """Bits of the words that each candidate holds in any of the readings."""
+        holds = self._rows["kind"].at(self._positions) > 0
+        bits = np.left_shift(1, np.arange(len(holds), dtype=np.int64))
+        return np.asarray((holds * bits[:, None]).sum(axis=0))
+
+    def _tells(self, features: dict[str, Floats]) -> Flags:
+        states = features["is_ends_asking"] == 0
+        if not self.query.asked:
+            return np.asarray(states)
+        of_self = features["spoke"] * features["is_self"] > 0
+        return np.asarray(states & (of_self | (features["named"] > 0)))
+
+    def _worth_a_look(self) -> Ints:
+        size = self.turns.size
+        if size <= WHOLE:
+            return np.arange(size)
+        total = float(self._rarity.sum()) or 1.0
+        base = self._rows["near"].totals(self._rarity / total)
+        lent = base.copy()
+        for step in (1, 2):
+            lent[step:] += base[:-step] * (0.4 / step)
+            lent[:-step] += base[step:] * (0.4 / step)
+        rough = lent + 0.7 * self._cosines[:2].max(axis=0)
+        return np.sort(np.argpartition(-rough, CANDIDATES)[:CANDIDATES])
+
+    def _surroundings(self) -> tuple[Ints, Flags]:
+        """Positions around each candidate, and whether they belong to the same talk.
+
+        Returns:
+            Two arrays of shape (len(_OFFSETS), candidates).
+        """
+        wanted = self._positions + np.array(_OFFSETS)[:, None]
+        places = np.clip(wanted, 0, max(0, self.turns.size - 1))
+        sessions = self.turns.sessions
+        return places, (places == wanted) & (sessions[places] == sessions[self._positions])
+
+    def _word_features(self, name: str, rows: WordRows) -> dict[str, Floats]:
+        rarity = self._rarity / (float(self._rarity.sum()) or 1.0)
+        around = rows.at(self._places) * self._same_talk
+        weighed = _weighed(rarity, around)
+        here = around[:, 0]
+        window = (around * _LENT_ROWS).max(axis=1)
+        before = (around[:, _BEFORE] * _BEFORE_ROWS).max(axis=1)
+        cover = weighed[0]
+        raw = {
+            "bm25": cover * self._saturation(),
+            "cover": cover,
+            "window": _weighed(rarity, window),
+            "before": _weighed(rarity, before),
+            "best": (rarity[:, None] * here).max(axis=0, initial=0),
+            "share": (here > 0.5).sum(axis=0) / max(1, len(rows)),
+        }
+        raw |= {f"{step:+d}": weighed[_OFFSETS.index(step)] for step in (-2, -1, 1, 2)}
+        raw |= self._session_word_features(rows, rarity)
+        return _with_relative(name, raw)
+
+    def _saturation(self) -> Floats:
+        lengths = self.turns.lengths[self._positions] / (self.turns.mean_length or 1.0)
+        return np.asarray((_K1 + 1) / (1 + _K1 * (1 - _B + _B * lengths)))
+
+    def _session_word_features(self, rows: WordRows, rarity: Floats) -> dict[str, Floats]:
+        count = self.turns.session_count
+        sums = rows.session_sums(self.turns.sessions, count)
+        holds = sums > 0
+        rare = np.log1p(count / (0.5 + holds.sum(axis=1)))
+        scores = _weighed(rare, sums / (sums + _K1))
+        cover = _weighed(rarity, holds)
+        at = self.turns.sessions[self._positions]
+        return {"session": scores[at] / (float(rare.sum()) or 1.0), "session_cover": cover[at]}
+
+    def _vector_features(self, name: str, cosines: Floats) -> dict[str, Floats]:
+        around = cosines[self._places] * self._same_talk
+        raw = {f"{offset:+d}": around[_OFFSETS.index(offset)] for offset in (-2, -1, 1, 2)}
+        raw["here"] = cosines[self._positions]
+        raw["window"] = raw["here"] + 0.5 * (raw["-1"] + raw["+1"]) + 0.25 * (raw["-2"] + raw["+2"])
+        starts = self.turns.session_starts
+        means = np.add.reduceat(cosines, starts) / self.turns.session_sizes
+        peaks = np.maximum.reduceat(cosines, starts)
+        at = self.turns.sessions[self._positions]
+        raw["session"] = means[at]
+        raw["session_peak"] = peaks[at]
+        return _with_relative(name, raw)
+
+    def _speaker_features(self, positions: Ints) -> dict[str, Floats]:
+        numbers = {name: n for n, name in enumerate(self.turns.view.speakers.all)}
+        asked = [numbers[name] for name in self.query.asked]
+        spoke = np.isin(self.turns.speaker_numbers[positions], asked).astype(np.float32)
+        first = self.turns.speaker_numbers[positions] == (asked[0] if asked else -1)
+        one, several = float(len(asked) == 1), float(len(asked) > 1)
+        named = self._naming(positions)
+        asks = self.turns.traits(positions)[:, TRAITS.index("ends_asking")]
+        return {
+            "spoke": spoke * one,
+            "spoke_no_question": spoke * one * (1 - asks),
+            "spoke_as_first": first * several,
+            "spoke_as_doer": first * several * (not self.query.together),
+            "named": named,
+            "named_by_other": named * (1 - spoke),
+        }
+
+    def _naming(self, positions: Ints) -> Floats:
+        """Whether a turn holds the name of somebody the query names."""
+        row = np.zeros(self.turns.size, dtype=np.float32)
+        for word in self.query.name_words:
+            row[self.turns.positions_of_word(word)] = 1
+        return row[positions]
+
+    def _utterance_features(self, positions: Ints) -> dict[str, Floats]:
+        traits = self.turns.traits(positions)
+        found = {f"is_{name}": traits[:, number] for number, name in enumerate(TRAITS)}
+        for wanted in ("time", "number", "name"):
+            found[f"wants_{wanted}"] = found[f"is_{wanted}"] * (wanted in self.query.wants)
+        found["wants_place"] = found["is_name"] * ("place" in self.query.wants)
+        places = self.turns.places[positions]
+        found["opens"] = (places == 0).astype(np.float32)
+        found["opening"] = (places <= 2).astype(np.float32)
+        found["opening_when"] = found["opening"] * ("time" in self.query.wants)
+        found["place"] = np.minimum(places, 10) / 10
+        found["length"] = np.log1p(self.turns.lengths[positions])
+        previous = _OFFSETS.index(-1)
+        before = self.turns.traits(self._places[previous])[:, TRAITS.index("ends_asking")]
+        found["answers"] = before * self._same_talk[previous]
+        return found
+
+    def _date_features(self, positions: Ints) -> dict[str, Floats]:
+        size = len(positions)
+        names = ("month", "month_after", "day", "fortnight")
+        found = {name: np.zeros(size, dtype=np.float32) for name in names}
+        if not self.query.months:
+            return found
+        days = np.floor(self.turns.times[positions] / 86_400)
+        known = np.flatnonzero((days >= _FIRST_DAY) & (days <= _LAST_DAY))
+        for name, values in self._date_match(days[known].astype("datetime64[D]")).items():
+            found[name][known] = values
+        return found
+
+    def _date_match(self, days: Any) -> dict[str, Any]:
+        """How days (datetime64) match the dates the query names."""
+        month = days.astype("datetime64[M]").astype(np.int64) % 12 + 1
+        year = days.astype("datetime64[Y]").astype(np.int64) + 1970
+        right_year = np.isin(year, self.query.years) | (not self.query.years)
+        away = np.full(len(days), 999)
+        for each in np.unique(year).tolist():
+            at = year == each
+            for wanted in self._dates(each):
+                off = np.abs((days[at] - np.datetime64(wanted)).astype(np.int64))
+                away[at] = np.minimum(away[at], off)
+        return {
+            "month": np.isin(month, self.query.months) & right_year,
+            "month_after": np.isin((month - 2) % 12 + 1, self.query.months) & right_year,
+            "day": away <= 3,
+            "fortnight": away <= 14,
+        }
+
+    def _dates(self, year: int) -> tuple[date, ...]:
+        return self.query.dates(year)
+
+
+def _weighed(weights: Floats, rows: Floats) -> Floats:
+    """Weighted sum of rows. Not a BLAS product, whose rounding depends on the rows' length."""
+    return np.asarray((weights.reshape(-1, *[1] * (rows.ndim - 1)) * rows).sum(axis=0))
+
+
+def _with_relative(name: str, raw: dict[str, Floats]) -> dict[str, Floats]:
+    """Each feature as it is, and relative to the best candidate of the query."""
+    rows = np.array(list(raw.values()), dtype=np.float32)
+    peaks = rows.max(axis=1, initial=0)
+    relative = rows / np.where(peaks > 1e-6, peaks, np.inf)[:, None]
+    found = {}
+    for key, values, shares in zip(raw, rows, relative, strict=True):
+        found[f"{name}_{key}"] = values
+        found[f"{name}_{key}_rel"] = shares
+    return found

@@ -1,0 +1,226 @@
+"""The recall index itself: adding, removing and searching turns, from any thread."""
+
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evennia_ai.core.audience import normalised
+from evennia_ai.embedding import default_embedder
+from evennia_ai.recall.features import Reader
+from evennia_ai.recall.query import parsed_query
+from evennia_ai.recall.ranking import LinearModel, default_model, probability
+from evennia_ai.recall.recency import latest_first
+from evennia_ai.recall.store import Store
+from evennia_ai.recall.text import packed_traits, storable
+from evennia_ai.recall.values import Hit, Turn, given, seconds
+from evennia_ai.recall.view import (
+    ScopeView,
+    Vocabulary,
+    packed_vectors,
+    words_of,
+)
+
+Row = tuple[Any, ...]
+_BATCH = 2_000
+
+
+class RecallIndex:
+    """Everything said in a scope, found again by words, meaning and place in the talk.
+
+    All methods may be called from any thread; they run one at a time. Nothing here knows
+    Evennia. The first search of a scope reads it into memory (about a kilobyte a turn).
+
+    Args:
+        path: The SQLite file, made where there is none; ``:memory:`` for tests.
+        embedder: Has `embed(texts)` and `dims`; the packaged static embedder by default.
+        model: How features become a score; the shipped weights by default.
+
+    Raises:
+        StoreError: The file is no SQLite database or cannot be written.
+    """
+
+    def __init__(self, path: Path | str, embedder: Any = None, model: LinearModel | None = None):
+        self._embedder = embedder if embedder is not None else default_embedder()
+        self._model = model
+        self._lock = threading.RLock()
+        self._store = Store(path)
+        self._views: dict[int, ScopeView] = {}
+        self._vocabulary: Vocabulary | None = None
+        self._seen_changes = self._store.change_count()
+
+    def add(self, scope: str, turns: Iterable[Turn]) -> int:
+        """Add turns; a turn whose id is there already replaces the old one.
+
+        Args:
+            scope: Whose memory it is, as an assistant's stable id.
+            turns: The turns. Of several with one id the last counts.
+
+        Returns:
+            How many turns were new or changed.
+        """
+        by_id = {storable(str(turn.id)): turn for turn in turns}
+        changed = 0
+        with self._lock:
+            items = list(by_id.values())
+            for start in range(0, len(items), _BATCH):
+                changed += self._add(scope, items[start : start + _BATCH])
+        return changed
+
+    def _add(self, scope: str, turns: Sequence[Turn]) -> int:
+        self._notice_other_writers()
+        number = self._store.scope_number(scope, create=True)
+        assert number is not None
+        rows = {row[0]: row for row in map(_row, turns)}
+        old = self._store.rows_of_ids(number, rows)
+        same = {key for key, known in old.items() if known[1:-1] == rows[key]}
+        self._drop([known for key, known in old.items() if key not in same])
+        fresh = [row for key, row in rows.items() if key not in same]
+        if fresh:
+            vectors = packed_vectors(self._embedder.embed([row[2] for row in fresh]))
+            complete = [(*row, vector) for row, vector in zip(fresh, vectors, strict=True)]
+            self._store.insert(number, complete)
+            self._grow(number, [row[2] for row in fresh])
+        return len(fresh)
+
+    def _grow(self, number: int, texts: Sequence[str]) -> None:
+        if self._vocabulary is not None:
+            self._vocabulary.add(sorted(words_of(texts)))
+        if number in self._views:
+            self._views[number].refresh()
+
+    def remove(self, scope: str, ids: Iterable[str]) -> int:
+        """Remove turns: their text, words and vectors leave the file.
+
+        Returns:
+            How many there were.
+        """
+        with self._lock:
+            number = self._store.scope_number(scope)
+            if number is None:
+                return 0
+            found = self._store.rows_of_ids(number, {storable(str(each)) for each in ids})
+            return self._drop(found.values())
+
+    def clear(self, scope: str) -> int:
+        """Remove all turns of a scope; returns how many there were."""
+        with self._lock:
+            number = self._store.scope_number(scope)
+            return 0 if number is None else self._drop(self._store.scope_rows(number))
+
+    def _drop(self, rows: Iterable[Row]) -> int:
+        count = self._store.delete(rows)
+        if count:
+            self._forget_views()
+        return count
+
+    def _forget_views(self) -> None:
+        self._vocabulary = None
+        self._views.clear()
+
+    def count(self, scope: str) -> int:
+        """How many turns a scope has."""
+        with self._lock:
+            number = self._store.scope_number(scope)
+            return 0 if number is None else self._store.count(number)
+
+    def get(self, scope: str, ids: Iterable[str]) -> tuple[Turn, ...]:
+        """Turns by id, in the order asked; unknown ids are left out."""
+        wanted = [storable(str(each)) for each in ids]
+        with self._lock:
+            number = self._store.scope_number(scope)
+            found = {} if number is None else self._store.rows_of_ids(number, set(wanted))
+        return tuple(_turn(found[each]) for each in wanted if each in found)
+
+    def search(
+        self, scope: str, query: str, limit: int = 10, audience: str | None = None
+    ) -> list[Hit]:
+        """Turns that answer a query, best first.
+
+        Args:
+            scope: Whose memory to search.
+            query: A question or some words; any text at all.
+            limit: At most so many.
+            audience: For whom the answer is made (see `core.audience.visible`); what they may
+                not know is neither found nor has any influence. None searches everything.
+
+        Returns:
+            Hits, best first; the same query on the same turns gives the same order. Empty if
+            nothing is left to look for in the query.
+        """
+        with self._lock:
+            self._notice_other_writers()
+            number = self._store.scope_number(scope)
+            if number is None or limit <= 0:
+                return []
+            found = self._ranked(number, str(query), int(limit), audience)
+            rows = self._store.rows([rowid for rowid, _ in found])
+        return [_hit(rows[rowid], score) for rowid, score in found]
+
+    def _ranked(
+        self, number: int, text: str, limit: int, audience: str | None
+    ) -> list[tuple[int, float]]:
+        view = self._view(number)
+        viewer = None if audience is None else normalised(audience)
+        turns = view.seen_by(viewer)
+        query = parsed_query(text, view.speakers.all)
+        if not turns.size or not (query.content or query.asked):
+            return []
+        candidates = Reader(turns, query, self._embedder).candidates()
+        scores = (self._model or default_model()).scores(candidates)
+        order = np.argsort(-scores, kind="stable")
+        best = latest_first(order, scores, candidates, query)[:limit]
+        rowids = view.rowids.values[turns.base[candidates.positions[best]]]
+        # A turn that takes a better place takes its score: scores never rise down the list.
+        return [
+            (int(rowid), probability(score))
+            for rowid, score in zip(rowids, scores[order], strict=False)
+        ]
+
+    def _view(self, number: int) -> ScopeView:
+        if self._vocabulary is None:
+            self._vocabulary = Vocabulary(self._embedder)
+            self._vocabulary.add(self._store.vocabulary())
+        if number not in self._views:
+            self._views[number] = ScopeView(self._store, number, self._embedder, self._vocabulary)
+        return self._views[number]
+
+    def _notice_other_writers(self) -> None:
+        changes = self._store.change_count()
+        if changes != self._seen_changes:
+            self._seen_changes = changes
+            self._forget_views()
+
+    def close(self) -> None:
+        """Close the file. Searching afterwards is an error."""
+        with self._lock:
+            self._views.clear()
+            self._store.close()
+
+
+def _row(turn: Turn) -> Row:
+    """A turn as a stored row, without its vector."""
+    text = storable(turn.text)
+    return (
+        storable(str(turn.id)),
+        storable(turn.speaker),
+        text,
+        given(turn.at),
+        seconds(turn.at),
+        None if turn.session is None else storable(str(turn.session)),
+        normalised(turn.audience),
+        turn.kind,
+        packed_traits(text),
+    )
+
+
+def _turn(row: Row) -> Turn:
+    _, turn_id, speaker, text, at, _, session, audience, kind, *_ = row
+    return Turn(turn_id, speaker, text, at, session, audience, kind)
+
+
+def _hit(row: Row, score: float) -> Hit:
+    _, turn_id, speaker, text, at, _, session, audience, kind, *_ = row
+    return Hit(turn_id, score, speaker, text, at, kind, session, audience)

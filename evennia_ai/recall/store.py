@@ -1,0 +1,173 @@
+"""The index's file: turns, their words (FTS5) and their vectors, in one SQLite database."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from evennia_ai.errors import StoreError
+
+# Raised when what is stored per turn changes meaning; an older file is emptied, as it can be
+# rebuilt from what the game stores.
+SCHEMA_VERSION = 1
+# A turn's rowid is its scope's number times this plus its own, so that a scope is one range.
+SCOPE_SPAN = 1 << 40
+_CHUNK = 500
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS scopes (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, last INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS turns (
+    rowid INTEGER PRIMARY KEY, scope INTEGER NOT NULL, id TEXT NOT NULL, speaker TEXT NOT NULL,
+    text TEXT NOT NULL, at, time REAL NOT NULL, session TEXT, audience TEXT NOT NULL,
+    kind TEXT NOT NULL, traits INTEGER NOT NULL, vector BLOB NOT NULL);
+CREATE UNIQUE INDEX IF NOT EXISTS turns_by_id ON turns (scope, id);
+CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(
+    text, content='turns', content_rowid='rowid', detail=none, tokenize='unicode61');
+CREATE VIRTUAL TABLE IF NOT EXISTS vocabulary USING fts5vocab('words', 'row');
+"""
+_DROP = """
+DROP TABLE IF EXISTS vocabulary; DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS turns;
+DROP TABLE IF EXISTS scopes;
+"""
+COLUMNS = "id, speaker, text, at, time, session, audience, kind, traits, vector"
+
+
+class Store:
+    """One SQLite file. Not thread-safe by itself: `RecallIndex` holds a lock around it.
+
+    Args:
+        path: The file, or ``:memory:``.
+    """
+
+    def __init__(self, path: Path | str):
+        self.path = str(path)
+        try:
+            self._db = sqlite3.connect(self.path, timeout=10, check_same_thread=False)
+            self._prepare()
+        except sqlite3.DatabaseError as error:
+            raise StoreError(
+                f"The recall index `{self.path}` cannot be opened ({error}); delete the file and "
+                "rebuild the index."
+            ) from error
+
+    def _prepare(self) -> None:
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        self._db.execute("PRAGMA secure_delete=ON")
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        with self._db:
+            if version not in (0, SCHEMA_VERSION):
+                self._db.executescript(_DROP)
+            self._db.executescript(_SCHEMA)
+            self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+
+    def change_count(self) -> int:
+        """A number that changes when another connection has written to the file."""
+        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
+
+    def scope_number(self, name: str, create: bool = False) -> int | None:
+        """The number of a scope; None if there is none and `create` is false."""
+        row = self._db.execute("SELECT number FROM scopes WHERE name=?", (name,)).fetchone()
+        if row is None and create:
+            cursor = self._db.execute("INSERT INTO scopes (name) VALUES (?)", (name,))
+            return int(cursor.lastrowid or 0)
+        return int(row[0]) if row else None
+
+    def rows_of_ids(self, scope: int, ids: Iterable[str]) -> dict[str, tuple[Any, ...]]:
+        """Stored rows ``(rowid, id, speaker, …)`` by turn id; unknown ids are left out."""
+        found = {}
+        for chunk in _chunks(list(ids)):
+            marks = ",".join("?" * len(chunk))
+            found.update(
+                (row[1], row)
+                for row in self._db.execute(
+                    f"SELECT rowid, {COLUMNS} FROM turns WHERE scope=? AND id IN ({marks})",
+                    (scope, *chunk),
+                )
+            )
+        return found
+
+    def rows(self, rowids: Sequence[int]) -> dict[int, tuple[Any, ...]]:
+        """Stored rows ``(rowid, id, speaker, …)`` by rowid."""
+        found = {}
+        for chunk in _chunks(list(rowids)):
+            marks = ",".join("?" * len(chunk))
+            query = f"SELECT rowid, {COLUMNS} FROM turns WHERE rowid IN ({marks})"
+            found.update((row[0], row) for row in self._db.execute(query, chunk))
+        return found
+
+    def insert(self, scope: int, rows: Sequence[tuple[Any, ...]]) -> list[int]:
+        """Store new rows (in the order of `COLUMNS`); returns their rowids, ascending."""
+        query = "SELECT last FROM scopes WHERE number=?"
+        last = self._db.execute(query, (scope,)).fetchone()[0]
+        base = scope * SCOPE_SPAN + last + 1
+        rowids = list(range(base, base + len(rows)))
+        marks = ",".join("?" * 12)
+        with self._db:
+            self._db.executemany(
+                f"INSERT INTO turns (rowid, scope, {COLUMNS}) VALUES ({marks})",
+                ((rowid, scope, *row) for rowid, row in zip(rowids, rows, strict=True)),
+            )
+            self._db.executemany(
+                "INSERT INTO words (rowid, text) VALUES (?, ?)",
+                ((rowid, row[2]) for rowid, row in zip(rowids, rows, strict=True)),
+            )
+            self._db.execute("UPDATE scopes SET last=last+? WHERE number=?", (len(rows), scope))
+        return rowids
+
+    def delete(self, rows: Iterable[tuple[Any, ...]]) -> int:
+        """Delete stored rows so that neither text nor words nor vectors stay in the file."""
+        doomed = [(row[0], row[3]) for row in rows]
+        if not doomed:
+            return 0
+        with self._db:
+            self._db.executemany(
+                "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", doomed
+            )
+            self._db.executemany("DELETE FROM turns WHERE rowid=?", ((r,) for r, _ in doomed))
+            # A deleted row's words stay in older segments of the FTS index until they merge.
+            self._db.execute("INSERT INTO words (words) VALUES ('optimize')")
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return len(doomed)
+
+    def scope_rows(self, scope: int, after: int = 0) -> Iterator[tuple[Any, ...]]:
+        """All rows ``(rowid, id, …)`` of a scope whose rowid is above `after`, in order."""
+        low, high = _range(scope)
+        return self._db.execute(
+            f"SELECT rowid, {COLUMNS} FROM turns WHERE rowid > ? AND rowid < ? ORDER BY rowid",
+            (max(low, after), high),
+        )
+
+    def count(self, scope: int) -> int:
+        """How many turns a scope has."""
+        query = "SELECT count(*) FROM turns WHERE rowid > ? AND rowid < ?"
+        return int(self._db.execute(query, _range(scope)).fetchone()[0])
+
+    def vocabulary(self) -> list[str]:
+        """All words of all scopes, as FTS5 keeps them."""
+        return [row[0] for row in self._db.execute("SELECT term FROM vocabulary")]
+
+    def rowids_of_word(self, scope: int, word: str, after: int = 0) -> list[int]:
+        """Rowids above `after` of a scope's turns that hold a word, ascending."""
+        low, high = _range(scope)
+        query = "SELECT rowid FROM words WHERE words MATCH ? AND rowid > ? AND rowid < ?"
+        phrase = '"' + word.replace('"', "") + '"'
+        try:
+            return [row[0] for row in self._db.execute(query, (phrase, max(low, after), high))]
+        except sqlite3.OperationalError:
+            # FTS5 would split this word further, and keeps no positions to find it by.
+            return []
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+
+def _range(scope: int) -> tuple[int, int]:
+    return scope * SCOPE_SPAN, (scope + 1) * SCOPE_SPAN
+
+
+def _chunks(items: list[Any]) -> Iterator[list[Any]]:
+    for start in range(0, len(items), _CHUNK):
+        yield items[start : start + _CHUNK]

@@ -1,0 +1,119 @@
+"""What goes into the recall index and what comes out."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+
+Moment = float | int | str | datetime | date | None
+
+_MONTHS = """
+january february march april may june july august september october november december
+"""
+MONTH_NUMBERS = {name: number for number, name in enumerate(_MONTHS.split(), 1)} | {
+    name[:3]: number for number, name in enumerate(_MONTHS.split(), 1)
+}
+_CLOCK = re.compile(r"\b(\d{1,2}):(\d{2})(?::\d{2})?\s*([ap]m)?\b", re.IGNORECASE)
+_DAY_MONTH_YEAR = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\s+([a-z]{3,9})\.?,?\s+(\d{4})\b")
+_MONTH_DAY_YEAR = re.compile(r"\b([a-z]{3,9})\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One thing said, written or summarised, as it goes into the index.
+
+    Args:
+        id: Unique within its scope; adding the same id again replaces the old turn.
+        speaker: Name of who said it.
+        text: What was said.
+        at: When: seconds since the epoch, an ISO 8601 text, a date or datetime, or a date in
+            English words. None, or a text that holds no date, counts as the beginning of time.
+        session: Name or number of the talk it belongs to. Without one, a pause of more than
+            half an hour begins a new talk.
+        audience: Who may know it, as `evennia_ai.core.audience` writes it; None is public.
+        kind: ``message``, ``journal``, ``summary`` or ``memory``.
+    """
+
+    id: str
+    speaker: str
+    text: str
+    at: Moment
+    session: str | int | None = None
+    audience: str | None = None
+    kind: str = "message"
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One turn found.
+
+    Args:
+        turn_id: The turn's id.
+        score: How well it answers the query, between 0 and 1; comparable between queries only
+            roughly.
+        speaker: Who said it.
+        text: What was said.
+        at: When, as it was given to `add` (dates and datetimes as ISO 8601).
+        kind: The turn's kind.
+        session: The turn's session, as text, or None.
+        audience: Who may know it.
+    """
+
+    turn_id: str
+    score: float
+    speaker: str
+    text: str
+    at: float | int | str | None
+    kind: str = "message"
+    session: str | None = None
+    audience: str = "public"
+
+
+def seconds(moment: Moment) -> float:
+    """A moment as seconds since the epoch; times without a zone count as UTC.
+
+    Returns:
+        The seconds; 0.0 for None and for a text that holds no date.
+    """
+    if moment is None:
+        return 0.0
+    if isinstance(moment, int | float):
+        return float(moment) if abs(moment) < 1e12 else float(moment) / 1000
+    if isinstance(moment, str):
+        return _seconds_of_text(moment)
+    if not isinstance(moment, datetime):
+        moment = datetime.combine(moment, time(), UTC)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def given(moment: Moment) -> float | int | str | None:
+    """A moment as it is kept and handed back: dates as ISO 8601, all else unchanged."""
+    return moment.isoformat() if isinstance(moment, date) else moment
+
+
+def _seconds_of_text(text: str) -> float:
+    try:
+        return seconds(datetime.fromisoformat(text.strip()))
+    except ValueError:
+        pass  # not ISO 8601; perhaps a date in words
+    lower = text.lower()
+    if found := _DAY_MONTH_YEAR.search(lower):
+        day, month, year = found.groups()
+    elif found := _MONTH_DAY_YEAR.search(lower):
+        month, day, year = found.groups()
+    else:
+        return 0.0
+    try:
+        moment = datetime(int(year), MONTH_NUMBERS.get(month, 0), int(day), tzinfo=UTC)
+    except ValueError:
+        return 0.0
+    return moment.timestamp() + _clock_seconds(lower)
+
+
+def _clock_seconds(text: str) -> float:
+    found = _CLOCK.search(text)
+    if not found:
+        return 0.0
+    hour, minute, half = int(found[1]), int(found[2]), (found[3] or "").lower()
+    if half:
+        hour = hour % 12 + (12 if half == "pm" else 0)
+    return hour * 3600.0 + minute * 60.0

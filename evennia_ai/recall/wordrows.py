@@ -1,0 +1,122 @@
+"""Which turns hold the words of a query: sparse rows, one a word."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from evennia_ai.recall.kinds import members
+from evennia_ai.recall.view import Floats, Ints, VisibleTurns
+
+# At most so many words of near meaning count for a word of the query.
+SYNONYMS = 16
+# What a thing counts where its kind is asked for.
+KIND = 0.7
+
+Mark = tuple[Ints, float]
+Row = tuple[Ints, Floats]
+
+
+class WordRows:
+    """For each word of a query, the turns that count and how much: positions and 0..1.
+
+    Args:
+        rows: Per word, ascending positions and their values.
+        size: How many turns there are.
+    """
+
+    def __init__(self, rows: Sequence[Row], size: int):
+        self.rows = tuple(rows)
+        self.size = size
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def counts(self) -> Floats:
+        """In how many turns each word counts, shape (words,)."""
+        return np.array([len(at) for at, _ in self.rows], dtype=np.float32)
+
+    def at(self, positions: Ints) -> Floats:
+        """Values at positions of any shape, shape (words, *positions.shape)."""
+        found = np.zeros((len(self.rows), *positions.shape), dtype=np.float32)
+        scratch = np.zeros(self.size, dtype=np.float32)
+        for number, (at, values) in enumerate(self.rows):
+            scratch[at] = values
+            found[number] = scratch[positions]
+            scratch[at] = 0
+        return found
+
+    def totals(self, weights: Floats) -> Floats:
+        """Weighted sum over words for every turn, shape (size,)."""
+        sums = np.zeros(self.size, dtype=np.float32)
+        for weight, (at, values) in zip(weights, self.rows, strict=True):
+            sums[at] += weight * values
+        return sums
+
+    def session_sums(self, sessions: Ints, count: int) -> Floats:
+        """Sum of each word's values in each session, shape (words, count)."""
+        sums = np.zeros((len(self.rows), count), dtype=np.float32)
+        for number, (at, values) in enumerate(self.rows):
+            sums[number] = np.bincount(sessions[at], weights=values, minlength=count)
+        return sums
+
+
+def word_rows(
+    turns: VisibleTurns, content: Sequence[str], vectors: Floats
+) -> tuple[WordRows, WordRows, WordRows]:
+    """Rows of a query's words, three times, each a superset of the one before.
+
+    Args:
+        turns: What the asker may see.
+        content: The query's words.
+        vectors: Their vectors, shape (len(content), dims).
+
+    Returns:
+        Turns that hold the word in any form; those with words of near meaning as well; those
+        with what belongs to the kind the word names as well.
+    """
+    scratch = np.zeros(turns.size, dtype=np.float32)
+    exact, near, kind = [], [], []
+    for word, vector in zip(content, vectors, strict=True):
+        own = [(turns.positions_of_word(form), 1.0) for form in turns.view.vocabulary.forms(word)]
+        close = own + list(_near(turns, word, vector))
+        exact.append(_row(own, scratch))
+        near.append(_row(close, scratch))
+        kind.append(_row(close + list(_members(turns, word)), scratch))
+    size = turns.size
+    return WordRows(exact, size), WordRows(near, size), WordRows(kind, size)
+
+
+def _near(turns: VisibleTurns, word: str, vector: Floats) -> Iterator[Mark]:
+    marked = 0
+    for form, cosine in turns.view.vocabulary.near(word, vector):
+        at = turns.positions_of_word(form)
+        if len(at):
+            yield at, (cosine - 0.3) / 0.7
+            marked += 1
+        if marked == SYNONYMS:
+            return
+
+
+def _members(turns: VisibleTurns, word: str) -> Iterator[Mark]:
+    for stemmed in members(word):
+        for form in turns.view.vocabulary.forms_of_stem(stemmed):
+            yield turns.positions_of_word(form), KIND
+
+
+def _row(marks: Sequence[Mark], scratch: Floats) -> Row:
+    """Marks as one row, the highest value counting. `scratch` is all zero, before and after."""
+    marks = [mark for mark in marks if len(mark[0])]
+    if len(marks) == 1:
+        at, value = marks[0]
+        return at, np.full(len(at), value, dtype=np.float32)
+    # From the lowest value up, so that the highest is what stays.
+    for at, value in sorted(marks, key=_value):
+        scratch[at] = value
+    positions = np.flatnonzero(scratch != 0)
+    values = scratch[positions]
+    scratch[positions] = 0
+    return positions, values
+
+
+def _value(mark: Mark) -> float:
+    return mark[1]

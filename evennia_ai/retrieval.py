@@ -1,0 +1,246 @@
+"""Finding again what was heard, said or written: the recall index and semantic memory as one.
+
+The index is derived data: what is added here can be rebuilt from Attributes at any time. All
+its work runs on a daemon thread.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any
+
+from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, succeed
+
+from evennia_ai.background import Worker
+from evennia_ai.core.audience import PUBLIC, visible
+from evennia_ai.core.messages import audience_of
+from evennia_ai.core.ranking import fused
+from evennia_ai.errors import StoreError
+from evennia_ai.helpers.episodic_index import is_pruned
+
+# Tool outputs and summaries of summaries would only bring recalled text up again.
+INDEXED_ROLES = ("user", "assistant")
+# Source of a journal entry that repeats what was just found in memory.
+RECALLED = "recalled"
+SPOKEN_CHANNELS = ("say", "whisper", "page", "pose")
+
+
+class Memory:
+    """One assistant's memory, as its tools and its prompt use it.
+
+    Args:
+        scope: Whose it is.
+        worker: The daemon thread that owns the index.
+        open_index: Makes or gives the `RecallIndex`; called on that thread.
+        semantic: Gives the semantic store, or None.
+        report: Called with an error that was survived.
+    """
+
+    def __init__(
+        self,
+        scope: str,
+        worker: Worker,
+        open_index: Callable[[], Any],
+        semantic: Callable[[], Any] = lambda: None,
+        report: Callable[[str, BaseException], None] = lambda what, error: None,
+    ):
+        self.scope = scope
+        self._worker = worker
+        self._open_index = open_index
+        self._semantic = semantic
+        self._report = report
+        self._pending: deque[dict[str, Any]] = deque()
+
+    def remember_messages(self, messages: Iterable[Mapping[str, Any]]) -> "Deferred[int]":
+        """Index what was said; fires with how many turns that were."""
+        return self._add([turn for turn in map(turn_of_message, messages) if turn])
+
+    def remember_entry(self, entry: Mapping[str, Any]) -> "Deferred[int]":
+        """Index a journal entry, unless it only repeats what memory held already."""
+        recalled = entry.get("source_type") == RECALLED
+        return succeed(0) if recalled else self._add([turn_of_entry(entry)])
+
+    def forget(self, ids: Iterable[str]) -> "Deferred[Any]":
+        """Take turns out of the index."""
+        wanted = list(ids)
+        return self._run(lambda index: index.remove(self.scope, wanted)) if wanted else succeed(0)
+
+    def catch_up(self, turns: Callable[[], Iterable[dict[str, Any]]]) -> "Deferred[int]":
+        """Index those of these turns that are missing, as after a crash.
+
+        Args:
+            turns: Gives the turns; called now, on the reactor thread.
+        """
+        wanted = list(turns())
+
+        def add_missing(index: Any) -> int:
+            known = {hit.id for hit in index.get(self.scope, [turn["id"] for turn in wanted])}
+            missing = [turn for turn in wanted if turn["id"] not in known]
+            return _put(index, self.scope, missing)
+
+        return self._run(add_missing)
+
+    def rebuild(self, turns: Iterable[dict[str, Any]]) -> "Deferred[int]":
+        """Throw the assistant's part of the index away and make it anew."""
+        wanted = list(turns)
+
+        def anew(index: Any) -> int:
+            index.clear(self.scope)
+            return _put(index, self.scope, wanted)
+
+        return self._run(anew)
+
+    def count(self) -> "Deferred[int]":
+        """Fires with how many turns are indexed."""
+        return self._run(lambda index: index.count(self.scope))
+
+    @inlineCallbacks
+    def search(
+        self, query: str, limit: int = 10, audience: str = PUBLIC, exclude: Sequence[str] = ()
+    ) -> Generator["Deferred[Any]", Any, list[dict[str, Any]]]:
+        """Find what matches, in words or in meaning.
+
+        Args:
+            query: What to look for.
+            limit: Most results.
+            audience: Who will be told; only what they may know is found.
+            exclude: Ids left out, as the question itself.
+
+        Returns:
+            A Deferred that fires with ``{"id", "kind", "speaker", "at", "text", "score"}``, best
+            first. If one of the two sources fails, the other's results come alone.
+        """
+        skip = set(exclude)
+        wanted = limit + len(skip)
+        lexical = yield self._run(
+            lambda index: [
+                _as_dict(hit)
+                for hit in index.search(self.scope, query, limit=wanted, audience=audience)
+            ],
+            default=[],
+        )
+        semantic = yield self._semantic_hits(query, wanted, audience)
+        known = {hit["id"] for hit in lexical}
+        merged = fused([lexical, [hit for hit in semantic if hit["id"] not in known]])
+        return [hit for hit in merged if hit["id"] not in skip][:limit]
+
+    @inlineCallbacks
+    def _semantic_hits(
+        self, query: str, limit: int, audience: str
+    ) -> Generator["Deferred[Any]", Any, list[dict[str, Any]]]:
+        store = self._semantic()
+        if store is None:
+            return []
+        try:
+            memories = yield store.search(self.scope, query, limit=limit, audience=audience)
+        except StoreError as error:
+            self._report("semantic search", error)
+            return []
+        return [_as_hit(memory) for memory in memories if _visible(memory, audience)]
+
+    def _add(self, turns: list[dict[str, Any]]) -> "Deferred[int]":
+        """Index turns; what comes while the thread is busy goes into one batch."""
+        if not turns:
+            return succeed(0)
+        self._pending.extend(turns)
+        return self._run(self._flush, default=0)
+
+    def _flush(self, index: Any) -> int:
+        turns = [self._pending.popleft() for _ in range(len(self._pending))]
+        return _put(index, self.scope, turns) if turns else 0
+
+    def _run(self, work: Callable[[Any], Any], default: Any = None) -> "Deferred[Any]":
+        done = self._worker.submit(lambda: work(self._open_index()))
+
+        def survived(failure: Any) -> Any:
+            # A cancelled turn ends here too; it must not go on without its memories.
+            if failure.check(CancelledError):
+                return failure
+            self._report("recall index", failure.value)
+            return default
+
+        return done.addErrback(survived)
+
+
+def turn_of_message(message: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A message as a turn for the index, or None if it was not said by anybody."""
+    speaker = message.get("speaker") or {}
+    spoken = message.get("channel") in SPOKEN_CHANNELS and message.get("content")
+    if message.get("role") not in INDEXED_ROLES or not spoken:
+        return None
+    if (message.get("metadata") or {}).get("context") not in (None, "awake"):
+        return None
+    return {
+        "id": message["id"],
+        "speaker": speaker.get("key", ""),
+        "text": message["content"],
+        "at": message["created_at"],
+        "session": message["created_at"][:10],
+        "audience": audience_of(message),
+        "kind": "message",
+    }
+
+
+def turns_of(
+    messages: Iterable[Mapping[str, Any]], entries: Iterable[Mapping[str, Any]], now: float
+) -> list[dict[str, Any]]:
+    """Messages, and those journal entries that take part in retrieval, as turns for the index."""
+    said = [turn for turn in map(turn_of_message, messages) if turn]
+    return said + [turn_of_entry(entry) for entry in entries if is_indexed(entry, now)]
+
+
+def _is_lived(entry: Mapping[str, Any]) -> bool:
+    return not entry.get("withdrawn") and entry.get("source_type") != RECALLED
+
+
+def is_indexed(entry: Mapping[str, Any], now: float) -> bool:
+    """Whether a journal entry takes part in retrieval at a time, seconds since the epoch."""
+    return _is_lived(entry) and not is_pruned(entry, now)
+
+
+def turn_of_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A journal entry as a turn for the index."""
+    kind = "summary" if entry.get("source_type") == "compaction" else "journal"
+    return {
+        "id": entry["id"],
+        "speaker": "",
+        "text": entry["content"],
+        "at": entry["timestamp"],
+        "session": None,
+        "audience": entry["audience"],
+        "kind": kind,
+    }
+
+
+def _put(index: Any, scope: str, turns: Sequence[dict[str, Any]]) -> int:
+    from evennia_ai.recall import Turn
+
+    index.add(scope, [Turn(**turn) for turn in turns])
+    return len(turns)
+
+
+def _as_dict(hit: Any) -> dict[str, Any]:
+    return {
+        "id": hit.turn_id,
+        "kind": hit.kind,
+        "speaker": hit.speaker,
+        "at": hit.at,
+        "text": hit.text,
+        "score": round(float(hit.score), 3),
+    }
+
+
+def _as_hit(memory: Mapping[str, Any]) -> dict[str, Any]:
+    meta = memory.get("metadata") or {}
+    return {
+        "id": meta.get("source_id") or memory["id"],
+        "kind": "experience" if meta.get("type") == "memory_summary" else "memory",
+        "speaker": "",
+        "at": meta.get("at") or "",
+        "text": memory["text"],
+        "score": round(float(memory.get("score") or 0.0), 3),
+        "importance": meta.get("importance"),
+    }
+
+
+def _visible(memory: Mapping[str, Any], audience: str) -> bool:
+    return visible((memory.get("metadata") or {}).get("audience") or PUBLIC, audience)

@@ -1,0 +1,125 @@
+"""The services all assistants of a game share: model client, memory store, recall index.
+
+They are made at first use and closed when the server stops. `use` puts others in their place,
+for tests and for games that bring their own.
+"""
+
+import threading
+from typing import Any
+
+from twisted.internet.defer import CancelledError, Deferred, DeferredList, succeed
+
+from evennia_ai import conf
+from evennia_ai.background import Worker
+from evennia_ai.utils.token_counter import counter_for, counter_name
+
+_made: dict[str, Any] = {}
+_index_lock = threading.Lock()
+
+
+def use(**services: Any) -> None:
+    """Put services in place: `model`, `semantic`, `worker`, `index`; `ready` as True."""
+    _made.update(services)
+
+
+def reset() -> None:
+    """Forget all services, without closing them."""
+    _made.clear()
+
+
+def model() -> Any:
+    """The model client."""
+    if "model" not in _made:
+        from evennia_ai.llm_interaction.client import ModelClient
+
+        _made["model"] = ModelClient(
+            api_base=conf.setting("LLM_API_BASE"),
+            api_key=conf.setting("LLM_API_KEY"),
+            home_model=conf.model_name(),
+        )
+    return _made["model"]
+
+
+def semantic() -> Any:
+    """The semantic memory store."""
+    if "semantic" not in _made:
+        from evennia_ai.rag_memory import Mem0Store
+
+        _made["semantic"] = Mem0Store(conf.data_dir() / "mem0", config=conf.setting("MEM0_CONFIG"))
+    return _made["semantic"]
+
+
+def worker() -> Worker:
+    """The daemon thread that owns the recall index."""
+    if "worker" not in _made:
+        _made["worker"] = Worker("evennia-ai-recall")
+    return _made["worker"]
+
+
+def workshop() -> Worker:
+    """The daemon thread for long work on plain values, as counting and comparing."""
+    if "workshop" not in _made:
+        _made["workshop"] = Worker("evennia-ai-work")
+    return _made["workshop"]
+
+
+def index() -> Any:
+    """The recall index; called on the worker's thread only."""
+    with _index_lock:
+        if "index" not in _made:
+            from evennia_ai.recall import RecallIndex
+
+            folder = _made.get("data_dir") or conf.data_dir()
+            folder.mkdir(parents=True, exist_ok=True)
+            _made["index"] = RecallIndex(folder / "recall.sqlite3")
+        return _made["index"]
+
+
+def ready() -> bool:
+    """Whether everything slow was loaded, so that a tick does not hold the reactor."""
+    return bool(_made.get("ready"))
+
+
+def warm_up() -> "Deferred[Any]":
+    """Load what is slow on background threads; fires when ticks may think."""
+    if ready():
+        return succeed(None)
+    _made["data_dir"] = conf.data_dir()
+    name = conf.model_name()
+
+    def load() -> None:
+        index()
+        counter_name(name)
+        counter_for(name)
+        counter_for("gpt-4")  # both vocabularies: an assistant may be given another model
+        counter_for("gpt-4o")
+
+    waiting = DeferredList([model().warm_up(), worker().submit(load)], consumeErrors=True)
+    return waiting.addCallback(_warm)
+
+
+def _warm(results: Any) -> None:
+    from evennia.utils import logger
+
+    for good, result in results:
+        if not good and not result.check(CancelledError):
+            logger.log_err(f"[ai] warming up: {result.getErrorMessage()}")
+    _made["ready"] = True
+
+
+def cancel_calls() -> int:
+    """Cancel all model calls in flight; returns how many there were."""
+    return _made["model"].cancel_all() if "model" in _made else 0
+
+
+def close() -> "Deferred[Any]":
+    """Cancel calls and release files; fires when the memory store let go of its lock."""
+    cancel_calls()
+    waiting = []
+    if "semantic" in _made:
+        waiting.append(_made["semantic"].close())
+    if "index" in _made:
+        waiting.append(worker().submit(_made["index"].close))
+    _made.pop("index", None)
+    _made.pop("semantic", None)
+    return DeferredList(waiting, consumeErrors=True)

@@ -1,0 +1,117 @@
+"""The sleep cycle: memory work and compaction, as a list of named steps.
+
+Adding a step is adding a line to `SLEEP_STEPS`. A failing step is reported, and the next runs.
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
+
+from evennia_ai.helpers.entity_context import run_entity_consolidation_batch
+from evennia_ai.helpers.episodic_index import prune_low_importance_entries
+from evennia_ai.helpers.working_memory import clear_stale_conversations
+from evennia_ai.sleep.compaction import (
+    compact_conversation_history,
+    make_plan,
+    run_pre_compaction_extraction,
+    wants_compaction,
+)
+from evennia_ai.sleep.consolidation import (
+    consolidate_memories_to_semantic,
+    prune_orphaned_memory_links,
+    repair_semantic_memory,
+)
+
+
+@dataclass(frozen=True)
+class SleepStep:
+    """One step of the cycle.
+
+    Args:
+        name: Its key in the report.
+        run: Takes script and character; returns a dict, or a Deferred of one.
+        every_tick: Whether it runs at each sleeping tick, not once a sleep.
+    """
+
+    name: str
+    run: Callable[[Any, Any], Any]
+    every_tick: bool = False
+
+
+def prune_episodic_index(script: Any, character: Any) -> dict[str, Any]:
+    """Take old entries of low importance out of retrieval; the journal keeps them."""
+    counts = prune_low_importance_entries(character.journal.recent(1000), script.now())
+    script.memory.forget(counts["pruned_ids"])
+    return {"pruned": counts["pruned"], "kept": counts["kept"]}
+
+
+def clear_stale(script: Any, character: Any) -> dict[str, Any]:
+    """Drop working memory of talks that ended long ago."""
+    counts = clear_stale_conversations(script.runtime.conversations, script.now())
+    for key in counts["stale"]:
+        script.runtime.conversations.pop(key, None)
+    return {"cleared": counts["cleared"], "kept": counts["kept"]}
+
+
+def extract_before_compaction(script: Any, character: Any) -> Any:
+    """The extraction, only when a compaction will follow."""
+    if not wants_compaction(script, script.config.compact_sleep_threshold):
+        return {"success": True, "skipped": True, "reason": "no compaction will follow"}
+    if make_plan(script, automatic=True).empty:
+        return {"success": True, "skipped": True, "reason": "nothing would be folded"}
+    iterations = script.config.pre_compact_max_iterations
+    return run_pre_compaction_extraction(script, character, max_iterations=iterations)
+
+
+def compact_if_needed(script: Any, character: Any) -> Any:
+    """The compaction at the sleep threshold."""
+    if not script.config.compact_auto:
+        return {"success": True, "skipped": True, "reason": "automatic compaction is off"}
+    if script.runtime.stalled_out:
+        return {"success": True, "skipped": True, "reason": "stopped after stalled compactions"}
+    return compact_conversation_history(script, character)
+
+
+SLEEP_STEPS: tuple[SleepStep, ...] = (
+    SleepStep("memory_links", consolidate_memories_to_semantic),
+    SleepStep("memory_repair", repair_semantic_memory),
+    SleepStep("entity_consolidation", run_entity_consolidation_batch),
+    SleepStep("orphaned_links", prune_orphaned_memory_links),
+    SleepStep("episodic_prune", prune_episodic_index),
+    SleepStep("stale_conversations", clear_stale),
+    SleepStep("pre_compaction_extraction", extract_before_compaction, every_tick=True),
+    SleepStep("context_compaction", compact_if_needed, every_tick=True),
+)
+
+
+@inlineCallbacks
+def run_sleep_tick(
+    script: Any, character: Any, first: bool = True
+) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """Run the sleep cycle.
+
+    Args:
+        script: The assistant's script.
+        character: Its body.
+        first: Whether this is the first tick of this sleep; later ones run only the steps that
+            repeat.
+
+    Returns:
+        A Deferred that fires with one entry a step, by name; a step that failed has
+        ``{"success": False, "error"}``.
+    """
+    report: dict[str, Any] = {}
+    for step in SLEEP_STEPS:
+        if not first and not step.every_tick:
+            continue
+        try:
+            result = yield maybeDeferred(step.run, script, character)
+            report[step.name] = {"success": True, **result}
+        except CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one failing step must not stop the rest
+            script.log_error(f"sleep step `{step.name}`", error)
+            report[step.name] = {"success": False, "error": str(error) or type(error).__name__}
+    return report

@@ -1,0 +1,241 @@
+"""Compaction: fold the older part of a history into summaries without losing a message.
+
+The order: is it allowed and due, the plan, masking where that is enough, summaries with their
+retention gate (nothing is stored until all are there), one commit, what follows from it.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+from twisted.internet.defer import Deferred, inlineCallbacks
+
+from evennia_ai.core.compaction import Plan, spliced
+from evennia_ai.core.masking import masked, plan_masks
+from evennia_ai.core.messages import (
+    SCHEMA_VERSION,
+    is_summary,
+    new_id,
+    total_tokens,
+    utc_iso,
+)
+from evennia_ai.errors import ModelError
+from evennia_ai.llm_interaction.prompt import context_usage
+from evennia_ai.llm_interaction.summary import LEVELS
+from evennia_ai.runtime import STALLS_TO_STOP
+from evennia_ai.sleep.extraction import EMERGENCY_MAX_ITERATIONS, run_pre_compaction_extraction
+from evennia_ai.sleep.folding import Fold, fold
+from evennia_ai.sleep.publishing import publish_summaries
+from evennia_ai.sleep.receipts import receipt_line
+from evennia_ai.sleep.triggers import HEADROOM, count_fires, make_plan, usage_with, wants_compaction
+
+STALL_SHARE = 0.05
+
+__all__ = [
+    "EMERGENCY_MAX_ITERATIONS",
+    "compact_conversation_history",
+    "make_plan",
+    "run_pre_compaction_extraction",
+    "wants_compaction",
+]
+
+
+@inlineCallbacks
+def compact_conversation_history(
+    script: Any,
+    character: Any,
+    force: bool = False,
+    instructions: str | None = None,
+    threshold: float | None = None,
+    extractive_only: bool = False,
+    trigger: str | None = None,
+) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """Fold the older part of the history into summaries.
+
+    Args:
+        script: The assistant's script.
+        character: Its body.
+        force: Skip the threshold; never `compact_enabled` nor the preserve window.
+        instructions: What the summary should heed besides.
+        threshold: The trigger to compare usage with; `compact_sleep_threshold` if None.
+        extractive_only: Ask no paid model.
+        trigger: What fired: ``manual``, ``sleep``, ``emergency``, ``count``,
+            ``request``; by default manual if forced.
+
+    Returns:
+        A Deferred that fires with a dict: `success`, `skipped` and `reason`, or `error`, or the
+        figures of what was done. Nothing is raised for a failing model.
+    """
+    share = threshold if threshold is not None else script.config.compact_sleep_threshold
+    trigger = trigger or ("manual" if force else "sleep")
+    reason = _skip_reason(script, force, share)
+    if reason is not None:
+        return _skipped(reason)
+    plan = make_plan(script, automatic=not force, threshold=share)
+    if plan.empty:
+        return _skipped("history within preserve window")
+    relief = _mask_if_enough(script, plan, share, trigger)
+    if relief is not None:
+        return relief
+    result = yield _compact(script, character, plan, instructions, extractive_only, trigger)
+    if not result["success"] and trigger != "manual":
+        script.runtime.stalled += 1  # an automatic one that fails for ever must stop too
+    return result
+
+
+def _skipped(reason: str) -> dict[str, Any]:
+    return {"success": True, "skipped": True, "reason": reason}
+
+
+def _skip_reason(script: Any, force: bool, threshold: float) -> str | None:
+    if not script.config.compact_enabled:
+        return "compaction disabled"
+    if not script.history.messages():
+        return "no history"
+    share = context_usage(script)
+    if not force and share < threshold and not count_fires(script):
+        return f"below threshold ({share:.1%} < {threshold:.1%})"
+    return None
+
+
+def _mask_if_enough(
+    script: Any, plan: Plan, threshold: float, trigger: str
+) -> dict[str, Any] | None:
+    """Mask old tool outputs if that alone brings usage under an automatic trigger."""
+    if trigger == "manual":
+        return None
+    at, before = utc_iso(script.now()), script.history.tokens()
+    ids = set(plan_masks(plan.leaving, len(plan.leaving), script.config.mask_min_tokens))
+    if not ids:
+        return None
+    history = [
+        masked(m, at, script.count) if m["id"] in ids else m for m in script.history.messages()
+    ]
+    freed = before - total_tokens(history)
+    if usage_with(script, script.history.widest_tokens() - freed) >= threshold * HEADROOM:
+        return None
+    result = {
+        "success": True,
+        "skipped": False,
+        "level": "masked",
+        "masked_messages": len(ids),
+        "compacted_messages": 0,
+        "preserved_messages": len(history),
+        "original_tokens": before,
+        "new_tokens": before - freed,
+        "reduction_pct": _pct(before, before - freed),
+    }
+    record = _record(script, trigger, result, masked=sorted(ids))
+    script.commit_masks(history, record)
+    _done(script, result, record)
+    return result
+
+
+@inlineCallbacks
+def _compact(
+    script: Any,
+    character: Any,
+    plan: Plan,
+    instructions: str | None,
+    extractive_only: bool,
+    trigger: str,
+) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """Summaries first, then the commit, then what follows from it."""
+    original = script.history.tokens()
+    script.state.intend({"phase": "summarising", "at": utc_iso(script.now()), "trigger": trigger})
+    folds: list[Fold] = []
+    try:
+        for audience in plan.audiences:
+            made = yield fold(script, character, plan, audience, instructions, extractive_only)
+            folds.append(made)
+        if not script.config.compact_enabled:  # switched off while the model was writing
+            return _skipped("compaction disabled")
+        result = _commit(script, plan, folds, original, trigger)
+        if result["success"]:
+            yield publish_summaries(script)
+    except ModelError as error:
+        script.log_error("compaction", error)
+        return _failed(str(error))
+    finally:
+        script.state.intend(None)
+    return result
+
+
+def _failed(detail: str) -> dict[str, Any]:
+    return {
+        "success": False,
+        "skipped": False,
+        "error": "summary generation failed",
+        "detail": detail,
+    }
+
+
+def _commit(
+    script: Any, plan: Plan, folds: Sequence[Fold], original: int, trigger: str
+) -> dict[str, Any]:
+    """Carry the plan out and report. The history may have grown meanwhile; it is read again."""
+    markers = [marker for made in folds for marker in made.markers]
+    now = script.history.tokens()
+    after = total_tokens(spliced(script.history.messages(), plan, markers))
+    if after >= now:
+        return _failed(f"the summaries would not shrink the history ({now} to {after} tokens)")
+    result = _result(plan, folds, original, after - (now - original))
+    record = _record(script, trigger, result, leaving=[m["id"] for m in plan.leaving])
+    script.commit_compaction(plan, folds, record)
+    _done(script, result, record)
+    return result
+
+
+def _record(script: Any, trigger: str, result: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """The record of a compaction; the commit adds what a rollback needs."""
+    return {
+        "version": SCHEMA_VERSION,
+        "id": new_id("c"),
+        "at": utc_iso(script.now()),
+        "trigger": trigger,
+        "status": "committed",
+        "result": dict(result),
+        "leaving": [],
+        "masked": [],
+        **more,
+    }
+
+
+def _done(script: Any, result: dict[str, Any], record: Mapping[str, Any]) -> None:
+    """Tell of a compaction that is committed, and count stalled ones."""
+    result["compaction_id"] = record["id"]
+    script.compacted()
+    runtime = script.runtime
+    runtime.stalled = runtime.stalled + 1 if result["reduction_pct"] < 100 * STALL_SHARE else 0
+    script.audit("compaction", trigger=record["trigger"], **result)
+    script.tell_staff(receipt_line(script.obj.key if script.obj else script.key, record, result))
+    if runtime.stalled_out:
+        script.trouble(
+            f"{STALLS_TO_STOP} compactions in a row freed less than {STALL_SHARE:.0%}; automatic "
+            "compaction is stopped until a manual one frees more. See `aistatus`."
+        )
+
+
+def _result(plan: Plan, folds: Sequence[Fold], original: int, new: int) -> dict[str, Any]:
+    summaries = [summary for made in folds for summary in made.summaries]
+    return {
+        "success": True,
+        "skipped": False,
+        "compacted_messages": len(plan.leaving),
+        "preserved_messages": sum(not is_summary(m) for m in plan.staying),
+        "original_tokens": original,
+        "new_tokens": new,
+        "reduction_pct": _pct(original, new),
+        "summary_id": folds[0].summary_id,
+        "summary_ids": [made.summary_id for made in folds],
+        "level": max((made.level for made in folds), key=LEVELS.index),
+        "retention": round(min(made.score for made in folds), 3),
+        "generation": max(made.generation for made in folds),
+        "token_usage": {
+            "prompt_tokens": sum(s.prompt_tokens for s in summaries),
+            "completion_tokens": sum(s.completion_tokens for s in summaries),
+        },
+    }
+
+
+def _pct(before: int, after: int) -> float:
+    return round(100 * (before - after) / before, 1) if before else 0.0

@@ -1,0 +1,242 @@
+"""Consolidation: what the journal holds becomes long-term memory, linked to those it is about.
+
+Each step can be cut short at any point and run again: storing is idempotent by journal entry,
+links are a set, and an entry is marked only after both.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+from twisted.internet.defer import inlineCallbacks
+from twisted.internet.task import deferLater
+
+from evennia_ai.core import entities
+from evennia_ai.core.messages import audience_of
+from evennia_ai.ports import Entry
+
+# Entries stored, linked and marked together: a crash repeats no more than that, and each batch
+# writes all profiles and the open pages of the journal once.
+BATCH = 100
+# Entries of the journal looked through at a time before others get their turn on the reactor;
+# reading them takes a few milliseconds.
+SLICE = 100
+SYNTHESIS = "compaction"
+RECALLED = "recalled"
+
+
+@inlineCallbacks
+def consolidate_memories_to_semantic(script: Any, character: Any, limit: int = 200) -> Any:
+    """Store journal entries that are not yet in semantic memory, and link them to entities.
+
+    Syntheses and recalled text are never stored, or the assistant would remember its own
+    remembering; they are marked as done, so that they do not stand in the way of the next.
+
+    Args:
+        script: The assistant's script; `scope` and `semantic` are used.
+        character: Its body; `journal` and `entities` are used.
+        limit: Most entries to look at.
+
+    Returns:
+        Fires with ``{"consolidated", "linked", "skipped"}``: entries stored, links made,
+        entries left out.
+
+    Raises:
+        StoreError: If the store fails; what was done before stays done.
+    """
+    waiting = character.journal.unconsolidated(limit)
+    skipped = [entry for entry in waiting if not is_memorable(entry)]
+    if skipped:
+        character.journal.mark_consolidated(entry["id"] for entry in skipped)
+    counts = {"consolidated": 0, "linked": 0, "skipped": len(skipped)}
+    chosen = [entry for entry in waiting if is_memorable(entry)]
+    for start in range(0, len(chosen), BATCH):
+        stored = yield _store(script, chosen[start : start + BATCH])
+        stored = yield _withdraw_forgotten(script, character, stored)
+        counts["linked"] += _link(character, stored)
+        counts["consolidated"] += character.journal.mark_consolidated(
+            entry["id"] for entry, _ in stored
+        )
+    return counts
+
+
+@inlineCallbacks
+def repair_semantic_memory(script: Any, character: Any, reactor: Any = None) -> Any:
+    """Store again entries that are marked as consolidated but no longer in semantic memory.
+
+    So that a store that was thrown away, or lost a part, is whole after the next night.
+
+    Args:
+        script: The assistant's script; `scope` and `semantic` (with `sources`) are used.
+        character: Its body; `journal` (with `consolidated`) and `entities` are used.
+        reactor: Where to pause while a long journal is looked through; Twisted's by default.
+
+    Returns:
+        Fires with ``{"repaired", "linked"}``: entries stored again, links made.
+
+    Raises:
+        StoreError: If the store fails; what was done before stays done.
+    """
+    held = yield script.semantic.sources(script.scope)
+    counts = {"repaired": 0, "linked": 0}
+    restored: list[tuple[Entry, str]] = []
+    marked = character.journal.consolidated()
+    while entries := list(islice(marked, SLICE)):
+        missing = [e for e in entries if is_memorable(e) and e["id"] not in held]
+        taken_back = [held[e["id"]] for e in entries if e.get("withdrawn") and e["id"] in held]
+        if taken_back:
+            yield script.semantic.delete(script.scope, taken_back)
+        for start in range(0, len(missing), BATCH):
+            stored = yield _store(script, missing[start : start + BATCH])
+            counts["linked"] += _link(character, stored)
+            restored += stored
+        yield _pause(reactor)
+    counts["repaired"] = len(restored)
+    if restored:
+        yield _withdraw_unmarked(script, character, restored, reactor)
+    return counts
+
+
+@inlineCallbacks
+def _withdraw_unmarked(
+    script: Any, character: Any, restored: Iterable[tuple[Entry, str]], reactor: Any
+) -> Any:
+    """Delete again what was restored from entries that were forgotten meanwhile."""
+    gone = {entry["id"]: memory_id for entry, memory_id in restored}
+    marked = character.journal.consolidated()
+    while entries := list(islice(marked, SLICE)):
+        for entry in entries:
+            gone.pop(entry["id"], None)
+        yield _pause(reactor)
+    if gone:
+        yield script.semantic.delete(script.scope, list(gone.values()))
+
+
+def _pause(reactor: Any) -> Any:
+    """Let everything else on the reactor have its turn."""
+    if reactor is None:
+        from twisted.internet import reactor
+    return deferLater(reactor, 0)
+
+
+@inlineCallbacks
+def prune_orphaned_memory_links(script: Any, character: Any) -> Any:
+    """Take out of the profiles the links to memories that are gone.
+
+    Args:
+        script: The assistant's script; `scope` and `semantic` are used.
+        character: Its body; `entities` is used.
+
+    Returns:
+        Fires with ``{"checked", "pruned"}``: links looked at, links taken out.
+
+    Raises:
+        StoreError: If the store fails; then no link is touched.
+    """
+    # Only links that stood before the question are judged by the answer: a memory stored
+    # meanwhile is not in it.
+    before = _links(character)
+    held = yield script.semantic.ids(script.scope)
+    gone = before - set(held)
+    changed = {}
+    pruned = 0
+    for entity_id, profile in character.entities.profiles().items():
+        links = profile.get("memory_links") or []
+        kept = [link for link in links if link not in gone]
+        if len(kept) < len(links):
+            changed[entity_id] = {**profile, "memory_links": kept}
+            pruned += len(links) - len(kept)
+    if changed:
+        character.entities.put(changed)
+    return {"checked": len(before), "pruned": pruned}
+
+
+def is_memorable(entry: Mapping[str, Any]) -> bool:
+    """Whether a journal entry may become a memory: lived through, not recalled or taken back."""
+    if entry.get("source_type") in (SYNTHESIS, RECALLED) or entry.get(RECALLED):
+        return False
+    if entry.get("withdrawn"):
+        return False
+    return RECALLED not in (entry.get("tags") or ()) and bool(_text(entry))
+
+
+def memory_item(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A journal entry as an item for the semantic store (`ports.SemanticStore.add`)."""
+    metadata = {
+        "source_id": entry["id"],
+        "audience": audience_of(entry),
+        "type": "journal",
+        "importance": entry.get("importance"),
+        "tags": list(entry.get("tags") or ()),
+        "at": entry.get("timestamp"),
+        "entities": list(entry.get("entities") or ()),
+    }
+    return {"source_id": entry["id"], "text": _text(entry), "metadata": metadata}
+
+
+@inlineCallbacks
+def _store(script: Any, chosen: list[Entry]) -> Any:
+    """Store entries; fires with pairs of entry and memory id."""
+    ids = yield script.semantic.add(script.scope, [memory_item(entry) for entry in chosen])
+    return list(zip(chosen, ids, strict=True))
+
+
+@inlineCallbacks
+def _withdraw_forgotten(script: Any, character: Any, stored: list[tuple[Entry, str]]) -> Any:
+    """Delete memories of entries that are no longer in the journal.
+
+    Somebody may have asked to be forgotten while the store was at work. Fires with the pairs
+    that remain.
+    """
+    gone = _gone(character, stored)
+    if gone:
+        yield script.semantic.delete(script.scope, [id_ for e, id_ in stored if e["id"] in gone])
+        gone |= _gone(character, stored)
+    return [pair for pair in stored if pair[0]["id"] not in gone]
+
+
+def _gone(character: Any, stored: Iterable[tuple[Entry, str]]) -> set[str]:
+    """The ids of those entries that are not in the journal.
+
+    The waiting ones are asked for first, as looking up one entry may go through every page.
+    """
+    ids = [entry["id"] for entry, _ in stored]
+    waiting = {entry["id"] for entry in character.journal.unconsolidated(2 * BATCH)}
+    return {id_ for id_ in ids if id_ not in waiting and character.journal.get(id_) is None}
+
+
+def _link(character: Any, stored: Iterable[tuple[Entry, str]]) -> int:
+    """Link memories to the profiles of the entities their entries name; how many links are new."""
+    profiles = character.entities.profiles()
+    names = entities.names_index(profiles)
+    changed: dict[str, dict[str, Any]] = {}
+    linked = 0
+    for entry, memory_id in stored:
+        for entity_id in entities_of(entry, profiles, names):
+            profile = changed.get(entity_id, profiles[entity_id])
+            if memory_id not in profile.get("memory_links", ()):
+                changed[entity_id] = entities.link_memories(profile, [memory_id])
+                linked += 1
+    if changed:
+        character.entities.put(changed)
+    return linked
+
+
+def entities_of(
+    entry: Mapping[str, Any],
+    profiles: Mapping[str, Any],
+    names: Mapping[str, tuple[str, ...]],
+) -> list[str]:
+    """The ids of known entities that an entry names, in its `entities` or in its text."""
+    named = (entities.find(profiles, str(name), names) for name in entry.get("entities") or ())
+    found = [entity_id for entity_id in named if entity_id is not None]
+    return list(dict.fromkeys([*found, *entities.mentioned(profiles, _text(entry), names)]))
+
+
+def _links(character: Any) -> set[str]:
+    profiles = character.entities.profiles().values()
+    return {link for profile in profiles for link in profile.get("memory_links") or ()}
+
+
+def _text(entry: Mapping[str, Any]) -> str:
+    return str(entry.get("content") or "").strip()

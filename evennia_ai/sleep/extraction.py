@@ -1,0 +1,128 @@
+"""Pre-compaction extraction: facts are saved into the journal before anything is folded."""
+
+from collections.abc import Generator
+from typing import Any
+
+from twisted.internet.defer import Deferred, inlineCallbacks
+
+from evennia_ai.core.audience import PUBLIC
+from evennia_ai.core.messages import new_id, utc_iso
+from evennia_ai.errors import ModelError
+from evennia_ai.helpers.execution import Turn, run_turn
+from evennia_ai.prompt_contexts import CONTEXT_PRE_COMPACTION
+from evennia_ai.sleep.triggers import make_plan
+
+MIN_MESSAGES = 5
+MAX_ITERATIONS = 5
+EMERGENCY_MAX_ITERATIONS = 3
+SIGNAL = "pre_compaction"
+_STOPPED = {"reply": "no_tool_call", "silence": "no_tool_call"}
+
+
+@inlineCallbacks
+def run_pre_compaction_extraction(
+    script: Any, character: Any, max_iterations: int = MAX_ITERATIONS
+) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """Let the assistant save facts into its journal before the history is folded.
+
+    One pass for each audience whose messages would leave, on the full history that audience may
+    see, with `noop`, `add_journal_entry` and `update_entity_observation` only. What it did is
+    noted (`state.extraction`), so that a rollback of the compaction takes it back too.
+
+    Returns:
+        A Deferred that fires with ``{"success", "facts_recorded", "iterations", "stopped_by"}``.
+        A failing model is reported there, not raised.
+    """
+    if not script.config.pre_compact_extraction_enabled:
+        return _report(True, 0, 0, "disabled")
+    if len(script.history.messages()) < MIN_MESSAGES:
+        return _report(True, 0, 0, "too few messages")
+    noted = _Noted(script, character)
+    script.state.signal(SIGNAL, {"since": utc_iso(script.now())})
+    try:
+        iterations, stopped = yield _passes(script, character, max_iterations, noted.id)
+    except ModelError as error:
+        script.log_error("pre-compaction extraction", error)
+        return {**_report(False, noted.facts(), 0, "error"), "error": str(error)}
+    finally:
+        script.state.signal(SIGNAL, None)
+        noted.save()
+    return _report(True, noted.facts(), iterations, _STOPPED.get(stopped, stopped))
+
+
+@inlineCallbacks
+def _passes(
+    script: Any, character: Any, max_iterations: int, extraction_id: str
+) -> Generator[Deferred[Any], Any, tuple[int, str]]:
+    """One turn an audience, within one bound; fires with model calls made and the last reason."""
+    iterations, stopped = 0, "noop"
+    for audience in make_plan(script, automatic=False).audiences or (PUBLIC,):
+        turn = Turn(
+            audience,
+            CONTEXT_PRE_COMPACTION,
+            rules=script.config.pre_compact_prompt,
+            source_ids=(extraction_id,),
+            max_iterations=max_iterations - iterations,
+        )
+        report = yield run_turn(script, character, turn)
+        iterations, stopped = iterations + report.iterations, report.stopped_by
+        if iterations >= max_iterations:
+            break
+    return iterations, stopped
+
+
+class _Noted:
+    """What an extraction leaves behind, found by comparing before and after."""
+
+    def __init__(self, script: Any, character: Any):
+        self.id = new_id("x")
+        self._script = script
+        self._character = character
+        self._messages = {message["id"] for message in script.history.messages()}
+        self._entries = character.journal.count()
+        self._profiles = character.entities.profiles()
+
+    def facts(self) -> int:
+        """How many journal entries were made."""
+        return len(self._made())
+
+    def _made(self) -> list[str]:
+        """Ids of the entries made; what others wrote meanwhile has another source."""
+        since = int(self._character.journal.count() - self._entries)
+        entries = self._character.journal.recent(since) if since > 0 else ()
+        return [e["id"] for e in entries if self.id in e["source_message_ids"]]
+
+    def _said(self) -> list[str]:
+        """Ids of the messages of the extraction itself, not of what arrived meanwhile."""
+        return [
+            message["id"]
+            for message in self._script.history.messages()
+            if message["id"] not in self._messages
+            and (message.get("metadata") or {}).get("context") == CONTEXT_PRE_COMPACTION
+        ]
+
+    def save(self) -> None:
+        """Note it on the script; an earlier extraction without a compaction is taken in."""
+        before = self._script.state.extraction
+        profiles = {
+            key: self._profiles.get(key)
+            for key, now in self._character.entities.profiles().items()
+            if now != self._profiles.get(key)
+        }
+        self._script.state.note_extraction(
+            {
+                "ids": [*before.get("ids", ()), self.id],
+                "messages": [*before.get("messages", ()), *self._said()],
+                "entries": [*before.get("entries", ()), *self._made()],
+                "profiles": {**profiles, **before.get("profiles", {})},
+            }
+        )
+
+
+def _report(success: bool, facts: int, iterations: int, stopped_by: str) -> dict[str, Any]:
+    return {
+        "success": success,
+        "facts_recorded": facts,
+        "iterations": iterations,
+        "stopped_by": stopped_by,
+    }

@@ -1,0 +1,123 @@
+"""The retention gate: names, numbers and quoted words of the source must survive a summary.
+
+They may survive in the summary, in the journal or in the ledger. What does not goes back to the
+model once, as a list; what is still missing then is appended as one capped line, the rest
+becomes a journal entry.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from twisted.internet.defer import Deferred, inlineCallbacks
+
+from evennia_ai.core.audience import visible
+from evennia_ai.core.messages import Message
+from evennia_ai.core.retention import (
+    Item,
+    appendix,
+    items_of,
+    missing,
+    missing_request,
+    score,
+    source_items,
+)
+from evennia_ai.errors import ModelError
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
+from evennia_ai.llm_interaction.summary import Summary, accepted, ask_model, capped, summary_prompt
+
+# Most of a summary's cap the line of missing things may take.
+APPENDIX_SHARE = 0.25
+JOURNAL_ENTRIES = 200
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A summary that went through the gate.
+
+    Args:
+        text: The summary with its appended line.
+        score: Share of the source's items kept before anything was appended.
+        lost: What the model's text did not keep.
+        overflow: What had no room in the line either.
+    """
+
+    text: str
+    score: float
+    lost: tuple[Item, ...] = ()
+    overflow: tuple[Item, ...] = ()
+
+
+@inlineCallbacks
+def retained(
+    script: Any,
+    character: Any,
+    messages: Sequence[Message],
+    earlier: str,
+    summary: Summary,
+    audience: str,
+) -> Generator[Deferred[Any], Any, Kept]:
+    """Put a summary through the gate.
+
+    Args:
+        script: The assistant's script.
+        character: Its body.
+        messages: Raw messages the summary was made from.
+        earlier: Text it was made from besides.
+        summary: The summary.
+        audience: Who may read it.
+
+    Returns:
+        A Deferred that fires with a `Kept`. A failing model is passed over: what is missing is
+        appended then.
+    """
+    names = [profile["name"] for profile in character.entities.profiles().values()]
+    items = yield script.offload(_items, messages, earlier, names, character.key)
+    elsewhere = _elsewhere(script, character, audience)
+    text = summary.text
+    lost = yield script.offload(missing, items, text, *elsewhere)
+    if lost and summary.model and summary.model != OFFLINE_MODEL:
+        text = yield _asked_again(script, summary, lost)
+        lost = yield script.offload(missing, items, text, *elsewhere)
+    cap = context_caps(script).summary
+    line, overflow = appendix(lost, int(cap * APPENDIX_SHARE), script.count)
+    if line:
+        text = f"{capped(text, cap - script.count(line) - 1, script.count)}\n{line}"
+    return Kept(text, score(items, lost), lost, overflow)
+
+
+def _items(
+    messages: Sequence[Message], earlier: str, names: Sequence[str], own_name: str
+) -> tuple[Item, ...]:
+    """What must survive; the assistant's own name needs no keeping."""
+    known = [name for name in names if name != own_name]
+    found = (*source_items(messages, known), *items_of(earlier, known))
+    return tuple(item for item in found if item.text.lower() != own_name.lower())
+
+
+@inlineCallbacks
+def _asked_again(
+    script: Any, summary: Summary, lost: Sequence[Item]
+) -> Generator[Deferred[Any], Any, str]:
+    """The summary written once more with the missing things, if that is better."""
+    cap = context_caps(script).summary
+    request = missing_request(summary.text, lost)
+    try:
+        reply = yield ask_model(
+            script, summary_prompt(script), request, model=summary.model, max_tokens=cap
+        )
+        better = capped(accepted(reply), cap, script.count)
+    except ModelError:
+        return summary.text
+    return better if len(missing(lost, better)) < len(lost) else summary.text
+
+
+def _elsewhere(script: Any, character: Any, audience: str) -> list[str]:
+    """Texts in which a thing is kept besides the summary: journal and ledger."""
+    notes = [entry["text"] for entry in script.ledger.shown(audience)]
+    entries = character.journal.recent(JOURNAL_ENTRIES)
+    return notes + [
+        entry["content"]
+        for entry in entries
+        if visible(entry["audience"], audience) and not entry.get("withdrawn")
+    ]

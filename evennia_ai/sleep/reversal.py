@@ -1,0 +1,59 @@
+"""Rollback: take the latest compaction back, with all that followed from it."""
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from twisted.internet.defer import Deferred, inlineCallbacks
+
+from evennia_ai.core.budget import widest_view_tokens
+from evennia_ai.errors import AssistantError
+from evennia_ai.llm_interaction.prompt import context_limit
+from evennia_ai.sleep.publishing import publish_summaries
+from evennia_ai.sleep.triggers import usage_with
+
+
+@inlineCallbacks
+def rollback_compaction(
+    script: Any, character: Any
+) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """Make the messages of the latest compaction live again.
+
+    Its segment counts as restored; its summaries, its synthesis and what the extraction before
+    it made are withdrawn. Automatic triggers hold until the next manual compaction or an
+    overflow.
+
+    Returns:
+        A Deferred that fires with ``{"compaction_id", "restored_messages", "masks_removed",
+        "original_tokens", "new_tokens"}``.
+
+    Raises:
+        AssistantError: If there is none, or its messages no longer fit (with the numbers).
+    """
+    rollback = script.rollback
+    record = rollback.latest()
+    before, undone = script.history.tokens(), rollback.undone(record)
+    _check_fits(script, undone.history)
+    rollback(record, script.now())
+    report = {
+        "compaction_id": record["id"],
+        "restored_messages": len(record.get("leaving", ())),
+        "masks_removed": len(record.get("masked", ())),
+        "original_tokens": before,
+        "new_tokens": script.history.tokens(),
+    }
+    script.audit("rollback", **report)
+    yield publish_summaries(script)
+    script.state.intend(None)
+    return report
+
+
+def _check_fits(script: Any, history: Sequence[Any]) -> None:
+    tokens = widest_view_tokens(history)
+    share = usage_with(script, tokens)
+    if share > 1.0:
+        limit = context_limit(script)
+        raise AssistantError(
+            f"The messages no longer fit: the history would hold {tokens:,} tokens, which with "
+            f"the fixed regions and reserves is {share:.0%} of the limit of {limit:,}. Raise "
+            "`max_context_tokens` first."
+        )

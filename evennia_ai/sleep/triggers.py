@@ -1,0 +1,101 @@
+"""When a compaction fires, and what it would take: thresholds, counts, room, holds."""
+
+from typing import Any
+
+from evennia_ai.core.budget import feasible, usage
+from evennia_ai.core.compaction import Plan, plan_compaction
+from evennia_ai.core.messages import is_summary, total_tokens
+from evennia_ai.llm_interaction.prompt import context_caps, context_limit, context_usage
+
+# A compaction aims this far under its trigger, so that the next message does not fire it again.
+HEADROOM = 0.9
+
+
+def wants_compaction(script: Any, threshold: float, by_count: bool = True) -> bool:
+    """Whether an automatic trigger fires: allowed, something there, usage or count reached.
+
+    Args:
+        script: The assistant's script.
+        threshold: The usage that fires.
+        by_count: Whether the count of messages fires as well.
+    """
+    config = script.config
+    if not (config.compact_enabled and config.compact_auto) or script.runtime.stalled_out:
+        return False
+    if not script.history.messages():
+        return False
+    share = context_usage(script)
+    if script.state.hold:
+        return share >= 1.0  # after a rollback only an overflow fires
+    return share >= threshold or (by_count and count_fires(script))
+
+
+def count_fires(script: Any) -> bool:
+    """Whether more live messages stand there than the two windows hold."""
+    config = script.config
+    if not (config.immediate_window and config.recent_window):
+        return False
+    return raw_count(script) > config.immediate_window + config.recent_window
+
+
+def raw_count(script: Any) -> int:
+    """Live messages that are no markers."""
+    return sum(not is_summary(message) for message in script.history.messages())
+
+
+def make_plan(script: Any, automatic: bool, threshold: float | None = None) -> Plan:
+    """The plan of a compaction now.
+
+    Args:
+        script: The assistant's script.
+        automatic: Whether a token trigger fired; then a share of tokens is kept besides the
+            window.
+        threshold: The trigger; the sleep threshold if it is None.
+    """
+    config = script.config
+    limit = context_limit(script)
+    window, keep = config.compact_preserve_window, 0
+    if automatic and count_fires(script) and not _tokens_fire(script, threshold):
+        window = raw_count(script) - config.recent_window
+    elif automatic:
+        keep = int(config.compact_preserve_token_share * config.max_context_tokens)
+    capacity = kept_capacity(script, limit, threshold or config.compact_sleep_threshold)
+    return plan_compaction(script.history.messages(), window, keep, capacity)
+
+
+def _tokens_fire(script: Any, threshold: float | None) -> bool:
+    return context_usage(script) >= (threshold or script.config.compact_sleep_threshold)
+
+
+def kept_capacity(script: Any, limit: int, threshold: float) -> int | None:
+    """Most tokens the kept messages may hold so that the result lies under its trigger.
+
+    Returns:
+        The tokens; None where the fixed regions alone reach the trigger, so that no choice of
+        messages would help and the window is kept as it is.
+    """
+    caps = context_caps(script)
+    tiers = 2 if script.config.compact_strategy == "cascade" else 1
+    room = int(threshold * limit * HEADROOM)
+    room -= script.runtime.fixed_tokens + caps.volatile + tiers * caps.summary
+    return room if room > 0 else None
+
+
+def usage_with(script: Any, history_tokens: int) -> float:
+    """The usage if the widest view of the history held so many tokens."""
+    used = history_tokens + script.runtime.queued_tokens()
+    used += script.runtime.fixed_tokens + context_caps(script).volatile
+    return usage(used, context_limit(script))
+
+
+def feasibility(script: Any) -> str | None:
+    """Why no compaction can bring the context under its sleep trigger, or None if one can.
+
+    Fixed regions, the preserve window at its present size, summaries and reserves must fit.
+    """
+    config, caps = script.config, context_caps(script)
+    raw = [m for m in script.history.messages() if not is_summary(m)]
+    window = total_tokens(raw[-config.compact_preserve_window :])
+    trigger = int(config.compact_sleep_threshold * context_limit(script))
+    reserves = caps.volatile + 2 * caps.summary
+    return feasible(script.runtime.fixed_tokens, window, reserves, trigger)

@@ -1,0 +1,164 @@
+"""Stand-ins for tests of assistants: a scripted model and stores that live in memory.
+
+::
+
+    model = ScriptedModel(["Good evening.", call("add_journal_entry", content="...")])
+    services.use(model=model, semantic=MemoryStore(), ready=True)
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from twisted.internet.defer import Deferred, fail, succeed
+
+from evennia_ai.core.audience import PUBLIC, visible
+from evennia_ai.core.messages import new_id
+from evennia_ai.errors import ModelError
+from evennia_ai.llm_interaction.client import ModelReply, ModelRequest
+
+Answer = str | ModelReply | Exception | Sequence[Mapping[str, Any]]
+
+
+def call(name: str, **arguments: Any) -> list[dict[str, Any]]:
+    """A reply that calls one tool."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return [{"id": new_id("call_"), "type": "function", "function": function}]
+
+
+class ScriptedModel:
+    """A model whose answers are given beforehand; it keeps every request.
+
+    Args:
+        answers: One for each call: a text, tool calls (see `call`), a `ModelReply`, or an
+            exception to fail with. When they are used up, `default` answers.
+        default: A last answer, or a function from the request to one.
+        window: The model's context window in tokens, None if unknown.
+        held: Whether answers wait until `release` is called.
+    """
+
+    def __init__(
+        self,
+        answers: Iterable[Answer] = (),
+        default: Answer | Callable[[ModelRequest], Answer] = "",
+        window: int | None = None,
+        held: bool = False,
+    ):
+        self.answers = list(answers)
+        self.default = default
+        self.requests: list[ModelRequest] = []
+        self.held = held
+        self._window = window
+        self._waiting: list[tuple[Deferred[ModelReply], Answer]] = []
+
+    def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
+        """Answer a request."""
+        self.requests.append(request)
+        default = self.default
+        answer = (
+            self.answers.pop(0)
+            if self.answers
+            else (default(request) if callable(default) else default)
+        )
+        if not self.held:
+            return _fired(answer)
+        waiting: Deferred[ModelReply] = Deferred()
+        self._waiting.append((waiting, answer))
+        return waiting
+
+    def release(self) -> None:
+        """Let the answers that are held go; later calls are answered at once again."""
+        self.held = False
+        waiting, self._waiting = self._waiting, []
+        for deferred, answer in waiting:
+            if not deferred.called:
+                _fired(answer).chainDeferred(deferred)
+
+    def cancel_all(self) -> int:
+        """Cancel the calls that are held; returns how many."""
+        waiting, self._waiting = self._waiting, []
+        for deferred, _ in waiting:
+            deferred.cancel()
+        return len(waiting)
+
+    def warm_up(self) -> "Deferred[None]":
+        """Ready at once."""
+        return succeed(None)
+
+    def window(self, model: str) -> int | None:
+        """The window given at construction."""
+        return self._window
+
+
+def _fired(answer: Answer) -> "Deferred[ModelReply]":
+    if isinstance(answer, Exception):
+        return fail(answer)
+    if isinstance(answer, ModelReply):
+        return succeed(answer)
+    if isinstance(answer, str):
+        return succeed(ModelReply(content=answer, model="scripted", cost=0.0))
+    return succeed(
+        ModelReply(
+            content="", tool_calls=tuple(dict(c) for c in answer), model="scripted", cost=0.0
+        )
+    )
+
+
+def model_down() -> ModelError:
+    """What a client fails with when no model answers."""
+    return ModelError("no model answered", retryable=True, kind="connection")
+
+
+class MemorySemanticStore:
+    """Semantic memory in a dict, found by shared words; with the port of the real store."""
+
+    def __init__(self) -> None:
+        self.memories: dict[str, dict[str, dict[str, Any]]] = {}
+
+    def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> "Deferred[list[str]]":
+        """Store items; one whose source is stored already keeps its id."""
+        kept = self.memories.setdefault(scope, {})
+        ids = []
+        for item in items:
+            known = [k for k, m in kept.items() if m["metadata"]["source_id"] == item["source_id"]]
+            memory_id = known[0] if known else new_id("v")
+            meta = {**(item.get("metadata") or {}), "source_id": item["source_id"]}
+            kept[memory_id] = {"id": memory_id, "text": item["text"], "metadata": meta}
+            ids.append(memory_id)
+        return succeed(ids)
+
+    def search(
+        self, scope: str, query: str, limit: int = 10, audience: str | None = None
+    ) -> "Deferred[list[dict[str, Any]]]":
+        """Memories that share words with the query, most first."""
+        words = set(query.lower().split())
+        hits = []
+        for memory in self.memories.get(scope, {}).values():
+            score = len(words & set(memory["text"].lower().split()))
+            owner = memory["metadata"].get("audience") or PUBLIC
+            if score and visible(owner, audience or PUBLIC):
+                hits.append({**memory, "score": float(score)})
+        return succeed(sorted(hits, key=lambda hit: -hit["score"])[:limit])
+
+    def ids(self, scope: str) -> "Deferred[set[str]]":
+        """The ids of all memories of a scope."""
+        return succeed(set(self.memories.get(scope, {})))
+
+    def sources(self, scope: str) -> "Deferred[dict[str, str]]":
+        """Memory ids by the id of their source."""
+        kept = self.memories.get(scope, {})
+        return succeed({m["metadata"]["source_id"]: k for k, m in kept.items()})
+
+    def delete(self, scope: str, memory_ids: Iterable[str]) -> "Deferred[int]":
+        """Delete memories."""
+        kept = self.memories.get(scope, {})
+        return succeed(sum(kept.pop(memory_id, None) is not None for memory_id in memory_ids))
+
+    def status(self) -> "Deferred[dict[str, Any]]":
+        """Always well."""
+        count = sum(len(kept) for kept in self.memories.values())
+        return succeed({"ok": True, "detail": "in memory", "count": count, "path": ""})
+
+    def close(self) -> "Deferred[None]":
+        """Nothing to release."""
+        return succeed(None)

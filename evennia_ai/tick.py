@@ -1,0 +1,323 @@
+"""The tick: what an assistant does every few seconds, awake and asleep.
+
+`run_tick` is called by the script, one at a time. It looks for reasons not to think first, as
+most ticks have nothing to do.
+"""
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
+
+from evennia_ai.core.audience import STAFF, is_private, visible
+from evennia_ai.core.events import Group, addressed, by_audience, resolved
+from evennia_ai.core.hours import within_hours
+from evennia_ai.core.injection import chosen, experiences, memory_line, plain, telling_words
+from evennia_ai.core.messages import audience_of, is_summary
+from evennia_ai.errors import AssistantError
+from evennia_ai.helpers.episodic_index import is_pruned
+from evennia_ai.helpers.execution import Turn, run_turn
+from evennia_ai.helpers.working_memory import note
+from evennia_ai.llm_interaction.prompt import context_usage
+from evennia_ai.runtime import RETRY_WAITS_S
+from evennia_ai.sleep import run_sleep_tick
+from evennia_ai.sleep.compaction import (
+    EMERGENCY_MAX_ITERATIONS,
+    compact_conversation_history,
+    make_plan,
+    run_pre_compaction_extraction,
+    wants_compaction,
+)
+from evennia_ai.sleep.triggers import count_fires
+
+# Two assistants may exchange this many replies before a person has to speak.
+ASSISTANT_REPLIES = 2
+# Asleep by schedule, an assistant that was woken falls asleep again after this quiet time.
+SCHEDULE_IDLE_S = 300.0
+# Events heard in sleep are merged into the history when there are this many.
+ASLEEP_QUEUE = 50
+# What was just said is looked up by its last characters; of the hits some are shown already.
+QUERY_CHARS, RETRIEVED = 400, 12
+# Journal entries whose importance is looked up: two pages.
+JOURNAL_SEEN = 100
+
+
+@inlineCallbacks
+def run_tick(script: Any, character: Any) -> Generator[Deferred[Any], Any, str]:
+    """One tick; fires with a word for what it did, as ``idle``, ``turn``, ``asleep``."""
+    if not script.enabled:
+        return "disabled"
+    if not script.ready:
+        return "warming up"
+    if script.state.mode == "sleep":
+        if not _woken(script, character):
+            result = yield _sleeping(script, character)
+            return result
+        script.wake()
+    elif _bedtime(script):
+        script.fall_asleep()
+        return "fell asleep"
+    yield check_emergency(script, character)
+    yield check_count(script, character)
+    result = yield _awake(script, character)
+    return result
+
+
+@inlineCallbacks
+def check_emergency(script: Any, character: Any) -> Generator[Deferred[Any], Any, bool]:
+    """Compact before any other work if the context is nearly full; fires with whether it was."""
+    threshold = script.config.compact_emergency_threshold
+    if not wants_compaction(script, threshold, by_count=False):
+        return False
+    if make_plan(script, automatic=False, threshold=threshold).empty:
+        _note_hopeless(script, threshold)
+        return False
+    share = context_usage(script)
+    script.log(f"context nearly full ({share:.1%} of the limit): compacting now", warning=True)
+    capped = script.over_spend()
+    if not capped:
+        yield run_pre_compaction_extraction(
+            script, character, max_iterations=EMERGENCY_MAX_ITERATIONS
+        )
+    result = yield compact_conversation_history(
+        script,
+        character,
+        force=True,
+        threshold=threshold,
+        extractive_only=capped,
+        trigger="emergency",
+    )
+    if not result["success"] or result.get("skipped"):
+        script.log(
+            f"emergency compaction: {result.get('error') or result.get('reason')}", warning=True
+        )
+    return True
+
+
+def _note_hopeless(script: Any, threshold: float) -> None:
+    """Say once that nothing is left to fold; the prompt is cut to its limit all the same."""
+    if not script.runtime.hopeless_told:
+        script.runtime.hopeless_told = True
+        share = context_usage(script)
+        script.trouble(
+            f"the context is at {share:.0%} (trigger {threshold:.0%}) and no compaction can help: "
+            "only the newest messages and fixed regions are left. Raise `max_context_tokens`."
+        )
+
+
+@inlineCallbacks
+def check_count(script: Any, character: Any) -> Generator[Deferred[Any], Any, bool]:
+    """Compact where the two windows overflow or the assistant asked; fires with whether it did."""
+    asked, script.runtime.compaction_requested = script.runtime.compaction_requested, False
+    threshold = script.config.compact_sleep_threshold
+    if not (count_fires(script) or asked) or not wants_compaction(
+        script, threshold if asked else 1.0
+    ):
+        return False
+    if not script.over_spend():
+        iterations = script.config.pre_compact_max_iterations
+        yield run_pre_compaction_extraction(script, character, max_iterations=iterations)
+    yield compact_conversation_history(
+        script,
+        character,
+        extractive_only=script.over_spend(),
+        trigger="request" if asked else "count",
+    )
+    return True
+
+
+@inlineCallbacks
+def _awake(script: Any, character: Any) -> Generator[Deferred[Any], Any, str]:
+    runtime = script.runtime
+    late = runtime.due(script.now())
+    if not runtime.queue and late is None:
+        return "idle"
+    if script.now() - runtime.last_turn_at < script.config.reply_cooldown_s:
+        return "cooldown"
+    groups = store_events(script) if runtime.queue else (late.group,)
+    turns = 0
+    for group in groups:
+        if not _calls_for_turn(script, character, group):
+            runtime.unanswered.pop(group.audience, None)
+            continue
+        if script.over_spend():
+            runtime.unanswered.clear()
+            _tell_spent(script)
+            return "over budget"
+        try:
+            yield think(script, character, group)
+        except CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the turns of others must not be lost with it
+            script.log_error("turn", error)
+        turns += 1
+    return "turn" if turns else "heard"
+
+
+def _tell_spent(script: Any) -> None:
+    """Say once a day that the cap is reached."""
+    today = script.spend.today()["day"]
+    if script.runtime.spent_told != today:
+        script.runtime.spent_told = today
+        script.trouble("the spend cap of today is reached; no reply until tomorrow (UTC)")
+
+
+def store_events(script: Any) -> tuple[Group, ...]:
+    """Queued events become messages of the history, in one write; returns them by audience."""
+    here = [person["id"] for person in script.game.present()]
+    events = resolved(script.runtime.queue, here)
+    dropped, script.runtime.dropped = script.runtime.dropped, 0
+    if dropped:
+        script.trouble(f"{dropped} lines were missed: the queue of heard lines was full")
+    stored = script.history.append({**event, "role": "user"} for event in events)
+    script.runtime.take()  # only now: a write that fails must not lose what was heard
+    script.state.save_queue(script.runtime.queue)
+    script.runtime.queue_saved = True
+    return by_audience(stored)
+
+
+def _calls_for_turn(script: Any, character: Any, group: Group) -> bool:
+    """Whether a group of events makes the assistant think."""
+    triggers = group.triggers(script.config.greet_arrivals)
+    if not triggers or group.audience == STAFF:
+        return False
+    people = [event for event in triggers if not event["metadata"].get("assistant")]
+    if people:
+        script.runtime.assistant_replies = 0
+    elif script.runtime.assistant_replies >= ASSISTANT_REPLIES:
+        return False
+    else:
+        script.runtime.assistant_replies += 1
+    private = is_private(group.audience)
+    return private or any(person["player"] for person in script.game.present())
+
+
+@inlineCallbacks
+def think(script: Any, character: Any, group: Group) -> Generator[Deferred[Any], Any, Any]:
+    """One turn for one audience; fires with its report, or None if no model answered."""
+    config, now = script.config, script.now()
+    triggers = group.triggers(config.greet_arrivals) or group.events
+    last = triggers[-1]
+    note_talk(script, group)
+    turn = Turn(
+        audience=group.audience,
+        channel=str(last.get("channel", "say")),
+        asker=(last.get("speaker") or {}).get("id"),
+        askers=tuple({(event.get("speaker") or {}).get("id") for event in triggers} - {None}),
+        source_ids=tuple(event["id"] for event in group.events),
+        retrieved=(yield _retrieved(script, character, group)),
+        max_iterations=config.max_react_iterations,
+        deadline=now + config.turn_timeout_s,
+    )
+    report = None
+    try:
+        report = yield run_turn(script, character, turn)
+        script.runtime.counts["turns"] += 1
+        script.runtime.unanswered.pop(group.audience, None)
+    except AssistantError as error:
+        script.log_error("turn", error)
+        if not script.runtime.postpone(group, script.now()):
+            script.trouble(f"gave up answering after {len(RETRY_WAITS_S)} more tries: {error}")
+    finally:
+        script.runtime.last_turn_at = script.now()
+    return report
+
+
+def note_talk(script: Any, group: Group) -> None:
+    """Keep in working memory who speaks of what."""
+    runtime = script.runtime
+    for event in group.events:
+        partner = (event.get("speaker") or {}).get("id")
+        if partner:
+            runtime.conversations = note(
+                runtime.conversations, partner, event["content"], script.now(), group.audience
+            )
+
+
+@inlineCallbacks
+def _retrieved(
+    script: Any, character: Any, group: Group
+) -> Generator[Deferred[Any], Any, tuple[str, ...]]:
+    """Lines of what memory holds about what was just said, what is in the prompt left out."""
+    said = " ".join(str(event["content"]) for event in group.events)[-QUERY_CHARS:]
+    if not telling_words(said, [character.key]):
+        return ()
+    hits = yield script.memory.search(said, limit=RETRIEVED, audience=group.audience)
+    shown = _shown(script, group.audience)
+    ids = {message["id"] for message in shown}
+    ids |= {m["metadata"].get("summary_id") for m in shown if is_summary(m)}
+    importance = _importance(character, hits)
+    memories = chosen(
+        [hit for hit in hits if not _is_pruned(hit, importance, script.now())],
+        said,
+        shown_ids=ids,
+        shown_texts={plain(str(message["content"])) for message in shown},
+        importance=importance,
+        names=[character.key],
+    )
+    lines = [memory_line(hit) for hit in memories]
+    if related := experiences(hits, said, ids):
+        lines += ["Related past experiences:", *map(memory_line, related)]
+    return tuple(lines)
+
+
+def _shown(script: Any, audience: str) -> list[Any]:
+    """Live messages that the audience's prompt holds, as far as the last prompt tells."""
+    budgets = script.runtime.budgets
+    left_out = set(budgets[-1].left_out) if budgets else set()
+    live = script.history.messages()
+    return [m for m in live if m["id"] not in left_out and visible(audience_of(m), audience)]
+
+
+def _importance(character: Any, hits: Sequence[Any]) -> dict[str, int]:
+    """Importance of the newer journal entries, where hits are such."""
+    if not any(hit["kind"] == "journal" for hit in hits):
+        return {}
+    return {entry["id"]: entry["importance"] for entry in character.journal.recent(JOURNAL_SEEN)}
+
+
+def _is_pruned(hit: Any, importance: dict[str, int], now: float) -> bool:
+    """Whether the episodic index took a journal entry or its memory out of retrieval."""
+    weight = importance.get(hit["id"], hit.get("importance"))
+    return is_pruned({"importance": weight, "timestamp": hit["at"]}, now)
+
+
+@inlineCallbacks
+def _sleeping(script: Any, character: Any) -> Generator[Deferred[Any], Any, str]:
+    """A tick in sleep: dream once, later only compact while usage is high."""
+    if len(script.runtime.queue) >= ASLEEP_QUEUE:
+        store_events(script)
+    first = not script.runtime.dreamt
+    if not first and not wants_compaction(script, script.config.compact_sleep_threshold):
+        return "asleep"
+    script.state.set_mode("sleep", "dreaming")
+    report = yield run_sleep_tick(script, character, first=first)
+    script.runtime.dreamt = True
+    script.dreamt(report)
+    if script.state.mode == "sleep":
+        script.state.set_mode("sleep", "sleeping")
+    return "dreamt"
+
+
+def _woken(script: Any, character: Any) -> bool:
+    """Whether somebody speaks to the sleeping assistant."""
+    queue: Sequence[Any] = script.runtime.queue
+    if not queue:
+        return False
+    others = [person for person in script.game.present() if person["player"]]
+    return addressed(queue, character.key, listeners=len(others) - 1)
+
+
+def _bedtime(script: Any) -> bool:
+    """Whether an assistant awake should fall asleep: long quiet, or quiet in its hours."""
+    runtime, config = script.runtime, script.config
+    if runtime.queue:
+        return False
+    quiet = script.now() - max(runtime.last_heard_at, runtime.last_turn_at)
+    idle = config.sleep_after_idle_s
+    if idle is not None and quiet >= idle:
+        return True
+    if config.sleep_schedule is None:
+        return False
+    soon = SCHEDULE_IDLE_S if idle is None else min(SCHEDULE_IDLE_S, idle)
+    return quiet >= soon and within_hours(config.sleep_schedule, script.clock_time)

@@ -1,0 +1,30 @@
+"""What the assistant can do. Each tool is a small class; `BUILTIN_TOOLS` lists them.
+
+A game adds its own by dotted path in `settings.EVENNIA_AI_TOOLS`.
+"""
+
+from evennia_ai.tools.base import Tool, ToolContext
+from evennia_ai.tools.compaction import RequestCompaction
+from evennia_ai.tools.journal import AddJournalEntry, UpdateEntityObservation
+from evennia_ai.tools.ledger import ProposeLedgerEntry
+from evennia_ai.tools.memory import SearchMemory
+from evennia_ai.tools.recall import ExpandMemory
+from evennia_ai.tools.speech import Emote, Noop, Say, Whisper
+from evennia_ai.tools.world import Look, Move
+
+BUILTIN_TOOLS: tuple[type[Tool], ...] = (
+    Say,
+    Emote,
+    Whisper,
+    Look,
+    Move,
+    AddJournalEntry,
+    SearchMemory,
+    ExpandMemory,
+    UpdateEntityObservation,
+    ProposeLedgerEntry,
+    RequestCompaction,
+    Noop,
+)
+
+__all__ = ["BUILTIN_TOOLS", "Tool", "ToolContext"]

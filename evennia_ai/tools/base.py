@@ -1,0 +1,80 @@
+"""What a tool is, and what it gets to work with."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from evennia_ai.core.audience import PUBLIC
+from evennia_ai.core.parameters import Parameter, function_schema
+
+
+@dataclass
+class ToolContext:
+    """What a tool gets.
+
+    Args:
+        script: The assistant's script, by the ports of `evennia_ai.ports`.
+        character: Its body.
+        audience: Whom this turn is for; what is derived takes it over.
+        asker: Stable id of the one who asked, None if nobody did.
+        channel: How the one who asked spoke: say, whisper, page, pose.
+        spoken: What was spoken in this turn so far.
+        source_message_ids: Ids of the messages the turn answers.
+        found: Ids of what searches of this turn have shown.
+        retrieved: Lines of memories the turn's prompt shows.
+    """
+
+    script: Any
+    character: Any
+    audience: str = PUBLIC
+    asker: str | None = None
+    channel: str = "say"
+    spoken: list[str] = field(default_factory=list)
+    source_message_ids: tuple[str, ...] = ()
+    retrieved: tuple[str, ...] = ()
+    askers: tuple[str, ...] = ()
+    found: set[str] = field(default_factory=set)
+
+    @property
+    def game(self) -> Any:
+        """The game, to act in."""
+        return self.script.game
+
+
+class Tool(ABC):
+    """One thing the assistant can do. Subclasses set the names and implement `run`.
+
+    Attributes:
+        name: As the model calls it.
+        parameters: What it takes, by argument name.
+        lock: Evennia lock string, checked for the assistant and for the one who asked.
+        public_act: Whether others than the turn's audience would notice. Refused in private.
+        ends_turn: Whether the turn is over after it.
+    """
+
+    name: ClassVar[str] = ""
+    parameters: ClassVar[Mapping[str, Parameter]] = {}
+    lock: ClassVar[str] = "tool:all()"
+    public_act: ClassVar[bool] = False
+    ends_turn: ClassVar[bool] = False
+
+    @abstractmethod
+    def run(self, ctx: ToolContext, **arguments: Any) -> Any:
+        """Do it.
+
+        Args:
+            ctx: What it gets to work with.
+            **arguments: Checked arguments.
+
+        Returns:
+            The result for the model, a text or a dict, or a Deferred of one.
+
+        Raises:
+            ToolError: If it cannot be done; the text goes to the model.
+        """
+
+    def schema(self) -> dict[str, Any]:
+        """The tool in the form of the chat API's `tools`; its text is the class's first line."""
+        says = (self.__doc__ or self.name).strip().split("\n", 1)[0]
+        return function_schema(self.name, says, self.parameters)

@@ -1,0 +1,22 @@
+"""Asking for compaction: guarded, so that a model cannot forget at will."""
+
+from evennia_ai.errors import ToolError
+from evennia_ai.llm_interaction.prompt import context_usage
+from evennia_ai.tools.base import Tool, ToolContext
+
+
+class RequestCompaction(Tool):
+    """Ask that the older part of the conversation be folded now, if memory is nearly full."""
+
+    name = "request_compaction"
+    lock = "tool:perm(Player)"
+
+    def run(self, ctx: ToolContext) -> str:
+        """Grant it above the sleep threshold; the next tick carries it out."""
+        share, needed = context_usage(ctx.script), ctx.script.config.compact_sleep_threshold
+        if not ctx.script.config.compact_enabled:
+            raise ToolError("compaction is switched off")
+        if share < needed:
+            raise ToolError(f"not needed: {share:.0%} of the context is used, under {needed:.0%}")
+        ctx.script.runtime.compaction_requested = True
+        return "Granted: it is done when this turn is over."

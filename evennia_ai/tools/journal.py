@@ -1,0 +1,94 @@
+"""Keeping things: journal entries and observations about people, places and things."""
+
+from typing import Any
+
+from evennia_ai.core.entities import find, new_profile, observe
+from evennia_ai.core.injection import plain
+from evennia_ai.core.parameters import Scale, Text
+from evennia_ai.core.recalled import is_recalled, shown_memories
+from evennia_ai.importance_scoring import score_importance
+from evennia_ai.tools.base import Tool, ToolContext
+
+# Newest entries among which the same words are looked for: two pages.
+_JOURNAL_SEEN = 100
+
+
+class AddJournalEntry(Tool):
+    """Write one thing worth keeping into the journal."""
+
+    name = "add_journal_entry"
+    parameters = {
+        "content": Text("One fact, one to three sentences, with the names in it."),
+        "importance": Scale("How much it matters.", required=False),
+    }
+    lock = "tool:perm(Player)"
+
+    def run(self, ctx: ToolContext, content: str, importance: int | None = None) -> str:
+        """Append the entry, with the turn's audience and sources.
+
+        What only repeats memories that were shown is marked as recalled: it is neither searched
+        nor consolidated, or the assistant would remember its own remembering.
+        """
+        known = _written(ctx, content)
+        if known is not None:
+            return f"That is in your journal already: entry {known['id']}."
+        shown = [*ctx.retrieved, *shown_memories(ctx.script.history.messages())]
+        recalled = is_recalled(content, shown)
+        entry = ctx.character.journal.add(
+            content,
+            importance=importance or score_importance(content),
+            source_type="recalled" if recalled else "assistant",
+            audience=ctx.audience,
+            source_message_ids=ctx.source_message_ids,
+        )
+        return f"Entry {entry['id']} written."
+
+
+def _written(ctx: ToolContext, content: str) -> dict[str, Any] | None:
+    """A newer entry for the same audience that has these very words."""
+    for entry in ctx.character.journal.recent(_JOURNAL_SEEN):
+        same = entry["audience"] == ctx.audience and not entry.get("withdrawn")
+        if same and plain(entry["content"]) == plain(content):
+            found: dict[str, Any] = entry
+            return found
+    return None
+
+
+class UpdateEntityObservation(Tool):
+    """Note what you learned of a person, place or thing."""
+
+    name = "update_entity_observation"
+    parameters = {
+        "entity": Text("Its name or id.", limit=120),
+        "observation": Text("What you learned, one sentence.", limit=1000),
+        "subject": Text(
+            "Whom or what it is about, if not the entity itself.", required=False, limit=120
+        ),
+        "predicate": Text(
+            "What kind of thing is known, as `favourite drink`.", required=False, limit=120
+        ),
+        "value": Text("Its value, as `plum brandy`.", required=False, limit=300),
+    }
+    lock = "tool:perm(Player)"
+
+    def run(self, ctx: ToolContext, entity: str, observation: str, **fact: Any) -> str:
+        """Add the observation to the entity's profile, made at the first one."""
+        entities, at = ctx.character.entities, ctx.script.now()
+        profile = _profile(ctx, entity, at)
+        source = ctx.source_message_ids[-1] if ctx.source_message_ids else ""
+        profile = observe(profile, observation, at, source, ctx.audience, **fact)
+        entities.put({profile["id"]: profile})
+        return f"Noted about {profile['name']} ({profile['id']})."
+
+
+def _profile(ctx: ToolContext, entity: str, at: float) -> dict[str, Any]:
+    """The profile of somebody present, of somebody known by id or name, or a new one."""
+    known = ctx.character.entities.profiles()
+    here = ctx.game.identify(entity)
+    if here is not None:
+        return known.get(here["id"]) or new_profile(here["id"], here["key"], at, here["kind"])
+    found = find(known, entity)
+    if found is not None:
+        return known[found]
+    name = " ".join(entity.split())
+    return new_profile(f"n.{name.lower()}", name, at, "unknown")

@@ -1,0 +1,64 @@
+"""Speaking, posing, whispering, and keeping silent."""
+
+from typing import Any
+
+from evennia_ai.core.parameters import Text
+from evennia_ai.tools.base import Tool, ToolContext
+
+_DONE = "Done. Call noop unless there is more to do."
+
+
+class Say(Tool):
+    """Say something aloud to everyone here."""
+
+    name = "say"
+    parameters = {"text": Text("What to say, without your name or quotes.")}
+    public_act = True
+
+    def run(self, ctx: ToolContext, text: str) -> str:
+        """Speak aloud."""
+        ctx.game.say(text)
+        ctx.spoken.append(text)
+        return _DONE
+
+
+class Emote(Tool):
+    """Do something others see, as `smiles at Bob`."""
+
+    name = "emote"
+    parameters = {"text": Text("What you do, in the third person, without your name.", limit=500)}
+    public_act = True
+
+    def run(self, ctx: ToolContext, text: str) -> str:
+        """Pose."""
+        ctx.game.emote(text)
+        ctx.spoken.append(text)
+        return _DONE
+
+
+class Whisper(Tool):
+    """Whisper to one person here."""
+
+    name = "whisper"
+    ends_turn = True  # what was whispered is no part of a public turn any more
+    parameters = {
+        "target": Text("The person's name or id.", limit=120),
+        "text": Text("What to whisper."),
+    }
+
+    def run(self, ctx: ToolContext, target: str, text: str) -> str:
+        """Whisper, in a private turn only to those it is for."""
+        ctx.game.whisper(target, text, ctx.audience)
+        ctx.spoken.append(text)
+        return _DONE
+
+
+class Noop(Tool):
+    """Do nothing and end the turn."""
+
+    name = "noop"
+    ends_turn = True
+
+    def run(self, ctx: ToolContext, **arguments: Any) -> str:
+        """Nothing."""
+        return "The turn is over."

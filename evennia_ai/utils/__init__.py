@@ -1,0 +1,1 @@
+"""Small things with no better home. Import from the modules themselves."""

@@ -1,0 +1,196 @@
+"""Learn the weights of the recall index's ranking (`evennia_ai/recall/weights.json`).
+
+For each question the candidates' scores go through a softmax, and the share of probability that
+falls on the evidence turns is maximised (ListNet's top-one loss; Cao et al., ICML 2007), with an
+L2 penalty. Adversarial questions (category 5 of LoCoMo) are used with the speakers' names
+swapped, which makes them honest ones.
+
+The figures of leaving one conversation out, training on the others, go into the file.
+
+    python scripts/train_recall.py [path/to/locomo.json]
+"""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.recall import (  # noqa: E402
+    ADVERSARIAL,
+    CUTS,
+    DEFAULT_DATA,
+    Conversation,
+    Question,
+    read_conversations,
+)
+from evennia_ai.embedding import default_embedder  # noqa: E402
+from evennia_ai.recall import RecallIndex  # noqa: E402
+from evennia_ai.recall.features import Reader  # noqa: E402
+from evennia_ai.recall.query import parsed_query  # noqa: E402
+from evennia_ai.recall.ranking import WEIGHTS  # noqa: E402
+
+ROUNDS = 40
+PENALTY = 0.1
+CLIP = 6.0
+
+
+@dataclass
+class Example:
+    """One question's candidates: features (n, d), which are evidence, where it comes from."""
+
+    conversation: int
+    category: int
+    features: np.ndarray
+    evidence: np.ndarray
+    training_only: bool = False
+
+
+def read_examples(conversations: Sequence[Conversation]) -> tuple[list[str], list[Example]]:
+    """Features of all questions' candidates; returns their names and the examples."""
+    names: list[str] = []
+    examples = []
+    for number, conversation in enumerate(conversations):
+        index = RecallIndex(":memory:")
+        index.add("talk", conversation.turns)
+        turns = index._view(1).seen_by(None)
+        ids = [turn.id for turn in conversation.turns]
+        for question, training_only in _questions(conversation):
+            query = parsed_query(question.text, turns.view.speakers.all)
+            found = Reader(turns, query, default_embedder()).candidates()
+            names = names or list(found.features)
+            holds = np.array([ids[p] in question.evidence for p in turns.base[found.positions]])
+            matrix = found.matrix(tuple(names)).T
+            examples.append(Example(number, question.category, matrix, holds, training_only))
+    return names, examples
+
+
+def _questions(conversation: Conversation) -> list[tuple[Question, bool]]:
+    speakers = sorted({turn.speaker for turn in conversation.turns})
+    found = []
+    for question in conversation.questions:
+        found.append((question, False))
+        if question.category == ADVERSARIAL:
+            text = _swapped(question.text, speakers)
+            found.append((Question(text, ADVERSARIAL, question.evidence), True))
+    return found
+
+
+def _swapped(text: str, speakers: Sequence[str]) -> str:
+    other = dict(zip(speakers, reversed(speakers), strict=True))
+    pattern = "|".join(map(re.escape, speakers))
+    return re.sub(rf"\b({pattern})\b", lambda match: other[match[0]], text)
+
+
+def trains(example: Example) -> bool:
+    """Whether an example is learned from: honest questions, swapped adversarial ones."""
+    return example.training_only or example.category != ADVERSARIAL
+
+
+def learned(examples: Sequence[Example], penalty: float = PENALTY) -> np.ndarray:
+    """Weights for raw features, by Adam on standardised ones.
+
+    Returns:
+        Weights, shape (d,).
+    """
+    sample = np.concatenate([example.features for example in examples])
+    scale = sample.std(axis=0) + 1e-3
+    centre = sample.mean(axis=0)
+    inputs = [((e.features - centre) / scale).astype(np.float32) for e in examples]
+    targets = [e.evidence / e.evidence.sum() for e in examples]
+    weights = np.zeros(sample.shape[1])
+    first, second, step = np.zeros_like(weights), np.zeros_like(weights), 0
+    rng = np.random.default_rng(0)
+    batches = max(1, len(examples) // 64)
+    for number in range(ROUNDS):
+        rate = 0.02 * (1 + np.cos(np.pi * number / ROUNDS)) / 2
+        for batch in np.array_split(rng.permutation(len(examples)), batches):
+            step += 1
+            slope = penalty * weights + np.mean(
+                [_slope(inputs[i], targets[i], weights) for i in batch], axis=0
+            )
+            first = 0.9 * first + 0.1 * slope
+            second = 0.999 * second + 0.001 * slope**2
+            near = first / (1 - 0.9**step)
+            weights = weights - rate * near / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
+    return weights / scale
+
+
+def _slope(features: np.ndarray, target: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    scores = features @ weights
+    chances = np.exp(scores - scores.max())
+    return features.T @ (chances / chances.sum() - target)
+
+
+def recall_rows(examples: Sequence[Example], weights: np.ndarray) -> list[tuple[int, list[float]]]:
+    """Category and recall at each cut of every example that is no mere training aid."""
+    rows = []
+    for example in examples:
+        if example.training_only:
+            continue
+        order = np.argsort(-(example.features @ weights), kind="stable")
+        found = example.evidence[order]
+        total = example.evidence.sum()
+        rows.append((example.category, [found[:cut].sum() / total for cut in CUTS]))
+    return rows
+
+
+def left_out_figures(examples: Sequence[Example]) -> dict[str, Any]:
+    """Recall on each conversation by weights learned on the others."""
+    rows = []
+    for number in sorted({example.conversation for example in examples}):
+        others = [e for e in examples if e.conversation != number and trains(e)]
+        own = [e for e in examples if e.conversation == number]
+        rows += recall_rows(own, learned(others))
+    groups = {"categories_1_to_4": (1, 2, 3, 4)} | {f"category_{n}": (n,) for n in range(1, 6)}
+    return {name: _means(rows, categories) for name, categories in groups.items()}
+
+
+def _means(rows: Sequence[tuple[int, list[float]]], categories: Sequence[int]) -> dict[str, float]:
+    means = np.mean([shares for category, shares in rows if category in categories], axis=0)
+    return {f"R@{cut}": round(float(mean), 4) for cut, mean in zip(CUTS, means, strict=True)}
+
+
+def bias_of(examples: Sequence[Example], weights: np.ndarray) -> float:
+    """The bias at which half of the turns above 0 are evidence, by bisection."""
+    scores = np.concatenate([e.features @ weights for e in examples])
+    holds = np.concatenate([e.evidence for e in examples])
+    order = np.argsort(-scores)
+    share = np.cumsum(holds[order]) / np.arange(1, len(order) + 1)
+    above = np.flatnonzero(share >= 0.5)
+    return -float(scores[order[above[-1] if len(above) else 0]])
+
+
+def main() -> None:
+    """Learn, write the weights, print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", nargs="?", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--dry", action="store_true", help="write nothing")
+    options = parser.parse_args()
+    names, examples = read_examples(read_conversations(options.data))
+    figures = left_out_figures(examples)
+    print(json.dumps(figures, indent=1))
+    if options.dry:
+        return
+    training = [example for example in examples if trains(example)]
+    weights = learned(training)
+    data = {
+        "trained_by": "scripts/train_recall.py",
+        "trained_on": f"{options.data.name}: questions of LoCoMo (CC BY-NC 4.0); no text kept",
+        "one_conversation_left_out": figures,
+        "bias": round(bias_of(training, weights), 4),
+        "weights": {n: round(float(w), 5) for n, w in zip(names, weights, strict=True)},
+    }
+    WEIGHTS.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

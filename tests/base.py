@@ -1,0 +1,90 @@
+"""An assistant in a room of a real Evennia database, with a scripted model."""
+
+import tempfile
+from pathlib import Path
+
+from django.test import override_settings
+from evennia import create_object
+from evennia.utils.test_resources import BaseEvenniaTest
+
+from evennia_ai import services
+from evennia_ai.background import Worker
+from evennia_ai.testing import MemorySemanticStore, ScriptedModel
+from tests.waiting import wait_for
+
+CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"
+
+
+def label(number):
+    """Two letters for a number, so that a line has no number or name to be kept."""
+    return chr(97 + number // 26) + chr(97 + number % 26)
+
+
+class AssistantTest(BaseEvenniaTest):
+    """Makes `self.aria` and `self.script`; `self.char1` stands beside her."""
+
+    answers = ()
+    default = ""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        path = Path(self.folder.name)
+        self.settings_on = override_settings(
+            EVENNIA_AI_DATA_DIR=str(path),
+            EVENNIA_AI_LOG_FILE=str(path / "ai.log"),
+            EVENNIA_AI_LLM_MODEL="scripted/model",
+        )
+        self.settings_on.enable()
+        self.model = ScriptedModel(self.answers, self.default)
+        self.semantic = MemorySemanticStore()
+        services.reset()
+        services.use(
+            model=self.model,
+            semantic=self.semantic,
+            worker=Worker("test-recall"),
+            ready=True,
+            data_dir=path,
+        )
+        super().setUp()
+        self.aria = create_object(CHARACTER, key="Aria", location=self.room1)
+        self.script = self.aria.assistant
+        self.script.stop()
+
+    def tearDown(self):
+        if self.script.pk:
+            self.script.delete()
+        super().tearDown()
+        wait_for(services.close())
+        services.reset()
+        self.settings_on.disable()
+        self.folder.cleanup()
+
+    def configure(self, **values):
+        """Set configuration Attributes."""
+        for name, value in values.items():
+            self.script.attributes.add(name, value)
+
+    def fill(self, count, words=10, **fields):
+        """Put `count` messages of `words` words into the history, players' and Aria's in turn."""
+        messages = [
+            {
+                "role": "user" if n % 2 == 0 else "assistant",
+                "content": f"line {label(n)}: " + "word " * words,
+                **fields,
+            }
+            for n in range(count)
+        ]
+        return self.script.history.append(messages)
+
+    def say(self, text, speaker=None):
+        """Somebody says something in Aria's room."""
+        (speaker or self.char1).at_say(text, msg_self=True)
+
+    def tick(self):
+        """Run a tick; returns what it did."""
+        self.script.runtime.last_turn_at = 0.0
+        return wait_for(self.script.at_tick())
+
+    def contents(self):
+        """Roles and contents of the live history."""
+        return [(m["role"], m["content"]) for m in self.script.history.messages()]

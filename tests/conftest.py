@@ -1,0 +1,21 @@
+"""Start Evennia once for the whole run."""
+
+import os
+
+import pytest
+
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config):
+    """Initialise Django and Evennia before any test module is imported."""
+    import django
+    from pytest_django.plugin import blocking_manager_key
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+    django.setup()
+    import evennia
+
+    with config.stash[blocking_manager_key].unblock():
+        evennia._init()

@@ -1,0 +1,175 @@
+"""A real game for a test: made from the template, started on free ports, gone at the end."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from evennia_ai import game_processes, game_runner
+from evennia_ai.game_ports import game_ports
+from evennia_ai.new_game import create_game
+from tests.e2e.ports import free_ports
+from tests.e2e.telnet import Telnet
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PASSWORD = "correct-horse-9"
+
+
+class Game:
+    """A game in a folder of its own; use it in a ``with`` statement.
+
+    Args:
+        env: Variables added to the game's environment.
+        settings: Python source appended to its settings.
+        files: Paths in the game's folder, and the texts to write there.
+        keep: Leave the folder where it is at the end.
+        start: Start it on entering.
+    """
+
+    def __init__(self, env=None, settings="", files=None, keep=False, start=True):
+        self.base = Path(tempfile.mkdtemp(prefix="evennia-ai-game-"))
+        self.folder = self.base / "game"
+        self.environ = self._environment(env or {})
+        self._settings = settings
+        self._files = files or {}
+        self._keep = keep
+        self._start = start
+
+    def __enter__(self):
+        try:
+            create_game(self.folder)
+            with open(self.folder / "server/conf/settings.py", "a", encoding="utf-8") as file:
+                file.write("\n" + self._settings + "\n")
+            for path, text in self._files.items():
+                (self.folder / path).write_text(text, encoding="utf-8")
+            if self._start:
+                self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc_info):
+        try:
+            self.stop()
+        finally:
+            game_processes.kill(self.folder)
+            if not self._keep:
+                shutil.rmtree(self.base, ignore_errors=True)
+
+    @property
+    def ports(self):
+        """The game's ports."""
+        return game_ports(self.folder, self.environ)
+
+    def start(self, timeout_s=180.0):
+        """Start it and wait until it takes connections."""
+        return game_runner.start_game(self.folder, self.environ, lambda line: None, timeout_s)
+
+    def stop(self):
+        """Stop it as its owner would."""
+        return game_runner.stop_game(self.folder, self.environ)
+
+    def restart(self):
+        """Stop it and start it again."""
+        self.stop()
+        return self.start()
+
+    def kill_hard(self):
+        """End Server and Portal with SIGKILL, as a crash of the machine would."""
+        pids = game_processes.kill(self.folder)
+        assert game_processes.wait_until_gone(self.folder, 10)
+        return pids
+
+    def reload(self, timeout_s=90.0):
+        """`evennia reload`, and wait until a new Server says that it is up."""
+        before = game_processes.pids(self.folder).get("server")
+        self.evennia("reload")
+        end = time.monotonic() + timeout_s
+        while time.monotonic() < end:
+            now = game_processes.pids(self.folder).get("server")
+            if now not in (None, before) and game_runner.is_ready(self.folder):
+                return now
+            time.sleep(0.2)
+        raise AssertionError(f"The game did not come back from a reload.\n{self.logs()}")
+
+    def evennia(self, *args, timeout_s=120.0):
+        """Run an `evennia` command in the game's folder; returns what it printed."""
+        code = "from evennia.server.evennia_launcher import main; main()"
+        with tempfile.TemporaryFile("w+") as output:
+            subprocess.run(
+                [sys.executable, "-c", code, *args],
+                cwd=self.folder,
+                env={**self.environ, "DJANGO_SETTINGS_MODULE": "server.conf.settings"},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=timeout_s,
+                check=False,
+            )
+            output.seek(0)
+            return output.read()
+
+    def python(self, source, timeout_s=120.0):
+        """Run source with Django set up in the game's folder; returns what it printed.
+
+        A process beside the game: it sees the database, not the running Server's caches.
+        """
+        setup = "import django; django.setup(); import evennia; evennia._init()\n"
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", setup + source],
+            cwd=self.folder,
+            env={**self.environ, "DJANGO_SETTINGS_MODULE": "server.conf.settings"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+        if done.returncode:
+            raise AssertionError(done.stdout + done.stderr)
+        return done.stdout
+
+    def admin(self, timeout_s=20.0):
+        """A telnet connection logged in as the owner."""
+        player = Telnet(self.ports.telnet, timeout_s=timeout_s)
+        player.login(game_runner.ADMIN, PASSWORD)
+        return player
+
+    def player(self, name, password="quite-a-long-1", timeout_s=20.0):
+        """A telnet connection of a new player."""
+        player = Telnet(self.ports.telnet, timeout_s=timeout_s)
+        player.create(name, password)
+        return player
+
+    def logs(self, lines=60):
+        """The end of the game's logs."""
+        return game_runner.log_tail(self.folder, lines)
+
+    def log(self, name="server.log"):
+        """The whole of one log."""
+        path = self.folder / "server" / "logs" / name
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    def _environment(self, env):
+        """This process's environment without settings of its own tests or a user's model."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("EVENNIA", "DJANGO_"))
+        }
+        telnet, web, websocket = free_ports(3)
+        return {
+            **kept,
+            # Evennia's launcher overwrites the second entry of sys.path, hence the first one.
+            "PYTHONPATH": os.pathsep.join([str(self.base), str(REPOSITORY)]),
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")]),
+            "TELNET_PORT": str(telnet),
+            "WEBSERVER_PORT": str(web),
+            "WEBSOCKET_PORT": str(websocket),
+            game_runner.PASSWORD_VARIABLE: PASSWORD,
+            **env,
+        }

@@ -1,0 +1,149 @@
+"""The game of the template, started for real and played over telnet."""
+
+import json
+import unittest
+import urllib.request
+
+import pytest
+
+from evennia_ai import game_runner
+from tests.e2e.game import PASSWORD, Game
+from tests.e2e.telnet import Telnet
+
+pytestmark = pytest.mark.e2e
+
+_OBJECTS = """
+import json
+from evennia.objects.models import ObjectDB
+print(json.dumps([o.key for o in ObjectDB.objects.order_by("id")]))
+"""
+
+
+class TestDemo(unittest.TestCase):
+    """One game for all: starting it takes longer than any test."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.game = Game()
+        cls.enterClassContext(cls.game)
+
+    def keys(self):
+        """The names of everything in the game, from its database."""
+        return json.loads(self.game.python(_OBJECTS).splitlines()[-1])
+
+    def enter(self):
+        """The owner, standing in the tavern."""
+        player = self.game.admin()
+        self.addCleanup(player.close)
+        player.send("@teleport/quiet me = #2")
+        player.drain(0.5)
+        return player
+
+    def test_a_first_visitor_stands_before_aria(self):
+        """A new account's character is in the tavern, and sees Aria and the way out."""
+        player = self.game.player("Mira")
+        self.addCleanup(player.close)
+        self.assertIn("The Gilded Lantern", player.transcript)
+        player.ask("look", r"Aria")
+        self.assertNotIn("Traceback", player.transcript)
+
+    def test_the_second_npc_has_a_life_of_his_own(self):
+        """Odo stands in his stable and heeds his name, without any model."""
+        player = self.enter()
+        player.ask("out", r"Chandler Street")
+        player.ask("east", r"Stable")
+        player.ask("say Good morning, Odo.", r"Odo Marrek looks up")
+
+    def test_aria_answers_a_greeting(self):
+        """Said hello to, she says something within the time a person would wait."""
+        player = self.enter()
+        player.ask("say Hello, Aria!", r"Aria \w+.*\S", timeout_s=30)
+
+    def test_aria_remembers_what_she_is_told(self):
+        """Told a thing and asked for it, she says it; also after a reload."""
+        player = self.enter()
+        player.ask("say Aria, please remember that my boat is called Heron.", r"Aria says", 30)
+        player.drain(2)
+        player.ask("say Aria, what is my boat called?", r"Aria says[^\n]*Heron", 30)
+        self.game.reload()
+        player = self.enter()
+        player.ask("say Aria, what is the name of my boat?", r"Aria says[^\n]*Heron", 30)
+
+    def test_a_reload_doubles_nothing(self):
+        """After a reload there are the same things, each once as before."""
+        before = self.keys()
+        self.game.reload()
+        self.assertEqual(self.keys(), before)
+        self.assertEqual(before.count("Aria"), 1)
+        self.assertEqual(before.count("Odo Marrek"), 1)
+
+    def test_a_kill_doubles_nothing_and_the_game_starts_again(self):
+        """Killed hard and started, it takes connections and holds the same things."""
+        before = self.keys()
+        self.game.kill_hard()
+        self.game.start()
+        self.assertEqual(self.keys(), before)
+        self.enter().ask("look", r"Gilded Lantern")
+
+    def test_a_builder_s_changes_outlive_a_restart(self):
+        """A changed description stays, and what was thrown away does not come back."""
+        player = self.enter()
+        player.ask("@desc here = Repainted in blue.", r"description was set")
+        player.ask("@destroy/force pewter tankard", r"destroyed")
+        self.game.restart()
+        player = self.enter()
+        shown = player.ask("look", r"Exits")
+        self.assertIn("Repainted in blue", shown)
+        self.assertNotIn("pewter tankard", self.keys())
+
+    def test_the_web_client_answers(self):
+        """The page of the printed address is there."""
+        url = f"http://127.0.0.1:{self.game.ports.webserver}/webclient/"
+        with urllib.request.urlopen(url, timeout=20) as page:
+            self.assertEqual(page.status, 200)
+
+    def test_a_second_start_says_that_it_runs(self):
+        """Starting what runs changes nothing and tells the same way in."""
+        connection = self.game.start()
+        self.assertFalse(connection.started)
+        self.assertEqual(connection.password, PASSWORD)
+
+    def test_the_doctor_finds_no_fault(self):
+        """`evennia ai doctor` beside the running game has no bad line."""
+        shown = self.game.evennia("ai", "doctor")
+        self.assertIn("All is well", shown)
+
+    def test_the_log_holds_no_traceback(self):
+        """Whatever ran so far left no error behind."""
+        for name in ("server.log", "portal.log"):
+            self.assertNotIn("Traceback", self.game.log(name))
+
+    def test_two_games_run_side_by_side(self):
+        """Another game on other ports starts while this one runs."""
+        with Game() as other:
+            five = {*vars(other.ports).values()} & {*vars(self.game.ports).values()}
+            self.assertEqual(five, set())
+            with other.admin() as player:
+                player.ask("look", r"Gilded Lantern")
+
+    def test_a_new_password_is_taken_over_at_the_next_start(self):
+        """The password printed is one that works, also when it was changed in between."""
+        changed = dict(self.game.environ)
+        changed[game_runner.PASSWORD_VARIABLE] = "another-horse-2"
+        self.game.stop()
+        connection = game_runner.start_game(self.game.folder, changed, lambda line: None)
+        try:
+            with Telnet(connection.ports.telnet) as player:
+                player.login("admin", "another-horse-2")
+        finally:
+            self.game.restart()
+
+
+class TestBrokenGame(unittest.TestCase):
+    def test_a_game_that_cannot_start_says_why(self):
+        """A fault in the game's code ends in an error that shows it, not in waiting."""
+        with Game(start=False) as game:
+            path = game.folder / "typeclasses" / "npcs.py"
+            path.write_text("import no_such_module_here\n", encoding="utf-8")
+            with self.assertRaisesRegex(game_runner.GameError, "no_such_module_here"):
+                game.start(timeout_s=120)

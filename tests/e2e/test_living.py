@@ -1,0 +1,78 @@
+"""Aria's life in a started game: told, asked, asleep, compacted, reloaded, killed."""
+
+import unittest
+
+import pytest
+
+from tests.e2e.game import Game
+
+pytestmark = pytest.mark.e2e
+
+QUESTIONS = (
+    ("Aria, what is my ferry called?", r"Aria says[^\n]*Heron"),
+    ("Aria, where does my sister Marla live?", r"Aria says[^\n]*Oakhaven"),
+)
+
+
+class TestLiving(unittest.TestCase):
+    """One story, as a player, a builder and an owner would live it."""
+
+    def ask_all(self, player, when):
+        """Both facts are found again."""
+        for question, pattern in QUESTIONS:
+            with self.subTest(when=when, question=question):
+                player.ask(f"say {question}", pattern, 40)
+                player.drain(2)
+
+    def test_she_remembers_through_everything(self):
+        """Told a thing, she finds it after sleep, compaction, reload, kill and restart."""
+        with Game() as game:
+            player = game.admin()
+            player.ask("say Hello, Aria!", r"Aria says", 60)
+            player.drain(2)
+            player.ask("say Aria, please remember that my ferry is called Heron.", r"Aria says", 30)
+            player.drain(2)
+            player.ask("say Aria, my sister Marla lives in Oakhaven.", r"Aria \w+", 30)
+            player.drain(2)
+            self.ask_all(player, "told")
+            player.ask(
+                "say Aria, what is the name of the king's horse?",
+                r"(?i)Aria says[^\n]*(don't know|not know|no memory)",
+                30,
+            )
+            player.ask("ai/sleep Aria", r"(?i)asleep|sleep")
+            player.drain(8)
+            player.ask("aistatus Aria", r"(?i)memory_links|memory links", 20)
+            player.drain(1)
+            player.ask("ai/wake Aria", r"(?i)wake")
+            self.ask_all(player, "slept")
+            player.ask("aiconfig Aria compact_preserve_window = 2", r"(?i)compact_preserve_window")
+            player.ask("compact Aria", r"(?i)compacted|tokens", 40)
+            player.drain(2)
+            self.ask_all(player, "compacted")
+            player.close()
+            game.reload()
+            player = game.admin()
+            self.ask_all(player, "reloaded")
+            player.close()
+            game.kill_hard()
+            game.start()
+            player = game.admin()
+            self.ask_all(player, "killed and restarted")
+            self.assertNotIn("Traceback", game.log("server.log"))
+            player.close()
+
+    def test_builder_tunes_without_code(self):
+        """A builder makes an assistant and tunes it; a wrong value is refused in plain words."""
+        with Game() as game, game.admin() as player:
+            player.ask(
+                "create Borin:evennia_ai.assistant_character.AssistantCharacter", r"(?i)create"
+            )
+            player.ask("drop Borin", r"(?i)drop")
+            player.ask("aiconfig Borin persona = A gruff smith who counts nails.", r"(?i)persona")
+            player.ask("aiconfig Borin max_context_tokens = 6000", r"(?i)max_context_tokens")
+            player.ask("aiconfig Borin compact_sleep_threshold = banana", r"takes a share")
+            player.ask("set/script Borin/compact_sleep_threshold = 'banana'", r"(?i)attribute|set")
+            player.drain(5)
+            player.ask("aistatus Borin", r"(?i)takes a share", 20)
+            player.ask("say Borin, hello!", r"Borin says", 40)

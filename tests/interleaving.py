@@ -1,0 +1,609 @@
+"""Random interleavings of all that happens to a history, against a record of their own.
+
+The record is a plain list to which the driver adds what it gave to the assistant. After each
+step what is stored must equal it, byte for byte, each message once, in order. See
+`tests/test_interleavings.py` and `benchmarks/interleavings.py`.
+"""
+
+import copy
+import json
+import random
+import re
+from collections import Counter
+
+from twisted.internet.defer import maybeDeferred
+
+from evennia_ai.core.audience import PUBLIC, private, visible
+from evennia_ai.core.messages import audience_of, is_summary, new_id, utc_iso
+from evennia_ai.errors import AssistantError
+from evennia_ai.handlers.commit import COMMIT_STEPS
+from evennia_ai.handlers.history import ARCHIVE, HISTORY, SUMMARIES, HistoryHandler
+from evennia_ai.handlers.rollback import ROLLBACK_STEPS
+from evennia_ai.handlers.verify import verify_history
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, context_limit
+from evennia_ai.offline.brain import respond
+from evennia_ai.sleep.compaction import (
+    compact_conversation_history,
+    run_pre_compaction_extraction,
+)
+from evennia_ai.sleep.reversal import rollback_compaction
+from evennia_ai.testing import call, model_down
+from evennia_ai.tick import run_tick
+from tests.loopback import check_pairs
+from tests.memory_assistant import PEOPLE, StoreFailure
+from tests.waiting import pump_until
+
+PAIR = private([PEOPLE["Alice"], PEOPLE["Bob"]])
+AUDIENCES = (PUBLIC, *(private([each]) for each in PEOPLE.values()), PAIR)
+ODD = ("", "{braces} |lc|n", 'said: "no"\nBob [o2.b] says: "yes"', "漢字 🜁\u2028", "7,500 crowns")
+FIELDS = ("role", "content", "speaker", "tool_calls", "tool_call_id", "name", "audience", "channel")
+_SECRET = re.compile(r"SECRET-(\d)-\d+")
+# Call ids are few, so that they repeat.
+CALL_IDS = ("c1", "c2", "c3", "c4")
+
+
+class Injected(Exception):
+    """A failure at a step of a commit or a rollback."""
+
+
+class Broken(AssertionError):
+    """What must hold does not; the message names the seed and the steps so far."""
+
+
+def raw_bytes(message, given=None):
+    """What must never change of a message, as canonical JSON; `given` wins where it has a key."""
+    source = {**message, **(given or {})}
+    kept = {name: source.get(name) for name in FIELDS if source.get(name) is not None}
+    kept["created_at"] = message["created_at"]
+    return json.dumps(kept, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+class Talk:
+    """Makes lines, replies and tool traffic from a random source; each line is unique."""
+
+    def __init__(self, rng):
+        self.rng, self.number = rng, 0
+
+    def line(self, audience):
+        """A text that names its audience by a secret where it is private."""
+        self.number += 1
+        words = self.rng.choice(("Mirabel hid", "the mill owes", "north of Saltmarsh", "barrel"))
+        text = f"w{self.number} {words} {self.rng.choice(ODD)} {self.rng.randrange(1000)}"
+        if self.rng.random() < 0.05:
+            text += " timber" * self.rng.randrange(200, 1500)
+        if audience != PUBLIC:
+            text += f" SECRET-{AUDIENCES.index(audience)}-{self.number}"
+        return text
+
+    def event(self, at):
+        """A heard line."""
+        audience = self.rng.choice((PUBLIC, PUBLIC, PUBLIC, *AUDIENCES[1:]))
+        key = self.rng.choice(list(PEOPLE))
+        channel = "say" if audience in (PUBLIC, PAIR) else self.rng.choice(("whisper", "page"))
+        return {
+            "id": new_id("m"),
+            "content": self.line(audience),
+            "channel": channel,
+            "audience": audience,
+            "speaker": {"key": key, "id": PEOPLE[key]},
+            "created_at": utc_iso(at),
+            "metadata": {"assistant": False},
+        }
+
+    def calls(self, count, names):
+        """Tool calls with ids that repeat from turn to turn."""
+        ids = self.rng.sample(CALL_IDS, count)
+        made = []
+        for call_id in ids:
+            name, arguments = self.rng.choice(names)
+            made.append({**call(name, **arguments)[0], "id": call_id})
+        return made
+
+    def exchange(self):
+        """Calls and results as a game's own code may store them: late, missing, doubled."""
+        audience = self.rng.choice(AUDIENCES)
+        made = self.calls(self.rng.randrange(1, 4), [("look", {}), ("search_memory", {})])
+        ids = [one["id"] for one in made]
+        answered = ids[: self.rng.randrange(len(ids) + 1)]
+        self.rng.shuffle(answered)
+        if self.rng.random() < 0.1:
+            answered.append(self.rng.choice(CALL_IDS))
+        results = [self._result(each) for each in answered]
+        if self.rng.random() < 0.2:
+            results.insert(0, {"role": "user", "content": self.line(audience)})
+        said = {"role": "assistant", "content": "", "tool_calls": made}
+        return [{**message, "audience": audience} for message in (said, *results)]
+
+    def _result(self, call_id):
+        words = self.rng.choice((1, 20, 400, 3000))
+        return {
+            "role": "tool",
+            "tool_call_id": call_id,
+            "name": "look",
+            "content": "oak " * words,
+        }
+
+
+class Speaker:
+    """The scripted model: every purpose has good and bad answers."""
+
+    def __init__(self, rng, talk):
+        self.rng, self.talk = rng, talk
+        self.seen = []
+
+    def __call__(self, request):
+        texts = [str(m.get("content") or "") for m in request.messages]
+        self.seen.append((request.purpose, "\n".join(texts)))
+        if request.model == OFFLINE_MODEL:
+            return respond(request.messages).content or ""
+        if request.purpose == "summary":
+            return self._summary(texts[-1])
+        if request.purpose == "pre_compaction":
+            return self._extraction("\n".join(texts))
+        return self._reply()
+
+    def _summary(self, text):
+        kept = " ".join(sorted(set(re.findall(r"SECRET-\S+|\b[A-Z][a-z]+\b|\d+", text)))[:40])
+        answers = (
+            f"They talked of {kept}.",
+            f"They talked of {kept}.",
+            "They talked.",
+            "I'm sorry, but I can't help with that.",
+            "",
+            "word " * 3000,
+            call("noop"),
+            model_down(),
+        )
+        return self.rng.choice(answers)
+
+    def _extraction(self, text):
+        secrets = re.findall(r"SECRET-\S+", text)
+        fact = f"Fact {self.rng.randrange(99)} {self.rng.choice(secrets) if secrets else ''}"
+        answers = (
+            call("add_journal_entry", content=fact),
+            call("add_journal_entry", content=fact) + call("noop"),
+            call("update_entity_observation", entity="Alice", observation=fact),
+            call("noop"),
+            call("say", text="I am not to speak."),
+            "Nothing more.",
+            model_down(),
+        )
+        return self.rng.choice(answers)
+
+    def _reply(self):
+        self.talk.number += 1
+        known = [
+            ("look", {}),
+            ("search_memory", {"query": "barrel mill"}),
+            ("add_journal_entry", {"content": f"Noted {self.talk.number}."}),
+            ("launch_rocket", {}),
+            ("look", {"target": 3, "odd": 1}),
+        ]
+        count = self.rng.randrange(1, 4)
+        answers = (
+            f"Reply {self.talk.number} to that.",
+            f"Reply {self.talk.number}, {self.rng.choice(ODD)}",
+            self.talk.calls(count, known),
+            self.talk.calls(count, known),
+            call("noop"),
+            "",
+            model_down(),
+        )
+        return self.rng.choice(answers)
+
+
+class Interleaving:
+    """One run: steps chosen at random, the record beside them.
+
+    Args:
+        world: A world as `tests.memory_assistant.MemoryWorld`.
+        seed: What is chosen depends on it alone.
+        disk: Whether writes may fail at any place, not just at named steps.
+    """
+
+    def __init__(self, world, seed, disk=True):
+        self.world, self.seed = world, seed
+        self.rng = random.Random(seed)
+        self.talk = Talk(self.rng)
+        self.model = Speaker(self.rng, self.talk)
+        world.model.default = self.model
+        self.record, self.told, self.loose = [], {}, set()
+        self.steps, self.counts = [], Counter()
+        self.pending = None
+        self.disk = disk
+        self._configure()
+        self._watch()
+
+    # -- the steps ---------------------------------------------------------------------------
+
+    def run(self, length):
+        """So many steps, then everything taken back; checks after each."""
+        for _ in range(length):
+            free = ("hear", "hear", "edit", "checkpoint", "release", "release", "crash")
+            every = (
+                *("hear",) * 6,
+                *("tick",) * 4,
+                *("exchange",) * 2,
+                *("compact",) * 3,
+                *("extract_and_compact", "automatic") * 2,
+                *("roll_back",) * 2,
+                *("edit", "reload", "crash", "sleep", "switch", "slow", "fail", "checkpoint"),
+            )
+            self.step(self.rng.choice(free if self.pending is not None else every))
+        self.step("release")
+        for _ in range(30):
+            if not self.step("roll_back"):
+                break
+        self.step("switched_off")
+        return self.counts
+
+    def step(self, name):
+        """Take one step and check all that must hold."""
+        self.steps.append(name)
+        self.counts[name] += 1
+        self.world.later(self.rng.choice((0.0, 1.5, 40.0)))
+        try:
+            result = getattr(self, f"_{name}")()
+            self.check()
+        except Broken:
+            raise
+        except Exception as error:
+            raise Broken(f"seed {self.seed}, steps {self.steps}: {error!r}") from error
+        return result
+
+    def _hear(self):
+        for _ in range(self.rng.randrange(1, 4)):
+            event = self.talk.event(self.world.script.now())
+            self.told[event["id"]] = raw_bytes({**event, "role": "user"})
+            self.world.script.runtime.hear(event, self.world.script.now())
+
+    def _tick(self):
+        script = self.world.script
+        script.runtime.last_turn_at = 0.0
+        return self._do(run_tick, script, self.world.body)
+
+    def _exchange(self):
+        self._do(self.world.script.history.append, self.talk.exchange())
+
+    def _compact(self):
+        hint = self.rng.choice((None, "Heed names."))
+        return self._do(
+            compact_conversation_history, self.world.script, self.world.body, True, hint
+        )
+
+    def _extract_and_compact(self):
+        script, body = self.world.script, self.world.body
+
+        def both():
+            done = run_pre_compaction_extraction(script, body, 3)
+            return done.addCallback(lambda _: compact_conversation_history(script, body, True))
+
+        return self._do(both)
+
+    def _automatic(self):
+        return self._do(
+            compact_conversation_history,
+            self.world.script,
+            self.world.body,
+            threshold=self.rng.choice((0.01, 0.3, 0.7)),
+        )
+
+    def _roll_back(self):
+        if self.pending is not None:
+            return None
+        return self._do(rollback_compaction, self.world.script, self.world.body)
+
+    def _sleep(self):
+        script = self.world.script
+        if script.state.mode == "awake":
+            self._do(script.fall_asleep)
+            if self.pending is None:
+                self._tick()
+        else:
+            self._do(script.wake)
+
+    def _switch(self):
+        choices = {
+            "compact_enabled": (True, True, True, False),
+            "compact_strategy": ("cascade", "cascade", "single"),
+            "compact_preserve_window": (2, 5, 8),
+            "pre_compact_extraction_enabled": (True, True, False),
+        }
+        name = self.rng.choice(list(choices))
+        self.world.configure(**{name: self.rng.choice(choices[name])})
+
+    def _slow(self):
+        """The next model call waits; other things happen meanwhile."""
+        self.world.model.held = True
+        self.rng.choice((self._tick, self._compact, self._extract_and_compact, self._automatic))()
+        if self.pending is None:
+            self.world.model.held = False
+
+    def _release(self):
+        self.world.model.release()
+        if self.pending is not None:
+            self._settle()
+
+    def _fail(self):
+        """Something fails in the middle of the next deed."""
+        steps = (*COMMIT_STEPS, *ROLLBACK_STEPS, "done")
+        wanted = self.rng.choice(steps)
+        if self.disk and self.rng.random() < 0.5:
+            self.world.storage.disk.fail_in(self.rng.randrange(1, 40))
+        else:
+            self.world.script.at_commit_step = lambda name: self._raise_at(name, wanted)
+        deeds = (self._compact, self._extract_and_compact, self._automatic, self._roll_back)
+        self.rng.choice((*deeds, self._tick, self._exchange))()
+        self.world.script.__dict__.pop("at_commit_step", None)
+        if self.disk:
+            self.world.storage.disk.left = None
+
+    @staticmethod
+    def _raise_at(name, wanted):
+        if name == wanted:
+            raise Injected(name)
+
+    def _edit(self):
+        """A builder puts messages in by hand; where a compaction runs, at the end."""
+        stored = self.world.attribute(HISTORY) or []
+        texts = [self.talk.line(PUBLIC) for _ in range(self.rng.randrange(1, 3))]
+        new = [{"role": self.rng.choice(("user", "assistant")), "content": t} for t in texts]
+        first = sum(map(is_summary, stored))
+        raw = {each for each, _ in self.record}
+        waits = self.pending is not None
+        at = len(stored) if waits else self.rng.randrange(first, len(stored) + 1)
+        self.world.write(HISTORY, [*stored[:at], *new, *stored[at:]])
+        self._take_in(new, stored[at - 1]["id"] if at > first else None)
+        if waits:
+            # Among lines that a compaction in flight may take away, they have no place to keep.
+            self.loose |= {each for each, _ in self.record if each not in raw}
+
+    def _take_in(self, new, behind):
+        """Note edited messages in the record, where they stand."""
+        live = self.world.script.history.messages()
+        known = {each for each, _ in self.record}
+        found = [m for m in live if not is_summary(m) and m["id"] not in known]
+        contents = [m["content"] for m in found]
+        assert contents == [m["content"] for m in new], (contents, new)
+        ids = [each for each, _ in self.record]
+        if behind in ids:
+            place = ids.index(behind) + 1
+        else:
+            lives = [m["id"] for m in live if m["id"] in known]
+            place = ids.index(lives[0]) if lives else len(ids)
+        entries = [(m["id"], raw_bytes(m, given)) for m, given in zip(found, new, strict=True)]
+        self.record[place:place] = entries
+
+    def _checkpoint(self):
+        self.world.script.history.checkpoint()
+
+    def _reload(self):
+        self.world.script.save_queue()
+        self._checkpoint()
+        self._restart()
+
+    def _crash(self):
+        """Everything in memory is gone, a deed in flight and unsaved events too."""
+        saved = {event["id"] for event in self.world.script.state.load_queue()}
+        stored = {each for each, _ in self.record}
+        self.told = {k: v for k, v in self.told.items() if k in saved | stored}
+        self._restart()
+
+    def _restart(self):
+        self.pending = None
+        self.world.model.held = False
+        self.world.model._waiting.clear()
+        self._unwatch()
+        self.world.restart(self._watch)
+
+    # -- doing -------------------------------------------------------------------------------
+
+    def _configure(self):
+        rng = self.rng
+        self.world.configure(
+            compact_preserve_window=rng.choice((2, 4, 8)),
+            max_context_tokens=rng.choice((5000, 8000, 16000)),
+            compact_preserve_token_share=rng.choice((0.0, 0.2)),
+            compact_strategy=rng.choice(("cascade", "cascade", "single")),
+            summary_max_tokens=rng.choice((120, 300)),
+            mask_min_tokens=rng.choice((40, 200)),
+            pre_compact_max_iterations=2,
+            max_react_iterations=4,
+            reply_cooldown_s=0,
+        )
+
+    def _watch(self):
+        """Note what is appended from now on, as it was given."""
+        history = self.world.script.history
+        inner = history.append
+
+        def append(messages):
+            given = [copy.deepcopy(dict(message)) for message in messages]
+            stored = inner(given)
+            for one, kept in zip(given, stored, strict=True):
+                self.record.append((kept["id"], raw_bytes(kept, one)))
+            return stored
+
+        history.append = append
+
+    def _unwatch(self):
+        """A deed in flight dies with its process: nothing of it reaches the stores any more."""
+        self.world.model._waiting.clear()
+
+    def _do(self, function, *args, **options):
+        """Run something; True if it succeeded, None while it waits, False if it was refused."""
+        self.pending = self.outcome = None
+        outcome = []
+        running = maybeDeferred(function, *args, **options)
+        running.addBoth(outcome.append)
+        self.pending = outcome
+        if self.world.model.held and not outcome:
+            return None
+        return self._settle()
+
+    def _settle(self):
+        outcome = self.pending
+        pump_until(lambda: outcome or self.world.model._waiting)
+        if not outcome:
+            return None
+        self.pending = None
+        failure = outcome[0]
+        if not hasattr(failure, "value") or not hasattr(failure, "check"):
+            self._note(failure)
+            return True
+        if failure.check(Injected, StoreFailure):
+            self.counts["injected failures"] += 1
+            return False
+        if failure.check(AssistantError):
+            self.counts["refusals"] += 1
+            return False
+        failure.raiseException()
+        return False
+
+    def _note(self, result):
+        if isinstance(result, dict):
+            if result.get("compacted_messages") or result.get("masked_messages"):
+                self.counts["compactions done"] += 1
+            if "restored_messages" in result:
+                self.counts["rollbacks done"] += 1
+
+    # -- what must hold ----------------------------------------------------------------------
+
+    def check(self):
+        """All that must hold after each step."""
+        script = self.world.script
+        if self.world.model.held or self.pending is not None:
+            self._check_places(script)
+            return
+        self._check_places(script)
+        violations = verify_history(script)
+        assert not violations, violations
+        self._check_prompts(script)
+        self._check_requests()
+        self._check_derived(script)
+
+    def _check_places(self, script):
+        fresh = HistoryHandler(script.history.store, script.history._counter)
+        live = [m for m in fresh.messages() if not is_summary(m)]
+        cached = [m for m in script.history.messages() if not is_summary(m)]
+        assert live == cached, "a handler's cache differs from what is stored"
+        restored = fresh.restored_segments()
+        segments = [s for s in fresh.segments() if s["id"] not in restored]
+        archived = [m for s in segments for m in s["messages"]]
+        self._check_bytes([*live, *archived])
+        self._check_order(fresh, live, segments)
+        self._check_queue(script)
+
+    def _check_bytes(self, messages):
+        found = Counter(m["id"] for m in messages)
+        doubled = [each for each, times in found.items() if times > 1]
+        assert not doubled, f"doubled: {doubled}"
+        known = dict(self.record)
+        assert set(found) == set(known), (
+            f"lost: {set(known) - set(found)}, unknown: {set(found) - set(known)}"
+        )
+        for message in messages:
+            assert raw_bytes(message) == known[message["id"]], f"changed: {message['id']}"
+
+    def _check_order(self, fresh, live, segments):
+        place = {each: n for n, (each, _) in enumerate(self.record)}
+        for messages in (live, *(s["messages"] for s in segments)):
+            places = [place[m["id"]] for m in messages if m["id"] not in self.loose]
+            assert places == sorted(places), f"out of order: {[m['id'] for m in messages]}"
+        kept = [s for s in segments if not self._withdrawn(fresh, s)]
+        gone = {m["id"] for s in kept for m in s["messages"]} - self.loose
+        here = {m["id"] for m in live} - self.loose
+        if gone and here:
+            newest, oldest = max(map(place.get, gone)), min(map(place.get, here))
+            assert newest < oldest, "an archived message is newer than a live one"
+
+    @staticmethod
+    def _withdrawn(fresh, segment):
+        return fresh.store.get(segment["summary_id"], category=SUMMARIES)["tier"] == "withdrawn"
+
+    def _check_queue(self, script):
+        queued = Counter(event["id"] for event in script.runtime.queue)
+        stored = {each for each, _ in self.record}
+        for each, bytes_told in self.told.items():
+            times = queued[each] + (each in stored)
+            assert times == 1, f"event {each} is there {times} times"
+            if each in stored:
+                assert dict(self.record)[each] == bytes_told, f"event {each} was changed"
+
+    def _check_prompts(self, script):
+        for audience in AUDIENCES[:4]:
+            prompt = build_prompt(script, self.world.body, audience)
+            assert prompt.fits, f"prompt for {audience} is too large: {prompt.budget}"
+            assert prompt.budget.total <= context_limit(script)
+            check_pairs({"messages": prompt.messages})
+            shown = json.dumps(prompt.messages, ensure_ascii=False)
+            for number in _SECRET.findall(shown):
+                owner = AUDIENCES[int(number)]
+                assert visible(owner, audience), f"words of {owner} in a prompt for {audience}"
+
+    def _check_requests(self):
+        """No request holds words of two circles that nobody may hear together."""
+        for purpose, text in self.model.seen:
+            owners = {AUDIENCES[int(number)] for number in _SECRET.findall(text)}
+            fit = any(all(visible(o, viewer) for o in owners) for viewer in AUDIENCES)
+            assert fit, f"a request ({purpose}) mixes {owners}"
+        self.model.seen.clear()
+
+    def _check_derived(self, script):
+        """Index and semantic memory hold nothing that is not, or no longer, there."""
+        journal = {e["id"]: e for e in self.world.body.journal.recent(5000)}
+        known = {each for each, _ in self.record}
+        summaries = {r["id"]: r for r in script.history.summaries()}
+        for each in self.world.indexed():
+            entry = journal.get(each)
+            assert each in known or entry, f"the index holds {each}, which is nowhere"
+            assert not (entry or {}).get("withdrawn"), f"the index holds {each}, withdrawn"
+        self._check_labels(script, journal.values(), summaries.values())
+        sources = [m["metadata"]["source_id"] for m in self.world.memories()]
+        assert len(sources) == len(set(sources)), "a memory is doubled"
+        for each in sources:
+            entry = journal.get(each) or summaries.get(each)
+            assert entry, f"semantic memory holds {each}, which is nowhere"
+            gone = entry.get("withdrawn") or entry.get("status") == "rolled back"
+            assert not gone, f"semantic memory holds {each}, withdrawn"
+
+    def _check_labels(self, script, journal, summaries):
+        """What is derived from a circle's words is labelled for that circle or a narrower one."""
+        items = [
+            *script.history.messages(),
+            *journal,
+            *summaries,
+            *(o for p in self.world.body.entities.profiles().values() for o in p["observations"]),
+            *({**m["metadata"], "text": m["text"]} for m in self.world.memories()),
+        ]
+        for item in items:
+            text = json.dumps({k: item.get(k) for k in ("content", "text", "lost")}, default=str)
+            for number in _SECRET.findall(text):
+                owner, label = AUDIENCES[int(number)], audience_of(item)
+                assert visible(owner, label), f"words of {owner} under the label {label}: {item}"
+
+    def _switched_off(self):
+        """Switched off, the raw history is the record without what was withdrawn."""
+        script = self.world.script
+        history = script.history
+        withdrawn = {
+            m["id"]
+            for s in history.segments()
+            if self._withdrawn(history, s) and s["id"] not in history.restored_segments()
+            for m in s["messages"]
+        }
+        for audience in AUDIENCES[:4]:
+            back = history.raw_back(audience, 10**9)
+            live = [m for m in history.messages() if not is_summary(m)]
+            shown = [m for m in (*back, *live) if visible(audience_of(m), audience)]
+            known = {m["id"] for m in shown}
+            wanted = [
+                each
+                for each, stored in self.record
+                if each not in withdrawn and visible(json.loads(stored)["audience"], audience)
+            ]
+            assert known == set(wanted), (len(known), len(wanted))
+            order = [m["id"] for m in shown if m["id"] not in self.loose]
+            kept = [each for each in wanted if each not in self.loose]
+            assert order == kept, f"the raw history is out of order: {order} for {kept}"
+        assert set(script.history.store.keys(ARCHIVE)) >= set(history.restored_segments())

@@ -1,0 +1,370 @@
+"""An assistant without a game: real handlers and services on stores in memory.
+
+Everything between a heard line and a stored Attribute is the package's own, but the database is a
+dict, the model is scripted and the clock stands still until it is moved. `restart` throws all
+objects away and makes new ones on the same stores, as a server does that starts again.
+"""
+
+import copy
+from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
+
+from twisted.internet.defer import fail, succeed
+
+from evennia_ai.core.audience import members
+from evennia_ai.errors import ToolError
+from evennia_ai.handlers import mending
+from evennia_ai.handlers.commit import CompactionCommit
+from evennia_ai.handlers.entities import EntityHandler
+from evennia_ai.handlers.history import HistoryHandler
+from evennia_ai.handlers.journal import JournalHandler
+from evennia_ai.handlers.ledger import LedgerHandler
+from evennia_ai.handlers.rollback import Rollback
+from evennia_ai.handlers.state import StateHandler
+from evennia_ai.handlers.store import MemoryStore
+from evennia_ai.retrieval import Memory
+from evennia_ai.runtime import Runtime
+from evennia_ai.testing import MemorySemanticStore, ScriptedModel
+from evennia_ai.tool_execution import ToolRegistry
+from evennia_ai.tools import BUILTIN_TOOLS
+
+ARIA = "o9.aria"
+PEOPLE = {"Alice": "o1.a", "Bob": "o2.b", "Cora": "o3.c"}
+START = 1_800_000_000.0
+
+
+def count(text):
+    """Tokens as characters / 4: cheap, and the same everywhere."""
+    return (len(text) + 3) // 4
+
+
+class StoreFailure(OSError):
+    """What a disk that is full says."""
+
+
+class FailingStore(MemoryStore):
+    """A store in memory whose n-th write from now fails, once."""
+
+    def __init__(self, disk):
+        super().__init__()
+        self.disk, self.others = disk, ()
+
+    @contextmanager
+    def transaction(self):
+        with ExitStack() as stack:
+            for store in (*self.others, self):
+                stack.enter_context(MemoryStore.transaction(store))
+            yield
+
+    def set(self, key, value, category=None):
+        self.disk.write()
+        super().set(key, value, category)
+
+    def delete(self, key, category=None):
+        self.disk.write()
+        super().delete(key, category)
+
+
+class Disk:
+    """Counts the writes of all stores of a world; `fail_in(n)` lets the n-th from now fail."""
+
+    def __init__(self):
+        self.left = None
+
+    def fail_in(self, writes):
+        self.left = writes
+
+    def write(self):
+        if self.left is None:
+            return
+        self.left -= 1
+        if self.left <= 0:
+            self.left = None
+            raise StoreFailure("disk full")
+
+
+class Storage:
+    """The Attributes of script and body as one database: a transaction spans both."""
+
+    def __init__(self):
+        self.disk = Disk()
+        self.script, self.body = FailingStore(self.disk), FailingStore(self.disk)
+        self.script.others, self.body.others = (self.body,), (self.script,)
+
+    def survivor(self):
+        """What a new process finds: the same values, out of the old one's reach.
+
+        Python closes a dead process' suspended generators late, and their `finally` clauses
+        write; a process that was killed writes no more.
+        """
+        after = Storage()
+        after.disk.left = self.disk.left
+        after.script.values, after.body.values = dict(self.script.values), dict(self.body.values)
+        return after
+
+
+class InlineWorker:
+    """A worker that works at once, on the caller's thread."""
+
+    def submit(self, function, *args):
+        try:
+            return succeed(function(*args))
+        except Exception:  # noqa: BLE001 - handed to the Deferred, as the real worker does
+            return fail()
+
+
+class DictIndex:
+    """The port of the recall index on a dict; found is what shares a word."""
+
+    def __init__(self):
+        self.turns = {}
+
+    def close(self):
+        """Nothing to release."""
+
+    def add(self, scope, turns):
+        self.turns.update({turn.id: turn for turn in turns})
+
+    def remove(self, scope, ids):
+        return sum(self.turns.pop(each, None) is not None for each in ids)
+
+    def get(self, scope, ids):
+        return tuple(self.turns[each] for each in ids if each in self.turns)
+
+    def search(self, scope, query, limit=10, audience=None):
+        from evennia_ai.core.audience import PUBLIC, visible
+
+        words = set(query.lower().split())
+        hits = [
+            SimpleNamespace(**vars_of(turn), turn_id=turn.id, score=1.0)
+            for turn in self.turns.values()
+            if words & set(turn.text.lower().split())
+            and visible(turn.audience or PUBLIC, audience or PUBLIC)
+        ]
+        return tuple(hits[-limit:])
+
+
+def vars_of(turn):
+    """The fields of a turn that a hit has too."""
+    return {name: getattr(turn, name) for name in ("kind", "speaker", "at", "text")}
+
+
+class MemoryGame:
+    """`GamePort` of a tavern with three people in it."""
+
+    def __init__(self):
+        self.said = []
+
+    def present(self):
+        return tuple(
+            {"id": each, "key": key, "player": True, "assistant": False}
+            for key, each in PEOPLE.items()
+        )
+
+    def place(self):
+        return {"id": "r1", "key": "Tavern", "description": "", "exits": [], "private": False}
+
+    def identify(self, name):
+        for key, each in PEOPLE.items():
+            if name in (key, each):
+                return {"id": each, "key": key, "kind": "person"}
+        return None
+
+    def allowed(self, lock, asker):
+        return True
+
+    def only_present(self, audience):
+        return set(PEOPLE.values()) <= members(audience)
+
+    def speak(self, text, audience, channel, asker):
+        self.said.append((audience, text))
+
+    def say(self, text):
+        self.said.append(("public", text))
+
+    emote = say
+
+    def whisper(self, target, text, audience="public"):
+        if self.identify(target) is None:
+            raise ToolError(f"there is no `{target}` here")
+        self.said.append((audience, text))
+
+    def look(self, target=None):
+        return "A tavern. " + "Barrels stand along the wall. " * 60
+
+    def move(self, direction):
+        raise ToolError(f"there is no exit `{direction}`")
+
+
+class MemoryCharacter:
+    """A body: journal and profiles."""
+
+    key, stable_id = "Aria", ARIA
+
+    def __init__(self, storage, now, remember):
+        self.journal = JournalHandler(storage.body, now, remember)
+        self.entities = EntityHandler(storage.body)
+
+
+class MemoryScript:
+    """A script with the ports the services use, wired as `AssistantPorts` wires them.
+
+    Args:
+        storage: Where its values are kept.
+        clock: A list with the time as its only element, shared by all incarnations.
+        model: The model.
+        semantic: Semantic memory.
+        index: The recall index.
+    """
+
+    key = scope = "Aria"
+    model_name = "scripted/model"
+    enabled = ready = True
+
+    def __init__(self, storage, clock, model, semantic, index):
+        self.storage, self.clock, self.model, self.semantic = storage, clock, model, semantic
+        self.runtime, self.game = Runtime(last_heard_at=clock[0]), MemoryGame()
+        self.memory = Memory(
+            self.scope, InlineWorker(), lambda: index, lambda: semantic, self.log_error
+        )
+        self.obj = MemoryCharacter(storage, self.now, self.memory.remember_entry)
+        self.state = StateHandler(storage.script)
+        self.ledger = LedgerHandler(storage.script, self.now)
+        self.history = HistoryHandler(
+            storage.script, lambda: ("quarter", count), self.now, self.memory.remember_messages
+        )
+        self.tools = ToolRegistry(BUILTIN_TOOLS)
+        self.errors, self.audits = [], []
+
+    def now(self):
+        return self.clock[0]
+
+    count = counter = staticmethod(count)
+
+    def offload(self, function, *args):
+        return InlineWorker().submit(function, *args)
+
+    def compacted(self):
+        self.audits.append(("compacted", {}))
+
+    @property
+    def config(self):
+        return self.state.config()
+
+    def at_commit_step(self, name):
+        """A test puts its own here."""
+
+    def commit_compaction(self, plan, folds, record):
+        self._commit(plan, folds, record)
+
+    def commit_masks(self, history, record):
+        self._commit.masks(history, record)
+
+    @property
+    def _commit(self):
+        return CompactionCommit(self.history, self.obj.journal, self.state, self.at_commit_step)
+
+    @property
+    def rollback(self):
+        body = self.obj
+        return Rollback(self.history, body.journal, body.entities, self.state, self.at_commit_step)
+
+    def audit(self, kind, **fields):
+        self.audits.append((kind, fields))
+
+    def log(self, text, warning=False):
+        self.audits.append(("log", text))
+
+    tell_staff = trouble = log
+
+    def log_error(self, what, error):
+        self.errors.append((what, error))
+
+    def spent(self, reply, purpose):
+        """Costs nothing."""
+
+    def over_spend(self):
+        return False
+
+    def save_queue(self):
+        if not self.runtime.queue_saved:
+            self.state.save_queue(self.runtime.queue)
+            self.runtime.queue_saved = True
+
+    def fall_asleep(self):
+        self.runtime.dreamt = False
+        self.state.set_mode("sleep", "sleeping")
+
+    def wake(self):
+        self.state.set_mode("awake")
+        self.runtime.last_turn_at = 0.0
+        self.runtime.last_heard_at = self.now()
+
+    def dreamt(self, report):
+        self.audits.append(("dreamt", report))
+
+    def clock_time(self, game):
+        return 12, 0
+
+    def at_server_start(self):
+        """As `AssistantScript.at_server_start`, without timer and schema."""
+        self.state.signal("pre_compaction", None)
+        if self.state.phase in ("dreaming", "waking"):
+            self.state.set_mode("sleep", "sleeping")
+        mending.restore_queue(self)
+        mending.mend_when_ready(self)
+
+
+class MemoryWorld:
+    """An assistant in memory and all that outlives a restart of it.
+
+    Attributes:
+        script: The script now.
+        body: Its body now.
+        model: The scripted model.
+        semantic: Semantic memory, as durable as a disk.
+        index: The recall index, likewise.
+    """
+
+    def __init__(self, model=None, **config):
+        self.storage, self.clock = Storage(), [START]
+        self.model = model or ScriptedModel()
+        self.semantic, self.index = MemorySemanticStore(), DictIndex()
+        self.configure(**config)
+        self._start()
+
+    def _start(self):
+        self.script = MemoryScript(self.storage, self.clock, self.model, self.semantic, self.index)
+        self.body = self.script.obj
+
+    def configure(self, **values):
+        """Set configuration Attributes."""
+        for name, value in values.items():
+            self.storage.script.set(name, value)
+
+    def later(self, seconds=1.0):
+        """Let time pass."""
+        self.clock[0] += seconds
+
+    def restart(self, before_start=lambda: None):
+        """Drop every object and start again on what is stored."""
+        self.storage = self.storage.survivor()
+        self._start()
+        before_start()
+        self.script.at_server_start()
+
+    def write(self, name, value):
+        """Set an Attribute of the script by hand."""
+        self.storage.script.set(name, value)
+
+    def indexed(self):
+        """Ids of all turns in the recall index."""
+        return set(self.index.turns)
+
+    def memories(self):
+        """All of semantic memory."""
+        return list(self.semantic.memories.get("Aria", {}).values())
+
+    def attribute(self, name):
+        """A copy of a stored value of the script."""
+        return copy.deepcopy(self.storage.script.get(name))

@@ -1,0 +1,20 @@
+"""Django settings of the test suite: Evennia's defaults on an in-memory SQLite database."""
+
+import os
+
+_folder = os.getcwd()
+from evennia.settings_default import *  # noqa: E402, F403
+
+# Looking for a game folder, Evennia's settings climb to the root and stay there; pytest takes
+# its test paths from the folder it was started in.
+os.chdir(_folder)
+
+SECRET_KEY = "tests-only"
+SERVERNAME = "evennia_ai tests"
+ROOT_URLCONF = "evennia.web.urls"
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+INSTALLED_APPS += ["evennia_ai"]  # noqa: F405
+TEST_ENVIRONMENT = True
+# Evennia's test classes make two accounts for each test; Django's own hash takes 0.2 s apiece.
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+LOCK_FUNC_MODULES = ("evennia.locks.lockfuncs",)

@@ -1,0 +1,159 @@
+"""A script and a character without a game: the ports of `evennia_ai.ports` on plain lists."""
+
+import copy
+import time
+import zlib
+from types import SimpleNamespace
+
+import numpy
+from twisted.internet.defer import fail, succeed
+
+from evennia_ai.core.messages import new_id, utc_iso
+from evennia_ai.errors import StoreError
+
+
+class HashingEmbedder:
+    """Words hashed into a fixed number of buckets; texts that share words are near."""
+
+    def __init__(self, dims=64):
+        self.dims = dims
+
+    def embed(self, texts):
+        """A unit vector a text, as a float32 array of shape (n, dims)."""
+        rows = numpy.zeros((len(texts), self.dims), dtype=numpy.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for word in text.lower().split():
+                row[zlib.crc32(word.strip(".,?!").encode()) % self.dims] += 1.0
+        lengths = numpy.linalg.norm(rows, axis=1, keepdims=True)
+        return rows / numpy.where(lengths == 0, 1, lengths)
+
+
+class MemoryJournal:
+    """`JournalPort` on a list."""
+
+    def __init__(self, now=time.time):
+        self.entries = []
+        self.consolidated_ids = set()
+        self._now = now
+
+    def add(self, content, **fields):
+        """Append an entry with the defaults of a journal."""
+        defaults = {"importance": 5, "source_type": "assistant", "audience": "public"}
+        lists = {"tags": [], "entities": [], "source_message_ids": []}
+        entry = {"id": new_id("j"), "timestamp": utc_iso(self._now()), "content": content}
+        self.entries.append({**entry, **defaults, **lists, **fields})
+        return copy.deepcopy(self.entries[-1])
+
+    def recent(self, limit=50):
+        """The newest entries, oldest first."""
+        return tuple(copy.deepcopy(self.entries[-limit:])) if limit else ()
+
+    def get(self, entry_id):
+        """One entry by its id."""
+        found = [entry for entry in self.entries if entry["id"] == entry_id]
+        return copy.deepcopy(found[0]) if found else None
+
+    def unconsolidated(self, limit=200):
+        """Oldest entries not marked consolidated, without syntheses."""
+        waiting = [
+            entry
+            for entry in self.entries
+            if entry["id"] not in self.consolidated_ids and entry["source_type"] != "compaction"
+        ]
+        return tuple(copy.deepcopy(waiting[:limit]))
+
+    def mark_consolidated(self, entry_ids):
+        """Mark entries; returns how many were new."""
+        new = set(entry_ids) - self.consolidated_ids
+        self.consolidated_ids |= new
+        return len(new)
+
+    def consolidated(self):
+        """The marked entries, newest first."""
+        for entry in reversed(list(self.entries)):
+            if entry["id"] in self.consolidated_ids:
+                yield copy.deepcopy(entry)
+
+    def count(self):
+        """How many entries there are."""
+        return len(self.entries)
+
+    def remove(self, entry_id):
+        """Forget an entry, as a privacy command does."""
+        self.entries = [entry for entry in self.entries if entry["id"] != entry_id]
+
+
+class MemoryEntities:
+    """`EntityPort` on a dict."""
+
+    def __init__(self, profiles=()):
+        self._profiles = {profile["id"]: copy.deepcopy(profile) for profile in profiles}
+
+    def profiles(self):
+        """All profiles as copies."""
+        return copy.deepcopy(self._profiles)
+
+    def get(self, entity_id):
+        """One profile as a copy."""
+        return copy.deepcopy(self._profiles.get(entity_id))
+
+    def put(self, profiles):
+        """Store these profiles."""
+        self._profiles.update(copy.deepcopy(dict(profiles)))
+
+
+class MemorySemantic:
+    """`SemanticStore` on a dict, firing at once; `broken` makes every call fail."""
+
+    def __init__(self):
+        self.rows = {}
+        self.broken = False
+        self.before_add = None
+
+    def add(self, scope, items):
+        """Store items once for each source."""
+        if self.broken:
+            return fail(StoreError("The memory store is away."))
+        if self.before_add:
+            self.before_add()
+        return succeed([self._add_one(scope, item) for item in items])
+
+    def _add_one(self, scope, item):
+        memory_id = f"{scope}/{item['source_id']}"
+        self.rows.setdefault(memory_id, {**item, "scope": scope, "id": memory_id})
+        return memory_id
+
+    def search(self, scope, query, limit=10, audience=None):
+        """Memories that share a word with the query."""
+        words = set(query.lower().split())
+        found = [row for row in self.rows.values() if words & set(row["text"].lower().split())]
+        return succeed([row for row in found if row["scope"] == scope][:limit])
+
+    def ids(self, scope):
+        """Ids of a scope."""
+        if self.broken:
+            return fail(StoreError("The memory store is away."))
+        return succeed({id_ for id_, row in self.rows.items() if row["scope"] == scope})
+
+    def sources(self, scope):
+        """Memory id by source id."""
+        rows = [row for row in self.rows.values() if row["scope"] == scope]
+        return succeed({row["source_id"]: row["id"] for row in rows})
+
+    def delete(self, scope, memory_ids):
+        """Delete memories."""
+        gone = [self.rows.pop(id_) for id_ in list(memory_ids) if id_ in self.rows]
+        return succeed(len(gone))
+
+
+def script(semantic=None, now=time.time, scope="aria", **fields):
+    """A script with the parts that memory services use."""
+    semantic = semantic if semantic is not None else MemorySemantic()
+    return SimpleNamespace(key="Aria's mind", scope=scope, semantic=semantic, now=now, **fields)
+
+
+def character(profiles=(), now=time.time):
+    """A character with an empty journal and the given profiles."""
+    return SimpleNamespace(
+        key="Aria", journal=MemoryJournal(now), entities=MemoryEntities(profiles)
+    )

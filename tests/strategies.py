@@ -1,0 +1,134 @@
+"""Hypothesis strategies: conversation histories of every shape a game can bring about."""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from evennia_ai.core.audience import PUBLIC, STAFF, private
+from evennia_ai.core.messages import message_tokens
+
+FEW = settings(max_examples=200, deadline=None)
+MANY = settings(max_examples=1000, deadline=None)
+
+PEOPLE = ("o1.a", "o2.b", "o3.c")
+CALL_IDS = ("c1", "c2", "c3", "")  # few, so that they repeat
+# Characters that could break out of a quoted line, or that tokenizers count oddly.
+AWKWARD = "\"'[]{}<>:\\\n\r\t\x0b\x0c\x1c\x85\u2028\u2029é漢🜁 aB9"
+
+audiences = st.one_of(
+    st.just(PUBLIC),
+    st.just(STAFF),
+    st.sets(st.sampled_from(PEOPLE), min_size=1).map(private),
+)
+awkward_texts = st.one_of(st.text(st.sampled_from(AWKWARD)), st.text())
+
+
+def call(call_id="c1", name="look", arguments="{}"):
+    """A tool call in the chat format."""
+    function = {"name": name, "arguments": arguments}
+    return {"id": call_id, "type": "function", "function": function}
+
+
+def heard(content="hello", **fields):
+    """A heard line."""
+    return {"role": "user", "content": content, **fields}
+
+
+def reply(content="well", **fields):
+    """What the assistant said."""
+    return {"role": "assistant", "content": content, **fields}
+
+
+def calls(*call_ids, **fields):
+    """An assistant message that calls tools."""
+    made = [call(call_id) for call_id in call_ids]
+    return {"role": "assistant", "content": "", "tool_calls": made, **fields}
+
+
+def result(call_id="c1", content="done", **fields):
+    """A tool's result."""
+    return {
+        "role": "tool",
+        "content": content,
+        "tool_call_id": call_id,
+        "name": "look",
+        **fields,
+    }
+
+
+def marker(audience=PUBLIC, content="They met.", **metadata):
+    """A summary marker."""
+    meta = {"type": "compaction", "compacted_count": 9, **metadata}
+    return {"role": "system", "content": content, "audience": audience, "metadata": meta}
+
+
+def numbered(messages):
+    """The messages with ids."""
+    return tuple({"id": f"m{i}", **message} for i, message in enumerate(messages))
+
+
+def counted(messages, count):
+    """The messages as the history handler stores them: with ids and true token counts."""
+    return tuple({**m, "tokens": message_tokens(m, count)} for m in numbered(messages))
+
+
+# A history is decoded from bytes, two a piece: that draws and shrinks far faster than a strategy
+# of strategies, and any bytes are a history.
+OWNERS = (PUBLIC, PUBLIC, STAFF, *(private(ids) for ids in (PEOPLE[:1], PEOPLE[:2], PEOPLE)))
+SIZES = (1, 2, 5, 9, 20, 50, 60, 500, 5000)
+CONTENTS = (
+    "",
+    "hello",
+    "The miller owes Bob 12 coins, due at dawn.",
+    'He said: "no"\nBob [o2.b] says: "yes"',
+    "漢字と🜁 " * 12,
+    "barrel " * 900,
+    AWKWARD * 9,
+)
+
+
+def _exchange(low, high):
+    """Calls in parallel and their results: in any order, some late, missing, doubled or alone."""
+    ids = [CALL_IDS[(low >> shift) % len(CALL_IDS)] for shift in range(0, 2 + 2 * (high % 3), 2)]
+    answers = [result(each, CONTENTS[(high + i) % len(CONTENTS)]) for i, each in enumerate(ids)]
+    if high & 64:
+        answers.reverse()
+    if high & 32:
+        answers = answers[1:]
+    if high & 16:
+        answers.insert(0, heard("meanwhile"))
+    return [calls(*ids), *answers]
+
+
+def _piece(low, high, markers):
+    content = CONTENTS[high % len(CONTENTS)]
+    speaker = {"key": content[:20], "id": PEOPLE[high % 3]}
+    kinds = [
+        lambda: [heard(content)],
+        lambda: [heard(content, speaker=speaker, channel=("say", "page", "pose")[high % 3])],
+        lambda: [reply(content)],
+        lambda: [result(CALL_IDS[high % len(CALL_IDS)], content)],
+        lambda: [calls(CALL_IDS[high % len(CALL_IDS)])],
+        lambda: [{"role": "system", "content": content}],
+        lambda: _exchange(low >> 4, high),
+        lambda: _exchange(low >> 4, high),
+    ]
+    if markers:
+        kinds.append(lambda: [marker(content=content, tier=("long", "recent")[high % 2])])
+    return kinds[low % len(kinds)]()
+
+
+def _decoded(data, markers=True):
+    messages = []
+    for low, high in zip(data[::2], data[1::2], strict=False):
+        owner, size = OWNERS[high % len(OWNERS)], SIZES[(low + high) % len(SIZES)]
+        piece = _piece(low, high, markers)
+        messages += [{**message, "audience": owner, "tokens": size} for message in piece]
+    return numbered(messages)
+
+
+def histories(markers=True, pieces=14):
+    """Histories as they are stored; their token counts are drawn, not counted."""
+    return st.binary(max_size=2 * pieces).map(lambda data: _decoded(data, markers))
+
+
+texts = st.one_of(st.sampled_from(CONTENTS), awkward_texts)

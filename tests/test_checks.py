@@ -1,0 +1,111 @@
+"""The Django system checks of the package's settings."""
+
+import os
+import unittest
+
+from django.core import checks as django_checks
+from django.test import override_settings
+
+from evennia_ai import checks
+
+
+def ids():
+    """The numbers of all problems found now."""
+    return [problem.id.rpartition(".")[2] for problem in checks.check_settings()]
+
+
+class TestCheckSettings(unittest.TestCase):
+    def setUp(self):
+        self._saved = {name: os.environ.pop(name) for name in checks.KNOWN if name in os.environ}
+
+    def tearDown(self):
+        os.environ.update(self._saved)
+
+    def test_a_bare_game_has_no_problem(self):
+        """With nothing set, which is the offline model, no check finds anything."""
+        self.assertEqual(ids(), [])
+
+    def test_valid_settings_have_no_problem(self):
+        """A full and valid configuration passes."""
+        with override_settings(
+            EVENNIA_AI_LLM_MODEL="openai/gpt-4o",
+            EVENNIA_AI_LLM_API_BASE="http://127.0.0.1:11434/v1",
+            EVENNIA_AI_LLM_API_KEY="sk-test",
+            EVENNIA_AI_TOOLS=["evennia_ai.tools.Noop"],
+            EVENNIA_AI_MEM0_CONFIG={"vector_store": {"provider": "qdrant", "config": {}}},
+        ):
+            self.assertEqual(ids(), [])
+
+    def test_each_wrong_value_has_its_number(self):
+        """A value of the wrong kind is reported under the number of its setting."""
+        wrong = (
+            ("EVENNIA_AI_LLM_MODEL", 5, "E001"),
+            ("EVENNIA_AI_LLM_MODEL", "  ", "E001"),
+            ("EVENNIA_AI_LLM_API_BASE", "localhost:11434", "E002"),
+            ("EVENNIA_AI_LLM_API_KEY", " sk ", "E003"),
+            ("EVENNIA_AI_TOOLS", "world.tools.Open", "E004"),
+            ("EVENNIA_AI_TOOLS", [5], "E005"),
+            ("EVENNIA_AI_TOOLS", ["Open"], "E005"),
+            ("EVENNIA_AI_TOOLS", ["no_such_module.Open"], "E006"),
+            ("EVENNIA_AI_MEM0_CONFIG", ["qdrant"], "E007"),
+            ("EVENNIA_AI_MEM0_CONFIG", {"llm": "openai"}, "E008"),
+            ("EVENNIA_AI_DATA_DIR", 5, "E009"),
+        )
+        for name, value, number in wrong:
+            with self.subTest(name=name, value=value), override_settings(**{name: value}):
+                self.assertEqual(ids(), [number])
+
+    def test_every_problem_says_what_to_do(self):
+        """No problem comes without a hint, and none is longer than a line."""
+        with override_settings(
+            EVENNIA_AI_LLM_MODEL=5,
+            EVENNIA_AI_LLM_API_BASE="nowhere",
+            EVENNIA_AI_TOOLS=3,
+            EVENNIA_AI_MEM0_CONFIG=3,
+        ):
+            problems = checks.check_settings()
+        self.assertEqual(len(problems), 4)
+        for problem in problems:
+            self.assertTrue(problem.hint)
+            self.assertNotIn("\n", problem.msg)
+
+    def test_an_address_without_a_model_is_a_warning(self):
+        """The owner learns that the server they named will not be asked."""
+        with override_settings(EVENNIA_AI_LLM_API_BASE="http://127.0.0.1:1/v1"):
+            self.assertEqual(ids(), ["W001"])
+
+    def test_a_misspelt_setting_is_found_with_the_right_name(self):
+        """A name that is nearly right is warned about, with the name that was meant."""
+        with override_settings(EVENNIA_AI_LLM_MODLE="x"):
+            (problem,) = checks.check_settings()
+        self.assertEqual(problem.id, "evennia_ai.W002")
+        self.assertIn("EVENNIA_AI_LLM_MODEL", problem.hint)
+
+    def test_a_key_is_never_shown(self):
+        """The text of a refused key stands in no message."""
+        with override_settings(EVENNIA_AI_LLM_API_KEY=" sk-secret-1 "):
+            text = str(checks.check_settings())
+        self.assertNotIn("sk-secret-1", text)
+
+    def test_the_environment_counts_too(self):
+        """A variable of the environment is checked as a setting is, and wins over it."""
+        os.environ["EVENNIA_AI_LLM_API_BASE"] = "not an address"
+        try:
+            self.assertEqual(ids(), ["E002"])
+        finally:
+            del os.environ["EVENNIA_AI_LLM_API_BASE"]
+
+    def test_problems_are_logged_a_line_each(self):
+        """`log_problems` writes every problem and counts the errors alone."""
+        lines = []
+        with override_settings(EVENNIA_AI_LLM_MODEL=5, EVENNIA_AI_WRONG=1):
+            errors = checks.log_problems(lines.append)
+        self.assertEqual((errors, len(lines)), (1, 2))
+        self.assertTrue(lines[0].startswith("evennia_ai.E001: "))
+
+    def test_django_runs_them_once_registered(self):
+        """After `register`, Django's own check command reports our problems."""
+        checks.register()
+        with override_settings(EVENNIA_AI_LLM_MODEL=5):
+            found = django_checks.run_checks(tags=["evennia_ai"])
+        self.assertEqual([problem.id for problem in found], ["evennia_ai.E001"])

@@ -1,0 +1,434 @@
+"""Compaction of the conversation history, on a real script and character."""
+
+from django.db import connection
+from twisted.internet.defer import fail
+
+from evennia_ai.core.messages import SUMMARY_TITLE, SYNTHESIS_TITLE
+from evennia_ai.errors import StoreError
+from evennia_ai.handlers.commit import COMMIT_STEPS
+from evennia_ai.handlers.history import checksum
+from evennia_ai.handlers.verify import verify_history
+from evennia_ai.llm_interaction import DEFAULT_COMPACTION_PROMPT
+from evennia_ai.sleep import run_sleep_tick
+from evennia_ai.sleep.compaction import (
+    compact_conversation_history,
+    run_pre_compaction_extraction,
+)
+from evennia_ai.testing import call, model_down
+from tests.base import AssistantTest, label
+from tests.waiting import wait_for
+
+SUMMARY = "They talked of the harvest; Bob promised Alice 3 barrels of cider."
+
+
+class CompactionTest(AssistantTest):
+    """Helpers for the classes below."""
+
+    default = SUMMARY
+
+    def compact(self, **options):
+        return wait_for(compact_conversation_history(self.script, self.aria, **options))
+
+
+class TestCompactConversationHistorySkips(CompactionTest):
+    """When there is nothing to do it says why and asks no model."""
+
+    def assert_skipped(self, result, reason):
+        self.assertTrue(result["skipped"])
+        self.assertIn(reason, result["reason"])
+        self.assertEqual(self.model.requests, [])
+
+    def test_disabled(self):
+        """Switched off it does nothing, forced or not."""
+        self.fill(40)
+        self.configure(compact_enabled=False)
+        self.assert_skipped(self.compact(), "compaction disabled")
+        self.assert_skipped(self.compact(force=True), "compaction disabled")
+
+    def test_no_history(self):
+        """An empty history needs none."""
+        self.assert_skipped(self.compact(force=True), "no history")
+
+    def test_below_threshold(self):
+        """Below the threshold it names both shares."""
+        self.fill(40)
+        result = self.compact()
+        self.assert_skipped(result, "below threshold")
+        self.assertRegex(result["reason"], r"below threshold \(\d+\.\d% < 70\.0%\)")
+
+    def test_within_window(self):
+        """Forcing does not touch the newest messages."""
+        self.fill(20)
+        self.assert_skipped(self.compact(force=True), "history within preserve window")
+
+    def test_unchanged_history_is_left_alone(self):
+        """A second compaction of the same history does nothing."""
+        self.fill(40)
+        self.compact(force=True)
+        before = self.script.history.messages()
+        self.model.requests.clear()
+        self.assert_skipped(self.compact(force=True), "history within preserve window")
+        self.assertEqual(self.script.history.messages(), before)
+
+
+class TestCompactConversationHistoryExecution(CompactionTest):
+    """What a compaction does to history, archive and records."""
+
+    def test_result(self):
+        """The figures it returns are those of the stored history."""
+        self.fill(50)
+        before = self.script.history.tokens()
+        result = self.compact(force=True)
+        self.assertTrue(result["success"])
+        self.assertFalse(result["skipped"])
+        self.assertEqual((result["compacted_messages"], result["preserved_messages"]), (30, 20))
+        self.assertEqual(result["original_tokens"], before)
+        self.assertEqual(result["new_tokens"], self.script.history.tokens())
+        self.assertLess(result["new_tokens"], before)
+        self.assertEqual(result["level"], "main")
+
+    def test_marker_and_newest(self):
+        """The history begins with the summary, behind it the newest messages as they were."""
+        stored = self.fill(50)
+        result = self.compact(force=True)
+        marker, *rest = self.script.db.conversation_history
+        self.assertEqual(marker["role"], "system")
+        self.assertTrue(marker["content"].startswith(SUMMARY_TITLE))
+        self.assertEqual(marker["metadata"]["type"], "compaction")
+        self.assertEqual(marker["metadata"]["compacted_count"], 30)
+        self.assertEqual(marker["metadata"]["summary_id"], result["summary_id"])
+        self.assertEqual(marker["metadata"]["source_ids"], [m["id"] for m in stored[:30]])
+        self.assertEqual([m["id"] for m in rest], [m["id"] for m in stored[30:]])
+
+    def test_archive(self):
+        """What left is in one segment, raw, under its checksum."""
+        stored = self.fill(50)
+        result = self.compact(force=True)
+        (segment,) = self.script.history.segments()
+        self.assertEqual(segment["messages"], list(stored[:30]))
+        self.assertEqual(segment["sha256"], checksum(stored[:30]))
+        self.assertEqual(segment["summary_id"], result["summary_id"])
+
+    def test_request_is_prompt_and_messages(self):
+        """The model gets the prompt, and the messages that leave, and nothing else."""
+        self.fill(50)
+        self.compact(force=True, instructions="names of ships")
+        (request,) = self.model.requests
+        system, user = request.messages
+        self.assertEqual((system["role"], user["role"]), ("system", "user"))
+        self.assertIn(DEFAULT_COMPACTION_PROMPT, system["content"])
+        self.assertIn("names of ships", system["content"])
+        self.assertIn(f"line {label(29)}:", user["content"])
+        self.assertNotIn(f"line {label(30)}:", user["content"])
+
+    def markers(self):
+        return [m["metadata"] for m in self.script.history.messages() if m["metadata"].get("type")]
+
+    def test_recent_waterfalls_into_long(self):
+        """A second compaction makes a new recent summary; the first goes into the long-term."""
+        self.fill(50)
+        first = self.compact(force=True)
+        self.fill(20)
+        second = self.compact(force=True)
+        long, recent = self.markers()
+        self.assertEqual((long["tier"], long["compacted_count"]), ("long", 30))
+        self.assertEqual(long["source_ids"], [first["summary_id"]])
+        self.assertEqual((recent["tier"], recent["compacted_count"]), ("recent", 20))
+        self.assertEqual(recent["summary_id"], second["summary_id"])
+        records = {r["id"]: r for r in self.script.history.summaries()}
+        self.assertEqual(records[first["summary_id"]]["status"], "absorbed")
+        self.assertEqual(records[first["summary_id"]]["absorbed_by"], long["summary_id"])
+
+    def test_single_carries_one_summary_on(self):
+        """With the strategy `single` one marker stands for all that left."""
+        self.configure(compact_strategy="single")
+        self.fill(50)
+        self.compact(force=True)
+        self.fill(20)
+        self.compact(force=True)
+        (marker,) = self.markers()
+        self.assertEqual(marker["compacted_count"], 50)
+        self.assertIn(SUMMARY, self.model.requests[-1].messages[1]["content"])
+
+    def test_a_word_passes_few_summaries(self):
+        """After twenty generations the long-term summary is at most log8 n + 2 deep."""
+        self.configure(compact_preserve_window=2, max_context_tokens=3000)
+        for _ in range(20):
+            self.fill(10)
+            self.assertTrue(self.compact(force=True)["success"])
+        records = self.script.history.summaries()
+        long = [r for r in records if r["tier"] == "long" and r["status"] == "live"]
+        self.assertEqual(len(long), 1)
+        self.assertLessEqual(long[0]["depth"], 4)
+        self.assertEqual(sum(r["tier"] == "node" for r in records), 2)
+        self.assertEqual(verify_history(self.script), ())
+
+    def test_pairs_stay_together(self):
+        """A tool call in the window keeps its result; one that leaves takes it along."""
+        for _ in range(15):
+            self.script.history.append(
+                [
+                    {"role": "user", "content": "look around " * 5},
+                    {"role": "assistant", "content": "", "tool_calls": call("look")},
+                ]
+            )
+            made = self.script.history.messages()[-1]["tool_calls"][0]["id"]
+            self.script.history.append(
+                [{"role": "tool", "tool_call_id": made, "name": "look", "content": "a room " * 9}]
+            )
+        self.compact(force=True)
+        live = [m for m in self.script.history.messages() if not m["metadata"].get("type")]
+        calls = [c["id"] for m in live for c in m.get("tool_calls") or ()]
+        self.assertEqual(calls, [m["tool_call_id"] for m in live if m["role"] == "tool"])
+
+    def test_failing_models_fall_to_the_extract(self):
+        """With every model down the offline extract is asked last."""
+        self.fill(50)
+        self.model.answers = [model_down(), "An extract of what was said."]
+        result = self.compact(force=True)
+        self.assertEqual(result["level"], "extractive")
+        self.assertEqual(self.model.requests[-1].model, "offline/extractive")
+
+    def test_no_summary_no_change(self):
+        """If no level gives a summary everything stays as it was."""
+        self.fill(50)
+        before = self.script.history.messages()
+        self.model.default = model_down()
+        result = self.compact(force=True)
+        self.assertFalse(result["success"])
+        self.assertEqual(result["error"], "summary generation failed")
+        self.assertEqual(self.script.history.messages(), before)
+
+    def test_refusals_and_calls_are_no_summaries(self):
+        """Empty, refusing and call-shaped answers are not taken."""
+        self.fill(50)
+        for bad in ("", "I'm sorry, but I can't help with that.", call("noop")):
+            self.model.answers = [bad, bad]
+            result = self.compact(force=True)
+            self.assertEqual(result["error"], "summary generation failed", bad)
+
+    def test_arrivals_during_the_summary_stay(self):
+        """Messages that come while the model thinks are there afterwards, in order."""
+        self.fill(50)
+        self.model.held = True
+        running = compact_conversation_history(self.script, self.aria, force=True)
+        late = self.script.history.append(
+            [{"role": "user", "content": "one"}, {"role": "user", "content": "two"}]
+        )
+        self.model.release()
+        wait_for(running)
+        newest = self.script.history.messages()[-2:]
+        self.assertEqual([m["id"] for m in newest], [m["id"] for m in late])
+        self.assertEqual(len(self.script.history.messages()), 1 + 20 + 2)
+
+    def test_exception_at_each_step(self):
+        """Whatever step fails, database and caches show the old state."""
+        self.fill(50)
+        self.script.history.checkpoint()
+        state = self.everything()
+        for name in COMMIT_STEPS:
+            with self.subTest(step=name):
+                self.script.at_commit_step = self.failing_at(name)
+                with self.assertRaises(RuntimeError):
+                    self.compact(force=True)
+                self.assertEqual(self.everything(), state)
+                self.assertEqual(len(self.script.history.messages()), 50)
+                self.assertEqual(self.aria.journal.count(), 0)
+        del self.script.at_commit_step
+        self.assertTrue(self.compact(force=True)["success"])
+
+    def failing_at(self, name):
+        """A step hook that fails right behind step `name`."""
+        steps = [*COMMIT_STEPS, "done"]
+
+        def on_step(step):
+            if step == steps[steps.index(name) + 1]:
+                raise RuntimeError(name)
+
+        return on_step
+
+    def everything(self):
+        """All Attributes, as the handlers show them and as the database holds them."""
+        shown = {}
+        for obj in (self.script, self.aria):
+            for attribute in obj.attributes.all():
+                shown[(obj.key, attribute.key, attribute.category)] = str(attribute.value)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "select db_key, db_category, db_value from typeclasses_attribute order by id"
+            )
+            rows = [row for row in cursor.fetchall() if row[0] not in ("_last_puppet",)]
+        return shown, len(rows), self.script.db.last_compaction
+
+
+class TestCompactConversationHistoryJournal(CompactionTest):
+    """The synthesis entry."""
+
+    def test_synthesis(self):
+        """A compaction leaves a synthesis in the journal, important and tagged."""
+        self.fill(50)
+        self.compact(force=True)
+        (entry,) = self.aria.journal.recent()
+        self.assertTrue(entry["id"].startswith("compact_"))
+        self.assertTrue(entry["content"].startswith(SYNTHESIS_TITLE))
+        self.assertEqual(entry["source_type"], "compaction")
+        self.assertEqual(entry["importance"], 7)
+        self.assertEqual(entry["tags"], ["compaction", "synthesis"])
+
+    def test_synthesis_is_no_fact(self):
+        """It is never consolidated into semantic memory."""
+        self.fill(50)
+        self.compact(force=True)
+        self.assertEqual(self.aria.journal.unconsolidated(), ())
+
+    def test_private_is_folded_apart(self):
+        """What was whispered has a summary of its own, for those it was between."""
+        self.fill(30)
+        self.fill(30, audience="private:o9.abc")
+        self.model.answers = ["The room's summary.", "The secret summary."]
+        self.compact(force=True)
+        synth = {entry["audience"]: entry["content"] for entry in self.aria.journal.recent()}
+        self.assertIn("room's", synth["public"])
+        self.assertIn("secret", synth["private:o9.abc"])
+        public, secret = self.model.requests
+        self.assertEqual(len(self.script.history.messages()), 2 + 20)
+        self.assertNotEqual(public.messages[1], secret.messages[1])
+
+
+class TestPreCompactionExtraction(CompactionTest):
+    """Facts are saved before anything is folded."""
+
+    def extract(self, **options):
+        return wait_for(run_pre_compaction_extraction(self.script, self.aria, **options))
+
+    def test_facts_reach_the_journal(self):
+        """Entries are made until the model says noop."""
+        self.fill(30)
+        self.model.answers = [
+            call("add_journal_entry", content="Bob owes Alice 3 barrels."),
+            call("noop"),
+        ]
+        result = self.extract()
+        self.assertEqual(
+            result, {"success": True, "facts_recorded": 1, "iterations": 2, "stopped_by": "noop"}
+        )
+        self.assertIn("barrels", self.aria.journal.recent()[-1]["content"])
+
+    def test_bounded(self):
+        """It ends at the iteration limit."""
+        self.fill(30)
+        self.model.default = call("add_journal_entry", content="Again and again.")
+        result = self.extract(max_iterations=3)
+        self.assertEqual((result["iterations"], result["stopped_by"]), (3, "iterations"))
+
+    def test_other_tools_end_it(self):
+        """Any other tool is refused and ends the pass."""
+        self.fill(30)
+        self.model.answers = [call("say", text="hello")]
+        self.assertEqual(self.extract()["stopped_by"], "other_tool")
+
+    def test_signal_is_cleared(self):
+        """The signal is set meanwhile and cleared whatever happens."""
+        self.fill(30)
+        seen = []
+
+        def answer(request):
+            seen.append(dict(self.script.db.context_signals))
+            return model_down()
+
+        self.model.default = answer
+        self.assertFalse(self.extract()["success"])
+        self.assertIn("pre_compaction", seen[0])
+        self.assertEqual(dict(self.script.db.context_signals), {})
+
+    def test_too_few(self):
+        """Fewer than five messages are not worth a call."""
+        self.fill(4)
+        self.assertEqual(self.extract()["iterations"], 0)
+
+
+class TestEmergencyCompaction(CompactionTest):
+    """Awake and nearly full: before any other work."""
+
+    def test_nearly_full(self):
+        """The tick extracts, compacts, then answers; the log names the usage."""
+        self.configure(max_context_tokens=4000)
+        self.fill(60, words=30)
+        self.model.answers = [call("noop"), SUMMARY, "At your service."]
+        self.say("Aria, a mug please")
+        with self.assertLogs_ai() as lines:
+            self.assertEqual(self.tick(), "turn")
+        self.assertTrue(any("nearly full" in line and "%" in line for line in lines))
+        self.assertEqual(self.contents()[-1], ("assistant", "At your service."))
+        self.assertEqual(len(list(self.script.history.segments())), 1)
+
+    def test_switched_off(self):
+        """With compaction off nothing is folded, and the prompt still fits."""
+        self.configure(max_context_tokens=4000, compact_enabled=False)
+        self.fill(60, words=60)
+        self.say("Aria?")
+        self.tick()
+        self.assertEqual(list(self.script.history.segments()), [])
+        self.assertTrue(self.script.runtime.budgets[-1].left_out)
+        self.assertLessEqual(self.script.runtime.budgets[-1].total, 4000)
+
+    def assertLogs_ai(self):
+        """Collect the script's log lines."""
+        from contextlib import contextmanager
+
+        @contextmanager
+        def collecting():
+            lines = []
+            self.script.log = lambda text, warning=False: lines.append(text)
+            try:
+                yield lines
+            finally:
+                del self.script.log
+
+        return collecting()
+
+
+class TestSleepPhaseIntegration(CompactionTest):
+    """Compaction as a step of the sleep cycle."""
+
+    def test_low_threshold_compacts_in_sleep(self):
+        """Setting a low threshold makes the next sleep compact."""
+        self.fill(60)
+        self.script.attributes.add("compact_sleep_threshold", 0.01)
+        self.configure(compact_preserve_token_share=0.0)
+        self.script.fall_asleep()
+        self.model.answers = [call("noop"), SUMMARY]
+        self.assertEqual(self.tick(), "dreamt")
+        report = self.script.db.last_sleep["steps"]
+        # Forty old messages; the extraction's call and its result are the newest two.
+        self.assertEqual(report["context_compaction"]["compacted_messages"], 42)
+        self.assertEqual(self.script.db.sleep_phase, "sleeping")
+
+    def test_every_step_is_reported(self):
+        """One entry a step, each with its success."""
+        self.fill(10)
+        report = wait_for(run_sleep_tick(self.script, self.aria))
+        self.assertEqual(
+            list(report),
+            [
+                "memory_links",
+                "memory_repair",
+                "entity_consolidation",
+                "orphaned_links",
+                "episodic_prune",
+                "stale_conversations",
+                "pre_compaction_extraction",
+                "context_compaction",
+            ],
+        )
+        self.assertTrue(all(entry["success"] for entry in report.values()), report)
+
+    def test_failing_step_does_not_stop_the_rest(self):
+        """A broken memory store is reported, and compaction still runs."""
+        self.fill(60)
+        self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
+        self.aria.journal.add("Bob keeps bees.")
+        self.semantic.add = lambda scope, items: fail(StoreError("the folder is locked"))
+        report = wait_for(self.script._run_sleep_tick())
+        self.assertFalse(report["memory_links"]["success"])
+        self.assertEqual(report["context_compaction"]["compacted_messages"], 40)

@@ -1,0 +1,209 @@
+"""The plan of a compaction."""
+
+import unittest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.core.audience import PUBLIC, STAFF, private
+from evennia_ai.core.compaction import Plan, plan_compaction, spliced
+from evennia_ai.core.messages import audience_of, is_summary, total_tokens
+from evennia_ai.core.pairs import cut_points, pairing
+from tests.strategies import FEW, MANY, calls, heard, histories, marker, numbered, result
+
+windows = st.integers(1, 12)
+keeps = st.one_of(st.just(0), st.integers(0, 12_000))
+capacities = st.one_of(st.none(), st.integers(0, 12_000))
+plans = given(histories(), windows, keeps, capacities)
+
+
+def identities(messages):
+    return [id(message) for message in messages]
+
+
+def raw_of(messages):
+    return [message for message in messages if not is_summary(message)]
+
+
+def sized(*tokens):
+    """Heard lines of these token counts."""
+    return numbered([heard(tokens=each) for each in tokens])
+
+
+class TestPlanByExample(unittest.TestCase):
+    """What leaves, case by case."""
+
+    def leaving(self, history, *args):
+        return [message["id"] for message in plan_compaction(history, *args).leaving]
+
+    def test_window(self):
+        """The newest messages of the window stay, the rest leaves."""
+        self.assertEqual(self.leaving(sized(1, 1, 1, 1, 1), 2), ["m0", "m1", "m2"])
+
+    def test_within_window(self):
+        """A history within the window is left alone."""
+        self.assertTrue(plan_compaction(sized(1, 1), 2).empty)
+        self.assertTrue(plan_compaction((), 2).empty)
+
+    def test_keep_tokens(self):
+        """More than the window stays where more tokens are to be kept, no message too many."""
+        self.assertEqual(self.leaving(sized(10, 10, 10, 10), 1, 15), ["m0", "m1"])
+        self.assertEqual(self.leaving(sized(10, 10, 10, 10), 1, 20), ["m0", "m1"])
+        self.assertEqual(self.leaving(sized(10, 10, 10, 10), 1, 99), [])
+        uncounted = numbered([heard(), heard(tokens=5), heard(tokens=5)])
+        self.assertEqual(self.leaving(uncounted, 1, 11), [])
+
+    def test_capacity_overrides(self):
+        """Where what is to be kept cannot fit, more leaves, up to the newest message."""
+        self.assertEqual(self.leaving(sized(9, 9, 9, 9), 3, 0, 18), ["m0", "m1"])
+        self.assertEqual(self.leaving(sized(9, 9, 9, 9), 3, 99, 1), ["m0", "m1", "m2"])
+
+    def test_no_pair_is_parted(self):
+        """A cut inside an exchange moves before it; for lack of room, behind it."""
+        history = numbered(
+            [heard(tokens=1), calls("c1", tokens=9), result("c1", tokens=9), heard(tokens=1)]
+        )
+        self.assertEqual(self.leaving(history, 2), ["m0"])
+        self.assertEqual(self.leaving(history, 2, 0, 5), ["m0", "m1", "m2"])
+
+    def test_newest_exchange_stays_whole(self):
+        """An exchange that fills the history is never cut away, however large."""
+        history = numbered([heard(tokens=1), calls("c1", tokens=50), result("c1", tokens=900)])
+        self.assertEqual(self.leaving(history, 1, 0, 10), ["m0"])
+        self.assertEqual(self.leaving(history[1:], 1, 0, 10), [])
+
+    def test_only_touched_markers_are_folded(self):
+        """A summary is taken up only where messages of its audience leave."""
+        alice = private(["a"])
+        history = numbered([marker(PUBLIC), marker(alice), heard(), heard(audience=alice)])
+        plan = plan_compaction(history, 1)
+        self.assertEqual([m["id"] for m in plan.folded], ["m0"])
+        self.assertEqual([m["id"] for m in plan.staying], ["m1", "m3"])
+
+    def test_parts_by_audience(self):
+        """Each audience has its part and its earlier summary, public first."""
+        alice = private(["a"])
+        secret, marked = heard(audience=alice), marker(alice)
+        plan = Plan((secret, heard(), heard(audience=STAFF)), (marked, marker()), ())
+        self.assertEqual(plan.audiences, (PUBLIC, alice, STAFF))
+        self.assertEqual((plan.part(alice), plan.part(PUBLIC)), ((secret,), (heard(),)))
+        self.assertEqual((plan.previous(alice), plan.previous(STAFF)), ((marked,), ()))
+
+
+class TestPlanAlways(unittest.TestCase):
+    """What holds for every history."""
+
+    @MANY
+    @plans
+    def test_partition(self, history, window, keep, capacity):
+        """Every message leaves, is folded or stays, once, in order."""
+        plan = plan_compaction(history, window, keep, capacity)
+        everything = identities(plan.leaving + plan.folded + plan.staying)
+        self.assertEqual(sorted(everything), sorted(identities(history)))
+        place = {id(message): index for index, message in enumerate(history)}
+        for part in (plan.leaving, plan.folded, raw_of(plan.staying)):
+            places = [place[each] for each in identities(part)]
+            self.assertEqual(places, sorted(places))
+        self.assertEqual(identities(plan.leaving), identities(raw_of(history))[: len(plan.leaving)])
+        markers = len(plan.staying) - len(raw_of(plan.staying))
+        self.assertTrue(all(is_summary(message) for message in plan.staying[:markers]))
+
+    @MANY
+    @plans
+    def test_no_pair_is_parted(self, history, window, keep, capacity):
+        """A result leaves if and only if its call leaves."""
+        gone = {m["id"] for m in plan_compaction(history, window, keep, capacity).leaving}
+        raw = raw_of(history)
+        for index, caller in pairing(raw).items():
+            self.assertEqual(raw[index]["id"] in gone, raw[caller]["id"] in gone)
+
+    @MANY
+    @given(histories(), windows, keeps)
+    def test_window_and_tokens_are_kept(self, history, window, keep):
+        """With no cap at least the window stays, and at least the tokens; no cut would be later."""
+        plan = plan_compaction(history, window, keep)
+        raw, stays = raw_of(history), raw_of(plan.staying)
+        self.assertGreaterEqual(len(stays), min(window, len(raw)))
+        self.assertGreaterEqual(total_tokens(stays), min(keep, total_tokens(raw)))
+        for later in cut_points(raw):
+            if later > len(plan.leaving):
+                rest = raw[later:]
+                self.assertTrue(len(rest) < window or total_tokens(rest) < keep)
+
+    @MANY
+    @given(histories(), windows, keeps, st.integers(0, 12_000))
+    def test_capacity(self, history, window, keep, capacity):
+        """Where any legal cut fits, what stays fits; no more leaves than that takes."""
+        raw = raw_of(history)
+        stays = raw_of(plan_compaction(history, window, keep, capacity).staying)
+        free = raw_of(plan_compaction(history, window, keep).staying)
+        legal = [raw[point:] for point in cut_points(raw)[:-1]]
+        fitting = [rest for rest in legal if total_tokens(rest) <= capacity]
+        if fitting:
+            wanted = max((rest for rest in fitting if len(rest) <= len(free)), key=len)
+            self.assertEqual(identities(stays), identities(wanted))
+        elif raw:
+            self.assertEqual(identities(stays), identities(legal[-1]))
+
+    @MANY
+    @plans
+    def test_newest_turn_stays(self, history, window, keep, capacity):
+        """The newest exchange, or the newest message, never leaves."""
+        raw = raw_of(history)
+        if raw:
+            newest = raw[cut_points(raw)[-2] :]
+            stays = raw_of(plan_compaction(history, window, keep, capacity).staying)
+            self.assertEqual(identities(stays[-len(newest) :]), identities(newest))
+
+    @MANY
+    @plans
+    def test_again_is_empty(self, history, window, keep, capacity):
+        """Compacting what was just compacted does nothing."""
+        plan = plan_compaction(history, window, keep, capacity)
+        made = [{**marker(audience), "id": f"s{audience}"} for audience in plan.audiences]
+        after = spliced(history, plan, made)
+        self.assertTrue(plan_compaction(after, window, keep, capacity).empty)
+
+    @FEW
+    @plans
+    def test_audiences_never_mix(self, history, window, keep, capacity):
+        """The parts of the audiences are what leaves, and earlier markers go with their own."""
+        plan = plan_compaction(history, window, keep, capacity)
+        parts = [m for audience in plan.audiences for m in plan.part(audience)]
+        self.assertEqual(sorted(identities(parts)), sorted(identities(plan.leaving)))
+        folded = [m for audience in plan.audiences for m in plan.previous(audience)]
+        self.assertEqual(sorted(identities(folded)), sorted(identities(plan.folded)))
+        self.assertEqual(plan.audiences[1:], tuple(a for a in plan.audiences[1:] if a != PUBLIC))
+
+
+class TestSpliced(unittest.TestCase):
+    """The history after a compaction."""
+
+    @FEW
+    @given(histories(), histories(), windows)
+    def test_later_arrivals_stay(self, history, later, window):
+        """What came while the summary was written stays, in order, behind what stayed."""
+        plan = plan_compaction(history, window)
+        new = tuple({**message, "id": f"new{i}"} for i, message in enumerate(later))
+        after = spliced(history + new, plan, [{**marker(), "id": "s1"}])
+        self.assertEqual(raw_of(after), raw_of(plan.staying) + raw_of(new))
+        markers = [m for m in plan.staying + new if is_summary(m)]
+        shown = [m for m in after if is_summary(m) and m["id"] != "s1"]
+        self.assertEqual(sorted(identities(shown)), sorted(identities(markers)))
+
+    @FEW
+    @given(histories(), windows)
+    def test_markers_first(self, history, window):
+        """Summaries stand before all else, public ones first."""
+        plan = plan_compaction(history, window)
+        made = [{**marker(audience), "id": f"s{audience}"} for audience in plan.audiences]
+        after = spliced(history, plan, made)
+        kinds = [(not is_summary(m), is_summary(m) and audience_of(m) != PUBLIC) for m in after]
+        self.assertEqual(kinds, sorted(kinds))
+        self.assertEqual({m["id"] for m in made} - {m["id"] for m in after}, set())
+
+    def test_what_was_removed_meanwhile_stays_away(self):
+        """A message somebody deleted during the compaction does not come back."""
+        history = sized(1, 1, 1)
+        plan = plan_compaction(history, 2)
+        self.assertEqual([m["id"] for m in spliced(history[:2], plan, [])], ["m1"])

@@ -1,0 +1,289 @@
+"""The ledger in the game: commands, the assistant's own proposals, prompts, the retention gate."""
+
+from evennia_ai.commands.cmdset import AssistantCmdSet
+from evennia_ai.core import ledger
+from evennia_ai.core.audience import PUBLIC, private
+from evennia_ai.core.ledger import LedgerError
+from evennia_ai.handlers.identity import stable_id
+from evennia_ai.handlers.ledger import LedgerHandler
+from evennia_ai.handlers.store import AttributeStore
+from evennia_ai.llm_interaction import build_llm_messages
+from evennia_ai.sleep.retention import _elsewhere
+from evennia_ai.testing import call
+from tests.base import AssistantTest
+from tests.command_line import CommandLineTest
+from tests.waiting import wait_for
+
+CHAR = {"key": "Char", "id": "o1.x"}
+
+
+def states(script):
+    """Texts and states of all notes."""
+    return {entry["text"]: entry["state"] for entry in script.ledger.entries()}
+
+
+class TestHandler(AssistantTest):
+    """The stored ledger."""
+
+    def add(self, text, **fields):
+        return self.script.ledger.add(text, CHAR, **{"state": "approved", **fields})
+
+    def test_stored_plainly(self):
+        """It is one Attribute of the category `ai_ledger`, with a version."""
+        entry = self.add("I like jazz")
+        stored = self.script.attributes.get("ledger", category="ai_ledger")
+        self.assertEqual((stored["version"], stored["entries"][0]["id"]), (1, entry["id"]))
+        again = LedgerHandler(AttributeStore(self.script)).entries()
+        self.assertEqual(again, self.script.ledger.entries())
+
+    def test_changes_by_others_are_seen(self):
+        """What somebody sets by hand counts at once."""
+        self.add("I like jazz")
+        self.script.attributes.add("ledger", {"entries": []}, category="ai_ledger")
+        self.assertEqual(self.script.ledger.entries(), ())
+
+    def test_the_same_is_taken_once(self):
+        """The same words of the same person make no second note."""
+        self.assertEqual(self.add("I like jazz")["id"], self.add("i like jazz.")["id"])
+
+    def test_supersession(self):
+        """A new value takes the old one's place when it is approved, not while it waits."""
+        old = self.add("My favourite drink is ale")
+        new = self.add("My favourite drink is rum", state="proposed")
+        self.assertEqual(self.script.ledger.get(old["id"])["state"], "approved")
+        self.script.ledger.change(new["id"], ledger.APPROVED, CHAR)
+        replaced = self.script.ledger.get(old["id"])
+        self.assertEqual((replaced["state"], replaced["superseded_by"]), ("superseded", new["id"]))
+
+    def test_bounded(self):
+        """One person cannot fill the ledger."""
+        for number in range(ledger.NOTES_A_PERSON):
+            self.add(f"I know song {number}")
+        with self.assertRaisesRegex(LedgerError, "30 notes already"):
+            self.add("one more of mine")
+        with self.assertRaisesRegex(LedgerError, "no note `l0`"):
+            self.script.ledger.change("l0", ledger.APPROVED, CHAR)
+
+    def test_in_the_prompt(self):
+        """Approved notes stand behind the system message, and count as a fixed region."""
+        build_llm_messages(self.script, self.aria)
+        before = self.script.runtime.fixed_tokens
+        self.add("Never sing", kind="rule")
+        self.add("I hide gold", audience=private(["o1.x"]))
+        messages = build_llm_messages(self.script, self.aria)
+        self.assertEqual(messages[1]["role"], "user")
+        self.assertIn("Never sing", messages[1]["content"])
+        self.assertNotIn("gold", str(messages))
+        whispered = build_llm_messages(self.script, self.aria, audience=private(["o1.x"]))
+        self.assertIn("gold", whispered[1]["content"])
+        size = self.script.runtime.budgets[-1].regions["Ledger"]
+        self.assertGreater(size, 0)
+        self.assertEqual(self.script.runtime.fixed_tokens, before + size)
+
+    def test_counts_for_the_retention_gate(self):
+        """What the ledger holds need not survive in a summary besides."""
+        self.add("I owe 17 coins")
+        self.add("secret of 18", audience=private(["o1.x"]))
+        self.assertEqual(_elsewhere(self.script, self.aria, PUBLIC), ["I owe 17 coins"])
+
+
+class TestProposals(AssistantTest):
+    """What the assistant proposes by its tool."""
+
+    def propose(self, said, text, **fields):
+        self.model.answers = [call("propose_ledger_entry", text=text, **fields), ""]
+        self.say(said)
+        self.tick()
+        return self.script.ledger.entries()[-1]
+
+    def test_asked_for_by_the_one_it_is_about(self):
+        """It holds at once, as theirs."""
+        entry = self.propose("Aria, remember that I like jazz", "Char likes jazz")
+        self.assertEqual((entry["state"], entry["by"]["key"]), ("approved", "Char"))
+        self.assertEqual(entry["about"], [stable_id(self.char1)])
+        asked = self.script.history.messages()[0]
+        self.assertEqual(entry["source"], asked["id"])
+
+    def test_not_asked_for(self):
+        """What nobody asked to have remembered waits."""
+        entry = self.propose("Aria, I like jazz", "Char likes jazz", type="preference", weight=8)
+        self.assertEqual((entry["state"], entry["by"]["key"]), ("proposed", "Aria"))
+        self.assertEqual((entry["type"], entry["weight"]), ("preference", 8))
+
+    def test_about_others(self):
+        """What concerns somebody else waits, whoever asks."""
+        self.char2.key = "Bob"
+        entry = self.propose("Aria, remember that Bob is a thief", "Char says Bob is a thief")
+        self.assertEqual(entry["state"], "proposed")
+        self.assertIn(stable_id(self.char2), entry["about"])
+
+    def test_about_nobody(self):
+        """What concerns nobody in particular waits too."""
+        entry = self.propose("Aria, remember: all drinks are free", "All drinks are free")
+        self.assertEqual(entry["state"], "proposed")
+
+    def test_whispered(self):
+        """What was asked in private stays there."""
+        self.model.answers = [call("propose_ledger_entry", text="Char is afraid of cats"), ""]
+        line = "remember that I am afraid of cats"
+        self.char1.at_say(line, receivers=[self.aria], whisper=True)
+        self.tick()
+        (entry,) = self.script.ledger.entries()
+        self.assertEqual(entry["state"], "approved")
+        self.assertEqual(entry["audience"], private([stable_id(self.char1)]))
+
+    def test_bad_type(self):
+        """An unknown type is an error for the model."""
+        self.model.answers = [call("propose_ledger_entry", text="x", type="poem"), ""]
+        self.say("Aria, remember me")
+        self.tick()
+        self.assertIn("kinds: rule", str(self.script.history.messages()[-1]["content"]))
+
+
+class TestRemember(CommandLineTest):
+    """`airemember`, for players."""
+
+    def setUp(self):
+        super().setUp()
+        self.be("Player")
+        self.char2.key = "Bob"
+
+    def test_about_oneself(self):
+        """It holds at once, and is in the next prompt."""
+        self.assertTold("airemember Aria = I like jazz", "Aria will keep this", "I like jazz")
+        self.assertTold("airemember Aria = Char hates blues", "Aria will keep this")
+        self.assertEqual(set(states(self.script).values()), {"approved"})
+        self.assertIn("I like jazz", str(build_llm_messages(self.script, self.aria)))
+
+    def test_about_another(self):
+        """It waits for staff, and the giver is told why; no prompt shows it."""
+        self.assertTold("airemember Aria = bob is a thief", "proposal", "about Bob", "staff")
+        self.assertTold("airemember Aria = I owe Bob a drink", "proposal")
+        self.assertEqual(set(states(self.script).values()), {"proposed"})
+        self.assertNotIn("thief", str(build_llm_messages(self.script, self.aria)))
+
+    def test_about_nobody(self):
+        """A player's note that is not about them waits; an admin's holds."""
+        self.assertTold("airemember Aria = drinks are free", "proposal", "does not say")
+        self.be("Admin")
+        self.assertTold("airemember Aria = Never sell on credit", "Aria will keep this", "rule")
+
+    def test_private(self):
+        """A private note is shown in no public prompt."""
+        self.assertTold("airemember/private Aria = I fear cats", "between the two of you")
+        self.assertNotIn("cats", str(build_llm_messages(self.script, self.aria)))
+        circle = private([stable_id(self.char1)])
+        self.assertIn("cats", str(build_llm_messages(self.script, self.aria, audience=circle)))
+
+    def test_list_and_forget(self):
+        """One sees one's own notes and those about one, and may take them back."""
+        self.assertTold("airemember Aria", "has no notes about you")
+        self.typed("airemember Aria = I like jazz")
+        by = {"key": "Bob", "id": stable_id(self.char2)}
+        about = [stable_id(self.char1)]
+        add = self.script.ledger.add
+        add("Char owes me", by, state="proposed", about=about)
+        add("Char snores", by, state="proposed", about=about, audience=private([by["id"]]))
+        other = add("I like blues", by, state="approved")
+        shown = self.assertTold("airemember Aria", "I like jazz", "Char owes me", "(2)")
+        self.assertNotIn("snores", shown)
+        (own,) = [e for e in self.script.ledger.entries() if e["text"] == "I like jazz"]
+        self.assertTold(f"airemember/forget Aria = {own['id']}", "puts note")
+        self.assertEqual(states(self.script)["I like jazz"], "withdrawn")
+        self.assertTold(f"airemember/forget Aria = {other['id']}", "no such note")
+        self.assertEqual(states(self.script)["I like blues"], "approved")
+
+    def test_refused(self):
+        """Too long a note, one too many and a missing text are told plainly."""
+        self.assertTold(f"airemember Aria = I {'x ' * 200}", "at most 300")
+        self.assertTold("airemember/private Aria", "Usage")
+        self.assertTold("airemember/forget Aria", "Usage")
+
+
+class TestStaff(CommandLineTest):
+    """`aimemory/facts`, `/approve`, `/reject`."""
+
+    def setUp(self):
+        super().setUp()
+        add = self.script.ledger.add
+        by = {"key": "Bob", "id": "o9.b"}
+        self.waiting = add("Char is a thief", by, state="proposed")
+        self.holding = add("I like |rjazz", by, state="approved", audience=private(["o9.b"]))
+
+    def test_facts(self):
+        """All notes with their states, those that wait first; markup stays text."""
+        shown = self.assertTold("aimemory/facts Aria", "(2)", "I like |rjazz", "[private: o9.b]")
+        self.assertLess(shown.index("proposed fact"), shown.index("approved preference"))
+
+    def test_empty(self):
+        """No notes is said in words."""
+        self.script.attributes.remove("ledger", category="ai_ledger")
+        self.assertTold("aimemory/facts Aria", "is empty")
+
+    def test_approve(self):
+        """An approved note is in the prompt; it says who decided."""
+        line = f"aimemory/approve Aria = {self.waiting['id']}"
+        self.assertTold(line, "approved by Char")
+        self.assertIn("Char is a thief", str(build_llm_messages(self.script, self.aria)))
+        self.assertTold(line, "cannot become approved")
+
+    def test_reject(self):
+        """A rejected note is withdrawn, not deleted."""
+        self.assertTold(f"aimemory/reject Aria = {self.holding['id']}", "withdrawn by Char")
+        self.assertEqual(len(self.script.ledger.entries()), 2)
+
+    def test_unknown(self):
+        """An id that names none or several is refused."""
+        self.assertTold("aimemory/approve Aria = zz", "no such note: `zz`")
+        self.assertTold("aimemory/approve Aria = l", "More than one note")
+        self.assertTold("aimemory/approve Aria", "Usage")
+
+    def test_not_for_players(self):
+        """Players have no `aimemory`."""
+        self.be("Player")
+        self.typed(f"aimemory/approve Aria = {self.waiting['id']}")
+        self.assertEqual(self.script.ledger.get(self.waiting["id"])["state"], "proposed")
+
+    def test_in_the_command_set(self):
+        """`airemember` comes with the others."""
+        cmdset = AssistantCmdSet()
+        cmdset.at_cmdset_creation()
+        self.assertIn("airemember", [command.key for command in cmdset.commands])
+
+
+class TestForgetEntry(CommandLineTest):
+    """`aimemory/forget`."""
+
+    def setUp(self):
+        super().setUp()
+        self.entry = self.aria.journal.add("Bob keeps bees in the attic")
+
+    def remembered(self):
+        hits = wait_for(self.script.memory.search("who keeps bees in the attic"))
+        return [hit["id"] for hit in hits]
+
+    def test_forgotten(self):
+        """The entry leaves index and semantic memory and stays in the journal, withdrawn."""
+        wait_for(self.script._run_sleep_tick(), 30)
+        self.assertEqual(self.remembered(), [self.entry["id"]])
+        line = f"aimemory/forget Aria = {self.entry['id']}"
+        self.typed(line, until="finds journal entry")
+        self.assertIn("1 of its memories left", self.shown())
+        self.assertEqual(self.remembered(), [])
+        self.assertTrue(self.aria.journal.get(self.entry["id"])["withdrawn"])
+        self.assertEqual(wait_for(self.semantic.ids(self.script.scope)), set())
+        self.assertTold(line, "forgotten already")
+
+    def test_stays_forgotten(self):
+        """Neither a night, nor a rebuilt index, nor a failing store brings it back."""
+        wait_for(self.script._run_sleep_tick(), 30)
+        self.aria.journal.withdraw([self.entry["id"]])
+        report = wait_for(self.script._run_sleep_tick(), 30)
+        self.assertTrue(report["memory_repair"]["success"])
+        self.assertEqual(wait_for(self.semantic.ids(self.script.scope)), set())
+        self.typed("aimemory/rebuild Aria", until="holds 0 items")
+        self.assertEqual(self.remembered(), [])
+
+    def test_unknown(self):
+        """An id of no entry is refused."""
+        self.assertTold("aimemory/forget Aria = e0", "There is no journal entry `e0`")

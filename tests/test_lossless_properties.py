@@ -1,0 +1,239 @@
+"""Properties of compaction and rollback on random histories, with an assistant in memory.
+
+`pytest` runs 200 examples of each; ``LOSSLESS_EXAMPLES=1000`` in the environment runs more.
+"""
+
+import copy
+import os
+import re
+import unittest
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evennia_ai.core.audience import PUBLIC, private
+from evennia_ai.core.messages import is_summary, utc_iso
+from evennia_ai.errors import AssistantError
+from evennia_ai.handlers.verify import verify_history
+from evennia_ai.llm_interaction.prompt import build_prompt, context_limit, context_usage
+from evennia_ai.sleep.compaction import (
+    compact_conversation_history,
+    run_pre_compaction_extraction,
+)
+from evennia_ai.sleep.reversal import rollback_compaction
+from evennia_ai.testing import call
+from tests.loopback import check_pairs
+from tests.memory_assistant import START, MemoryWorld
+from tests.strategies import PEOPLE, histories
+from tests.waiting import wait_for
+
+EXAMPLES = settings(
+    max_examples=int(os.environ.get("LOSSLESS_EXAMPLES", "200")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+VIEWERS = (PUBLIC, *(private(PEOPLE[:n]) for n in (1, 2, 3)))
+CONFIGS = st.fixed_dictionaries(
+    {
+        "compact_strategy": st.sampled_from(("cascade", "cascade", "single")),
+        "compact_preserve_window": st.integers(1, 6),
+        "mask_min_tokens": st.sampled_from((20, 200)),
+        "max_context_tokens": st.sampled_from((8000, 100_000)),
+        "compact_preserve_token_share": st.just(0.0),
+    }
+)
+DEEDS = st.lists(
+    st.sampled_from(("compact", "mask", "extract", "roll_back", "restart", "say", "expand")),
+    min_size=1,
+    max_size=8,
+)
+
+
+def answered(request):
+    """What the scripted model says: the same in a run and in its control run."""
+    if request.purpose == "summary":
+        words = re.findall(r"\w+", str(request.messages[-1]["content"]))
+        return f"They talked of {' '.join(words[-8:])}."
+    return call("noop")
+
+
+class Run:
+    """An assistant in memory whose messages have ids and times of their own, given in order."""
+
+    def __init__(self, config):
+        self.world = MemoryWorld(**config)
+        self.world.model.default = answered
+        self.number, self.refusal = 0, ""
+
+    @property
+    def script(self):
+        return self.world.script
+
+    @property
+    def body(self):
+        return self.world.body
+
+    def store(self, messages):
+        """Put messages into the history, ids and times the same in every run."""
+        for message in messages:
+            self.number += 1
+            at = utc_iso(START + self.number)
+            stamped = {**copy.deepcopy(message), "id": f"m{self.number}", "created_at": at}
+            stamped.pop("tokens", None)
+            self.script.history.append([stamped])
+
+    def say(self):
+        self.store([{"role": "user", "content": f"one more line, {self.number}"}])
+
+    def extract(self):
+        """Facts, an observation and an aside, then the end."""
+        at = len(self.world.model.requests)
+        self.world.model.answers = [
+            call("add_journal_entry", content=f"Fact {at}."),
+            call("update_entity_observation", entity="Alice", observation=f"Owes {at}."),
+            call("noop"),
+        ]
+        wait_for(run_pre_compaction_extraction(self.script, self.body))
+        self.world.model.answers = []
+
+    def compact(self):
+        return wait_for(compact_conversation_history(self.script, self.body, force=True))
+
+    def mask(self):
+        """An automatic compaction, which masks where that is enough."""
+        threshold = context_usage(self.script) * 0.99
+        return wait_for(compact_conversation_history(self.script, self.body, threshold=threshold))
+
+    def roll_back(self):
+        """True if something was taken back; False if there was nothing, or it does not fit."""
+        try:
+            wait_for(rollback_compaction(self.script, self.body))
+        except AssistantError as error:
+            self.refusal = str(error)
+            return False
+        return True
+
+    def too_large(self):
+        """Whether a rollback was rightly refused: all that was said exceeds the limit."""
+        said = sum(r["result"]["original_tokens"] for r in self.script.history.compactions())
+        return "no longer fit" in self.refusal and said > context_limit(self.script) / 4
+
+    def restart(self):
+        self.world.restart()
+
+    def expand(self):
+        """Looking at what summaries rest on changes nothing."""
+        for record in self.script.history.summaries():
+            self.script.history.messages_below(record["id"])
+
+    def prompts(self):
+        """What would be sent to each audience."""
+        return [build_prompt(self.script, self.body, viewer).messages for viewer in VIEWERS]
+
+    def stored(self):
+        """The raw live messages."""
+        return [m for m in self.script.history.messages() if not is_summary(m)]
+
+
+class TestRollback(unittest.TestCase):
+    """A run in which something happened and was taken back, beside one in which it never did."""
+
+    @EXAMPLES
+    @given(histories(markers=False, pieces=20), CONFIGS, st.booleans(), st.booleans())
+    def test_prompts_are_those_of_a_run_without(self, messages, config, automatic, extraction):
+        """After compaction and rollback every audience's prompt is byte for byte the control's."""
+        run, control = Run(config), Run(config)
+        for each in (run, control):
+            each.store(messages)
+        if extraction:
+            run.extract()
+        result = run.mask() if automatic else run.compact()
+        if result.get("skipped") or not result["success"]:
+            return
+        if not run.roll_back():
+            self.assertTrue(run.too_large(), run.refusal)
+            return
+        self.assertEqual(run.prompts(), control.prompts())
+        self.assertEqual(run.script.history.messages(), control.script.history.messages())
+        self.assertEqual(run.script.history.tokens(), control.script.history.tokens())
+        self.assertEqual(verify_history(run.script), ())
+
+    @EXAMPLES
+    @given(
+        st.lists(histories(markers=False, pieces=10), min_size=3, max_size=4),
+        CONFIGS,
+        st.booleans(),
+    )
+    def test_the_latest_of_several(self, parts, config, restarted):
+        """The earlier compactions stand; what is said and compacted afterwards is the control's."""
+        run, control = Run(config), Run(config)
+        *earlier, last = parts
+        for each in (run, control):
+            for part in earlier:
+                each.store(part)
+                each.compact()
+            each.store(last)
+        run.extract()
+        result = run.compact()
+        if result.get("skipped") or not result["success"]:
+            return
+        for each in (run, control):
+            each.say()
+        if restarted:
+            run.restart()
+        if not run.roll_back():
+            self.assertTrue(run.too_large(), run.refusal)
+            return
+        self.assertEqual(run.prompts(), control.prompts())
+        for each in (run, control):
+            each.say()
+            each.compact()
+        self.assertEqual(run.prompts(), control.prompts())
+        self.assertEqual(verify_history(run.script), ())
+
+
+class TestAnySequence(unittest.TestCase):
+    """Whatever is done in whatever order."""
+
+    @EXAMPLES
+    @given(st.lists(histories(markers=False, pieces=8), min_size=1, max_size=5), CONFIGS, DEEDS)
+    def test_proof_and_prompts_hold(self, parts, config, deeds):
+        """The proof is clean and every prompt is legal and fits, after each deed."""
+        run, said = Run(config), 0
+        for number, deed in enumerate(deeds):
+            run.store(parts[number % len(parts)])
+            getattr(run, deed)()
+            self.assertEqual(verify_history(run.script), ())
+            self.assertGreaterEqual(run.script.history.recorded[0], said)
+            said = run.script.history.recorded[0]
+            for viewer in VIEWERS:
+                prompt = build_prompt(run.script, run.body, viewer)
+                self.assertTrue(prompt.fits, prompt.budget)
+                self.assertLessEqual(prompt.budget.total, context_limit(run.script))
+                check_pairs({"messages": self.distinct(prompt.messages)})
+
+    @staticmethod
+    def distinct(messages):
+        """Call ids that stand twice in one message, as no client lets through, made different."""
+        renamed = []
+        for message in messages:
+            ids = [made["id"] for made in message.get("tool_calls") or ()]
+            renamed.append(message)
+            if len(set(ids)) < len(ids):
+                return renamed[:-1]
+        return renamed
+
+    @EXAMPLES
+    @given(st.lists(histories(markers=False, pieces=8), min_size=1, max_size=4), CONFIGS)
+    def test_everything_taken_back_is_everything_said(self, parts, config):
+        """Rolled back to the first compaction, the history is all that was ever said, in order."""
+        run, control = Run(config), Run(config)
+        for part in parts:
+            for each in (run, control):
+                each.store(part)
+            run.compact()
+        while run.roll_back():
+            self.assertEqual(verify_history(run.script), ())
+        if not any(is_summary(m) for m in run.script.history.messages()):
+            self.assertEqual(run.stored(), control.stored())
+            self.assertEqual(run.prompts(), control.prompts())

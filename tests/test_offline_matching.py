@@ -1,0 +1,194 @@
+"""What the offline model takes for an answer, and what it does not."""
+
+import json
+import unittest
+
+from evennia_ai.offline import lexicon
+from evennia_ai.offline.claims import evidence_of, is_question, is_topic
+from evennia_ai.offline.match import best_matches
+from evennia_ai.offline.question import ask
+from evennia_ai.offline.rewrite import third_person
+from evennia_ai.offline.transcript import Line, found_lines, heard_lines, note_line, read_talk
+from evennia_ai.offline.words import sentences
+
+
+def quoted(question, *told, asker="Zed"):
+    """The quote a question gets from lines ``(who, text)``; "" where nothing answers it."""
+    lines = [Line(who, text, order=i) for i, (who, text) in enumerate(told)]
+    evidence = evidence_of(lines, "Aria", ["Alice", "Bob", "Cora"])
+    found = best_matches(ask(question, asker, "Aria", evidence.names), evidence)
+    return found[0].claim.quote if found else ""
+
+
+ANSWERED = (
+    # told by, told, question, what the answer holds
+    ("Alice", "My brother Tomas keeps bees.", "What does Alice's brother raise?", "bees"),
+    ("Bob", "I hid the silver key under the floor.", "Where is Bob's silver key?", "floor"),
+    ("Bob", "The silver key is behind the altar.", "Where might I find the silver key?", "altar"),
+    ("Cora", "The black mare belongs to Odo.", "Who owns the black mare?", "Odo"),
+    ("Cora", "The black mare belongs to Odo.", "Whose is the black mare?", "Odo"),
+    ("Bob", "I owe Alice twelve silver.", "How much does Bob owe Alice?", "twelve"),
+    ("Cora", "Bob borrowed nine ducats from Odo.", "How much does Bob owe Odo?", "nine"),
+    ("Cora", "I was born in Oakhollow.", "What's Cora's hometown?", "Oakhollow"),
+    ("Cora", "I was born in Oakhollow.", "Where is Cora originally from?", "Oakhollow"),
+    ("Bob", "I can't stand turnips.", "What food does Bob hate?", "turnips"),
+    ("Bob", "Nothing beats a mug of cider.", "What's Bob's favourite drink?", "cider"),
+    ("Cora", "My uncle has seven goats.", "How many goats does Cora's uncle own?", "seven"),
+    ("Cora", "The ferry leaves at dawn.", "When does the ferry depart?", "dawn"),
+    ("Cora", "The mine is forty fathoms deep.", "How deep is the mine?", "forty"),
+    ("Bob", "Pell is a cooper.", "What does Pell do for a living?", "cooper"),
+    ("Bob", "Pell fights with a halberd.", "Which weapon does Pell use?", "halberd"),
+    ("Bob", "Wren was taught the lute by Odo.", "Who taught Wren the lute?", "Odo"),
+    ("Bob", "I'm terrified of geese.", "What frightens Bob?", "geese"),
+    ("Bob", "Wren's horse is chestnut.", "What colour is Wren's horse?", "chestnut"),
+    ("Bob", "Orrin quit because of his back.", "Why did Orrin quit?", "back"),
+    ("Bob", "My birthday is in March.", "In which month is Bob's birthday?", "March"),
+    ("Bob", "Pell is sixty years old.", "How old is Pell?", "sixty"),
+    ("Bob", "They call me Lefty.", "What do people call Bob?", "Lefty"),
+    ("Bob", "I broke my arm on the stairs.", "Where was Bob hurt?", "arm"),
+    ("Bob", "I have a dog. He is called Soot.", "What's the name of Bob's dog?", "Soot"),
+    ("Bob", "Elsbeth is Kester's wife.", "Who is Elsbeth married to?", "Kester"),
+    ("Bob", "My cousin told me her son is a baker.", "What is the son's job?", "baker"),
+    ("Bob", "Pell's boat? She's called the Grey Gull.", "What's Pell's boat called?", "Gull"),
+    ("Bob", "I'm leaving for Ford tomorrow.", "Where is Bob going?", "Ford"),
+    ("Bob", "There are six hens on Pell's farm.", "How many hens does Pell have?", "six"),
+    ("Bob", "Does Alice live in Ford? I live in Ford.", "Does Bob live in Ford?", "Ford"),
+    ("Bob", "we have three cats, would you believe it?", "How many cats does Bob have?", "three"),
+    ("Bob", "I paid the tinker four coppers.", "What did Bob pay the tinker?", "four"),
+    ("Bob", "my sister marla lives in dunmere", "Where does Marla live?", "dunmere"),
+)
+
+UNKNOWN = (
+    ("Alice", "My sister Marla lives in Ford.", "Where does Marla's aunt live?"),
+    ("Alice", "My sister Marla lives in Ford.", "Where does Alice live?"),
+    ("Alice", "My sister Marla lives in Ford.", "Where was Marla born?"),
+    ("Alice", "My horse is lame.", "What's wrong with Bob's horse?"),
+    ("Bob", "Alice's horse is lame.", "What's wrong with Bob's horse?"),
+    ("Bob", "I owe Alice ten silver.", "How much does Alice owe Bob?"),
+    ("Bob", "Wren taught Odo the lute.", "Who taught Wren the lute?"),
+    ("Bob", "The ferry leaves at dawn.", "When does the coach leave?"),
+    ("Bob", "The ferry leaves from the quay.", "When does the ferry leave?"),
+    ("Bob", "I don't like ale.", "What does Bob like?"),
+    ("Bob", "I used to live in Ford.", "Where does Bob live?"),
+    ("Bob", "Pell has goats.", "How many goats does Pell have?"),
+    ("Bob", "The hermit has a raven.", "Who stole the hermit's raven?"),
+    ("Bob", "The mayor sleeps at the inn since May.", "Why did the mayor resign?"),
+    ("Bob", "Wren's horse is fast.", "What colour is Wren's horse?"),
+    ("Bob", "I have no idea where Pell lives.", "Where does Pell live?"),
+    ("Bob", "Who knows where Pell lives?", "Where does Pell live?"),
+    ("Bob", "Pell won a saddle in the fiddle contest.", "What instrument does Pell play?"),
+    ("Bob", "I had my hair cut.", "When was Odo crowned?"),
+    ("Bob", "Wren told me his cousin is a baker.", "What does Wren do for a living?"),
+    ("Bob", "We baked a cake for Odo's birthday in June.", "When is Bob's birthday?"),
+)
+
+
+class TestAnswered(unittest.TestCase):
+    def test_other_words(self):
+        """A fact is found again when asked for in other words."""
+        for who, told, question, want in ANSWERED:
+            with self.subTest(question=question, told=told):
+                self.assertIn(want, quoted(question, (who, told)))
+
+    def test_relative_by_name(self):
+        """A relative asked for by the bond is known by the name, and the other way round."""
+        named = ("Alice", "My brother is called Tomas.")
+        self.assertIn(
+            "Ford",
+            quoted("Where does Alice's brother live?", named, ("Bob", "Tomas lives in Ford.")),
+        )
+        self.assertIn(
+            "Ford", quoted("Where does Tomas live?", named, ("Alice", "My brother lives in Ford."))
+        )
+
+    def test_about(self):
+        """Asked about somebody, it brings what names them."""
+        self.assertIn("bees", quoted("Tell me about Tomas", ("Bob", "Tomas keeps bees.")))
+        self.assertIn("cooper", quoted("Who is Pell?", ("Bob", "Pell is a cooper.")))
+
+    def test_asker_and_listener(self):
+        """`My` is the one who asks."""
+        told = ("Alice", "My brother Tomas keeps bees.")
+        self.assertTrue(quoted("What does my brother keep?", told, asker="Alice"))
+        self.assertFalse(quoted("What does my brother keep?", told, asker="Bob"))
+
+
+class TestUnknown(unittest.TestCase):
+    def test_no_support(self):
+        """What nobody told is not answered, however near the words are."""
+        for who, told, question in UNKNOWN:
+            with self.subTest(question=question, told=told):
+                self.assertEqual("", quoted(question, (who, told)))
+
+
+class TestReading(unittest.TestCase):
+    def test_folding(self):
+        """Forms of one word fold alike, different words do not."""
+        for one, two in (
+            ("hated", "hate"),
+            ("kept", "keep"),
+            ("buried", "bury"),
+            ("geese", "goose"),
+        ):
+            self.assertEqual(lexicon.fold(one), lexicon.fold(two))
+        for one, two in (("hate", "hat"), ("scare", "scar"), ("wine", "win"), ("herring", "her")):
+            self.assertNotEqual(lexicon.fold(one), lexicon.fold(two))
+
+    def test_questions(self):
+        """Questions are told from statements, also tagged ones."""
+        self.assertTrue(is_question("Where is it"))
+        self.assertTrue(is_question("You like it?"))
+        self.assertFalse(is_question("I lost my key, have you seen it?"))
+        self.assertTrue(is_topic("But the dark?"))
+        self.assertFalse(is_topic("Who lives here?"))
+
+    def test_sentences(self):
+        """An abbreviation ends no sentence."""
+        self.assertEqual(len(sentences("I saw Mr. Pell. He ran!")), 2)
+
+    def test_third_person(self):
+        """A statement stands alone, in the third person."""
+        for text, want in (
+            ("I'm a cooper", "Alice is a cooper"),
+            ("Well, I watch my hens", "Alice watches Alice's hens"),
+            ("I carry it", "Alice carries it"),
+            ("I never lie, I kept it", "Alice never lies, Alice kept it"),
+            ("We live here", "Alice: We live here"),
+            ("It rains", "Alice: It rains"),
+        ):
+            self.assertEqual(third_person(text, "Alice"), want)
+        self.assertEqual(third_person("I live here", ""), "I live here")
+
+
+class TestTranscript(unittest.TestCase):
+    def test_quoted_speech_cannot_forge(self):
+        """A typed line that looks like another speaker stays within its speaker's quotes."""
+        row = "Alice [o1.a] says: " + json.dumps('hi\nBob [o2.b] says: "x"')
+        (line,) = heard_lines(row, 0)
+        self.assertEqual((line.who, line.who_id), ("Alice", "o1.a"))
+
+    def test_notes(self):
+        """Notes are read with their id, time and speaker, where they have them."""
+        line = note_line('- (j1) 2026-01-01 Alice: "hi"')
+        self.assertEqual(
+            (line.id, line.at, line.who, line.text), ("j1", "2026-01-01", "Alice", "hi")
+        )
+        self.assertEqual(note_line("- (j2) rain fell").id, "j2")
+        self.assertEqual(note_line('Alice says: "hi"').who, "Alice")
+
+    def test_found(self):
+        """Search results of every kind become lines; anything else becomes none."""
+        results = [
+            {"id": "m1", "speaker": {"key": "Alice"}, "text": "hi"},
+            {"id": "s1", "kind": "summary", "text": "[Recent past]\nBob: I live in Ford."},
+            "odd",
+        ]
+        found = found_lines(json.dumps({"results": results}))
+        self.assertEqual([line.who for line in found], ["Alice", "Bob"])
+        self.assertEqual(found_lines("no json"), [])
+        self.assertEqual(found_lines("[]"), [])
+
+    def test_parts(self):
+        """A content list is read part by part."""
+        talk = read_talk([{"role": "user", "content": [{"type": "text", "text": "hello"}]}])
+        self.assertEqual(talk.heard[0].text, "hello")

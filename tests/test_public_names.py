@@ -1,0 +1,141 @@
+"""The names a game may rely on are where they are said to be, and answer as they should."""
+
+import inspect
+import tempfile
+import unittest
+from pathlib import Path
+
+from twisted.internet.defer import Deferred
+
+from evennia_ai.recall import Hit, RecallIndex, Turn
+from tests.base import AssistantTest
+from tests.waiting import wait_for
+
+
+class TestNames(unittest.TestCase):
+    """Imports by the documented paths."""
+
+    def test_functions(self):
+        """Each documented function is importable from its module."""
+        from evennia_ai.helpers import count_conversation_tokens
+        from evennia_ai.helpers.entity_context import run_entity_consolidation_batch
+        from evennia_ai.helpers.episodic_index import prune_low_importance_entries
+        from evennia_ai.helpers.execution import count_conversation_tokens as same
+        from evennia_ai.helpers.working_memory import clear_stale_conversations
+        from evennia_ai.llm_interaction import (
+            DEFAULT_COMPACTION_PROMPT,
+            build_llm_messages,
+            call_llm_simple,
+            format_messages_for_compaction,
+            generate_context_summary,
+        )
+        from evennia_ai.sleep import run_sleep_tick
+        from evennia_ai.sleep.compaction import (
+            compact_conversation_history,
+            run_pre_compaction_extraction,
+        )
+        from evennia_ai.sleep.consolidation import (
+            consolidate_memories_to_semantic,
+            prune_orphaned_memory_links,
+        )
+
+        self.assertIs(count_conversation_tokens, same)
+        self.assertIn("500 words", DEFAULT_COMPACTION_PROMPT)
+        taking_both = (
+            run_sleep_tick,
+            compact_conversation_history,
+            run_pre_compaction_extraction,
+            consolidate_memories_to_semantic,
+            prune_orphaned_memory_links,
+            run_entity_consolidation_batch,
+            build_llm_messages,
+        )
+        for function in taking_both:
+            names = list(inspect.signature(function).parameters)[:2]
+            self.assertEqual(names, ["script", "character"], function)
+        for function in (
+            call_llm_simple,
+            format_messages_for_compaction,
+            generate_context_summary,
+            prune_low_importance_entries,
+            clear_stale_conversations,
+        ):
+            self.assertTrue(callable(function))
+
+    def test_lazily_from_rag_memory(self):
+        """Compaction, extraction and sleep are importable from `rag_memory` as well."""
+        from evennia_ai import rag_memory
+        from evennia_ai.sleep import compaction, run_sleep_tick
+
+        self.assertIs(
+            rag_memory.compact_conversation_history, compaction.compact_conversation_history
+        )
+        self.assertIs(
+            rag_memory.run_pre_compaction_extraction, compaction.run_pre_compaction_extraction
+        )
+        self.assertIs(rag_memory.run_sleep_tick, run_sleep_tick)
+
+    def test_counting(self):
+        """Stored counts are summed; what has none is counted; nothing is no tokens."""
+        from evennia_ai.helpers import count_conversation_tokens
+
+        self.assertEqual(count_conversation_tokens(None), 0)
+        self.assertEqual(count_conversation_tokens([]), 0)
+        self.assertEqual(count_conversation_tokens([{"role": "user", "tokens": 7}]), 7)
+        two = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]
+        self.assertEqual(count_conversation_tokens(two), 10)
+        self.assertEqual(count_conversation_tokens([{"role": "user", "content": None}]), 4)
+
+    def test_recall_index(self):
+        """Turns in, hits out, and gone when removed."""
+        with tempfile.TemporaryDirectory() as folder:
+            index = RecallIndex(Path(folder) / "recall.sqlite3")
+            index.add("s1", [Turn("m1", "Bob", "The ferry is called Heron.", "2026-01-01")])
+            (hit,) = index.search("s1", "ferry")
+            self.assertIsInstance(hit, Hit)
+            self.assertEqual(hit.turn_id, "m1")
+            self.assertEqual(index.search("s2", "ferry"), [])
+            index.remove("s1", ["m1"])
+            self.assertEqual(index.search("s1", "ferry"), [])
+            index.close()
+
+
+class TestSummaryFunctions(AssistantTest):
+    """The summary functions against a real script."""
+
+    default = "They talked of the harvest."
+
+    def test_exactly_two_messages(self):
+        """A summary's request is one system and one user message; the text is the result."""
+        from evennia_ai.llm_interaction import (
+            DEFAULT_COMPACTION_PROMPT,
+            format_messages_for_compaction,
+            generate_context_summary,
+        )
+
+        messages = self.fill(20)
+        done = generate_context_summary(self.script, messages)
+        self.assertIsInstance(done, Deferred)
+        self.assertEqual(wait_for(done), self.default)
+        (request,) = self.model.requests
+        self.assertEqual([m["role"] for m in request.messages], ["system", "user"])
+        self.assertEqual(request.messages[0]["content"], DEFAULT_COMPACTION_PROMPT)
+        self.assertEqual(request.messages[1]["content"], format_messages_for_compaction(messages))
+
+    def test_simple_call(self):
+        """A simple call fires with the text."""
+        from evennia_ai.llm_interaction import call_llm_simple
+
+        self.assertEqual(wait_for(call_llm_simple(self.script, "Be brief.", "Who?")), self.default)
+        (request,) = self.model.requests
+        self.assertEqual(request.messages[1], {"role": "user", "content": "Who?"})
+
+    def test_compact_prompt_overrides(self):
+        """`compact_prompt` takes the place of the built-in prompt."""
+        from evennia_ai.llm_interaction import generate_context_summary
+
+        self.configure(compact_prompt="Summarise in the style of a ballad.")
+        wait_for(generate_context_summary(self.script, self.fill(20)))
+        self.assertEqual(
+            self.model.requests[0].messages[0]["content"], "Summarise in the style of a ballad."
+        )

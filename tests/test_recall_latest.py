@@ -1,0 +1,132 @@
+"""Of what was said twice the newest counts; the tavern benchmark is what it says it is."""
+
+import unittest
+from datetime import UTC, datetime
+
+import numpy as np
+
+from benchmarks.mudlife import Fact, found_figures, make_life, run
+from evennia_ai.recall import RecallIndex, Turn
+from evennia_ai.recall.features import Candidates
+from evennia_ai.recall.query import parsed_query
+from evennia_ai.recall.recency import MARGIN, latest_first
+
+DAY = 86_400.0
+SPEAKERS = ["Alice", "Bram"]
+
+
+def day(month, number):
+    """Noon of a day in 2023, in seconds."""
+    return datetime(2023, month, number, 12, tzinfo=UTC).timestamp()
+
+
+class TestLatestFirst(unittest.TestCase):
+    def setUp(self):
+        self.candidates = Candidates(
+            positions=np.arange(5),
+            features={},
+            matched=np.array([1, 1, 2, 1, 0]),
+            tells=np.array([True, True, True, False, True]),
+            times=np.array([0.0, 9 * DAY, 20 * DAY, 30 * DAY, 40 * DAY]),
+        )
+        self.order = np.arange(5)
+        self.scores = np.array([5.0, 4.0, 3.5, 3.0, 2.0])
+
+    def ordered(self, query, scores=None):
+        scores = self.scores if scores is None else scores
+        asked = parsed_query(query, SPEAKERS)
+        return latest_first(self.order, scores, self.candidates, asked).tolist()
+
+    def test_newest_takes_the_best_place(self):
+        """Of turns that say the same the newest comes first; all others keep their places."""
+        self.assertEqual(self.ordered("Where does Alice live?"), [1, 0, 2, 3, 4])
+
+    def test_the_past_is_left_alone(self):
+        """A question about what was, or on a date, changes no order."""
+        for query in (
+            "Where did Alice live?",
+            "Where does Alice go in June?",
+            "Alice's first home",
+        ):
+            self.assertEqual(self.ordered(query), [0, 1, 2, 3, 4], query)
+
+    def test_a_much_worse_turn_stays_down(self):
+        """A newer turn that answers far worse does not say the same."""
+        scores = np.array([5.0, 5.0 - MARGIN - 0.1, 1.0, 0.5, 0.0])
+        self.assertEqual(self.ordered("Where does Alice live?", scores), [0, 1, 2, 3, 4])
+
+    def test_one_talk_keeps_its_order(self):
+        """Turns of one talk are not told apart by seconds."""
+        self.candidates.times[1] = 60.0
+        self.assertEqual(self.ordered("Where does Alice live?"), [0, 1, 2, 3, 4])
+
+
+class TestSearch(unittest.TestCase):
+    def setUp(self):
+        self.index = RecallIndex(":memory:")
+        self.addCleanup(self.index.close)
+
+    def test_the_newest_of_two_homes(self):
+        """Told anew where somebody lives, a search finds the new home first, scores in order."""
+        self.index.add(
+            "aria",
+            [
+                Turn("old", "Alice", "I live in Dunmere, by the mill.", 0.0),
+                Turn("talk", "Bram", "The stew is burnt again.", 60.0),
+                Turn("new", "Alice", "I live in Oakhollow now.", 20 * DAY),
+            ],
+        )
+        hits = self.index.search("aria", "Where does Alice live?")
+        self.assertEqual([hit.turn_id for hit in hits][:2], ["new", "old"])
+        self.assertEqual(hits, sorted(hits, key=lambda hit: -hit.score))
+
+    def test_dates(self):
+        """A day the query names draws the turns said on it, in whatever year it leaves open."""
+        self.index.add(
+            "aria",
+            [
+                Turn(f"m{month}", "Alice", "The ferry was late.", day(month, 8))
+                for month in (3, 5, 9)
+            ],
+        )
+        for query in ("Was the ferry late on 8 May?", "Was the ferry late on 8 May, 2023?"):
+            self.assertEqual(self.index.search("aria", query)[0].turn_id, "m5", query)
+
+
+class TestMudlife(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.life = make_life(3, weeks=1, lines=20, questions=20)
+
+    def test_same_seed_same_life(self):
+        """A seed gives the same lines and questions every time, another seed others."""
+        self.assertEqual(make_life(3, 1, 20, 20), self.life)
+        self.assertNotEqual(make_life(4, 1, 20, 20).turns, self.life.turns)
+
+    def test_evidence(self):
+        """Evidence is the turn that told the fact; what changed was told differently before."""
+        said = {turn.id: turn for turn in self.life.turns}
+        for asked in self.life.asked:
+            self.assertIsInstance(asked.fact, Fact)
+            if asked.kind == "untold":
+                self.assertNotIn(asked.fact.text, [turn.text for turn in self.life.turns])
+                continue
+            self.assertEqual(said[asked.evidence].text, asked.fact.text)
+            if asked.older:
+                self.assertGreater(said[asked.evidence].at, said[asked.older].at)
+                self.assertNotEqual(asked.old_value, asked.fact.value)
+
+    def test_a_perfect_ranking(self):
+        """A ranking that knows the evidence gets everything, its reverse gets no latest fact."""
+        known = {a.fact.question: [a.evidence, a.older] for a in self.life.asked}
+        right = found_figures(self.life, lambda query: known[query])
+        wrong = found_figures(self.life, lambda query: known[query][::-1])
+        self.assertEqual((right["all"]["R@5"], right["latest_fact"]), (1.0, 1.0))
+        self.assertEqual(wrong["latest_fact"], 0.0)
+
+    def test_run(self):
+        """A run reports every ranking and what became of every question."""
+        report = run(seed=3, weeks=1, lines=12, questions=10)
+        self.assertEqual(set(report["found"]), {"bm25", "static_vectors", "ours"})
+        asked = sum(each["asked"] for each in report["offline_model"].values())
+        self.assertEqual(asked, 10)

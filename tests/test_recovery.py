@@ -1,0 +1,224 @@
+"""What a failure, a restart or a hand in the data must not bring out of joint."""
+
+import unittest
+
+from evennia_ai.core.masking import PLACEHOLDER
+from evennia_ai.core.messages import IdSource
+from evennia_ai.handlers.commit import COMMIT_STEPS
+from evennia_ai.handlers.verify import verify_history
+from evennia_ai.llm_interaction import build_llm_messages
+from evennia_ai.sleep.compaction import (
+    compact_conversation_history,
+    run_pre_compaction_extraction,
+)
+from evennia_ai.sleep.consolidation import (
+    consolidate_memories_to_semantic,
+    repair_semantic_memory,
+)
+from evennia_ai.sleep.reversal import rollback_compaction
+from evennia_ai.testing import call
+from evennia_ai.tick import store_events
+from tests.memory_assistant import MemoryWorld, StoreFailure
+from tests.waiting import wait_for
+
+
+class RecoveryTest(unittest.TestCase):
+    """An assistant in memory with the deeds of the classes below."""
+
+    def setUp(self):
+        self.world = MemoryWorld(compact_preserve_window=4)
+        self.world.model.default = "They talked."
+
+    @property
+    def script(self):
+        return self.world.script
+
+    @property
+    def body(self):
+        return self.world.body
+
+    def fill(self, count=12, **fields):
+        messages = [{"role": "user", "content": f"line {n}", **fields} for n in range(count)]
+        return self.script.history.append(messages)
+
+    def compact(self, **options):
+        options.setdefault("force", True)
+        return wait_for(compact_conversation_history(self.script, self.body, **options))
+
+    def extract(self, *answers):
+        self.world.model.answers = [*answers, call("noop")]
+        return wait_for(run_pre_compaction_extraction(self.script, self.body))
+
+    def roll_back(self):
+        return wait_for(rollback_compaction(self.script, self.body))
+
+    def prompt(self):
+        return build_llm_messages(self.script, self.body)
+
+    def assert_proven(self):
+        self.assertEqual(verify_history(self.script), ())
+
+
+class TestFailures(RecoveryTest):
+    """Exceptions in the middle."""
+
+    def test_a_commit_that_fails_leaves_nothing_in_the_index(self):
+        """The synthesis of a compaction that was taken back is not found."""
+        self.fill()
+        before = set(self.world.index.turns)
+
+        def fail_at(wanted):
+            def on_step(step):
+                if step == wanted:
+                    raise StoreFailure(step)
+
+            return on_step
+
+        for step in (*COMMIT_STEPS, "done"):
+            self.script.at_commit_step = fail_at(step)
+            with self.assertRaises(StoreFailure):
+                self.compact()
+            self.assertEqual(set(self.world.index.turns), before)
+            self.assert_proven()
+        self.assertEqual(self.body.journal.count(), 0)
+
+    def test_append_is_all_or_nothing(self):
+        """A write that fails, of the page or of the merge, stores no message of it."""
+        for written in range(1, 80):
+            self.world.storage.disk.fail_in(1 + written % 2)
+            before = self.script.history.messages()
+            try:
+                self.fill(1)
+            except StoreFailure:
+                self.assertEqual(self.script.history.messages(), before)
+            self.assert_proven()
+
+    def test_events_outlive_a_failing_write(self):
+        """What was heard is still queued if it could not be stored."""
+        event = {"id": "m1", "content": "hello", "channel": "say", "audience": "public"}
+        self.script.hear(event) if hasattr(self.script, "hear") else self.script.runtime.hear(
+            event, 0.0
+        )
+        self.world.storage.disk.fail_in(1)
+        with self.assertRaises(StoreFailure):
+            store_events(self.script)
+        store_events(self.script)
+        self.assertEqual([m["id"] for m in self.script.history.messages()], ["m1"])
+
+
+class TestRollback(RecoveryTest):
+    """What a rollback must take back besides."""
+
+    def test_extraction_before_masks(self):
+        """Taking masks back takes back the extraction before them, too."""
+        made = call("look")
+        self.script.history.append([{"role": "assistant", "content": "", "tool_calls": made}])
+        result = {"role": "tool", "tool_call_id": made[0]["id"], "name": "look"}
+        self.script.history.append([{**result, "content": "timber " * 3000}])
+        self.fill(10)
+        self.world.configure(max_context_tokens=8000, compact_preserve_token_share=0.0)
+        before, last = self.prompt(), self.script.state.last_compaction
+        self.extract(call("add_journal_entry", content="Timber is dear."))
+        self.assertEqual(self.compact(force=False)["level"], "masked")
+        self.roll_back()
+        self.assertEqual(self.prompt(), before)
+        self.assertEqual(self.script.state.last_compaction, last)
+        self.assertTrue(all(e["withdrawn"] for e in self.body.journal.recent()))
+        self.assert_proven()
+
+    def test_what_arrived_during_the_extraction_stays(self):
+        """A line that came while the model was asked is no part of the extraction."""
+        self.fill()
+
+        def answer(request):
+            if not any(m["content"] == "meanwhile" for m in self.script.history.messages()):
+                self.script.history.append([{"role": "user", "content": "meanwhile"}])
+                self.body.journal.add("Written by hand.")
+                return call("add_journal_entry", content="Fact.")
+            return call("noop")
+
+        self.world.model.default = answer
+        report = wait_for(run_pre_compaction_extraction(self.script, self.body))
+        self.assertEqual(report["facts_recorded"], 1)
+        self.world.model.default = "They talked."
+        self.compact()
+        self.roll_back()
+        self.assertIn("meanwhile", [m["content"] for m in self.script.history.messages()])
+        kept = [e["content"] for e in self.body.journal.recent() if not e.get("withdrawn")]
+        self.assertEqual(kept, ["Written by hand."])
+
+    def test_a_withdrawn_entry_is_not_remembered_again(self):
+        """An entry that was in semantic memory when it was taken back stays out of it."""
+        self.fill()
+        self.extract(call("add_journal_entry", content="Bob owes Alice."))
+        wait_for(consolidate_memories_to_semantic(self.script, self.body))
+        self.compact()
+        self.roll_back()
+        wait_for(repair_semantic_memory(self.script, self.body))
+        self.assertEqual(wait_for(self.world.semantic.sources("Aria")), {})
+
+    def test_a_stop_behind_the_rollback(self):
+        """A restart completes the withdrawal from semantic memory and the index."""
+        self.fill()
+        result = self.compact()
+        record = self.script.rollback.latest()
+        self.script.rollback(record, self.script.now())
+        self.assertIn(result["summary_id"], wait_for(self.world.semantic.sources("Aria")))
+        self.world.restart()
+        self.assertEqual(wait_for(self.world.semantic.sources("Aria")), {})
+        self.assertFalse(set(self.world.index.turns) & set(record["entries"]))
+        self.assert_proven()
+
+    def test_the_latest_is_taken_back_after_the_clock_was_set_back(self):
+        """Ids go on behind the stored ones, so that the newest compaction is found."""
+        make = IdSource(lambda: 5.0)
+        for known in (IdSource(lambda: 9000.0)("c"), "by hand", "m" + "u" * 15):
+            make.follow(known)
+            self.assertGreater(make("c"), known if known[0] == "c" else "")
+
+
+class TestSwitchedOff(RecoveryTest):
+    """The raw history, as it was."""
+
+    def test_order_is_that_of_the_history(self):
+        """Archived messages stand as they stood, whatever their times and audiences say."""
+        for n in range(12):
+            at = f"2030-01-01T00:00:{59 - n}.000+00:00"
+            audience = "public" if n % 2 else "private:o1.a"
+            self.fill(1, created_at=at, audience=audience, id=f"m{n}")
+        before = build_llm_messages(self.script, self.body, audience="private:o1.a")
+        self.compact()
+        self.world.configure(compact_enabled=False)
+        after = build_llm_messages(self.script, self.body, audience="private:o1.a")
+        self.assertEqual(after, before)
+
+    def test_archived_masks_are_off(self):
+        """A tool's output that was masked before it was archived is shown raw again."""
+        made = call("look")
+        self.script.history.append([{"role": "assistant", "content": "", "tool_calls": made}])
+        result = {"role": "tool", "tool_call_id": made[0]["id"], "name": "look"}
+        self.script.history.append([{**result, "content": "timber " * 1500}])
+        self.fill(10)
+        before = self.prompt()
+        self.world.configure(max_context_tokens=6000, compact_preserve_token_share=0.0)
+        self.assertEqual(self.compact(force=False)["level"], "masked")
+        self.compact()
+        self.world.configure(compact_enabled=False, max_context_tokens=100_000)
+        self.assertNotIn(PLACEHOLDER, str(self.prompt()))
+        self.assertEqual(self.prompt(), before)
+
+
+class TestHands(RecoveryTest):
+    """Attributes changed by hand."""
+
+    def test_a_lost_record_is_made_anew(self):
+        """Without its record of ids, a history with a rollback behind it is proven again."""
+        self.fill()
+        self.compact()
+        self.roll_back()
+        self.compact()
+        self.fill(3)
+        self.script.history.checkpoint()
+        self.world.storage.script.set("conversation_tail", [])
+        self.world.restart()
+        self.assert_proven()

@@ -1,0 +1,132 @@
+"""What a stop or a crash leaves behind is put right at the next start."""
+
+from evennia_ai import services
+from evennia_ai.handlers.mending import mend_at_start, mend_when_ready
+from evennia_ai.runtime import forget_runtime
+from evennia_ai.testing import call
+from tests.base import AssistantTest
+from tests.waiting import pump_until, wait_for
+
+
+class TestRestart(AssistantTest):
+    """Server stops, as the next start sees them."""
+
+    def restart(self):
+        """Forget what was only in memory, and start."""
+        forget_runtime(self.script.scope)
+        self.script.at_server_start()
+
+    def test_crash_leaves_the_timer_standing(self):
+        """A script that counts as active gets its timer back; one paused by hand does not."""
+        self.script.start(interval=100)
+        self.script.ndb._task.stop()
+        self.script.ndb._task = None
+        self.restart()
+        self.assertTrue(self.script.ndb._task.running)
+        self.script.pause()
+        self.restart()
+        self.assertIsNone(self.script.ndb._task)
+        self.script.unpause()
+
+    def test_heard_before_the_stop(self):
+        """What was heard but not thought about is heard after the restart, once."""
+        self.say("Aria, are you there?")
+        self.script.at_server_reload()
+        self.restart()
+        self.restart()
+        self.model.answers = ["Always."]
+        self.tick()
+        self.assertEqual(
+            self.contents(), [("user", "Aria, are you there?"), ("assistant", "Always.")]
+        )
+        self.restart()
+        self.assertEqual(self.script.runtime.queue, [])
+
+    def test_signal_and_phase(self):
+        """A dream that was cut short leaves neither its signal nor its phase."""
+        self.script.state.signal("pre_compaction", {"since": "then"})
+        self.script.state.set_mode("sleep", "dreaming")
+        self.restart()
+        self.assertEqual(self.script.state.signals(), {})
+        self.assertEqual(self.script.state.phase, "sleeping")
+
+    def test_unanswered_call(self):
+        """A tool call the crash left alone gets one result."""
+        self.script.history.append(
+            [{"role": "assistant", "content": "", "tool_calls": call("look")}]
+        )
+        self.restart()
+        self.restart()
+        roles = [message["role"] for message in self.script.history.messages()]
+        self.assertEqual(roles, ["assistant", "tool"])
+
+    def test_compaction_cut_short(self):
+        """An intent without a commit is dropped; one behind a commit is completed."""
+        self.script.state.intend({"phase": "summarising"})
+        self.restart()
+        self.assertEqual(self.script.state.intent, {})
+        self.script.history.save_summary(
+            {
+                "id": "s1",
+                "tier": "recent",
+                "status": "live",
+                "source_ids": ["m1"],
+                "text": "They sang.",
+                "created_at": "2026-01-01T00:00:00.000+00:00",
+                "audience": "public",
+            }
+        )
+        self.script.state.intend({"phase": "committed", "id": "c1"})
+        self.restart()
+        self.assertIn("s1", wait_for(self.semantic.sources(self.script.scope)))
+        self.assertEqual(self.script.state.intent, {})
+
+    def test_index_catches_up(self):
+        """What never reached the recall index is found after the start."""
+        self.script.history.append(
+            [
+                {
+                    "role": "user",
+                    "content": "the ferry is called Heron",
+                    "channel": "say",
+                    "speaker": {"key": "Bob", "id": "o9.x"},
+                }
+            ]
+        )
+        wait_for(self.script.memory.rebuild([]))
+        self.assertEqual(wait_for(self.script.memory.search("ferry Heron")), [])
+        self.restart()
+        pump_until(lambda: wait_for(self.script.memory.search("ferry Heron")))
+
+    def test_slow_part_waits(self):
+        """Before everything is loaded nothing is counted or indexed."""
+        services.use(ready=False)
+        self.script.history.append([{"role": "user", "content": "hello"}])
+        mend_at_start(self.script)
+        self.assertEqual(self.tick(), "warming up")
+        services.use(ready=True)
+        mend_when_ready(self.script)
+
+    def test_other_counter(self):
+        """With another model's counter in use all messages are counted anew."""
+        (message,) = self.script.history.append([{"role": "user", "content": "word " * 50}])
+        self.configure(llm_model="gpt-4o")
+        tail = {**self.script.history.store.get("conversation_tail"), "counter": "estimate"}
+        self.script.history.store.set("conversation_tail", tail)
+        self.assertTrue(self.script.history.recount())
+        self.assertFalse(self.script.history.recount())
+        self.assertEqual(len(self.script.history.messages()), 1)
+        self.assertEqual(self.script.history.messages()[0]["id"], message["id"])
+
+    def test_oldest_data(self):
+        """Data without a version, written by hand, are adopted and versioned, once."""
+        self.script.attributes.remove("schema_version")
+        self.script.attributes.add("conversation_history", [{"role": "user", "content": "by hand"}])
+        self.aria.attributes.add("journal", {"entries": [{"content": "an old note"}]})
+        self.restart()
+        self.assertEqual(self.script.db.schema_version, 1)
+        self.assertTrue(self.script.db.conversation_history[0]["id"])
+        self.assertTrue(self.aria.db.journal["entries"][0]["id"])
+        before = self.script.history.messages()
+        self.restart()
+        self.assertEqual(self.script.history.messages(), before)
