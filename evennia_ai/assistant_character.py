@@ -114,10 +114,16 @@ class AssistantMixin:
         if script is not None and script.obj is self:
             script.hear(dict(event))
 
-    def hear_page(self, account: Any, text: str) -> bool:
-        """Hear a page; returns whether there is anybody to hear it."""
-        body = next((puppet for puppet in make_iter(account.get_all_puppets())), None)
-        self.hear(new_event(body or account, "page", text, private([stable_id(body or account)])))
+    def hear_page(self, account: Any, text: str, puppet: Any = None) -> bool:
+        """Hear a page; returns whether there is anybody to hear it.
+
+        Args:
+            account: Who pages.
+            text: What is paged.
+            puppet: The character the account plays where it typed; any it plays if None.
+        """
+        body = puppet or next(iter(make_iter(account.get_all_puppets())), None) or account
+        self.hear(new_event(body, "page", text, private([stable_id(body)])))
         return self.assistant is not None
 
     def at_rename(self, oldname: str, newname: str) -> None:
@@ -183,7 +189,8 @@ def new_event(speaker: Any, channel: str, content: str, audience: str) -> dict[s
 
 def _audience(listener: Any, speaker: Any, kind: str) -> str:
     if kind == "whisper":
-        return private([stable_id(speaker)])
+        circle = {speaker, *(speaker.ndb.whispers_to or ())} - {listener}
+        return private(stable_id(obj) for obj in circle)
     return _room_audience(listener, speaker)
 
 

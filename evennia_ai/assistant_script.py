@@ -97,7 +97,6 @@ class AssistantScript(AssistantPorts, DefaultScript):
 
     def fall_asleep(self) -> None:
         """Go to sleep; the next tick dreams."""
-        self.runtime.dreamt = False
         self.state.set_mode("sleep", "sleeping")
         self._show(self.config.sleep_emote)
         self.log("falls asleep")

@@ -62,7 +62,6 @@ class Runtime:
     last_heard_at: float = field(default_factory=time.time)
     last_turn_at: float = 0.0
     last_error: str = ""
-    dreamt: bool = False
     compaction_requested: bool = False
     hopeless_told: bool = False
     spent_told: str = ""
@@ -72,7 +71,6 @@ class Runtime:
     budgets: "deque[TokenBudget]" = field(default_factory=lambda: deque(maxlen=BUDGETS_KEPT))
     conversations: dict[str, dict[str, Any]] = field(default_factory=dict)
     unanswered: dict[str, Unanswered] = field(default_factory=dict)
-    followers: list[Callable[[str], None]] = field(default_factory=list)
 
     def hear(self, event: Mapping[str, Any], at: float) -> bool:
         """Queue an event; False if the queue is full."""

@@ -13,11 +13,11 @@ from evennia_ai.core.audience import STAFF, is_private, visible
 from evennia_ai.core.events import Group, addressed, by_audience, resolved
 from evennia_ai.core.hours import within_hours
 from evennia_ai.core.injection import chosen, experiences, memory_line, plain, telling_words
-from evennia_ai.core.messages import audience_of, is_summary
+from evennia_ai.core.messages import audience_of, is_summary, one_line, quoted
 from evennia_ai.errors import AssistantError
 from evennia_ai.helpers.episodic_index import is_pruned
 from evennia_ai.helpers.execution import Turn, run_turn
-from evennia_ai.helpers.working_memory import note
+from evennia_ai.helpers.working_memory import note, visible_conversations
 from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.runtime import RETRY_WAITS_S
 from evennia_ai.sleep import run_sleep_tick
@@ -38,6 +38,8 @@ SCHEDULE_IDLE_S = 300.0
 ASLEEP_QUEUE = 50
 # What was just said is looked up by its last characters; of the hits some are shown already.
 QUERY_CHARS, RETRIEVED = 400, 12
+# Conversations of those present that a prompt's tail names.
+TALKS_SHOWN = 3
 # Journal entries whose importance is looked up: two pages.
 JOURNAL_SEEN = 100
 
@@ -198,7 +200,6 @@ def think(script: Any, character: Any, group: Group) -> Generator[Deferred[Any],
     config, now = script.config, script.now()
     triggers = group.triggers(config.greet_arrivals) or group.events
     last = triggers[-1]
-    note_talk(script, group)
     turn = Turn(
         audience=group.audience,
         channel=str(last.get("channel", "say")),
@@ -208,6 +209,7 @@ def think(script: Any, character: Any, group: Group) -> Generator[Deferred[Any],
         retrieved=(yield _retrieved(script, character, group)),
         max_iterations=config.max_react_iterations,
         deadline=now + config.turn_timeout_s,
+        talks=tuple(_talks(script, group.audience)),
     )
     report = None
     try:
@@ -220,7 +222,16 @@ def think(script: Any, character: Any, group: Group) -> Generator[Deferred[Any],
             script.trouble(f"gave up answering after {len(RETRY_WAITS_S)} more tries: {error}")
     finally:
         script.runtime.last_turn_at = script.now()
+        note_talk(script, group)
     return report
+
+
+def _talks(script: Any, audience: str) -> list[str]:
+    """What those present spoke of with the assistant before, newest first."""
+    names = {person["id"]: person["key"] for person in script.game.present()}
+    talks = visible_conversations(script.runtime.conversations, audience)
+    here = [talk for talk in talks if talk["partner"] in names][:TALKS_SHOWN]
+    return [f"{one_line(names[t['partner']])} last spoke of: {quoted(t['topic'])}" for t in here]
 
 
 def note_talk(script: Any, group: Group) -> None:
@@ -287,12 +298,12 @@ def _sleeping(script: Any, character: Any) -> Generator[Deferred[Any], Any, str]
     """A tick in sleep: dream once, later only compact while usage is high."""
     if len(script.runtime.queue) >= ASLEEP_QUEUE:
         store_events(script)
-    first = not script.runtime.dreamt
+    first = not script.state.dreamt
     if not first and not wants_compaction(script, script.config.compact_sleep_threshold):
         return "asleep"
     script.state.set_mode("sleep", "dreaming")
     report = yield run_sleep_tick(script, character, first=first)
-    script.runtime.dreamt = True
+    script.state.set_dreamt(True)
     script.dreamt(report)
     if script.state.mode == "sleep":
         script.state.set_mode("sleep", "sleeping")

@@ -292,7 +292,6 @@ class MemoryScript:
             self.runtime.queue_saved = True
 
     def fall_asleep(self):
-        self.runtime.dreamt = False
         self.state.set_mode("sleep", "sleeping")
 
     def wake(self):

@@ -10,7 +10,9 @@ from evennia_ai import services
 from evennia_ai.commands.assistants import last_lines
 from evennia_ai.commands.cmdset import COMMANDS
 from evennia_ai.commands.lookup import all_assistants, find_assistant
+from evennia_ai.core.audience import members
 from evennia_ai.errors import AssistantError
+from evennia_ai.handlers.identity import stable_id
 from evennia_ai.testing import model_down
 from tests.base import CHARACTER
 from tests.command_line import CommandLineTest
@@ -27,7 +29,7 @@ class TestLocks(CommandLineTest):
         for command in COMMANDS:
             with self.subTest(command=command.key):
                 self.assertIn("cmd:", str(command.locks))
-                self.assertIn(command.help_category.lower(), ("ai assistants", "comms"))
+                self.assertIn(command.help_category.lower(), ("ai assistants", "comms", "general"))
                 self.assertIn("Usage:", command.__doc__)
                 self.assertIn(command.key, command.__doc__)
 
@@ -39,10 +41,10 @@ class TestLocks(CommandLineTest):
                 self.assertIn(summary, self.typed(f"help {command.key}"))
 
     def test_players(self):
-        """Players have none of the staff's commands; they may page and give notes."""
+        """Players have none of the staff's commands; they may page, whisper and give notes."""
         self.be("Player")
         for command in COMMANDS:
-            if command.key not in ("page", "airemember"):
+            if command.key not in ("page", "whisper", "airemember"):
                 with self.subTest(command=command.key):
                     self.assertIn("is not available", self.typed(f"{command.key} Aria"))
         self.assertTold("page Aria hello", "You paged Aria with: 'hello'")
@@ -370,6 +372,40 @@ class TestDelete(CommandLineTest):
         self.assertTold("ai/delete Aria", "You may not delete Aria")
 
 
+class TestWhisper(CommandLineTest):
+    """`whisper`."""
+
+    def test_the_circle(self):
+        """All who are whispered to are of the talk; a name that means nobody is not."""
+        self.char2.location = self.aria.location
+        self.assertTold("whisper Aria, Char2, Nobody = at dawn", "You whisper to", '"at dawn"')
+        (event,) = self.script.runtime.queue
+        circle = {stable_id(self.char1), stable_id(self.char2)}
+        self.assertEqual((event["content"], members(event["audience"])), ("at dawn", circle))
+        self.assertIsNone(self.char1.ndb.whispers_to)
+
+    def test_alone(self):
+        """Whispered to the assistant alone, it is between the two."""
+        self.typed("whisper Aria = at dusk")
+        (event,) = self.script.runtime.queue
+        self.assertEqual(members(event["audience"]), {stable_id(self.char1)})
+
+    def test_the_answer_reaches_the_circle(self):
+        """An answer is whispered to each of them, and to nobody else."""
+        self.char2.location = self.aria.location
+        others = {name: [] for name in ("Char2", "Odo")}
+        odo = create_object("evennia.objects.objects.DefaultCharacter", key="Odo")
+        odo.location = self.aria.location
+        for person in (self.char2, odo):
+            person.msg = lambda text=None, to=person.key, **kwargs: others[to].append(str(text))
+        self.model.answers = ["I will be there."]
+        self.typed("whisper Aria, Char2 = at dawn")
+        self.tick()
+        self.assertIn("I will be there.", self.shown())
+        self.assertIn("I will be there.", others["Char2"][-1])
+        self.assertFalse(any("there" in line for line in others["Odo"]))
+
+
 class TestPage(CommandLineTest):
     """`page`."""
 
@@ -388,6 +424,12 @@ class TestPage(CommandLineTest):
         """The alias and the form with an equals sign work."""
         self.assertTold("tell Aria = one", "You paged Aria with: 'one'")
         self.assertEqual([content for _, content, _ in self.heard()], ["one"])
+
+    def test_the_puppet_that_pages(self):
+        """Of several characters an account plays, the one it was typed with pages."""
+        self.typed("page Aria = hello")
+        (event,) = self.script.runtime.queue
+        self.assertEqual(event["speaker"]["id"], stable_id(self.char1))
 
     def test_pose(self):
         """A colon makes a pose of it."""

@@ -396,8 +396,9 @@ class TestJoinedLines(unittest.TestCase):
             ],
         )
 
-    def test_empty_replies_are_left_out(self):
-        """An assistant message with neither words nor calls is not sent."""
+    def test_empty_lines_are_left_out(self):
+        """A message without words or calls, as one put in by hand, is not sent."""
+        self.assertEqual(joined_lines([{"role": "user", "content": ""}]), [])
         self.assertEqual(joined_lines([reply("")]), [])
         self.assertEqual(len(joined_lines([calls("c1")])), 1)
 

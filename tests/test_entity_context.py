@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evennia_ai.core import entities
 from evennia_ai.core.audience import PUBLIC, STAFF, private
 from evennia_ai.core.messages import utc_iso
-from evennia_ai.helpers.entity_context import present_lines, run_entity_consolidation_batch
+from evennia_ai.helpers.entity_context import run_entity_consolidation_batch
 from tests import stand_ins
 
 ALICE_ONLY = private(["o1"])
@@ -186,11 +186,20 @@ class TestAudience(unittest.TestCase):
         )
         self.assertEqual(entities.profile_lines(hidden, PUBLIC)[1:], ["- lives in mill [o1]"])
 
-    def test_forgetting_an_audience(self):
-        """Observations of a circle can be taken out whole."""
-        told = profile(raw(1, "aloud"), raw(2, "whispered", audience=ALICE_ONLY))
-        left = entities.forget_audience(told, lambda audience: audience == ALICE_ONLY)
-        self.assertEqual([o["id"] for o in left["observations"]], ["o1"])
+    def test_the_relationship_is_what_was_last_said_aloud(self):
+        """The profile's relationship follows observations that everyone may know."""
+        told = profile(
+            raw(1, "a guest", 1.0, fact=("Relationship", "guest")),
+            raw(2, "a friend", 2.0, fact=("relationship", "friend")),
+            raw(3, "a debtor", 3.0, ALICE_ONLY, fact=("relationship", "debtor")),
+        )
+        self.assertEqual(entities.tidy(told)["relationship"], "friend")
+        self.assertIn(", friend", entities.summary_line(entities.tidy(told)))
+
+    def test_a_relationship_set_by_hand_stays(self):
+        """Where nothing was observed, what a builder wrote is kept."""
+        by_hand = {**profile(raw(1, "keeps bees")), "relationship": "sister"}
+        self.assertEqual(entities.tidy(by_hand)["relationship"], "sister")
 
 
 class TestLines(unittest.TestCase):
@@ -222,12 +231,6 @@ class TestLines(unittest.TestCase):
         """A profile that only has an id is shown by it."""
         self.assertEqual(entities.profile_lines({"id": "o9"}, PUBLIC), ["o9 (entity)"])
         self.assertEqual(entities.refresh({"id": "o9"})["summary"], "o9 (entity)")
-
-    def test_present_entities(self):
-        """Those present and known are shown, in order; strangers give no line."""
-        alice, bob = profile(raw(1, "keeps bees")), entities.new_profile("o2", "Bob", 0.0)
-        lines = present_lines({"o1": alice, "o2": bob}, ["o2", "o3", "o1"], PUBLIC)
-        self.assertEqual(lines, ["Bob (person)", "Alice (person)", "- keeps bees [o1]"])
 
 
 class TestNames(unittest.TestCase):

@@ -50,6 +50,16 @@ class TestRestart(AssistantTest):
         self.assertEqual(self.script.state.signals(), {})
         self.assertEqual(self.script.state.phase, "sleeping")
 
+    def test_dreams_once_a_sleep(self):
+        """A restart in mid-sleep begins no second dream; the next sleep has its own."""
+        self.script.fall_asleep()
+        self.assertEqual(self.tick(), "dreamt")
+        self.restart()
+        self.assertEqual(self.tick(), "asleep")
+        self.script.wake()
+        self.script.fall_asleep()
+        self.assertEqual(self.tick(), "dreamt")
+
     def test_unanswered_call(self):
         """A tool call the crash left alone gets one result."""
         self.script.history.append(

@@ -137,6 +137,15 @@ class TestBuiltinTools(AssistantTest):
         self.assertEqual(len(results), 2)
         self.assertEqual(lines, [])
 
+    def test_by_another_name(self):
+        """Whom it knows by an alias is found by that name afterwards, also when not here."""
+        self.char1.aliases.add("old salt")
+        self.use(
+            call("update_entity_observation", entity="old salt", observation="Keeps bees."),
+        )
+        (profile,) = self.aria.entities.profiles().values()
+        self.assertEqual((profile["name"], profile["aliases"]), ("Char", ["old salt"]))
+
     def test_levels(self):
         """`off` takes a tool away; `dry run` pretends."""
         self.configure(tool_levels={"emote": "off", "say": "dry run"})
@@ -226,6 +235,21 @@ class TestRequestCompaction(AssistantTest):
         self.assertIn("not needed", self.ask())
         self.tick()
         self.assertEqual(list(self.script.history.segments()), [])
+
+    def test_refused_where_none_would_follow(self):
+        """It is not granted where automatic compaction is off or waits for staff."""
+        self.configure(max_context_tokens=8000, pre_compact_extraction_enabled=False)
+        self.configure(compact_emergency_threshold=1.0, compact_auto=False)
+        self.fill(60, words=45)
+        self.assertIn("only when staff start it", self.ask())
+        self.configure(compact_auto=True)
+        self.script.state.set_hold(True)
+        self.assertIn("waits for them", self.ask())
+        self.script.state.set_hold(False)
+        self.script.runtime.stalled = 3
+        self.assertIn("freed nothing", self.ask())
+        self.configure(compact_enabled=False)
+        self.assertIn("switched off", self.ask())
 
     def test_granted_when_nearly_full(self):
         """Above it, the next tick compacts."""

@@ -11,6 +11,7 @@ from evennia_ai.commands.ledger import CmdAIRemember
 from evennia_ai.commands.memory import CmdAIMemory, CmdMemoryStatus
 from evennia_ai.commands.page import CmdPage
 from evennia_ai.commands.status import CmdAIStatus
+from evennia_ai.commands.whisper import CmdWhisper
 
 COMMANDS = (
     CmdAI,
@@ -24,6 +25,7 @@ COMMANDS = (
     CmdAIJournal,
     CmdAIRemember,
     CmdPage,
+    CmdWhisper,
 )
 
 

@@ -57,7 +57,8 @@ class CmdPage(EvenniaPage):
         text, body = message, script.obj
         if text.startswith(":"):
             text = f"{self.caller.key} {text[1:].strip()}"
-        heard = body.hear_page(self.caller, text[:LINE_CHARS])
+        puppet = getattr(self.session, "puppet", None)
+        heard = body.hear_page(self.caller, text[:LINE_CHARS], puppet)
         if not heard or script.db.enabled is False:
             self.msg(escaped(f"{body.key} is switched off and will not answer for now."))
         self.msg(f"You paged |c{escaped(body.key)}|n with: '{escaped(message)}'.")

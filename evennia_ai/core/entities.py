@@ -21,6 +21,8 @@ SUPERSEDED = "superseded"
 # Observations named in the stored summary line of a profile; more would not be one short line.
 SUMMARY_FACTS = 3
 
+# The predicate whose value is what somebody is to the assistant.
+RELATIONSHIP = "relationship"
 # Letters, at least, and words, at most, of a name that is looked for in running text.
 SHORTEST_MENTION, LONGEST_MENTION = 3, 6
 
@@ -185,7 +187,11 @@ def _point_to_kept(observation: Observation, rest: Mapping[str, str]) -> None:
 
 
 def refresh(profile: Mapping[str, Any]) -> Profile:
-    """A profile whose first and last sight and summary line fit its observations."""
+    """A profile whose sights, relationship and summary line fit its observations.
+
+    The relationship is the latest value of the predicate `RELATIONSHIP` that everyone may know;
+    one set by hand stays where nothing was observed.
+    """
     observations = profile.get("observations", ())
     times = [observation["at"] for observation in observations if observation.get("at")]
     times += [_latest(observation) for observation in observations if _latest(observation)]
@@ -194,8 +200,16 @@ def refresh(profile: Mapping[str, Any]) -> Profile:
     result = {**profile}
     if every:
         result["first_seen"], result["last_seen"] = min(every), max(every)
+    result["relationship"] = _relationship(result)
     result["summary"] = summary_line(result)
     return result
+
+
+def _relationship(profile: Mapping[str, Any]) -> str:
+    for item in shown_observations(profile, PUBLIC):
+        if _plain(str(item.get("predicate") or "")) == RELATIONSHIP and item.get("value"):
+            return str(item["value"])
+    return str(profile.get("relationship") or "")
 
 
 def tidy(profile: Mapping[str, Any]) -> Profile:
@@ -213,13 +227,6 @@ def _mark(profile: Mapping[str, Any]) -> str:
     """How many observations there are and which is the newest added, as one text."""
     observations: list[Observation] = list(profile.get("observations") or ())
     return f"{len(observations)} {observations[-1].get('id', '')}" if observations else "0"
-
-
-def forget_audience(profile: Mapping[str, Any], party: Callable[[str], bool]) -> Profile:
-    """A profile without the observations whose audience `party` is true of."""
-    observations = profile.get("observations", ())
-    kept = [item for item in observations if not party(_audience(item))]
-    return refresh({**profile, "observations": kept})
 
 
 def summary_line(profile: Mapping[str, Any]) -> str:

@@ -350,6 +350,8 @@ def joined_lines(messages: Sequence[Message]) -> list[dict[str, Any]]:
     shown: list[dict[str, Any]] = []
     for message in messages:
         item = rendered(message)
+        if item["role"] == "user" and not item["content"]:
+            continue
         if item["role"] == "user" and shown and shown[-1]["role"] == "user":
             shown[-1] = {"role": "user", "content": f"{shown[-1]['content']}\n{item['content']}"}
         elif item["role"] != "assistant" or item["content"] or item.get("tool_calls"):

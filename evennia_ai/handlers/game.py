@@ -75,10 +75,19 @@ class GameHandler:
         person = self._person(target)
         if is_private(audience) and stable_id(person) not in members(audience):
             raise ToolError(f"this talk is private and {person.key} is not part of it")
+        self._whisper([person], text)
+
+    def _whisper(self, people: list[Any], text: str) -> None:
         for piece in self._pieces(text):
-            speech = self.character.at_pre_say(piece, whisper=True, receivers=[person])
+            speech = self.character.at_pre_say(piece, whisper=True, receivers=people)
             if speech:
-                self.character.at_say(speech, msg_self=None, receivers=[person], whisper=True)
+                self.character.at_say(speech, msg_self=None, receivers=people, whisper=True)
+
+    def _whisper_all(self, asker: str, text: str, audience: str) -> None:
+        """Whisper to the one who asked and to the others of the talk who are here."""
+        person = self._person(asker)
+        circle = [obj for obj in self._room.contents if stable_id(obj) in members(audience)]
+        self._whisper([person, *(obj for obj in circle if obj is not person)], text)
 
     def page(self, target_id: str, text: str) -> None:
         """Answer a page: shown if they are online, kept as a page if not."""
@@ -102,11 +111,11 @@ class GameHandler:
             self.page(asker, text)
         elif not is_private(audience) or self.only_present(audience):
             if channel == "whisper" and asker:
-                self.whisper(asker, text, audience)
+                self._whisper_all(asker, text, audience)
             else:
                 self.say(text)
         else:
-            self.whisper(asker or next(iter(members(audience))), text, audience)
+            self._whisper_all(asker or next(iter(members(audience))), text, audience)
 
     def look(self, target: str | None = None) -> str:
         """The room, or one thing in it or carried, as the assistant sees it."""

@@ -19,6 +19,7 @@ RUNTIME_KEYS = (
     "conversation_tail",
     "spend",
     "event_queue",
+    "dreamt",
 )
 PHASES = ("sleeping", "dreaming", "waking")
 
@@ -90,6 +91,18 @@ class StateHandler:
         with self.store.transaction():
             self.store.set("operating_mode", mode)
             self.store.set("sleep_phase", phase)
+            if mode == AWAKE:
+                self.set_dreamt(False)
+
+    @property
+    def dreamt(self) -> bool:
+        """Whether the memory steps ran in this sleep; they run once a sleep, over restarts too."""
+        return bool(self.store.get("dreamt", default=False))
+
+    def set_dreamt(self, done: bool) -> None:
+        """Note that they ran, or that a new sleep may begin."""
+        if done != self.dreamt:
+            self.store.set("dreamt", done)
 
     def signals(self) -> dict[str, Any]:
         """The context signals that are set."""

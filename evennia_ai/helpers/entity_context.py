@@ -1,6 +1,5 @@
-"""Entities in context: tidying what is known of them, and showing it where they are present."""
+"""Entities in context: tidying what is known of them while the assistant dreams."""
 
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evennia_ai.core import entities
@@ -35,24 +34,6 @@ def run_entity_consolidation_batch(script: Any, character: Any, limit: int = 20)
         "superseded": sum(_outdated(new) - _outdated(old) for old, new in chosen),
         "left": len(untidy) - len(chosen),
     }
-
-
-def present_lines(
-    profiles: Mapping[str, Profile], present: Iterable[str], audience: str, limit: int = 4
-) -> list[str]:
-    """What is known of those present, for the prompt's tail.
-
-    Args:
-        profiles: Profiles by entity id.
-        present: Ids of those present, most important first.
-        audience: Audience of the turn.
-        limit: Most observations of each.
-
-    Returns:
-        The lines of each known entity (`core.entities.profile_lines`); unknown ones give none.
-    """
-    known = [profiles[entity_id] for entity_id in present if entity_id in profiles]
-    return [line for profile in known for line in entities.profile_lines(profile, audience, limit)]
 
 
 def _size(profile: Profile) -> int:

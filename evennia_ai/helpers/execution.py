@@ -28,6 +28,8 @@ from evennia_ai.utils.token_counter import counter_for
 _COUNT_CHARS = 20_000
 # Tokens one turn may use, in full contexts: enough for eight calls at half a context each.
 TURN_CONTEXTS = 4
+# A call that is begun shortly before the turn's deadline still gets this long.
+LEAST_TIMEOUT_S = 1.0
 
 
 def count_conversation_tokens(
@@ -59,6 +61,7 @@ class Turn:
         max_iterations: Most model calls.
         deadline: Time after which no further model call is made, seconds since the epoch.
         rules: Text instead of the context's rules.
+        talks: Lines on what those present last spoke of.
     """
 
     audience: str = PUBLIC
@@ -71,6 +74,7 @@ class Turn:
     max_iterations: int = 8
     deadline: float = float("inf")
     rules: str | None = None
+    talks: tuple[str, ...] = ()
 
 
 @dataclass
@@ -161,12 +165,15 @@ def _ask(
         turn.retrieved,
         failures.withdrawn,
         turn.rules,
+        turn.talks,
     )
     if not prompt.fits:
         report.stopped_by = "too_large"
         script.trouble(f"the prompt cannot fit: {prompt.budget}")
         return None
     request = model_request(script, character, prompt, purpose=turn.context)
+    left_s = turn.deadline - script.now()
+    request = replace(request, timeout_s=min(request.timeout_s, max(left_s, LEAST_TIMEOUT_S)))
     report.iterations += 1
     reply = yield script.model.complete(request)
     report.prompt_tokens += reply.prompt_tokens

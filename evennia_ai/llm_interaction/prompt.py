@@ -31,6 +31,8 @@ from evennia_ai.llm_interaction.client import ModelRequest
 from evennia_ai.prompt_contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
 
 OFFLINE_MODEL = "offline/extractive"
+# Observations of each person present that the tail shows at most.
+PROFILE_FACTS = 3
 
 
 def context_limit(script: Any) -> int:
@@ -72,6 +74,7 @@ def build_prompt(
     retrieved: Sequence[str] = (),
     withdrawn: Sequence[str] = (),
     rules: str | None = None,
+    talks: Sequence[str] = (),
 ) -> Prompt:
     """The prompt of one model call.
 
@@ -83,6 +86,7 @@ def build_prompt(
         retrieved: Lines of retrieved memories, most relevant first.
         withdrawn: Names of tools not offered any more.
         rules: Text instead of the context's rules.
+        talks: Lines on what those present last spoke of.
 
     Returns:
         A prompt; its `budget` says what was left out. `fits` is False where not even the fixed
@@ -99,7 +103,7 @@ def build_prompt(
         tools=tuple(tools),
         history=shown_history(script, audience),
         retrieved=tuple(retrieved),
-        tail=tuple(present_lines(script, character, audience)),
+        tail=(*present_lines(script, character, audience), *talks),
         ledger=script.ledger.shown(audience),
     )
     limit = context_limit(script) - _protocol_extra(script, tools)
@@ -145,7 +149,7 @@ def present_lines(script: Any, character: Any, audience: str) -> list[str]:
     for person in people:
         profile = character.entities.get(person["id"])
         if profile:
-            lines += profile_lines(profile, audience, limit=3)
+            lines += profile_lines(profile, audience, limit=PROFILE_FACTS)
     return lines
 
 

@@ -1,5 +1,7 @@
 """Asking for compaction: guarded, so that a model cannot forget at will."""
 
+from typing import Any
+
 from evennia_ai.errors import ToolError
 from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.tools.base import Tool, ToolContext
@@ -14,9 +16,21 @@ class RequestCompaction(Tool):
     def run(self, ctx: ToolContext) -> str:
         """Grant it above the sleep threshold; the next tick carries it out."""
         share, needed = context_usage(ctx.script), ctx.script.config.compact_sleep_threshold
-        if not ctx.script.config.compact_enabled:
-            raise ToolError("compaction is switched off")
+        refusal = _refusal(ctx.script)
+        if refusal:
+            raise ToolError(refusal)
         if share < needed:
             raise ToolError(f"not needed: {share:.0%} of the context is used, under {needed:.0%}")
         ctx.script.runtime.compaction_requested = True
         return "Granted: it is done when this turn is over."
+
+
+def _refusal(script: Any) -> str:
+    """Why no automatic compaction would be done now; empty if it would."""
+    if not script.config.compact_enabled:
+        return "compaction is switched off"
+    if not script.config.compact_auto:
+        return "compaction is done only when staff start it"
+    if script.runtime.stalled_out:
+        return "the last compactions freed nothing; staff must look into it"
+    return "staff took the last one back; it waits for them" if script.state.hold else ""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from evennia_ai.core.entities import find, new_profile, observe
+from evennia_ai.core.entities import find, new_profile, observe, with_alias
 from evennia_ai.core.injection import plain
 from evennia_ai.core.parameters import Scale, Text
 from evennia_ai.core.recalled import is_recalled, shown_memories
@@ -65,7 +65,10 @@ class UpdateEntityObservation(Tool):
             "Whom or what it is about, if not the entity itself.", required=False, limit=120
         ),
         "predicate": Text(
-            "What kind of thing is known, as `favourite drink`.", required=False, limit=120
+            "What kind of thing is known, as `favourite drink`; `relationship` for what they "
+            "are to you.",
+            required=False,
+            limit=120,
         ),
         "value": Text("Its value, as `plum brandy`.", required=False, limit=300),
     }
@@ -86,7 +89,8 @@ def _profile(ctx: ToolContext, entity: str, at: float) -> dict[str, Any]:
     known = ctx.character.entities.profiles()
     here = ctx.game.identify(entity)
     if here is not None:
-        return known.get(here["id"]) or new_profile(here["id"], here["key"], at, here["kind"])
+        profile = known.get(here["id"]) or new_profile(here["id"], here["key"], at, here["kind"])
+        return profile if entity == here["id"] else with_alias(profile, entity)
     found = find(known, entity)
     if found is not None:
         return known[found]
