@@ -13,21 +13,20 @@ EvenniaPage: Any = default_cmds.CmdPage
 
 class CmdPage(EvenniaPage):
     """
-    send a private message to another account, or to an assistant
+    write to an account or an assistant in private
 
     Usage:
-      page <account or assistant> <message>
-      page[/switches] [<name>,<name>,... = <message>]
-      tell        ''
-      page <number>
+      page <name> <message>
+      page <name>, <name>, ... = <message>
+      page [<number>]
+      page/last
 
     Switches:
-      last - shows who you last messaged
-      list - show your last <number> of tells/pages (default)
+      last - the last one you paged
+      list - your latest pages, as without a message
 
-    Send a message to target user (if online). If no argument is given, you
-    will get a list of your latest messages. The equal sign is needed for
-    multiple targets or if sending to target with space in the name.
+    Use the equal sign for more than one name, or for a name with a space in
+    it. A number shows that many of your latest pages. `tell` does the same.
 
     An assistant hears a page wherever you both are. What is paged stays
     between you and the assistant: it tells nobody else. It answers by a page.

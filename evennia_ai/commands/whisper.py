@@ -9,15 +9,14 @@ EvenniaWhisper: Any = default_cmds.CmdWhisper
 
 class CmdWhisper(EvenniaWhisper):
     """
-    Speak privately as your character to another
+    say something only some people here hear
 
     Usage:
-      whisper <character> = <message>
-      whisper <char1>, <char2> = <message>
+      whisper <name> = <message>
+      whisper <name>, <name>, ... = <message>
 
-    Talk privately to one or more characters in your current location, without
-    others in the room being informed. What is whispered to an assistant stays
-    between it, you and whomever else you whispered to.
+    Nobody else in the room learns of it. What is whispered to an assistant
+    stays between it, you and whomever else you whispered to.
     """
 
     def func(self) -> None:
