@@ -13,6 +13,8 @@ COVERAGE ?=
 # Coverage, branches counted: all of the package, and the pure tier of docs/architecture.md.
 FLOOR := 85
 PURE := evennia_ai/core/*,evennia_ai/prompt_contexts.py,evennia_ai/importance_scoring.py,evennia_ai/helpers/working_memory.py,evennia_ai/helpers/episodic_index.py,evennia_ai/utils/token_counter.py
+# One file's tests stay on one core; more than four processes hardly gain anything.
+SPREAD := --numprocesses auto --maxprocesses 4 --dist loadfile
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.evennia-ai-installed
 export EVENNIA_AI_MAKE := 1
@@ -50,9 +52,9 @@ demo-stop:
 
 test: $(STAMP)
 ifeq ($(COVERAGE),)
-	$(BIN)/python -m pytest -m "not e2e" $(TESTS)
+	$(BIN)/python -m pytest -m "not e2e" $(SPREAD) $(TESTS)
 else
-	$(BIN)/python -m coverage run --branch --source=evennia_ai -m pytest -m "not e2e" $(TESTS)
+	$(BIN)/python -m pytest -m "not e2e" $(SPREAD) --cov=evennia_ai --cov-branch --cov-report= $(TESTS)
 	$(BIN)/python -m coverage report --skip-covered --fail-under=$(FLOOR)
 	$(BIN)/python -m coverage report --skip-covered --include="$(PURE)" --fail-under=100
 endif
