@@ -1,6 +1,7 @@
 """Rollback, verify, masking, the off switch and hostile summarisers, on a real script."""
 
 from evennia_ai.core.masking import PLACEHOLDER
+from evennia_ai.core.messages import is_summary
 from evennia_ai.errors import AssistantError
 from evennia_ai.handlers.rollback import ROLLBACK_STEPS
 from evennia_ai.handlers.verify import verify_history
@@ -10,9 +11,10 @@ from evennia_ai.offline.brain import respond
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
+    wants_compaction,
 )
 from evennia_ai.sleep.reversal import rollback_compaction
-from evennia_ai.testing import call
+from evennia_ai.testing import call, model_down
 from tests.base import AssistantTest, label
 from tests.waiting import wait_for
 
@@ -102,15 +104,29 @@ class TestRollback(LosslessTest):
         self.assertTrue(all(e["withdrawn"] for e in self.aria.journal.recent()))
 
     def test_automatic_triggers_hold(self):
-        """After a rollback only a manual compaction or an overflow fires."""
+        """After a rollback nothing is folded in sleep, until a manual compaction."""
+        self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
         self.fill(50)
         self.compact()
         self.roll_back()
-        self.configure(compact_sleep_threshold=0.01)
         self.script.fall_asleep()
-        self.tick()
+        self.assertEqual(self.tick(), "dreamt")
         self.assertEqual(len(self.script.history.messages()), 50)
+        self.assertIn("held", self.compact(force=False)["reason"])
         self.compact()
+        self.assertFalse(self.script.state.hold)
+        self.fill(30)
+        self.assertEqual(self.compact(force=False)["compacted_messages"], 30)
+
+    def test_an_overflow_ends_the_hold(self):
+        """What no longer fits is folded in spite of a rollback; then all goes on as ever."""
+        self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
+        self.fill(50)
+        self.compact()
+        self.roll_back()
+        self.configure(max_context_tokens=3000)
+        self.fill(40, words=40)
+        self.assertFalse(self.compact(force=False)["skipped"])
         self.assertFalse(self.script.state.hold)
 
     def test_refused_where_it_does_not_fit(self):
@@ -181,6 +197,23 @@ class TestMasking(LosslessTest):
         self.assert_proven()
         self.roll_back()
         self.assertEqual(self.prompt(), before)
+
+    def test_is_no_relief_where_there_are_too_many_messages(self):
+        """A count trigger folds at once: masks would leave as many messages as there were."""
+        self.configure(immediate_window=10, recent_window=10)
+        for _ in range(11):
+            self.look(700)
+        result = self.compact(force=False)
+        self.assertEqual((result["level"], result["compacted_messages"]), ("main", 10))
+
+    def test_leaves_no_intent(self):
+        """Nothing is left to be completed behind masks."""
+        self.configure(max_context_tokens=12_000, compact_preserve_token_share=0.0)
+        for _ in range(10):
+            self.look(700)
+        self.fill(20)
+        self.assertEqual(self.compact(force=False)["level"], "masked")
+        self.assertEqual(self.script.state.intent, {})
 
 
 class TestOffSwitch(LosslessTest):
@@ -259,27 +292,100 @@ class TestHostileSummariser(LosslessTest):
         self.assertIn("the very end", shown.replace("\n", ""))
 
 
+class TestTwoAtOnce(LosslessTest):
+    """Callers that do not wait for each other."""
+
+    def begin(self):
+        return compact_conversation_history(self.script, self.aria, force=True)
+
+    def test_second_compaction_changes_nothing(self):
+        """Of two that planned the same, one is carried out; no message is archived twice."""
+        self.fill(50)
+        self.model.held = True
+        first, second = self.begin(), self.begin()
+        self.model.release()
+        results = [wait_for(first), wait_for(second)]
+        self.assertEqual(sorted(result["success"] for result in results), [False, True])
+        self.assertEqual(len(list(self.script.history.segments())), 1)
+        self.assert_proven()
+
+    def test_rollback_meanwhile(self):
+        """A compaction whose former summary was taken back meanwhile is given up."""
+        self.fill(50)
+        self.compact()
+        self.fill(30)
+        self.model.held = True
+        running = self.begin()
+        self.roll_back()
+        self.model.release()
+        self.assertFalse(wait_for(running)["success"])
+        self.assertEqual(len(self.script.history.messages()), 80)
+        self.assert_proven()
+
+
 class TestStalls(LosslessTest):
-    """Compactions that free nothing stop."""
+    """Compactions that free nothing, or fail, stop."""
+
+    def setUp(self):
+        super().setUp()
+        self.told = []
+        self.script.tell_staff = self.told.append
+        self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
+
+    def tearDown(self):
+        self.script.__dict__.pop("tell_staff", None)
+        super().tearDown()
+
+    def says_stopped(self):
+        return [text for text in self.told if "in a row" in text]
 
     def test_three_in_a_row(self):
         """The third opens the breaker and staff are told; a good manual one closes it."""
-        self.script.runtime.stalled = 2
-        self.fill(21, words=2)
-        self.script.history.append(
-            [{"role": "user", "content": "word " * 6000}]
-            + [{"role": "user", "content": "short"} for _ in range(19)]
-        )
-        self.configure(compact_preserve_window=20)
-        self.compact()
+        big = [{"role": "user", "content": "word " * 6000}]
+        self.script.history.append(big + [{"role": "user", "content": "short"}] * 19)
+        for _ in range(3):
+            self.assertEqual(self.says_stopped(), [])
+            self.stall()
         self.assertTrue(self.script.runtime.stalled_out)
+        self.assertEqual(len(self.says_stopped()), 1)
         self.assertIn("in a row", self.script.runtime.last_error)
-        self.assertFalse(self.wants())
+        self.assertFalse(wants_compaction(self.script, 0.0))
+        self.script.fall_asleep()
+        before = self.script.history.messages()
+        self.tick()
+        self.assertEqual(self.script.history.messages(), before)
         self.fill(60, words=60)
         self.compact()
         self.assertFalse(self.script.runtime.stalled_out)
 
-    def wants(self):
-        from evennia_ai.sleep.compaction import wants_compaction
+    def stall(self):
+        """An automatic compaction of one little line that stands before the huge message."""
+        self.script.history.checkpoint()
+        markers = [m for m in self.script.history.messages() if is_summary(m)]
+        raw = [m for m in self.script.history.messages() if not is_summary(m)]
+        old = {"role": "user", "content": "an old little line " * 9}
+        self.script.db.conversation_history = [*markers, old, *raw]
+        result = self.compact(force=False)
+        self.assertEqual(result["compacted_messages"], 1)
+        self.assertLess(result["reduction_pct"], 5)
 
-        return wants_compaction(self.script, 0.0)
+    def test_failures_count(self):
+        """Three automatic compactions that give no summary stop as well, and staff hear of it."""
+        self.fill(50)
+        self.model.default = model_down()
+        for number in range(3):
+            self.assertEqual(len(self.says_stopped()), 0, number)
+            self.assertFalse(self.compact(force=False)["success"])
+        self.assertEqual(len(self.says_stopped()), 1)
+        self.assertFalse(wants_compaction(self.script, 0.0))
+
+    def test_commits_that_raise_count(self):
+        """So do three whose commit fails: each cost the calls of a summary."""
+        self.fill(50)
+        self.script.at_commit_step = self.fail
+        for _ in range(3):
+            with self.assertRaises(AssertionError):
+                self.compact(force=False)
+        del self.script.at_commit_step
+        self.assertEqual(len(self.says_stopped()), 1)
+        self.assert_proven()

@@ -107,7 +107,8 @@ class CompactionCommit:
         self.history.save_compaction(record)
         self.state.intend({"phase": "committed", "id": record["id"]})
         self.state.note_extraction(None)
-        self.state.set_hold(False if record["trigger"] == "manual" else self.state.hold)
+        # While it was held, only a manual compaction or an overflow could come to this.
+        self.state.set_hold(False)
 
     def _last_compaction(self, plan: Any, folds: Sequence[Any], record: Mapping[str, Any]) -> None:
         last = {

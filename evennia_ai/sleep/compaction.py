@@ -76,10 +76,20 @@ def compact_conversation_history(
     relief = _mask_if_enough(script, plan, share, trigger)
     if relief is not None:
         return relief
-    result = yield _compact(script, character, plan, instructions, extractive_only, trigger)
-    if not result["success"] and trigger != "manual":
-        script.runtime.stalled += 1  # an automatic one that fails for ever must stop too
+    try:
+        result = yield _compact(script, character, plan, instructions, extractive_only, trigger)
+    except Exception:
+        _note_failure(script, trigger)
+        raise
+    if not result["success"]:
+        _note_failure(script, trigger)
     return result
+
+
+def _note_failure(script: Any, trigger: str) -> None:
+    """An automatic compaction that fails for ever must stop, as one that frees nothing."""
+    if trigger != "manual":
+        _count_stall(script, True)
 
 
 def _skipped(reason: str) -> dict[str, Any]:
@@ -94,14 +104,19 @@ def _skip_reason(script: Any, force: bool, threshold: float) -> str | None:
     share = context_usage(script)
     if not force and share < threshold and not count_fires(script):
         return f"below threshold ({share:.1%} < {threshold:.1%})"
+    if not force and script.state.hold and share < 1.0:
+        return "automatic compaction is held after a rollback"
     return None
 
 
 def _mask_if_enough(
     script: Any, plan: Plan, threshold: float, trigger: str
 ) -> dict[str, Any] | None:
-    """Mask old tool outputs if that alone brings usage under an automatic trigger."""
-    if trigger == "manual":
+    """Mask old tool outputs if that alone brings usage under an automatic trigger.
+
+    Where there are too many messages masking is no relief.
+    """
+    if trigger == "manual" or count_fires(script):
         return None
     at, before = utc_iso(script.now()), script.history.tokens()
     ids = set(plan_masks(plan.leaving, len(plan.leaving), script.config.mask_min_tokens))
@@ -126,6 +141,7 @@ def _mask_if_enough(
     }
     record = _record(script, trigger, result, masked=sorted(ids))
     script.commit_masks(history, record)
+    script.state.intend(None)  # nothing follows from masks outside the database
     _done(script, result, record)
     return result
 
@@ -174,6 +190,9 @@ def _commit(
 ) -> dict[str, Any]:
     """Carry the plan out and report. The history may have grown meanwhile; it is read again."""
     markers = [marker for made in folds for marker in made.markers]
+    live = {message["id"] for message in script.history.messages()}
+    if any(message["id"] not in live for message in (*plan.leaving, *plan.folded)):
+        return _failed("what was to leave has left meanwhile, by another compaction or a rollback")
     now = script.history.tokens()
     after = total_tokens(spliced(script.history.messages(), plan, markers))
     if after >= now:
@@ -204,15 +223,25 @@ def _done(script: Any, result: dict[str, Any], record: Mapping[str, Any]) -> Non
     """Tell of a compaction that is committed, and count stalled ones."""
     result["compaction_id"] = record["id"]
     script.compacted()
-    runtime = script.runtime
-    runtime.stalled = runtime.stalled + 1 if result["reduction_pct"] < 100 * STALL_SHARE else 0
     script.audit("compaction", trigger=record["trigger"], **result)
-    script.tell_staff(receipt_line(script.obj.key if script.obj else script.key, record, result))
-    if runtime.stalled_out:
-        script.trouble(
-            f"{STALLS_TO_STOP} compactions in a row freed less than {STALL_SHARE:.0%}; automatic "
-            "compaction is stopped until a manual one frees more. See `aistatus`."
+    script.tell_staff(receipt_line(_name(script), record, result))
+    _count_stall(script, result["reduction_pct"] < 100 * STALL_SHARE)
+
+
+def _name(script: Any) -> str:
+    return str(script.obj.key if script.obj else script.key)
+
+
+def _count_stall(script: Any, stalled: bool) -> None:
+    """Count compactions in a row that were of no use; the last one stops the automatic ones."""
+    script.runtime.stalled = script.runtime.stalled + 1 if stalled else 0
+    if script.runtime.stalled_out:
+        says = (
+            f"{STALLS_TO_STOP} compactions in a row failed or freed less than {STALL_SHARE:.0%}; "
+            "automatic compaction is stopped until a manual one frees more. See `aistatus`."
         )
+        script.trouble(says)
+        script.tell_staff(f"{_name(script)}: {says}")
 
 
 def _result(plan: Plan, folds: Sequence[Fold], original: int, new: int) -> dict[str, Any]:
