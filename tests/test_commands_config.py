@@ -185,13 +185,20 @@ class TestStatus(CommandLineTest):
 
     def test_infeasible(self):
         """A window that cannot fit under a threshold is named with the numbers."""
-        self.configure(max_context_tokens=1000)
-        self.fill(20, words=60)
+        self.configure(max_context_tokens=4000)
+        self.fill(20, words=120)
         self.assertTold(
             "aistatus Aria",
             "cannot get under `compact_sleep_threshold` with the 20 newest messages",
-            "more than the trigger of 700",
+            "more than the trigger of 2,800",
         )
+
+    def test_no_room_for_any_prompt(self):
+        """A limit under which not even the rules and tools fit is told at once, before a turn."""
+        shown = self.assertTold(
+            "aiconfig Aria max_context_tokens = 1000", "Aria cannot think at all", "limit of 1,000"
+        )
+        self.assertNotIn("fewer will be kept", shown)
 
     def test_shrunk_caps(self):
         """Caps that were shrunk are named with both numbers."""

@@ -6,7 +6,12 @@ from typing import Any
 from evennia_ai import conf
 from evennia_ai.core.budget import feasible
 from evennia_ai.core.messages import is_summary, total_tokens
-from evennia_ai.llm_interaction.prompt import context_caps, context_limit, context_usage
+from evennia_ai.llm_interaction.prompt import (
+    context_caps,
+    context_limit,
+    context_usage,
+    measure_fixed,
+)
 
 UNCONSOLIDATED_SHOWN = 200
 
@@ -85,30 +90,40 @@ def _stored(script: Any) -> dict[str, int]:
 
 def warnings(script: Any) -> list[str]:
     """What the configuration cannot reach, with the numbers."""
-    found = [*_infeasible(script), *_shrunk(script)]
+    measure_fixed(script, script.obj)
+    found = [*(_speechless(script) or _infeasible(script)), *_shrunk(script)]
     if script.over_spend():
         found.append("the spend cap of today is reached: no replies until tomorrow (UTC)")
     return found
 
 
+def _speechless(script: Any) -> list[str]:
+    """That no prompt at all fits under the limit, if so."""
+    fixed, caps, limit = script.runtime.fixed_tokens, context_caps(script), context_limit(script)
+    if fixed + caps.reserve <= limit:
+        return []
+    return [
+        f"{script.obj.key} cannot think at all: the fixed regions (rules, persona, tools, ledger) "
+        f"take {fixed:,} tokens and the reply {caps.reserve:,}, more than the limit of {limit:,}. "
+        "Raise `max_context_tokens`."
+    ]
+
+
 def _infeasible(script: Any) -> list[str]:
-    """Thresholds no compaction can get under, as the newest messages are now."""
+    """The first threshold no compaction can get under, as the newest messages are now."""
     config, limit, caps = script.config, context_limit(script), context_caps(script)
     raw = [m for m in script.history.messages() if not is_summary(m)]
     kept = raw[-config.compact_preserve_window :]
     fixed = script.runtime.fixed_tokens + caps.summary
-    found = []
     for name in ("compact_sleep_threshold", "compact_emergency_threshold"):
-        says = feasible(
-            fixed, total_tokens(kept), caps.volatile, int(getattr(config, name) * limit)
-        )
-        if says:
-            found.append(
+        trigger = int(getattr(config, name) * limit)
+        if says := feasible(fixed, total_tokens(kept), caps.volatile, trigger):
+            return [
                 f"compaction cannot get under `{name}` with the {len(kept)} newest "
                 f"messages kept: {says}; fewer will be kept. Raise `max_context_tokens` "
                 "or lower `compact_preserve_window`."
-            )
-    return found
+            ]
+    return []
 
 
 def _shrunk(script: Any) -> list[str]:

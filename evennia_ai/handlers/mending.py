@@ -7,6 +7,7 @@ loaded, so that the start of the server is not held up.
 from typing import Any
 
 from evennia_ai.handlers.schema import migrate
+from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.retrieval import turns_of
 from evennia_ai.sleep.publishing import publish_summaries
 from evennia_ai.sleep.triggers import feasibility
@@ -29,6 +30,7 @@ def mend_when_ready(script: Any) -> None:
     _settle_intent(script)
     history, journal = script.history, script.obj.journal
     script.memory.catch_up(lambda: turns_of(history.messages(), journal.recent(), script.now()))
+    measure_fixed(script, script.obj)
     if reason := feasibility(script):
         script.trouble(
             f"compaction cannot get under its sleep trigger: {reason}; fewer messages will be "

@@ -92,15 +92,10 @@ def build_prompt(
         A prompt; its `budget` says what was left out. `fits` is False where not even the fixed
         regions lie within the limit.
     """
-    situation = CONTEXTS[context]
-    tools = [
-        tool.schema()
-        for tool in script.tools.offered(situation.tools, audience)
-        if tool.name not in withdrawn
-    ]
+    tools, system = _fixed(script, character, audience, context, withdrawn, rules)
     regions = Regions(
-        system=system_prompt(situation, character.key, script.config.persona, rules),
-        tools=tuple(tools),
+        system=system,
+        tools=tools,
         history=shown_history(script, audience),
         retrieved=tuple(retrieved),
         tail=(*present_lines(script, character, audience), *talks),
@@ -108,10 +103,39 @@ def build_prompt(
     )
     limit = context_limit(script) - _protocol_extra(script, tools)
     prompt = fit_prompt(regions, context_caps(script), limit, script.counter)
-    sizes = prompt.budget.regions
-    script.runtime.fixed_tokens = sizes["System"] + sizes["Tools"] + sizes["Ledger"]
+    script.runtime.fixed_tokens = _fixed_tokens(prompt)
     script.runtime.record_budget(prompt.budget)
     return prompt
+
+
+def measure_fixed(script: Any, character: Any) -> int:
+    """Measure the tokens of the fixed regions without a turn, as at start; returns them."""
+    tools, system = _fixed(script, character, PUBLIC, CONTEXT_AWAKE)
+    regions = Regions(system, tools, (), ledger=script.ledger.shown(PUBLIC))
+    limit = context_limit(script) - _protocol_extra(script, tools)
+    prompt = fit_prompt(regions, context_caps(script), limit, script.counter)
+    script.runtime.fixed_tokens = tokens = _fixed_tokens(prompt)
+    return tokens
+
+
+def _fixed(
+    script: Any,
+    character: Any,
+    audience: str,
+    context: str,
+    withdrawn: Sequence[str] = (),
+    rules: str | None = None,
+) -> tuple[tuple[dict[str, Any], ...], str]:
+    """The tool schemas and the system text."""
+    situation = CONTEXTS[context]
+    offered = script.tools.offered(situation.tools, audience)
+    tools = tuple(tool.schema() for tool in offered if tool.name not in withdrawn)
+    return tools, system_prompt(situation, character.key, script.config.persona, rules)
+
+
+def _fixed_tokens(prompt: Prompt) -> int:
+    sizes = prompt.budget.regions
+    return int(sizes["System"] + sizes["Tools"] + sizes["Ledger"])
 
 
 def shown_history(script: Any, audience: str) -> tuple[Message, ...]:
