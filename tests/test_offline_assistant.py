@@ -90,7 +90,7 @@ class TestOffline(AssistantTest):
         self.assertNotRegex(said, r"Aria|remember")
         self.assertIn("14 goats", said)
         source = self.heard("Alice", "Aria, how do you know?")
-        self.assertRegex(source, r"\(memory [mj]\w+")
+        self.assertRegex(source, r"\(memory [emj]\w+")
 
     def test_told_twice(self):
         """What is told twice is journaled once."""

@@ -40,7 +40,7 @@ _TAILS = re.compile(
 _REPORTED = re.compile(
     r"^(?P<who>[\w' -]{1,40}?) (?:told (?:me|us|everybody|everyone|people|folk)|says|said|"
     r"tells me|swears|claims|mentioned)"
-    r"(?: that)?,? (?P<rest>.+)$",
+    r"(?: that)?,? (?!to )(?P<rest>.+)$",
     re.IGNORECASE,
 )
 _TAG = re.compile(
@@ -68,6 +68,7 @@ class Claim:
         quote: What to quote: the sentence, with the one before it where a pronoun needs it.
         rank: Place in time: compare two claims by it, the later is the greater.
         pronoun: Whether it has a pronoun of the third person.
+        whole: Whether it joins clauses that lean on one another, each told by itself too.
     """
 
     line: Line
@@ -77,6 +78,7 @@ class Claim:
     quote: str
     rank: tuple[int, str, int]
     pronoun: bool
+    whole: bool = False
 
     def owners(self) -> set[str]:
         """Names that stand in it only as owners of something."""
@@ -214,7 +216,8 @@ def _claims(line: Line, me: str, names: Set[str]) -> Iterator[Claim]:
         told = _plain(sentence, me)
         if (reported := _REPORTED.match(told)) and len(reported["rest"].split()) > 2:
             source = words.read(reported["who"], line.who.lower() or "?", me.lower(), names)
-            before, told = source, reported["rest"]
+            before = (*before, *source)[-60:] if _points_back(source) else source
+            told = reported["rest"]
         parts = [
             words.read(part, line.who.lower() or "?", me.lower(), names)
             for part in words.clauses(told)
@@ -226,14 +229,34 @@ def _claims(line: Line, me: str, names: Set[str]) -> Iterator[Claim]:
             yield Claim(line, part, near, before, quote.strip(), _rank(line), pronoun)
         whole = tuple(word for part in parts for word in part)
         goes_on = _points_back(whole)
+        if joined := _joined(parts, before if goes_on else ()):
+            quote = f"{earlier} {sentence}" if goes_on and before else sentence
+            yield Claim(line, joined, (), before, quote.strip(), _rank(line), False, whole=True)
         before = (*before, *whole)[-60:] if goes_on else whole
         earlier = sentence
+
+
+def _joined(parts: list[tuple[Word, ...]], before: tuple[Word, ...]) -> tuple[Word, ...]:
+    """The words of clauses that lean on one another, or none where each speaks for itself."""
+    leaning = [part for part in parts[1:] if _leans(part)]
+    if not before and not leaning:
+        return ()
+    return (*before, *(word for part in parts for word in part))
+
+
+def _leans(part: tuple[Word, ...]) -> bool:
+    """Whether a clause looks back: by a pronoun, or as nobody is named before its verb."""
+    named = any(word.name and not word.owner and not word.pronoun for word in part[:4])
+    elliptic = any(word.lower in ("instead", "too", "over") for word in part[-4:])
+    return _points_back(part) or elliptic or not named
 
 
 def _aliases(claims: list[Claim]) -> dict[tuple[str, str], set[str]]:
     """Names that stand for somebody's relative: ``my brother Tomas``, ``my brother is Tomas``."""
     found: dict[tuple[str, str], set[str]] = {}
     for claim in claims:
+        if claim.whole:
+            continue
         for i, word in enumerate(claim.words):
             if word.owner and word.name:
                 _add_alias(found, word.name, claim.words[i + 1 : i + 7])

@@ -7,7 +7,7 @@ from evennia_ai.offline.claims import Claim, Evidence
 from evennia_ai.offline.question import UNTYPED, Query, Term
 from evennia_ai.offline.words import Word
 
-_BEFORE, _NEAR = 0.9, 0.55
+_BEFORE, _NEAR, _HINTED = 0.96, 0.55, 0.65
 _KIN = frozenset({"@kin"})
 _LIGHT, _UNKNOWN_VERB = 0.4, 0.5
 # Kinds of answers that show by themselves.
@@ -26,7 +26,7 @@ def strength(term: Term, word: Word) -> float:
     if term.head and (term.head in word.concepts or lexicon.HEADS.get(word.fold) == term.head):
         return 0.95
     if _related(asked.concepts, word.concepts):
-        return 0.0 if _other_title(asked.concepts, word.concepts) else 0.95
+        return 0.0 if _other_title(asked.concepts, word.concepts) else 0.93
     if _narrower(asked.concepts, word.concepts):
         return 0.65
     if "_" in word.fold and word.fold.partition("_")[0] == asked.fold:
@@ -84,18 +84,7 @@ def coverage(query: Query, claim: Claim, evidence: Evidence) -> float:
     """How much of what a question names a claim speaks of, 0 to 1; 0 where too little."""
     total = covered = 0.0
     for term in query.terms:
-        got = _best_strength(term, _free(term, query, claim.words))
-        if got < 0.9 and claim.pronoun:
-            got = max(got, _BEFORE * _best_strength(term, claim.before))
-        if got < _NEAR:
-            aside = 0.95 if "secret" in term.word.concepts else _NEAR
-            got = max(got, aside * _best_strength(term, claim.near))
-        if not got and _stands_for_kin(term, query, claim, evidence):
-            got = 0.9
-        if not got and _implied(term, claim):
-            got = 0.8
-        if _is_rivalled(term, claim):
-            got = 0.0
+        got = _got(term, query, claim, evidence)
         if got < 0.5 and (term.hard or _is_needed(term, query)):
             return 0.0
         if not got and (_is_open(term, query, claim) or _only_counts(term, query)):
@@ -106,6 +95,50 @@ def coverage(query: Query, claim: Claim, evidence: Evidence) -> float:
         bare = query.kind in _BARE or query.wanted in ("@bond", "@doing")
         return 0.9 if (bare and query.names) or len(query.names) > 1 else 0.0
     return covered / total
+
+
+def _got(term: Term, query: Query, claim: Claim, evidence: Evidence) -> float:
+    """How far a claim speaks of one term, by its words or by what they show."""
+    got = _spoken(term, query, claim)
+    if not got and _stands_for_kin(term, query, claim, evidence):
+        got = 0.9
+    if got < 0.8 and _implied(term, claim):
+        got = 0.8
+    if term.verb and got == _HINTED and query.kind == "what" and _tells_other_deed(term, claim):
+        return 0.0
+    return 0.0 if _is_rivalled(term, claim) else got
+
+
+def _spoken(term: Term, query: Query, claim: Claim) -> float:
+    """How far the words of a claim, and those that it leans on, stand for a term."""
+    got = _best_strength(term, _free(term, query, claim.words))
+    if got < 0.9 and claim.pronoun:
+        got = max(got, _BEFORE * _best_strength(term, claim.before))
+    if got < _NEAR and not (term.hard and _is_of_another(term, query, claim)):
+        aside = 0.95 if "secret" in term.word.concepts else _NEAR
+        got = max(got, aside * _best_strength(term, claim.near))
+    return got
+
+
+def _tells_other_deed(term: Term, claim: Claim) -> bool:
+    """Whether a claim with only a hint tells something else: caught trout, asked for eaten."""
+    deeds = (
+        {c for c in word.concepts if c[0] not in "@=<"}
+        for word in claim.words
+        if not word.name and word.fold not in lexicon.LIGHT and word.lower not in lexicon.STOP
+    )
+    return any(deed and not deed & (term.word.concepts | _MANNERLY) for deed in deeds)
+
+
+_MANNERLY = frozenset({"like", "prefer_time"})
+
+
+def _is_of_another(term: Term, query: Query, claim: Claim) -> bool:
+    """Whether a claim is about the owner of a relative who is asked about and not named in it."""
+    if _best_strength(term, (*claim.words, *(claim.before if claim.pronoun else ()))) >= 0.5:
+        return False
+    owners = {owner for owner, folds in query.owned if term.word.fold in folds}
+    return any(word.name in owners and not word.owner for word in claim.words if word.name)
 
 
 def _free(term: Term, query: Query, found: tuple[Word, ...]) -> list[Word]:
@@ -190,7 +223,11 @@ def _implied(term: Term, claim: Claim) -> bool:
         return any(word.fold in _SEXES[term.word.fold] for word in found)
     if asked & _POSITIONS and term.verb and any(w.lower in _POSITION_LEADS for w in found):
         return True
-    if asked & {"give", "cost"} and term.needed and any(w.lower == "from" for w in found):
+    if (
+        asked & {"give", "cost", "write", "send"}
+        and term.needed
+        and any(w.lower == "from" for w in found)
+    ):
         return True
     return any(concept in asked and shows(found) for concept, shows in _SIGNS)
 
@@ -203,7 +240,14 @@ def _has_kind(kind: str) -> Callable[[Found], bool]:
 
 
 def _tells_price(found: Found) -> bool:
+    if any(word.fold in OTHER_SUMS for word in found):
+        return False
     return has_number(found) and any("@coin" in word.concepts for word in found)
+
+
+_CAUSES = lexicon.word_set("because since due account owing thanks after")
+# Sums that are no price.
+OTHER_SUMS = lexicon.word_set("save owe lend borrow win steal rob lose")
 
 
 def _tells_wage(found: Found) -> bool:
@@ -240,6 +284,8 @@ _SIGNS: tuple[tuple[str, Callable[[Found], bool]], ...] = (
     ("origin", _tells_origin),
     ("live", _stays_in),
     ("age", lambda found: has_number(found)),
+    ("know", _has_kind("speak")),
+    ("cause", lambda found: any(word.lower in _CAUSES for word in found)),
 )
 
 

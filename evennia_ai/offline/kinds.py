@@ -1,10 +1,11 @@
 """Whether a claim holds the kind of thing a question asks for, and not only what it names."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from evennia_ai.offline import lexicon, words
 from evennia_ai.offline.claims import Claim
-from evennia_ai.offline.coverage import has_number, strength
+from evennia_ai.offline.coverage import OTHER_SUMS, has_number, strength
 from evennia_ai.offline.question import UNTYPED, Query, Term
 from evennia_ai.offline.words import Word
 
@@ -40,8 +41,40 @@ def kind_factor(query: Query, claim: Claim) -> float:
     new = [word for word in claim.words if not _in_question(word, query)]
     near = [word for word in claim.near if not _in_question(word, query)]
     check = _CHECKS.get(query.kind, _has_content)
-    own = check(query, claim.words, new)
+    own = check(query, claim.words, new) or _by_context(query, claim, new)
     return own if own else 0.7 * check(query, claim.near, near) * bool(near)
+
+
+def _by_context(query: Query, claim: Claim, new: list[Word]) -> float:
+    """How surely what stands around a clause holds the kind of answer that is asked for."""
+    if query.kind == "who" and claim.pronoun:
+        shown = any(w.lower in _SUBJECTS for w in claim.words)
+        return 0.9 if shown and any(_is_someone(w) for w in claim.before) else 0.0
+    if query.kind == "why":
+        felt = _is_felt(claim) and bool(_EXPLAINS.search(claim.quote))
+        shown = felt or bool(_GROUNDS.search(claim.quote))
+        return 0.85 if shown else 0.0
+    return 0.0
+
+
+def _is_felt(claim: Claim) -> bool:
+    """Whether a clause denies something or tells a feeling, so that what follows explains it."""
+    felt = {"hate", "like", "fear", "avoid", "love", "refuse"}
+    return any(word.lower in _DENIALS or word.concepts & felt for word in claim.words)
+
+
+_DENIALS = lexicon.word_set("not never no nobody none")
+_EXPLAINS = re.compile(
+    r"(?:[\w'’]+ ){3}[\w'’]+, (?:he|she|it|they|i|my|his|her|their|the)\b", re.IGNORECASE
+)
+
+
+_SUBJECTS = lexicon.word_set("he she they")
+_GROUNDS = re.compile(
+    r"\b(?:because|since|so|due to|owing to|account of|thanks to|for fear|in order to|"
+    r"sake of|what with|the reason|therefore|otherwise|or else)\b|\w: \w",
+    re.IGNORECASE,
+)
 
 
 def _in_question(word: Word, query: Query) -> bool:
@@ -71,7 +104,10 @@ def _is_bare_head(query: Query, told: Sequence[Word]) -> bool:
     at = next((i for i, w in enumerate(told) if head and w.fold == head.word.fold), 0)
     if not at or told[at - 1].lower not in ("the", "a", "an", "his", "her", "their", "my"):
         return False
-    return at + 1 >= len(told) or told[at + 1].lower not in ("of", "called", "named", "in", "from")
+    return at + 1 >= len(told) or told[at + 1].lower not in _WHICH_ONE
+
+
+_WHICH_ONE = lexicon.word_set("of called named in from to through for between at near by")
 
 
 def _led(query: Query) -> str:
@@ -95,16 +131,22 @@ def _number(query: Query, told: Sequence[Word], new: list[Word]) -> float:
         return 1.0 if any(_is_age(told, i) for i in numbers) else 0.0
     if query.has("cost") or query.has("earn") or query.has("owe") or _asks_how_much(query):
         paid = any("@coin" in w.concepts or "money" in w.concepts for w in told)
-        return 0.95 if numbers and paid else 0.0
+        free = any(w.lower in _FREE for w in told)
+        if query.has("cost") and any(w.fold in OTHER_SUMS and w in new for w in told):
+            return 0.0
+        return 0.95 if (numbers and paid) or free else 0.0
     counted = _counted(query)
     if not counted:
         return 0.9 if numbers else 0.0
     return 1.0 if any(_counts(told, i, counted) for i in numbers) else 0.0
 
 
+_FREE = lexicon.word_set("free nothing gratis")
+
+
 def _asks_how_much(query: Query) -> bool:
     return any(
-        a.lower == "how" and b.lower == "much"
+        a.lower == "how" and b.lower in ("much", "high", "large", "big")
         for a, b in zip(query.words, query.words[1:], strict=False)
     )
 
@@ -164,6 +206,8 @@ def _measure(query: Query, told: Sequence[Word], new: list[Word]) -> float:
     counted = has_number(new) or any(w.lower in ("a", "an", "all") for w in told)
     if counted and any(w.concepts & _MEASURES or w.fold in _YEARS for w in told):
         return 1.0
+    if any(w.lower in ("enough", "size") for w in told):
+        return 0.9
     return 0.8 if has_number(new) and not any("@coin" in w.concepts for w in told) else 0.0
 
 
@@ -172,7 +216,8 @@ def _measure(query: Query, told: Sequence[Word], new: list[Word]) -> float:
 
 def _where(query: Query, told: Sequence[Word], new: list[Word]) -> float:
     if not query.terms and not any(w.concepts & _WHEREABOUTS for w in told):
-        return 0.9 if _stands_at(query, told, new) else 0.0
+        town = query.wanted == "@place" and any(w.name and "@place" in w.concepts for w in new)
+        return 0.9 if town or _stands_at(query, told, new) else 0.0
     if query.has("hurt") and any("@body" in w.concepts for w in new):
         return 1.0
     if any(_is_place(query, told, i, new) for i in range(len(told))):
@@ -197,7 +242,7 @@ _SAME_PLACE = {
             "under beneath below underneath",
             "above over atop on",
             "in inside within contains holds full",
-            "behind",
+            "behind leads",
             "near next by beside opposite",
         ),
     )
@@ -269,10 +314,15 @@ def _is_time(query: Query, told: Sequence[Word], index: int, new: list[Word]) ->
         return False
     after = _content(told[index + 1 :])
     asked = [w for w in after if any(strength(term, w) >= 0.9 for term in query.terms)]
+    if told[index].lower == "in" and any(w.concepts & _NO_TIME for w in after[:3]):
+        return False
     return bool(after) and not asked and any(word in new for word in after)
 
 
-_TIME_LEADS = lexicon.word_set("before after during until when while every in")
+_NO_TIME = frozenset({"@place", "@body", "@someone", "@material", "@garment"})
+
+
+_TIME_LEADS = lexicon.word_set("before after during until when while every in since whenever once")
 
 
 def _has_year(told: Sequence[Word], new: list[Word]) -> bool:
@@ -302,7 +352,7 @@ def _is_someone(word: Word) -> bool:
 
 def _who(query: Query, told: Sequence[Word], new: list[Word]) -> float:
     low = [word.lower for word in query.words]
-    if "or" in low and len(query.names) > 1:
+    if len(query.names) > 1 and ("or" in low or any(w.endswith("er") for w in low)):
         return 1.0  # `who is taller, Ann or Ben`
     if _asks_company(low) and not any(w.lower in _COMPANY or w.fold in _COMPANY for w in told):
         return 0.0
@@ -314,7 +364,30 @@ def _who(query: Query, told: Sequence[Word], new: list[Word]) -> float:
         return 0.9
     plain = all(w.text.islower() or w.pronoun for w in told)
     strange = [w for w in _content(new) if not lexicon.is_known(w.lower)]
-    return 0.85 if plain and strange else 0.0
+    return 0.85 if (plain and strange) or _has_doer(query, told, new) else 0.0
+
+
+def _has_doer(query: Query, told: Sequence[Word], new: list[Word]) -> bool:
+    """Whether somebody unnamed does what is asked: `the abbot has 19 books`, `by a healer`."""
+    for i, word in enumerate(told):
+        asked = any(t.verb and strength(t, word) >= 0.75 for t in query.terms)
+        if not asked and not (
+            word.lower in _HAVING and word.lower in {w.lower for w in query.words}
+        ):
+            continue
+        agents = [w for w in told[max(0, i - 4) : i] if w.lower not in lexicon.STOP]
+        if agents and agents[-1] in new and _may_do(agents[-1]):
+            return True
+    return False
+
+
+_HAVING = lexicon.word_set("has had have keeps owns")
+
+
+def _may_do(word: Word) -> bool:
+    """Whether a noun may stand for one who does something: no place, no food, no time."""
+    kinds = {concept for concept in word.concepts if concept[0] == "@"}
+    return not word.owner and not word.name and kinds <= _LIVING | {"@animal"}
 
 
 def _asks_company(low: list[str]) -> bool:
@@ -336,6 +409,9 @@ def _name(query: Query, told: Sequence[Word], new: list[Word]) -> float:
     called = any("call" in w.concepts or w.lower == "name" for w in told)
     if not query.terms and not called:
         return 0.0
+    if any("marriage_bond" in term.word.concepts for term in query.terms):
+        wed = any("marry" in w.concepts for w in told)
+        return 0.9 if wed and any(_is_someone(w) and not w.pronoun for w in new) else 0.0
     place = any("@place" in term.word.concepts for term in query.terms)
     for i, w in enumerate(told):
         if w in new and w.name and not w.pronoun and not w.owner and not w.concepts & _TIMES:
@@ -363,7 +439,7 @@ _NAMED = _LIVING | {"@animal"}
 _GENERIC = lexicon.word_set("boy girl lad lass lady fellow mare stallion")
 
 
-_JOINING = _BE | lexicon.word_set("the a an and our my his her called named old young that of mine")
+_JOINING = _BE | lexicon.word_set("the a an and our my his her called named old young of mine")
 
 
 def _is_named(query: Query, told: Sequence[Word], index: int) -> bool:
@@ -375,6 +451,8 @@ def _is_named(query: Query, told: Sequence[Word], index: int) -> bool:
         if word.owner or not any(strength(term, word) >= 0.65 for term in query.terms):
             continue
         between = told[min(i, index) + 1 : max(i, index)]
+        if i == index + 1 and query.owned:
+            continue  # `the Elmsfold boat` is nobody's
         joined = all(w.lower in _JOINING for w in between)
         near = not between or (joined and len(between) <= 4)
         if near and not any(w.name and not w.pronoun and not w.owner for w in between):
@@ -391,7 +469,8 @@ def _kind(query: Query, told: Sequence[Word], new: list[Word]) -> float:
     if query.wanted == "@bond":
         return 1.0 if any("@kin" in w.concepts or "marry" in w.concepts for w in told) else 0.0
     if query.wanted == "@doing":
-        return 0.95 if any("@trade" in w.concepts for w in told) else _does(told)
+        done = 0.85 if len(query.names) > 1 and _content(new) else 0.0
+        return 0.95 if any("@trade" in w.concepts for w in told) else _does(told) or done
     if query.wanted == "@material":
         return 0.9 if _made_of(told, new) else 0.0
     if query.wanted == "@colour" or query.has("like") or query.has("hate") or query.has("avoid"):
@@ -400,6 +479,8 @@ def _kind(query: Query, told: Sequence[Word], new: list[Word]) -> float:
         return 0.9 if said and query.wanted != "@colour" and _content(new) else 0.0
     if query.wanted in _LISTED:
         return 0.0
+    if query.wanted == "@trade":
+        return _does(told)
     soft = 0.85 if query.wanted in _SOFT_KINDS else 0.75
     return soft if _content(new) else 0.0
 
@@ -456,7 +537,7 @@ def _is_purpose(told: Sequence[Word], index: int) -> bool:
     before, after = told[index - 1], told[index + 1]
     if told[index].lower != "to" or after.name or after.lower in lexicon.STOP:
         return False
-    return bool(before.name or before.concepts & _TIMES or before.lower == "here")
+    return bool(before.concepts & _TIMES or before.lower == "here")
 
 
 def _how(query: Query, told: Sequence[Word], new: list[Word]) -> float:

@@ -76,7 +76,8 @@ def _without_tense(word: str) -> str:
 
 def _restored(stem: str, suffix: str) -> str:
     """The base form of a stem whose ending was cut off."""
-    if len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "lsz":
+    doubled = len(stem) > 3 and stem[-1] == stem[-2]
+    if doubled and (stem[-1] not in "lsz" or (stem[:-1] in _KNOWN and stem not in _KNOWN)):
         return stem[:-1]
     if suffix == "est" and stem not in _KNOWN and stem + "e" not in _KNOWN:
         return stem + suffix

@@ -16,6 +16,7 @@ from evennia_ai.offline.subjects import names_factor, owner_conflict
 
 ACCEPT = 0.63
 TIE = 0.08
+_WHOLE, _WHOLE_COVERED, _WHOLE_KIND = 0.9, 0.85, 0.85  # for clauses taken together
 _LIGHT_ACCEPT = 0.8  # where a question has no weighty word at all
 
 
@@ -36,12 +37,14 @@ def best_matches(query: Query, evidence: Evidence) -> list[Match]:
     top = max(match.score for match in good)
     near = [match for match in good if match.score >= top - TIE]
     rest = [match for match in good if match.score < top - TIE]
-    near.sort(key=lambda match: match.claim.rank, reverse=True)
+    near.sort(key=lambda match: (match.claim.rank, match.score), reverse=True)
     return near + sorted(rest, key=lambda match: -match.score)
 
 
 def score(query: Query, claim: Claim, evidence: Evidence) -> float:
     """How well a claim answers a question: 0 (not at all) to about 1."""
+    if claim.whole and not _may_be_whole(query, claim):
+        return 0.0
     names = names_factor(query, claim, evidence)
     if not names or owner_conflict(query, claim, evidence):
         return 0.0
@@ -51,4 +54,14 @@ def score(query: Query, claim: Claim, evidence: Evidence) -> float:
     kind = kind_factor(query, claim)
     if not kind or reversed_roles(query, claim):
         return 0.0
-    return names * covered * kind * polarity(query, claim)
+    if claim.whole and (covered < _WHOLE_COVERED or kind < _WHOLE_KIND):
+        return 0.0
+    return names * covered * kind * polarity(query, claim) * (_WHOLE if claim.whole else 1.0)
+
+
+def _may_be_whole(query: Query, claim: Claim) -> bool:
+    """Whether clauses may be taken together: not where a relative could be taken for another."""
+    if any(term.hard for term in query.terms):
+        return False
+    kin = any("@kin" in word.concepts for word in claim.words)
+    return bool(query.names or query.terms) and (not kin or query.kind in ("who", "why"))

@@ -64,7 +64,13 @@ def named_kinds(texts: Iterable[str], people: Set[str]) -> dict[str, str]:
     for text in texts:
         votes.update({name: count for name, count in _votes(text).items() if name not in people})
     kinds = {name: "@place" if count > 0 else "@someone" for name, count in votes.items() if count}
+    kinds = {name: kind for name, kind in kinds.items() if not _is_time(name)}
     return {**kinds, **dict.fromkeys(people, "@someone")}
+
+
+def _is_time(name: str) -> bool:
+    """Whether a name is that of a day or a month: `in June` leads to no place."""
+    return bool(lexicon.concepts(lexicon.fold(name)) & {"@day", "@month", "@season"})
 
 
 def _votes(text: str) -> Counter[str]:

@@ -24,6 +24,8 @@ _FRAMES = re.compile(
     r"|(?:i|he|she) (?:told|said to|mentioned to) you"
     r"|what was it (?:that )?(?:i|he|she) (?:said|told you)|i(?:'d| would) like to know"
     r"|i (?:want|need) to know|by any chance|if you (?:know|remember|recall)|do you suppose"
+    r"|(?:who|anyone|anybody|somebody|someone)(?: here)? (?:know|recall|remember)s?"
+    r"(?= (?:what|where|when|who|whose|which|how|why|if)\b)"
     r"|would you say|again\?)(?=\W|$)",
     re.IGNORECASE,
 )
@@ -220,7 +222,8 @@ def _is_about(found: tuple[Word, ...], index: int) -> bool:
 
 def _is_anyone(found: tuple[Word, ...], index: int) -> bool:
     """Whether an `I` or `you` stands for anybody: `where would I find`, `how do you get to`."""
-    before = found[index - 1].lower if index else ""
+    lead = [word.lower for word in found[max(0, index - 2) : index] if word.lower != "not"]
+    before = lead[-1] if lead else ""
     after = found[index + 1].lower if index + 1 < len(found) else ""
     return before in _MODALS or (before == "do" and after in _ANYBODYS_VERBS)
 
@@ -233,6 +236,8 @@ def _asked_for(found: tuple[Word, ...]) -> tuple[int, str, Word | None]:
     for i, word in enumerate(found):
         if word.lower in WH:
             after = found[i + 1].lower if i + 1 < len(found) else ""
+            if word.lower == "how" and after in ("high", "large", "big") and _asks_sum(found):
+                return i, "number", None
             if word.lower == "how":
                 return i, _HOW.get(after, "how"), None
             if word.lower in ("what", "which"):
@@ -241,6 +246,13 @@ def _asked_for(found: tuple[Word, ...]) -> tuple[int, str, Word | None]:
     if found and found[0].lower in _AUXILIARIES:
         return -1, "yesno", None
     return -1, "about", None
+
+
+def _asks_sum(found: tuple[Word, ...]) -> bool:
+    return any(word.fold in _SUMS for word in found)
+
+
+_SUMS = lexicon.word_set("rent price wage fee toll tax debt reward bounty cost fine salary bribe")
 
 
 def _head(found: tuple[Word, ...], start: int) -> Word | None:
@@ -278,18 +290,24 @@ def _refined(kind: str, head: Word | None, found: tuple[Word, ...]) -> tuple[str
     if kind == "what" and head is not None:
         if head.fold in _ATTRIBUTES:
             return _ATTRIBUTES[head.fold], ""
+        if head.fold in _TIME_NOUNS:
+            return "when", f"@{head.fold}" if head.fold in _DATES else ""
         wanted = lexicon.HEADS.get(head.fold, "")
         if wanted in _KIND_TYPES:
             return _KIND_TYPES[wanted], wanted
         return ("kind", wanted) if wanted else ("what", "")
     if kind in ("what", "how") and any("call" in w.concepts for w in found):
         return "name", ""
-    if kind == "what" and any(w.lower in ("for", "why") for w in found[-1:]):
+    aimed = any(w.fold in _AIMED or w.lower in _AIMED for w in found[-2:-1])
+    if kind == "what" and not aimed and any(w.lower in ("for", "why") for w in found[-1:]):
         return "why", ""
     return kind, ""
 
 
 _BE = lexicon.word_set("is am are was were")
+_DATES = ("day", "month", "season")
+# What is done for something: `what is it known for` asks for that, not for a reason.
+_AIMED = lexicon.word_set("know known famous look wait ask search hope long save pray use need")
 
 
 def _by_phrase(
@@ -339,7 +357,7 @@ def _asks_doing(found: tuple[Word, ...]) -> bool:
     named = len(rest) < len(found) - 1
     if not named or not all(word.lower in lexicon.STOP or word.part for word in rest):
         return False
-    if low[:1] in (["do"], ["does"], ["did"]):
+    if low[:1] in (["do"], ["does"], ["did"], ["can"], ["could"], ["will"], ["would"]):
         return "do" in low[1:]
     return bool(low) and low[0] in _BE and bool({"now", "before"} & set(low))
 
@@ -349,20 +367,47 @@ def _terms(found: tuple[Word, ...], start: int, head: Word | None, kind: str) ->
     for i, word in enumerate(found):
         if word.name or word.pronoun or word.lower == "one" or (word.part and not word.concepts):
             continue
-        if start >= 0 and i == start + 1 and found[start].lower == "how" and word.lower in _HOW:
-            if concept := _HOW_CONCEPT.get(word.lower):
-                asked = Word(word.text, word.lower, word.fold, concepts=frozenset({concept}))
-                yield Term(asked, 0.6, needed=concept != "distance")
-            continue
-        if word is head:
+        if i == start + 1 > 0 and found[start].lower == "how" and word.lower in _HOW:
+            yield from _how_term(word, kind)
+        elif word is head:
             yield from _head_term(word, kind)
-        elif _is_spent(word, found, i, kind):
-            continue
-        elif _counts(word):
-            term = _weighed(_term(_as_asked(found, i), i == verb), found, i, kind, head)
-            first = i == start + 1 > 0 and kind in ("who", "what")
-            term = _with_verb(term, kind) if i == verb or first else term
-            yield _with_use(term, found, i, first, i == verb)
+        elif _is_aside(found, i, start):
+            yield from [Term(word, 0.2)] * _counts(word)
+        elif not _is_spent(word, found, i, kind):
+            yield from _plain_term(found, i, start, verb, head, kind)
+
+
+def _how_term(word: Word, kind: str) -> Iterator[Term]:
+    """What the word after `how` asks for, where it says more than the kind of answer."""
+    if kind == "number" and word.lower != "old":
+        return
+    if concept := _HOW_CONCEPT.get(word.lower):
+        asked = Word(word.text, word.lower, word.fold, concepts=frozenset({concept}))
+        yield Term(asked, 0.6, needed=concept != "distance")
+
+
+def _plain_term(
+    found: tuple[Word, ...], index: int, start: int, verb: int, head: Word | None, kind: str
+) -> Iterator[Term]:
+    """The term of a word that is neither what is asked for nor an aside."""
+    word, next_to = found[index], index == start + 1 > 0
+    if not (_counts(word) or (next_to and word.lower in _FIRST_VERBS)):
+        return
+    is_verb = index == verb
+    term = _weighed(_term(_as_asked(found, index), is_verb), found, index, kind, head)
+    first = next_to and kind in ("who", "what")
+    term = _with_verb(term, kind) if is_verb or first else term
+    yield _with_use(term, found, index, kind, first, is_verb)
+
+
+def _is_aside(found: tuple[Word, ...], index: int, start: int) -> bool:
+    """Whether a word stands in a question's last clause: `who gets it if I die`."""
+    lead = [word.lower for word in found[max(start + 2, 1) : index]]
+    return "if" in lead or "when" in lead
+
+
+# Verbs that carry little elsewhere, but not right after `who` or `what`: `who knows about it`.
+_FIRST_VERBS = lexicon.word_set("know knows knew bit")
 
 
 def _as_asked(found: tuple[Word, ...], index: int) -> Word:
@@ -377,7 +422,9 @@ def _as_asked(found: tuple[Word, ...], index: int) -> Word:
     return word
 
 
-def _with_use(term: Term, found: tuple[Word, ...], index: int, first: bool, is_verb: bool) -> Term:
+def _with_use(
+    term: Term, found: tuple[Word, ...], index: int, kind: str, first: bool, is_verb: bool
+) -> Term:
     """A term with how it is used: as a thing, as the verb that makes the question."""
     before = found[index - 1] if index else None
     generic = any(w.lower in _ANYONE and not w.name for w in found[max(0, index - 2) : index])
@@ -386,7 +433,11 @@ def _with_use(term: Term, found: tuple[Word, ...], index: int, first: bool, is_v
     thing = before is not None and (before.owner or before.lower in _OPENERS)
     if thing and term.weight == _LIGHT_WEIGHT:
         return replace(term, weight=0.8)
-    return replace(term, needed=first or term.needed, verb=is_verb or first)
+    counted = kind == "number" and [w.lower for w in found[max(0, index - 2) : index - 1]] == [
+        "many"
+    ]
+    deed = counted and any(concept[0] != "@" for concept in term.word.concepts)
+    return replace(term, needed=first or term.needed, verb=is_verb or first or deed)
 
 
 _ANYONE = lexicon.word_set("i you one we anyone anybody somebody someone")
@@ -394,6 +445,10 @@ _ANYONE = lexicon.word_set("i you one we anyone anybody somebody someone")
 
 def _is_spent(word: Word, found: tuple[Word, ...], index: int, kind: str) -> bool:
     """Whether a word only repeats what the question's kind says: `what day of the week`."""
+    if word.lower == "going" and [w.lower for w in found[index + 1 : index + 2]] == ["to"]:
+        return any(not w.name and w.fold != word.fold for w in found[index + 2 : index + 3]) and (
+            found[index + 2].lower not in lexicon.STOP
+        )
     if word.lower == "past" and index and found[index - 1].lower == "the":
         return True
     if word.fold in ("special", "odd", "strange", "unusual") and found[-1] is not word:
@@ -402,7 +457,7 @@ def _is_spent(word: Word, found: tuple[Word, ...], index: int, kind: str) -> boo
         return False  # `wrong with Bram`: he ails
     if word.fold in ("wrong", "happen") and kind == "what" and len(found) > 3:
         return True
-    if kind == "when" and word.fold in ("day", "week", "month", "year", "time", "hour", "date"):
+    if kind == "when" and word.fold in _TIME_NOUNS:
         return True
     if word.fold in ("family", "household", "folks", "kin") and index and found[index - 1].owner:
         return True
@@ -433,7 +488,8 @@ def _weighed(term: Term, found: tuple[Word, ...], index: int, kind: str, head: W
         return replace(term, weight=min(term.weight, _LIGHT_WEIGHT))
     if _is_adjective(found, index, head):
         return replace(term, weight=min(term.weight, 0.2))
-    if concepts & {"@moment", "@day"} and kind != "when" and before & _ADVERBIAL:
+    times = {concept for concept in concepts if concept[0] == "@"} <= {"@moment", "@day"}
+    if concepts & {"@moment", "@day"} and times and kind != "when" and before & _ADVERBIAL:
         return replace(term, weight=0.1)
     if kind == "where" and concepts & {"hide", "lie_at", "store", "find"} and not term.hard:
         return replace(term, weight=min(term.weight, 0.4))
@@ -472,6 +528,8 @@ def _head_term(word: Word, kind: str) -> Iterator[Term]:
     relations = any(concept[0] not in "@=<" for concept in word.concepts)
     if word.fold in ("number", "amount", "sum", "total"):
         return
+    if kind == "when" and word.fold in _TIME_NOUNS:
+        return
     if kind == "name" or (kind in ("when", "where", "who") and not relations):
         return
     if kind == "kind" and not word.owner:
@@ -483,9 +541,13 @@ def _head_term(word: Word, kind: str) -> Iterator[Term]:
         yield Term(word, 0.8 if known else 0.4, known=known)
 
 
+_TIME_NOUNS = lexicon.word_set("time hour day date year month week season")
+
+
 def _term(word: Word, is_verb: bool) -> Term:
     known = bool(word.concepts or word.hints)
     agent = bool(word.concepts & _AGENTS) and not is_verb
+    agent = agent and not (word.lower.endswith("ing") and "@animal" in word.concepts)
     if "@kin" not in word.concepts and "@animal" not in word.concepts:
         agent = agent and all(c[0] in "@=<" or c in _AGENTS for c in word.concepts)
     wide = lexicon.HEADS.get(word.fold, "") if word.fold in lexicon.HEADS else ""

@@ -1,5 +1,7 @@
 """Who does it to whom, and whether a claim says that it is not so."""
 
+import re
+
 from evennia_ai.offline import lexicon, words
 from evennia_ai.offline.claims import Claim
 from evennia_ai.offline.coverage import strength
@@ -14,7 +16,7 @@ _DIRECTED = lexicon.word_set(
 # Words of such a relation whose subject is the one it is done to: who learns is taught.
 _RECEIVING = lexicon.word_set(
     "lend loan learn study get receive inherit come frighten scare terrify spook petrify unnerve "
-    "employ hire"
+    "employ hire die perish drown"
 )
 
 
@@ -32,7 +34,18 @@ def polarity(query: Query, claim: Claim) -> float:
         for i, word in enumerate(claim.words)
     )
     # The whole sentence is quoted: `no longer the sheriff; Maud took over` says it all.
-    return 0.6 if (denied or used_to) and not (denied and claim.near) else 1.0
+    goes_on = claim.near or claim.whole or _goes_on(claim.quote)
+    return 0.6 if (denied or used_to) and not (denied and goes_on) else 1.0
+
+
+def _goes_on(quote: str) -> bool:
+    """Whether a denial is followed by what is so: `isn't run by Ann any more, Bob took it over`."""
+    _, _, after = quote.partition(",")
+    return len(after.split()) >= _SAYS_MORE and bool(_CHANGED.search(quote))
+
+
+_SAYS_MORE = 3
+_CHANGED = re.compile(r"\b(?:any ?more|any longer|no longer|not|n['’]t)\b.*,", re.IGNORECASE)
 
 
 _PAST = lexicon.word_set("past before used formerly once earlier previously former")
@@ -53,6 +66,8 @@ def _denies(query: Query, found: tuple[Word, ...], index: int) -> bool:
 
 def reversed_roles(query: Query, claim: Claim) -> bool:
     """Whether the claim has the one asked about at the other end of what was done."""
+    if _is_opposed(query, claim):
+        return True
     if _is_acted_on(query, claim) or _lacks_doer(query, claim):
         return True
     for term in query.terms:
@@ -65,6 +80,33 @@ def reversed_roles(query: Query, claim: Claim) -> bool:
             if name in told and told[name] != role:
                 return True
     return False
+
+
+_OPPOSITES = (
+    ("before", "after"),
+    ("first", "last"),
+    ("oldest", "youngest"),
+    ("elder", "younger"),
+    ("left", "right"),
+    ("north", "south"),
+    ("east", "west"),
+    ("upstairs", "downstairs"),
+    ("above", "below"),
+    ("front", "back"),
+    ("upper", "lower"),
+    ("best", "worst"),
+)
+
+
+def _is_opposed(query: Query, claim: Claim) -> bool:
+    """Whether a claim tells the other of two opposites: `before him`, asked `after him`."""
+    asked = {word.lower for word in query.words}
+    told = {word.lower for word in (*claim.words, *claim.near)}
+    return any(
+        one in asked and two in told and one not in told and two not in asked
+        for pair in _OPPOSITES
+        for one, two in (pair, pair[::-1])
+    )
 
 
 def _lacks_doer(query: Query, claim: Claim) -> bool:
@@ -139,5 +181,7 @@ _BE = lexicon.word_set("am is are was were be been being got get gets")
 
 def _is_passive(found: tuple[Word, ...], at: int) -> bool:
     helpers = [word.lower for word in found[max(0, at - 4) : at]]
-    be = any(word in _BE for word in helpers)
+    last = max((i for i, word in enumerate(helpers) if word in _BE), default=-1)
+    between = found[at - len(helpers) + last + 1 : at]
+    be = last >= 0 and not any(word.lower in ("who", "that") for word in between)
     return be and words.expanded(found[at].lower).endswith(("ed", "en", "t", "n"))

@@ -10,6 +10,8 @@ from evennia_ai.offline.words import Word
 def names_factor(query: Query, claim: Claim, evidence: Evidence) -> float:
     """How surely a claim is about all those whom a question names: 0 (not) to 1."""
     factor = 1.0
+    if _is_choice(query):
+        return max(_name_strength(name, query, claim, evidence) for name in query.names)
     wanted = [name for name in query.names if not _frames_speaker(query, name, claim)]
     for name in wanted:
         factor *= _name_strength(name, query, claim, evidence)
@@ -18,10 +20,18 @@ def names_factor(query: Query, claim: Claim, evidence: Evidence) -> float:
     return factor
 
 
+def _is_choice(query: Query) -> bool:
+    """Whether one of those named is asked for: `who is taller, Ann or Ben`."""
+    low = [word.lower for word in query.words]
+    compares = "or" in low or ("of" in low and any(w.endswith(("er", "est")) for w in low))
+    return query.kind == "who" and len(query.names) > 1 and compares
+
+
 def _frames_speaker(query: Query, name: str, claim: Claim) -> bool:
-    told = any(w.lower in ("say", "said", "tell", "told", "mention", "claim") for w in query.words)
+    low = {w.lower for w in query.words}
     source = {word.name for word in claim.before} | {claim.line.who.lower()}
-    return told and name in source and len(query.names) > 1
+    told = bool(low & {"say", "said", "tell", "told", "mention", "claim"}) and len(query.names) > 1
+    return name in source and (told or "according" in low)
 
 
 def _name_strength(name: str, query: Query, claim: Claim, evidence: Evidence) -> float:

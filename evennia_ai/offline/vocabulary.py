@@ -17,27 +17,27 @@ work: line_of_work work job trade profession occupation for_a_living do_to_live 
 own: own ~land ~farm ~property have possess belong got keep hold property owner ~carry ~master ~mistress proprietor
 tend: keep raise tend breed rear look_after care_for mind herd cultivate grow farm
 love: love adore sweet_on in_love darling beloved sweetheart smitten fancy heart_belongs_to lost_*_heart court woo crush pine betroth besotted admire carry_a_torch head_over_heels
-like: like love enjoy adore fond favourite prefer fancy partial best relish cherish please give_me pour_me any_day nothing_beats can_not_resist can_never_resist soft_spot swear_by weakness preferred mad_about crazy_about keen delight treasure happiest fancy dote appeal lives_for nothing_better treat suits_best there_be_only_one most_beloved closest_to_*_heart dear_to top_choice go_for rather_have above_all of_choice usual beat_all taste
+like: like love enjoy adore fond favourite prefer fancy partial best relish cherish please pour_me any_day nothing_beats can_not_resist can_never_resist soft_spot swear_by weakness preferred mad_about crazy_about keen delight treasure happiest fancy dote appeal lives_for nothing_better treat suits_best there_be_only_one most_beloved closest_to_*_heart dear_to top_choice go_for rather_have above_all of_choice usual beat_all taste
 hate: hate dislike loathe detest despise can_not_stand can_not_abide can_not_bear can_not_*_stand can_not_*_abide can_not_*_bear not_stand not_abide not_bear abhor resent never_touch no_time_for turn_*_stomach sick_of revolt disgust loathing grudge makes_*_sick_to put_*_off least_favourite object_to
 fear: fear afraid scare frighten terrify dread spook phobia shiver petrify panic shivers nightmare tremble frightened fright terror scary creep_out give_*_the_creep nervous dares_not run_from horrify shudder quake unnerve wary goose_bumps bring_out_in_a_cold_sweat blood_run_cold
-avoid: can_not_*_eat not_serve avoid shun refuse never_eat never_touch allergic allergy swell rash sneeze hives can_not_eat makes_*_ill makes_*_sick intolerant break_out upset_*_stomach itch steer_clear stay_away react_badly
-owe: owe debt indebted lend borrow repay pay_back pay_*_back give_*_back owed_to in_debt due ~loan creditor outstanding settle_up
+avoid: can_not_*_eat not_serve avoid shun refuse never_eat never_touch allergic allergy swell rash sneeze hives can_not_eat makes_*_ill makes_*_sick intolerant break_out upset_*_stomach itch steer_clear stay_away react_badly not_go_near not_*_serve never_go_near never_set_foot keep_away keep_clear keep_one_*_distance evade
+owe: owe debt indebted lend borrow repay pay_back pay_*_back give_*_back owed_to in_debt due ~loan creditor outstanding settle_up in_the_red
 lend: lend borrow loan lent_out
-give: leave_me leave_us leave_him leave_her give gift present grant hand bestow donate receive hand_over pass_down got_from gave award inherit offer bequeath left_to_* hand_on pass_on given
+give: leave_me leave_us leave_him leave_her give gift present grant hand bestow donate receive hand_over pass_down got_from gave award inherit offer bequeath left_to_* hand_on pass_on given bring
 hide: hide bury stash conceal hidden tuck secrete squirrel cache stow hiding_place buried put_away place lie keep put lock_away leave stuff slip wedge hiding_spot hideaway tuck_away store lodge
 lie_at: stand sit lie find situate locate hang kept be_found stood rest location whereabouts stay perch spot place rise nestle look_for
 store: store keep put leave stow stock pack stack shelve
-lose: lose mislay can_not_find misplace drop vanish missing go_missing disappear
+lose: lose mislay can_not_find misplace drop vanish missing go_missing disappear run_away ran_off stray
 find: find discover unearth dig_up come_across stumble_upon turn_up spot uncover happen_upon
-travel: travel go head journey set_off set_out voyage bound ~ride ~sail sail_to sail_for ride_to ride_for off_to leave_for visit walk trek make_for destination trip off_to heading journeying bound_for headed go_to wander plan_to_go
+travel: travel go head journey set_off set_out voyage bound ~ride ~sail sail_to sail_for ride_to ride_for off_to leave_for visit walk trek make_for destination trip off_to heading journeying bound_for headed go_to wander plan_to_go get_to getting_to
 depart: sail sail_for sails_to leave depart set_off set_out go ~sail cast_off start away departure set_sail off head_out pull_out weigh_anchor set_forth
 arrive: arrive come reach return get_here due show_up turn_up get_back expect back arrival pull_in roll_in land dock put_in come_in get_in come_home
 open: open opening unlock start begin unbar
-close: close shut lock_up end finish bar
+close: close shut lock_up end finish bar block bar seal impassable cut_off
 begin: begin start commence open kick_off hold take_place happen occur fall celebrate held place scheduled
 end: end finish stop over conclude run_out
 marry: marry wed wedding spouse husband wife betroth engaged marriage bride groom tie_the_knot wedded get_hitched hitch matrimony take_*_wife take_*_husband vow walked_down_the_aisle
-die: die dead death pass_away perish drown killed expire fell_ill buried kill succumb lose_*_life end_*_life carried_off took_*_life claim_*_life meet_*_end demise fatal grave doom
+die: die dead death pass_away perish drown killed expire fell_ill buried kill succumb lose_*_life end_*_life carried_off took_*_life claim_*_life meet_*_end demise fatal grave doom alive perished late_wife die_of died_of
 kill: die_of died_of kill killer murderer slay murder slaughter assassinate slain put_to_death finish_off struck_down took_the_life bring_down fell cut_down end_the_life
 fight: fight battle duel brawl war combat clash fought came_to_blows
 hurt: hurt took_*_arrow take_an_arrow wound injure injury scar break lame maim bite burn damage cut mark sprain limp bad_leg crack fracture snap
@@ -56,7 +56,7 @@ write: write compose pen author scribble written note_down
 sing: sing song sung ballad hum chant croon tune
 play: play practise lesson make_music perform strum fiddle blow music musician musical pluck pipe make_music
 wear: wear dress don clad put_on dressed ~carry sport
-carry: carry bear bring haul wield hold take fetch
+carry: carry bear bring haul wield hold take fetch cargo freight load laden haul transport bring_back bring_*_back
 wield: wield ~use fight_with carry weapon armed swing favour_in_a_fight weapon_of_choice draw bear fight
 eat: eat dine devour food munch meal supper breakfast feed diet chew snack dish consume
 drink: drink sip swig quaff beverage tipple order guzzle sup_on pour swill gulp glass mug wet_*_whistle poison
@@ -77,11 +77,11 @@ win: win winner reward take_first_place took_first_place come_first victory
 bounty: reward bounty offer price_on beat defeat champion prize won triumph come_first take_home victor
 beat: beat defeat best overcome outdo win
 rule: rule govern lead king queen lord reign command charge in_charge leader boss head run ruler chief master heads_up mayor captain_of oversee manage commander
-run: run manage operate keep own oversee charge in_charge tend look_after proprietor
+run: run manage operate keep own oversee charge in_charge tend look_after proprietor take_over take_*_over took_*_over
 serve: serve work_for follow obey loyal
 study: study read learn research book scholar
 read: read reading book tale
-speak: speak language tongue fluent talk converse understand
+speak: speak language tongue fluent talk converse understand talk_to
 write_letter: letter message note write send correspond
 send: send ship post dispatch deliver
 collect: collect gather hoard collection amass save
@@ -103,7 +103,7 @@ weigh: weigh weight heavy pound stone
 distance: far distance mile league away days_ride walk ride_from distant
 duration: long last take duration time while span
 deep: deep depth fathom
-look: look appear resemble seem describe appearance face
+look: look appear resemble seem describe appearance face look_like looks_like looked_like
 hair: hair locks braid beard tress mane curl plait hairdo
 eye: eye eyed gaze
 scar: scar mark cut wound
@@ -130,7 +130,7 @@ contain: contain hold inside full fill hold_within content packed
 lead: lead go run take road path lead_to bring_you reach
 near: near close beside next_to by nearby neighbour
 haunt: haunt ~walk ghost spirit spectre phantom
-guest: guest visitor lodger stay tenant
+guest: guest visitor lodger stay tenant rent_*_room take_in boarder rents_a_room lodge_with lodging_with
 child: childhood boyhood girlhood child kid offspring little_ones baby
 mother: mother mum mam mama
 father: father dad papa
@@ -173,7 +173,7 @@ brave: brave bold courageous fearless
 rich: rich wealthy
 poor: poor penniless broke
 clever: clever smart wise bright
-old_adj: old ancient elderly aged
+old_adj: old ancient elderly aged eldest oldest elder
 new: new fresh recent newly
 sharp: sharp keen
 pretty: pretty beautiful lovely fair handsome
@@ -196,7 +196,7 @@ visit: visit call_on drop_by come_by pop_in call_in stop_by come see
 show: show reveal display
 spend_time: spend pass_time hang_about
 named_after: named_after namesake called_after name_after
-replace: replace succeed take_over
+replace: replace succeed take_over take_*_over step_into follow_as
 steps: step stair stairs staircase rung
 garrison: garrison soldier guard troop men_at_arms
 skill: good_at best skilled talent talented gifted excel expert master_of
@@ -215,6 +215,48 @@ fail: fail unable
 wake: wake rise get_up up
 prefer_time: usually often always every
 expect: expect pregnant due
+return: return come_back get_back give_back give_*_back bring_back bring_*_back hand_back hand_*_back send_back pay_*_back go_back head_back
+cancel: cancel call_off call_*_off scrap abandon not_take_place not_happen fall_through
+postpone: postpone delay put_off put_*_off move_back hold_up late behind_time
+advise: advise tell_*_to told_*_to recommend suggest counsel urge warn advice recommendation tip
+talk_about: talk_about discuss chat_about speak_of debate discussion topic subject
+know_about: know_about know_of aware in_on_the_secret privy let_in_on
+famous: famous known_for renowned noted_for renown celebrated reputation finest fame
+found: found founder establish set_up start_up foundation
+arrest: arrest seize jail lock_up imprison throw_in_*_jail put_in_*_cell capture take_into_custody apprehend
+accuse: accuse blame suspect charge_with
+free: free release let_go set_free let_out
+doubt: doubt suspect mistrust distrust wary_of not_trust
+celebrate: celebrate party toast mark
+complain: complain grumble moan gripe
+envy: envy jealous covet
+miss: miss long_for pine_for homesick
+regret: regret sorry_for rue repent
+hope: hope wish look_forward
+lie_to: lie_to deceive trick cheat swindle fool con
+argue: argue quarrel row dispute fall_out fell_out bicker feud
+forget: forget slip_*_mind
+hire_out: rent let lease hire tenant
+escape: escape flee run_away run_off get_away slip_away bolt
+chase: chase pursue hunt run_after
+bite: bite nip snap_at
+sting: sting stung
+grow_crop: grow raise cultivate
+rain: rain storm downpour wet
+cargo: cargo carry freight load
+noise: noise racket din snore
+mend: mend fix repair
+lock: lock padlock bolt latch
+climb: climb scale
+cross: cross ford go_over get_across
+invite: invite ask_over invitation guest
+punish: punish whip flog fine penalty sentence
+appoint: appoint elect choose name_as make_*_captain promote
+retire: retire step_down give_up
+guess: guess estimate
+measure: measure
+raise: raise bring_up rear
+adopt: adopt foundling orphan take_in
 accident: accident mishap happen happened befall
 """
 
@@ -270,6 +312,9 @@ grandfather: grandpa grandad granddad
 aunt: auntie
 child: son daughter kid
 spouse: husband wife
+make: forge carve sew brew bake weave knit write compose paint hammer sculpt whittle design craft build create construct
+injure: bite break sprain burn sting cut crush gore kick
+attack: bite sting gore kick maul
 boat: ferry barge galley schooner sloop brig cog ketch
 horse: mare stallion pony gelding foal filly
 dog: hound puppy terrier mastiff greyhound sheepdog
@@ -290,13 +335,13 @@ also again ever never even still yet already now today quite rather really actua
 hm hmm please thanks okay ok yes yeah aye nay else such own same other another more most less
 least much many few lot lots bit like got get gets s t d ll m re ve isn aren wasn weren don doesn
 didn wouldn couldn shouldn hasn haven hadn ain currently exactly nowadays days supposedly
-apparently indeed perhaps maybe say says said tell tells told talk talked mention mentioned heard
+apparently indeed perhaps maybe say says said tell tells told mention mentioned heard
 hear know knows knew known remember recall remind think thinks thought guess wonder sure by_the_way
 anyway happen happens chance anything something nothing everything anyone someone somebody anybody
 thing things stuff kind sort type one ones way us let lets   back away ago aria time times number many often far long old much name
 names called call course truly tonight these honestly look mind first last please somewhere
 anywhere everywhere person people man woman folk particular usually generally always normally
-fact certain certainly better"""
+supposed bad longer fact certain certainly better according together"""
 
 # What a thing of a kind suggests, without saying it.
 KIND_HINTS = {
@@ -322,7 +367,7 @@ run set turn hold start stay happen work like bring find look lie stand sit leav
 
 IRREGULAR = """
 keep: kept | buy: bought | sell: sold | hide: hid hidden | bear: bore borne | lend: lent |
-teach: taught | steal: stole stolen | swear: swore sworn | marry: married | die: died dying dead | tie: tied tying |
+teach: taught | steal: stole stolen | swear: swore sworn | marry: married | die: died dying dead dies | tie: tied tying ties |
 lose: lost | mislay: mislaid | overcome: overcame | undertake: undertook | forsake: forsook | find: found | build: built | write: wrote written | wear: wore worn | eat: ate eaten |
 drink: drank drunk | sleep: slept | see: saw seen | meet: met | win: won | break: broke broken |
 speak: spoke spoken | sing: sang sung | fall: fell fallen | sink: sank sunk | rise: rose risen |
@@ -330,7 +375,7 @@ ride: rode ridden | drive: drove driven | go: went gone goes going | come: came 
 given | take: took taken | make: made | have: has had having | do: did done does doing | be: is are was
 were been being am | say: said | tell: told | know: knew known | think: thought | bring: brought |
 catch: caught | fight: fought | feed: fed | bleed: bled | lead: led | read: | hold: held | send:
-sent | spend: spent | pay: paid | lay: laid | lie: lying lain | sit: sat | stand: stood | swim: swam
+sent | spend: spent | pay: paid | lay: laid | lie: lying lain lies | sit: sat | stand: stood | swim: swam
 swum | run: ran | begin: began begun | grow: grew grown | throw: threw thrown | draw: drew drawn |
 fly: flew flown | freeze: froze frozen | choose: chose chosen | forget: forgot forgotten | get: got
 gotten | hang: hung | dig: dug | stick: stuck | strike: struck | sting: stung | weave: wove woven |
