@@ -11,7 +11,7 @@ from evennia_ai.core.messages import Message, call_ids, rendered
 from evennia_ai.core.pieces import packed
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.client import ModelReply, ModelRequest
-from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps, context_limit
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
 
 MESSAGES_TITLE = "[MESSAGES TO COMPACT]"
 EARLIER_TITLE = "[EARLIER SUMMARY]"
@@ -190,18 +190,22 @@ def summarise_lines(
     """As `summarise`, of lines of text."""
     prompt = summary_prompt(script, instructions)
     cap = context_caps(script).summary
-    room = _room(script, prompt, earlier, cap)
-    runs = yield script.offload(packed, lines, room, script.counter)
+    room = _room(script, prompt, earlier, cap, extractive_only)
+    made: list[Summary] = []
     parts: list[Summary] = []
-    for run in runs:
-        text = _request_text(run, earlier if not parts else "")
-        part = yield _one_summary(script, prompt, text, cap, extractive_only)
-        parts.append(part)
-    if len(parts) > 1 and script.count("\n".join(part.text for part in parts)) > cap:
-        text = _request_text([part.text for part in parts])
-        whole = yield _one_summary(script, prompt, text, cap, extractive_only)
-        return _joined([*parts, whole], whole.text)
-    return _joined(parts, "\n".join(part.text for part in parts))
+    while True:
+        runs = yield script.offload(packed, lines, room, script.counter)
+        # Summaries of summaries end: where they are not fewer than before, one request takes all.
+        last = bool(made) and len(runs) >= len(parts)
+        parts = []
+        for run in [tuple(lines)] if last else runs:
+            text = _request_text(run, earlier if not made else "")
+            part = yield _one_summary(script, prompt, text, cap, extractive_only)
+            parts.append(part)
+            made.append(part)
+        lines = [part.text for part in parts]
+        if len(parts) == 1 or script.count("\n".join(lines)) <= cap:
+            return _joined(made, "\n".join(lines))
 
 
 def _joined(parts: Sequence[Summary], text: str) -> Summary:
@@ -227,12 +231,8 @@ def _one_summary(
     for level, model in summary_levels(script, extractive_only):
         try:
             reply = yield ask_model(script, prompt, text, model=model, max_tokens=cap)
-            limit = int(source * EXTRACT_SHARE) if model == OFFLINE_MODEL else source - 1
-            short = capped(
-                accepted(reply), min(cap, limit) if model == OFFLINE_MODEL else cap, script.count
-            )
-            if script.count(short) > limit:
-                raise ModelError(f"not shorter than its source ({source} tokens)")
+            extract = model == OFFLINE_MODEL
+            short = yield script.offload(_shortened, reply, extract, source, cap, script.counter)
         except ModelError as error:
             rejected.append(f"{level} ({model}): {error}")
         else:
@@ -245,6 +245,23 @@ def _one_summary(
                 tuple(rejected),
             )
     raise ModelError("no summary: " + "; ".join(rejected), kind="bad_response")
+
+
+def _shortened(
+    reply: ModelReply, extract: bool, source: int, cap: int, count: Callable[[str], int]
+) -> str:
+    """The summary in a reply, under its cap.
+
+    Raises:
+        ModelError: If it is none, or not shorter than its `source` tokens; only the extract,
+            which is no model's word, is cut until it is.
+    """
+    text = accepted(reply)
+    if extract:
+        return capped(text, min(cap, int(source * EXTRACT_SHARE)), count)
+    if count(text) >= source:
+        raise ModelError(f"not shorter than its source ({source} tokens)")
+    return capped(text, cap, count)
 
 
 def summary_levels(script: Any, extractive_only: bool = False) -> list[tuple[str, str]]:
@@ -264,23 +281,27 @@ def summary_prompt(script: Any, instructions: str | None = None) -> str:
     return f"{prompt}\n\nHeed besides: {instructions}" if instructions else prompt
 
 
-def _room(script: Any, prompt: str, earlier: str, cap: int) -> int:
-    """Tokens of lines one request may hold."""
+def _room(script: Any, prompt: str, earlier: str, cap: int, extractive_only: bool) -> int:
+    """Tokens of lines one request may hold, whichever of the models it goes to."""
     used = script.count(prompt) + script.count(earlier) + cap + FRAME_TOKENS
-    return max(100, context_limit(script) - used)
+    windows = [script.model.window(model) for _, model in summary_levels(script, extractive_only)]
+    least = min([int(script.config.max_context_tokens), *filter(None, windows)])
+    return max(100, least - used)
 
 
 def accepted(reply: ModelReply) -> str:
     """The text of a reply if it is a summary.
 
     Raises:
-        ModelError: If it is empty, a refusal or shaped like a tool call.
+        ModelError: If it is empty, a refusal, shaped like a tool call or the request itself.
     """
     text = strip_markup(strip_thoughts(reply.content)).strip()
     if reply.tool_calls or (text and looks_like_tool_call(text)):
         raise ModelError("a tool call instead of a summary")
     if not text:
         raise ModelError("an empty summary")
+    if MESSAGES_TITLE in text:
+        raise ModelError("an echo of the request instead of a summary")
     if is_refusal(text):
         raise ModelError("a refusal instead of a summary", kind="refused")
     return text

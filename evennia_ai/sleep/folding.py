@@ -32,6 +32,8 @@ Record = dict[str, Any]
 SYNTHESIS_IMPORTANCE = 7
 # Journal entries that take up names a summary had no room for.
 OVERFLOW_CHARS = 1500
+# A record names so many of the things a model's text left out; it counts all of them.
+LOST_NAMED = 200
 
 
 @dataclass
@@ -159,7 +161,8 @@ def _merge(
     else:
         summary = yield summarise_lines(script, texts, extractive_only=extractive_only)
         made.summaries.append(summary)
-        kept = yield retained(script, character, (), whole, summary, made.audience)
+        source = "\n".join(r["text"] for r in children)  # the times in front are no facts
+        kept = yield retained(script, character, (), source, summary, made.audience)
     record = _new_record(script, made, summary, kept, tier)
     record["child_ids"] = [child["id"] for child in children]
     record["source_ids"], record["segment"] = [], None
@@ -192,7 +195,8 @@ def _new_record(script: Any, made: Fold, summary: Summary, kept: Kept, tier: str
         "prompt_tokens": summary.prompt_tokens,
         "rejected": list(summary.rejected),
         "retention": round(kept.score, 4),
-        "lost": [item.text for item in kept.lost][:50],
+        "lost": [item.text for item in kept.lost][:LOST_NAMED],
+        "lost_count": len(kept.lost),
         "generation": made.generation,
     }
     made.records[record["id"]] = record

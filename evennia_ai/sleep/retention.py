@@ -113,11 +113,16 @@ def _asked_again(
 
 
 def _elsewhere(script: Any, character: Any, audience: str) -> list[str]:
-    """Texts in which a thing is kept besides the summary: journal and ledger."""
+    """Texts in which a thing is kept besides the summary: journal and ledger.
+
+    Entries that repeat a summary do not count: with them a merge of summaries could drop all.
+    """
     notes = [entry["text"] for entry in script.ledger.shown(audience)]
     entries = character.journal.recent(JOURNAL_ENTRIES)
     return notes + [
         entry["content"]
         for entry in entries
-        if visible(entry["audience"], audience) and not entry.get("withdrawn")
+        if visible(entry["audience"], audience)
+        and not entry.get("withdrawn")
+        and entry.get("source_type") != "compaction"
     ]
