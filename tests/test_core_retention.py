@@ -191,6 +191,16 @@ class TestSources(unittest.TestCase):
         self.assertEqual(quotes('May says: "bad \\x escape"'), [])
         self.assertEqual(names('May says: "bad \\x escape"'), ["May"])
 
+    def test_results_that_say_nothing_new(self):
+        """A confirmation or a recalled text brings no names; what the tool was told does."""
+        kept = call("c1", "add_journal_entry", json.dumps({"content": "Roland owes 5."}))
+        told = reply("", tool_calls=[kept])
+        done = {**result("c1", "Entry e1 written for Norvik."), "name": "add_journal_entry"}
+        seen = {**result("c2", "You see the Tower of Ash."), "name": "look"}
+        found = [item.text for item in source_items([told, done, seen])]
+        self.assertEqual(found, ["Roland", "5", "Tower of Ash"])
+        self.assertEqual(names("Noted. I will."), [])
+
     def test_noise(self):
         """Ids, times of a record, labels and links are passed over."""
         noise = (

@@ -27,6 +27,15 @@ _QUOTE_CHARS = 120
 _NAME_WORDS = 6
 # Of a tool's result only its beginning: a long listing is not what a talk was about.
 TOOL_CHARS = 600
+# Tools whose results only confirm what was done, or repeat what is remembered already: of them
+# the arguments count.
+NOTHING_NEW = frozenset(
+    (
+        *("add_journal_entry", "update_entity_observation", "propose_ledger_entry"),
+        *("say", "emote", "whisper", "noop", "request_compaction"),
+        *("search_memory", "expand_memory"),
+    )
+)
 _JSON_DEPTH = 6
 
 
@@ -51,7 +60,7 @@ _STARTERS = _words(
     himself his hit hm hmm hold hopefully how however hurry i if imagine in indeed inside instead
     into is it its itself join jump just keep kill knock know last later lead learn least leave less
     lest let lets lift like likewise listen little lock lol look lots love make many mark maybe me
-    meanwhile meet might mine more moreover most mostly move much must my myself name nay near
+    meanwhile meet might mine more moreover most mostly move much must my myself name nay near noted
     nearly neither never nevertheless new next nice no nobody nod none nonetheless nope nor not
     note nothing now nowhere obviously of off often oh ok okay old on once one only onto open or
     order other others otherwise ouch our ours out outside over own pack pardon pass past pay per
@@ -206,7 +215,8 @@ def source_items(messages: Sequence[Message], known_names: Iterable[str] = ()) -
     """What of raw messages must survive: what was said and by whom.
 
     Of tool traffic only names and numbers in the strings of arguments and results count, from
-    the first `TOOL_CHARS` characters of each.
+    the first `TOOL_CHARS` characters of each; of the tools in
+    `NOTHING_NEW` only the arguments.
 
     Args:
         messages: Messages, oldest first, with their raw content.
@@ -220,6 +230,8 @@ def source_items(messages: Sequence[Message], known_names: Iterable[str] = ()) -
     for message in messages:
         speaker = one_line((message.get("speaker") or {}).get("key") or "")
         names += [speaker] if speaker else []
+        if message["role"] == "tool" and message.get("name") in NOTHING_NEW:
+            continue
         if message["role"] == "tool":
             parts.append(_tool_text(message["content"]))
             continue
