@@ -340,6 +340,7 @@ def look(folder: Path, plan: dict[str, Any], seed: int) -> None:
     """Start again, undisturbed, and write what is found to ``look.json``."""
     life = Life(folder, None, seed)
     notes: list[str] = []
+    _settle(life)
     found = {
         **_messages(life, notes),
         **_proof(life, notes),
@@ -350,6 +351,16 @@ def look(folder: Path, plan: dict[str, Any], seed: int) -> None:
     found["recovered"] = int(not bad)
     (folder / "look.json").write_text(json.dumps({**found, "notes": notes}))
     (folder / "told.jsonl").write_text(_shorter(folder))
+
+
+def _settle(life: Life) -> None:
+    """Wait while the start completes what a commit left to be done; not for ever."""
+    from tests.waiting import pump_until
+
+    try:
+        pump_until(lambda: not life.script.state.intent, 20)
+    except TimeoutError:
+        return  # `_proof` reports the intent
 
 
 def _log(folder: Path) -> list[dict[str, Any]]:

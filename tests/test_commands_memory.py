@@ -1,6 +1,7 @@
 """`aihistory`, `compact`, `aimemory`, `aijournal`: reading and folding what is remembered."""
 
 import json
+import re
 from pathlib import Path
 
 from django.test import override_settings
@@ -14,6 +15,7 @@ from evennia_ai.core.audience import private
 from evennia_ai.errors import StoreError
 from evennia_ai.handlers.identity import stable_id
 from evennia_ai.retrieval import turn_of_message
+from evennia_ai.sleep.reversal import rollback_compaction
 from evennia_ai.testing import call, model_down
 from tests.command_line import CommandLineTest
 from tests.waiting import pump_until, wait_for
@@ -149,6 +151,28 @@ class TestHistory(MemoryLineTest):
         shown = self.assertTold(f"aihistory/expand Aria = {record['id']}", "these 21 messages")
         self.assertIn("Bob (say): the very first word", shown)
         self.assertTold(f"aihistory/expand Aria = {record['id'][:-2]}", "these 21 messages")
+
+    def test_receipts(self):
+        """Each compaction's receipt says how much left, how well, and which query finds it."""
+        self.heard("Captain Mirabel hid 47 crowns under the Salt Chapel.")
+        self.fill(40)
+        self.typed("compact Aria", until="compacted")
+        shown = self.assertTold("aihistory/summaries Aria", "Receipt: Aria compacted 21 messages")
+        self.assertRegex(shown, r"\(manual\): [\d,]+ to [\d,]+ tokens, level main, \d+% of names")
+        query = re.search(r"aihistory/search Aria = ([^.<]+)\.", shown)[1]
+        self.assertIn("Mirabel", query)
+        found = self.typed(f"aihistory/search Aria = {query}", until="best first")
+        self.assertIn("under the Salt Chapel", found)
+        wait_for(rollback_compaction(self.script, self.aria))
+        self.assertTold("aihistory/summaries Aria", "Taken back 20")
+
+    def test_receipts_are_for_admins(self):
+        """Where a game opens the command to others, they see summaries only."""
+        self.fill(40)
+        self.typed("compact Aria", until="compacted")
+        self.char1.cmdset.add(OpenCmdSet)
+        self.be("Player")
+        self.assertNotIn("Receipt", self.assertTold("aihistory/summaries Aria", SUMMARY))
 
     def test_expand_nothing(self):
         """An id that is none, or none given, is told in a sentence."""

@@ -9,6 +9,7 @@ from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import audience_mark, escaped, moment
 from evennia_ai.core.audience import PUBLIC, STAFF, visible
 from evennia_ai.core.messages import audience_of, is_summary
+from evennia_ai.sleep.receipts import receipt_line
 
 SEARCH_LIMIT = 20
 
@@ -29,7 +30,7 @@ class CmdAIHistory(AssistantCommand):
     Switches:
       full      - with tool calls, their results and summaries
       raw       - the stored messages as JSON
-      summaries - every summary ever made
+      summaries - every summary ever made, and the receipt of every compaction
       expand    - the messages a summary was made from, word for word
       search    - look in the history, the archive and the journal
       export    - write everything into a JSON file under server/ai_exports
@@ -71,14 +72,16 @@ class CmdAIHistory(AssistantCommand):
         self.viewer.page(escaped(text))
 
     def do_summaries(self) -> None:
-        """Every summary, newest first."""
+        """Every summary, newest first, and for admins every compaction's receipt."""
         script = self.assistant()
-        records = [r for r in script.history.summaries() if self._may_see(r)][::-1]
-        name = escaped(script.obj.key)
+        records = [r for r in script.history.summaries() if self._may_see(r)]
+        receipts = script.history.compactions() if self._audience == STAFF else []
+        newest = sorted([*records, *receipts], key=_made_at, reverse=True)
+        key, name = script.obj.key, escaped(script.obj.key)
         self.viewer.listing(
-            records,
-            summary_lines,
-            f"Summaries, {name}, newest first ({len(records)}):",
+            newest,
+            lambda item: receipt(item, key) if "trigger" in item else summary_lines(item),
+            f"Summaries, {name}, newest first ({len(records)}, {len(receipts)} compactions):",
             f"{name} has made no summaries yet.",
         )
 
@@ -158,6 +161,19 @@ def summary_lines(record: Any) -> str:
         f"{_kept(record)}"
     )
     return escaped(f"{head}\n  {audience_mark(record['audience'])}{record['text']}")
+
+
+def _made_at(item: Any) -> str:
+    """When a summary or a compaction was made."""
+    return str(item.get("created_at") or item["at"])
+
+
+def receipt(record: Any, name: str) -> str:
+    """A compaction's receipt, and whether it was taken back."""
+    line = f"{moment(record['at'])} Receipt: {receipt_line(name, record, record['result'])}"
+    if record["status"] == "rolled back":
+        line += f" Taken back {moment(record.get('rolled_back_at', ''))}."
+    return escaped(line)
 
 
 def _kept(record: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
+from evennia_ai.core.audience import PUBLIC
 from evennia_ai.core.compaction import Plan, spliced
 from evennia_ai.core.masking import masked, plan_masks
 from evennia_ai.core.messages import (
@@ -250,6 +251,9 @@ def _result(plan: Plan, folds: Sequence[Fold], original: int, new: int) -> dict[
         "success": True,
         "skipped": False,
         "compacted_messages": len(plan.leaving),
+        "left_from": plan.leaving[0]["created_at"],
+        "left_until": plan.leaving[-1]["created_at"],
+        "query": next((made.query for made in folds if made.audience == PUBLIC), ""),
         "preserved_messages": sum(not is_summary(m) for m in plan.staying),
         "original_tokens": original,
         "new_tokens": new,

@@ -50,6 +50,7 @@ class Fold:
         summaries: All that models made, for the figures.
         score: Share of names, numbers and quoted words kept by the new recent summary.
         generation: How many times this audience's history was folded, this time included.
+        query: Words that find again what left: names in it.
     """
 
     audience: str
@@ -61,6 +62,7 @@ class Fold:
     summaries: list[Summary] = field(default_factory=list)
     score: float = 1.0
     generation: int = 1
+    query: str = ""
 
     @property
     def summary_id(self) -> str:
@@ -98,7 +100,7 @@ def fold(
     kept = yield retained(script, character, made.leaving, earlier, summary, audience)
     record = _new_record(script, made, summary, kept, "single" if single else "recent")
     made.summaries.append(summary)
-    made.score = kept.score
+    made.score, made.query = kept.score, " ".join(kept.named)
     if single:
         _absorb(made, [r for r in known if r["status"] == "live"], record["id"])
     else:

@@ -22,11 +22,11 @@ def receipt_line(name: str, record: Mapping[str, Any], result: Mapping[str, Any]
             f"({record['trigger']}): {tokens}. Nothing was summarised."
         )
     parts = [
-        f"{name} compacted {result['compacted_messages']} messages ({record['trigger']}): "
-        f"{tokens}, level {result['level']}, {result['retention']:.0%} of names, numbers and "
-        f"quotes kept in the summary itself.",
+        f"{name} compacted {result['compacted_messages']} messages{_between(result)} "
+        f"({record['trigger']}): {tokens}, level {result['level']}, {result['retention']:.0%} of "
+        "names, numbers and quotes kept in the summary itself.",
         f"Raw words: aihistory/expand {name} = {result['summary_id']}; by their words: "
-        f"aihistory/search {name} = <words>.",
+        f"aihistory/search {name} = {result.get('query') or '<words>'}.",
     ]
     if result["generation"] >= FADING_GENERATION:
         parts.append(
@@ -34,3 +34,11 @@ def receipt_line(name: str, record: Mapping[str, Any], result: Mapping[str, Any]
             "summaries; the raw words are in the archive."
         )
     return " ".join(parts)
+
+
+def _between(result: Mapping[str, Any]) -> str:
+    """From when to when what left was said."""
+    if not result.get("left_from"):
+        return ""
+    start, end = (str(result[key])[:16].replace("T", " ") for key in ("left_from", "left_until"))
+    return f" of {start} to {end} UTC"

@@ -29,6 +29,7 @@ from evennia_ai.llm_interaction.summary import Summary, accepted, ask_model, cap
 # Most of a summary's cap the line of missing things may take.
 APPENDIX_SHARE = 0.25
 JOURNAL_ENTRIES = 200
+NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,14 @@ class Kept:
         score: Share of the source's items kept before anything was appended.
         lost: What the model's text did not keep.
         overflow: What had no room in the line either.
+        named: Some names in the source, by which it is found again.
     """
 
     text: str
     score: float
     lost: tuple[Item, ...] = ()
     overflow: tuple[Item, ...] = ()
+    named: tuple[str, ...] = ()
 
 
 @inlineCallbacks
@@ -83,7 +86,8 @@ def retained(
     line, overflow = appendix(lost, int(cap * APPENDIX_SHARE), script.count)
     if line:
         text = f"{capped(text, cap - script.count(line) - 1, script.count)}\n{line}"
-    return Kept(text, score(items, lost), lost, overflow)
+    named = tuple(dict.fromkeys(item.text for item in items if item.kind == "name"))
+    return Kept(text, score(items, lost), lost, overflow, named[:NAMED])
 
 
 def _items(
