@@ -28,7 +28,7 @@ from evennia_ai.sleep.compaction import (
     run_pre_compaction_extraction,
     wants_compaction,
 )
-from evennia_ai.sleep.triggers import count_fires
+from evennia_ai.sleep.triggers import check_feasible, count_fires
 
 # Two assistants may exchange this many replies before a person has to speak.
 ASSISTANT_REPLIES = 2
@@ -51,6 +51,7 @@ def run_tick(script: Any, character: Any) -> Generator[Deferred[Any], Any, str]:
         return "disabled"
     if not script.ready:
         return "warming up"
+    check_feasible(script)
     if script.state.mode == "sleep":
         if not _woken(script, character):
             result = yield _sleeping(script, character)
@@ -115,6 +116,8 @@ def check_count(script: Any, character: Any) -> Generator[Deferred[Any], Any, bo
     if not (count_fires(script) or asked) or not wants_compaction(
         script, threshold if asked else 1.0
     ):
+        return False
+    if make_plan(script, automatic=True).empty:
         return False
     if not script.over_spend():
         iterations = script.config.pre_compact_max_iterations

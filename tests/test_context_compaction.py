@@ -388,6 +388,68 @@ class TestEmergencyCompaction(CompactionTest):
         return collecting()
 
 
+class TestFeasibility(CompactionTest):
+    """What no compaction can reach is said with its numbers: at start and at each change."""
+
+    def setUp(self):
+        super().setUp()
+        self.troubles = []
+        self.script.trouble = self.troubles.append
+
+    def tearDown(self):
+        self.script.__dict__.pop("trouble", None)
+        super().tearDown()
+
+    def test_said_once_for_each_configuration(self):
+        """A window that cannot fit is named, and not again before something is changed."""
+        self.fill(20, words=200)
+        self.tick()
+        self.assertEqual(self.troubles, [])
+        self.configure(max_context_tokens=5000)
+        for _ in range(3):
+            self.tick()
+        (told,) = self.troubles
+        self.assertRegex(told, r"messages to keep [\d,]+ .* more than the trigger of 3,500")
+        self.assertIn("fewer messages will be kept", told)
+        self.configure(compact_preserve_window=2)
+        self.tick()
+        self.assertEqual(len(self.troubles), 1)
+        self.configure(compact_sleep_threshold=0.05)
+        self.tick()
+        self.assertIn("not even with no message kept", self.troubles[-1])
+
+    def test_said_when_the_fixed_regions_are_known(self):
+        """Before the first prompt their size is a guess; after it they are counted."""
+        self.configure(max_context_tokens=4000, compact_sleep_threshold=0.5)
+        self.fill(6)
+        self.tick()
+        before = len(self.troubles)
+        self.script.runtime.fixed_tokens = 1900
+        self.tick()
+        self.assertEqual(len(self.troubles), before + 1)
+        self.assertIn("fixed regions 1,900", self.troubles[-1])
+
+
+class TestRequestedCompaction(CompactionTest):
+    """A trigger that fires where nothing can leave asks no model."""
+
+    def test_no_extraction_where_nothing_would_leave(self):
+        """Asked for, or by count, within what is kept: no model call at all, tick after tick."""
+        self.fill(20)
+        self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
+        self.script.runtime.compaction_requested = True
+        self.tick()
+        self.configure(immediate_window=5, recent_window=5, compact_preserve_window=20)
+        made = call("look")
+        chain = [{"role": "assistant", "content": "", "tool_calls": made}]
+        self.script.db.conversation_history = [*chain, *self.script.history.messages()]
+        result = {"role": "tool", "tool_call_id": made[0]["id"], "name": "look", "content": "oak"}
+        self.script.history.append([result])
+        for _ in range(3):
+            self.tick()
+        self.assertEqual(self.model.requests, [])
+
+
 class TestSleepPhaseIntegration(CompactionTest):
     """Compaction as a step of the sleep cycle."""
 

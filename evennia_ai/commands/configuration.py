@@ -89,7 +89,9 @@ class CmdAIConfig(AssistantCommand):
             script.state.configure(option, value)
         script.log(f"{self.caller.key} takes the preset {name}")
         names = ", ".join(PRESETS[name])
-        self.viewer.tell(f"{escaped(script.obj.key)} takes the preset {name}, which sets {names}.")
+        lines = [f"{script.obj.key} takes the preset {name}, which sets {names}."]
+        lines += [f"Mind: {warning}" for warning in warnings(script)]
+        self.viewer.tell(escaped("\n".join(lines)))
 
     def _change(self, script: Any, name: str, text: str) -> None:
         before = set(script.state.problems)

@@ -10,7 +10,7 @@ from evennia_ai.handlers.schema import migrate
 from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.retrieval import turns_of
 from evennia_ai.sleep.publishing import publish_summaries
-from evennia_ai.sleep.triggers import feasibility
+from evennia_ai.sleep.triggers import check_feasible
 
 
 def mend_at_start(script: Any) -> None:
@@ -31,11 +31,7 @@ def mend_when_ready(script: Any) -> None:
     history, journal = script.history, script.obj.journal
     script.memory.catch_up(lambda: turns_of(history.messages(), journal.recent(), script.now()))
     measure_fixed(script, script.obj)
-    if reason := feasibility(script):
-        script.trouble(
-            f"compaction cannot get under its sleep trigger: {reason}; fewer messages will be "
-            "kept than `compact_preserve_window` says"
-        )
+    check_feasible(script)
 
 
 def _restart_timer(script: Any) -> None:

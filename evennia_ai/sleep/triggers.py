@@ -88,14 +88,36 @@ def usage_with(script: Any, history_tokens: int) -> float:
     return usage(used, context_limit(script))
 
 
+def check_feasible(script: Any) -> None:
+    """Say what no compaction can reach: at the start, and once for each new configuration.
+
+    The fixed regions are known after the first prompt only, so that is a second start.
+    """
+    state = (script.config, script.runtime.fixed_tokens > 0)
+    if script.runtime.feasible_for == state:
+        return
+    script.runtime.feasible_for = state
+    if reason := feasibility(script):
+        script.trouble(f"compaction cannot get under its sleep trigger: {reason}")
+
+
 def feasibility(script: Any) -> str | None:
-    """Why no compaction can bring the context under its sleep trigger, or None if one can.
+    """Why no compaction can bring the context under its sleep trigger as it is configured.
 
     Fixed regions, the preserve window at its present size, summaries and reserves must fit.
+
+    Returns:
+        The numbers and what is done about it; None if all fits. Where the fixed regions leave
+        some room, fewer messages are kept; where they leave none, all of the window.
     """
     config, caps = script.config, context_caps(script)
     raw = [m for m in script.history.messages() if not is_summary(m)]
     window = total_tokens(raw[-config.compact_preserve_window :])
-    trigger = int(config.compact_sleep_threshold * context_limit(script))
+    threshold, limit = config.compact_sleep_threshold, context_limit(script)
     reserves = caps.volatile + 2 * caps.summary
-    return feasible(script.runtime.fixed_tokens, window, reserves, trigger)
+    reason = feasible(script.runtime.fixed_tokens, window, reserves, int(threshold * limit))
+    if reason is None:
+        return None
+    if kept_capacity(script, limit, threshold) is None:
+        return f"{reason}; not even with no message kept. Raise `max_context_tokens`"
+    return f"{reason}; fewer messages will be kept than `compact_preserve_window` says"
