@@ -38,6 +38,7 @@ CHANGEABLE = (
     *("market", "departure", "plan", "boss", "friend", "nickname"),
 )
 CUTS = (5, 10)
+TRIES = 60  # a relation that gives nothing new in so many draws has been told out
 DEEP = 50  # how far down a ranking the tellings of a changed fact are looked for
 START = 1_767_290_400  # an evening at six
 DAY = 86_400
@@ -156,14 +157,38 @@ def _picked(rng: random.Random, pool: str | None, but: Sequence[str]) -> str:
     return rng.choice([value for value in _pool(pool) if value not in but]) if pool else ""
 
 
-def distinct_facts(rng: random.Random, relations: Sequence[str], count: int) -> list[Fact]:
-    """Facts no two of which are about the same, relations in turn."""
-    found: dict[tuple[str, str, str], Fact] = {}
+def distinct_facts(
+    rng: random.Random,
+    relations: Sequence[str],
+    count: int,
+    taken: Sequence[Fact] = (),
+) -> list[Fact]:
+    """Facts no two of which are about the same, nor about what is taken; relations in turn.
+
+    Raises:
+        ValueError: There is less to tell than was asked for.
+    """
+    known = {fact.key: fact for fact in taken}
+    found: list[Fact] = []
+    left = list(relations)
     while len(found) < count:
-        fact = make_fact(rng, relations[len(found) % len(relations)])
-        if not _clashes(fact, found):
-            found[fact.key] = fact
-    return list(found.values())
+        if not left:
+            raise ValueError(f"Only {len(found)} of {count} facts can be told; ask for fewer.")
+        relation = left.pop(0)
+        fact = _fresh_fact(rng, relation, known)
+        if fact:
+            known[fact.key] = fact
+            found.append(fact)
+            left.append(relation)
+    return found
+
+
+def _fresh_fact(
+    rng: random.Random, relation: str, known: dict[tuple[str, str, str], Fact]
+) -> Fact | None:
+    """A fact that clashes with none; None where all that is told of a relation is told already."""
+    tries = (make_fact(rng, relation) for _ in range(TRIES))
+    return next((fact for fact in tries if not _clashes(fact, known)), None)
 
 
 def _clashes(fact: Fact, known: dict[tuple[str, str, str], Fact]) -> bool:
@@ -187,14 +212,7 @@ def make_life(seed: int, weeks: int, lines: int, questions: int) -> Life:
     untold = questions // 5
     plain = questions - changed - untold
     facts = distinct_facts(rng, _shuffled(rng, CHANGEABLE), changed)
-    taken = {fact.key: fact for fact in facts}
-    rest: list[Fact] = []
-    relations = _shuffled(rng, tuple(RELATIONS))
-    while len(rest) < plain + untold:
-        fact = make_fact(rng, relations[len(rest) % len(relations)])
-        if not _clashes(fact, taken):
-            taken[fact.key] = fact
-            rest.append(fact)
+    rest = distinct_facts(rng, _shuffled(rng, tuple(RELATIONS)), plain + untold, facts)
     newer = [make_fact(rng, fact.relation, fact) for fact in facts]
     turns, ids = _evenings(rng, weeks * 7, lines, facts, newer, rest[:plain])
     asked = [

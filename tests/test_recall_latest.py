@@ -1,11 +1,12 @@
 """Of what was said twice the newest counts; the tavern benchmark is what it says it is."""
 
+import random
 import unittest
 from datetime import UTC, datetime
 
 import numpy as np
 
-from benchmarks.mudlife import Fact, found_figures, make_life, run
+from benchmarks.mudlife import Fact, distinct_facts, found_figures, make_life, run
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.features import Candidates
 from evennia_ai.recall.query import parsed_query
@@ -102,6 +103,18 @@ class TestMudlife(unittest.TestCase):
         """A seed gives the same lines and questions every time, another seed others."""
         self.assertEqual(make_life(3, 1, 20, 20), self.life)
         self.assertNotEqual(make_life(4, 1, 20, 20).turns, self.life.turns)
+
+    def test_whole_size(self):
+        """Two hundred questions are made from any seed, no two about the same thing."""
+        for seed in range(1, 6):
+            life = make_life(seed, weeks=4, lines=120, questions=200)
+            self.assertEqual(len({asked.fact.key for asked in life.asked}), 200)
+            self.assertEqual(len(life.turns), 28 * 120)
+
+    def test_no_more_to_tell(self):
+        """More facts than the relations hold is an error that says how many there are."""
+        with self.assertRaisesRegex(ValueError, "of 50 facts"):
+            distinct_facts(random.Random(1), ["password"], 50)
 
     def test_evidence(self):
         """Evidence is the turn that told the fact; what changed was told differently before."""
