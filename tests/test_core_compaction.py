@@ -9,7 +9,7 @@ from evennia_ai.core.audience import PUBLIC, STAFF, private
 from evennia_ai.core.compaction import Plan, plan_compaction, spliced
 from evennia_ai.core.messages import audience_of, is_summary, total_tokens
 from evennia_ai.core.pairs import cut_points, pairing
-from tests.strategies import FEW, MANY, calls, heard, histories, marker, numbered, result
+from tests.strategies import MANY, calls, heard, histories, marker, numbered, result
 
 windows = st.integers(1, 12)
 keeps = st.one_of(st.just(0), st.integers(0, 12_000))
@@ -164,7 +164,7 @@ class TestPlanAlways(unittest.TestCase):
         after = spliced(history, plan, made)
         self.assertTrue(plan_compaction(after, window, keep, capacity).empty)
 
-    @FEW
+    @MANY
     @plans
     def test_audiences_never_mix(self, history, window, keep, capacity):
         """The parts of the audiences are what leaves, and earlier markers go with their own."""
@@ -179,7 +179,7 @@ class TestPlanAlways(unittest.TestCase):
 class TestSpliced(unittest.TestCase):
     """The history after a compaction."""
 
-    @FEW
+    @MANY
     @given(histories(), histories(), windows)
     def test_later_arrivals_stay(self, history, later, window):
         """What came while the summary was written stays, in order, behind what stayed."""
@@ -191,7 +191,7 @@ class TestSpliced(unittest.TestCase):
         shown = [m for m in after if is_summary(m) and m["id"] != "s1"]
         self.assertEqual(sorted(identities(shown)), sorted(identities(markers)))
 
-    @FEW
+    @MANY
     @given(histories(), windows)
     def test_markers_first(self, history, window):
         """Summaries stand before all else, public ones first."""
