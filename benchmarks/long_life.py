@@ -1,0 +1,202 @@
+"""Facts told in a started game, then thousands of lines, nights and restarts; asked at last.
+
+    python -m benchmarks.long_life --facts 20 --lines 2000 --nights 4
+
+Six players log in by telnet and tell facts at the beginning; then they talk of other things. Each
+night the assistant sleeps, dreams and, as her context is small, compacts. Halfway the game is
+killed with SIGKILL and started again, at the end it is reloaded. Then every fact is asked for in
+other words, mixed with questions on what nobody told, and after each answer she is asked how she
+knows. Prints one JSON object: answered, unknown and wrong of what was told, admitted of what was
+not, and for how many answers the id she named is that of a message that holds the answer.
+"""
+
+import argparse
+import json
+import random
+import re
+import time
+from collections import Counter
+from typing import Any
+
+from benchmarks import offline_model as talk
+from benchmarks.mudlife import small_talk
+from tests.e2e.game import Game
+from tests.e2e.telnet import Telnet
+
+SETTINGS = """
+CREATION_THROTTLE_LIMIT = None
+LOGIN_THROTTLE_LIMIT = None
+"""
+CONTEXT_TOKENS = 20_000
+BURST = 60  # lines said before a pause, well under the bound of heard lines
+ANSWER_S = 60
+SAID = re.compile(r"Aria says, \"(.*)\"")
+
+
+class Tavern:
+    """The started game and the players in it.
+
+    Args:
+        game: A running game.
+        seed: Of the talk.
+    """
+
+    def __init__(self, game: Game, seed: int):
+        self.game, self.rng = game, random.Random(seed)
+        self.made = False
+        self.enter()
+
+    def enter(self) -> None:
+        """Everybody logs in; the first time with a new account."""
+        self.admin = self.game.admin(60)
+        self.players: dict[str, Telnet] = {}
+        for name in talk.PLAYERS:
+            self.players[name] = self._player(name)
+        self.made = True
+
+    def _player(self, name: str) -> Telnet:
+        if not self.made:
+            return self.game.player(name, timeout_s=60)
+        player = Telnet(self.game.ports.telnet, timeout_s=60)
+        player.login(name, "quite-a-long-1")
+        return player
+
+    def leave(self) -> None:
+        """Everybody hangs up."""
+        for connection in (self.admin, *self.players.values()):
+            connection.close()
+
+    def tell(self, who: str, text: str) -> None:
+        """Say something in her hearing; she may answer or not."""
+        self.players[who].ask(f"say {text}", "You say")
+        self._hush()
+
+    def ask(self, who: str, question: str) -> str:
+        """Ask her; returns what she says."""
+        self._hush()
+        shown = self.players[who].ask(f"say {question}", r"Aria says, \"[^\n]*", ANSWER_S)
+        shown += self.players[who].drain(1.5)
+        return " ".join(SAID.findall(shown))
+
+    def _hush(self) -> None:
+        for player in self.players.values():
+            player.drain(0.02)
+
+    def chat(self, lines: int) -> None:
+        """Other talk, in bursts, so that she hears every line."""
+        for number in range(1, lines + 1):
+            who = self.rng.choice(talk.PLAYERS)
+            self.players[who].send(f"say {small_talk(self.rng)}")
+            if number % BURST == 0:
+                time.sleep(2.0)
+                self._hush()
+        self.admin.drain(6)
+
+    def night(self) -> None:
+        """She sleeps until she has dreamt, and wakes."""
+        self.admin.drain(1)
+        self.admin.ask("ai/sleep Aria", r"(?i)asleep")
+        end = time.monotonic() + 300
+        while time.monotonic() < end:
+            self.admin.drain(3)
+            shown = self.admin.ask("aistatus Aria", r"Last trouble[^\n]*", ANSWER_S)
+            if re.search(r"Mode: sleep, sleeping[\s\S]*context_compaction:", shown):
+                break
+        self.admin.ask("ai/wake Aria", r"(?i)wake|awake")
+
+    def evidence(self, value: str) -> str:
+        """What staff find of a value: lines that begin with ids."""
+        self.admin.drain(0.5)
+        self.admin.send(f"aihistory/search Aria = {value}")
+        shown = self.admin.drain(2)
+        self.admin.send("q")
+        return shown
+
+
+def measure(facts: int, untold: int, lines: int, nights: int, seed: int, half: str) -> Any:
+    """Play it all; returns the figures."""
+    rng = random.Random(seed)
+    told = talk.make_facts(rng, half, facts)
+    never = talk.make_untold(rng, half, told, untold)
+    with Game(settings=SETTINGS) as game:
+        tavern = Tavern(game, seed)
+        tavern.admin.ask(f"aiconfig Aria max_context_tokens = {CONTEXT_TOKENS}", "is now")
+        tavern.ask("Alice", "Hello, Aria!")
+        for fact in told:
+            tavern.tell(fact.teller, fact.text)
+        for night in range(1, nights + 1):
+            tavern.chat(lines // nights)
+            tavern.night()
+            if night == nights // 2:
+                tavern.leave()
+                game.kill_hard()
+                game.start()
+                tavern.enter()
+        tavern.leave()
+        game.reload()
+        tavern.enter()
+        asked = [(fact, True) for fact in told] + [(fact, False) for fact in never]
+        rng.shuffle(asked)
+        figures = _questions(tavern, rng, asked, half)
+        verified = tavern.admin.ask("compact/verify Aria", r"Aria: [^\n]+", ANSWER_S)
+        figures["verify"] = re.sub(r"\s+", " ", verified[verified.rfind("Aria:") :])
+        figures["compactions"] = _compactions(tavern)
+        figures["tracebacks"] = game.log("server.log").count("Traceback")
+        tavern.leave()
+    return {"lines": lines, "nights": nights, "restarts": 2, **figures}
+
+
+def _compactions(tavern: Tavern) -> int:
+    """How many segments left the prompt, as `aistatus` tells."""
+    shown = tavern.admin.ask("aistatus Aria", r"Last trouble[^\n]*", ANSWER_S)
+    found = re.search(r"archived in (\d+)", shown)
+    return int(found.group(1)) if found else 0
+
+
+def _questions(tavern: Tavern, rng: random.Random, asked: Any, half: str) -> dict[str, Any]:
+    told, untold, named, missed = Counter(), Counter(), Counter(), []
+    for fact, known in asked:
+        question = talk.ask_about(rng, fact, half)
+        asker = rng.choice([name for name in talk.PLAYERS if name != fact.about])
+        reply = tavern.ask(asker, question)
+        admitted = bool(talk.ADMITS.search(reply))
+        if not known:
+            untold["admitted" if admitted else "wrong"] += 1
+        elif fact.value.lower() in reply.lower():
+            told["answered"] += 1
+            named[_source(tavern, asker, fact)] += 1
+        else:
+            told["unknown" if admitted else "wrong"] += 1
+        if known and fact.value.lower() not in reply.lower() or not (known or admitted):
+            missed.append({"told": fact.text, "asked": question, "reply": reply})
+    return {"told": told, "untold": untold, "asked_how_she_knows": named, "missed": missed}
+
+
+def _source(tavern: Tavern, asker: str, fact: Any) -> str:
+    """Whether she names the id of something that holds the answer when asked how she knows."""
+    reply = tavern.ask(asker, "Aria, how do you know that?")
+    found = re.search(r"\b([me]1\w{8,})\b", reply)
+    if not found:
+        return "names no id"
+    line = next((x for x in tavern.evidence(fact.value).split("\n") if found.group(1) in x), "")
+    return "right id" if fact.value.lower() in line.lower() else "another id"
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--facts", type=int, default=20)
+    parser.add_argument("--untold", type=int, default=8)
+    parser.add_argument("--lines", type=int, default=2000)
+    parser.add_argument("--nights", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=11)
+    parser.add_argument("--half", choices=("tuning", "seen", "held_out"), default="seen")
+    options = parser.parse_args()
+    figures = measure(
+        options.facts, options.untold, options.lines, options.nights, options.seed, options.half
+    )
+    print(json.dumps(figures, indent=2, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()
