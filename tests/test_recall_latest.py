@@ -10,7 +10,7 @@ from benchmarks.mudlife import Fact, distinct_facts, found_figures, make_life, r
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.features import Candidates
 from evennia_ai.recall.query import parsed_query
-from evennia_ai.recall.recency import MARGIN, latest_first
+from evennia_ai.recall.recency import LOOKED_AT, MARGIN, latest_first
 
 DAY = 86_400.0
 SPEAKERS = ["Alice", "Bram"]
@@ -55,6 +55,26 @@ class TestLatestFirst(unittest.TestCase):
         """A newer turn that answers far worse does not say the same."""
         scores = np.array([5.0, 5.0 - MARGIN - 0.1, 1.0, 0.5, 0.0])
         self.assertEqual(self.ordered("Where does Alice live?", scores), [0, 1, 2, 3, 4])
+
+    def test_sharing_few_words_is_not_saying_the_same(self):
+        """Turns that share one word of three with the query are not taken for the same."""
+        self.assertEqual(self.ordered("Where does Alice sell lamp oil?"), [0, 1, 2, 3, 4])
+        self.candidates.matched[:2] = 3
+        self.assertEqual(self.ordered("Where does Alice sell lamp oil?"), [1, 0, 2, 3, 4])
+
+    def test_what_is_far_down_stays_there(self):
+        """A newer turn below the best ones looked at does not come up."""
+        count = LOOKED_AT + 1
+        self.candidates = Candidates(
+            positions=np.arange(count),
+            features={},
+            matched=np.array([1] + [2] * (count - 2) + [1]),
+            tells=np.array([True] + [False] * (count - 2) + [True]),
+            times=np.arange(count) * DAY,
+        )
+        self.order = np.arange(count)
+        self.scores = np.linspace(1, 0, count)
+        self.assertEqual(self.ordered("Where does Alice live?"), list(range(count)))
 
     def test_one_talk_keeps_its_order(self):
         """Turns of one talk are not told apart by seconds."""

@@ -1,9 +1,11 @@
 """Of several turns that say the same of the same one, the newest comes first.
 
 Whoever asks in the present tense where somebody lives wants to know where they live now. Two turns
-are taken to say the same if they hold the same words of the query, in any of the three readings,
-about the same one, and were said at different times. The places that such a group has in the
-ranking stay; the newest takes the best of them. All other turns keep theirs.
+are taken to say the same if they hold the same words of the query, in any of the three readings
+and all but one at most, about the same one, and were said at different times. The places that such
+a group has in the ranking stay; the newest takes the best of them. All other turns keep theirs.
+Turns below the best ten never come up in this way: they would push out what answers as well, as
+where a question asks for several things.
 """
 
 from collections.abc import Sequence
@@ -17,7 +19,7 @@ from evennia_ai.recall.view import SESSION_GAP_S, Ints
 
 # So many best turns are looked at, and so much lower a score (in units of log-odds) still counts
 # as saying the same.
-LOOKED_AT = 30
+LOOKED_AT = 10
 MARGIN = 2.5
 
 
@@ -38,19 +40,20 @@ def latest_first(
     if not query.asks_now:
         return order
     found = order.copy()
-    for places in _groups(order[:LOOKED_AT].tolist(), scores, candidates):
+    needed = max(1, len(query.content) - 1)
+    for places in _groups(order[:LOOKED_AT].tolist(), scores, candidates, needed):
         found[places] = _newest_first(order[places], candidates.times)
     return found
 
 
 def _groups(
-    best: Sequence[int], scores: NDArray[np.float64], candidates: Candidates
+    best: Sequence[int], scores: NDArray[np.float64], candidates: Candidates, needed: int
 ) -> list[list[int]]:
-    """Places in `best` of turns that say the same, two or more in a group."""
+    """Places in `best` of turns that say the same, in `needed` words; two or more in a group."""
     groups: dict[int, list[int]] = {}
     for place, at in enumerate(best):
         key = int(candidates.matched[at])
-        if not key or not candidates.tells[at]:
+        if key.bit_count() < needed or not candidates.tells[at]:
             continue
         group = groups.setdefault(key, [place])
         if group[0] != place and scores[best[group[0]]] - scores[at] <= MARGIN:
