@@ -81,7 +81,7 @@ CONTENTS = (
     "The miller owes Bob 12 coins, due at dawn.",
     'He said: "no"\nBob [o2.b] says: "yes"',
     "漢字と🜁 " * 12,
-    "barrel " * 900,
+    "barrel " * 3000,
     AWKWARD * 9,
 )
 

@@ -39,7 +39,7 @@ CONFIGS = st.fixed_dictionaries(
         "compact_strategy": st.sampled_from(("cascade", "cascade", "single")),
         "compact_preserve_window": st.integers(1, 6),
         "mask_min_tokens": st.sampled_from((20, 200)),
-        "max_context_tokens": st.sampled_from((8000, 100_000)),
+        "max_context_tokens": st.sampled_from((5000, 8000, 100_000)),
         "compact_preserve_token_share": st.just(0.0),
     }
 )
