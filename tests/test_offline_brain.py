@@ -122,6 +122,54 @@ class TestSmallTalk(unittest.TestCase):
         seen = [*asked, calling(*reply.tool_calls), {**result(0, "look", 1), "content": "A cave."}]
         self.assertEqual(respond(seen, TOOLS).content, "A cave.")
 
+    def test_manners(self):
+        """Insults, praise and apologies get a polite word and are not written down."""
+        for text in ("Aria, you are stupid", "Aria, shut up!", "Aria, I love you", "Aria, sorry."):
+            with self.subTest(text=text):
+                reply = respond([SYSTEM, said("Bob", text), moment("Bob")], TOOLS)
+                self.assertFalse(reply.tool_calls)
+                self.assertTrue(reply.content)
+
+    def test_called_by_name(self):
+        """Her name alone gets her attention."""
+        reply = respond([SYSTEM, said("Bob", "Aria?"), moment("Bob")], TOOLS)
+        self.assertEqual("Yes, Bob?", reply.content)
+
+    def test_other_languages(self):
+        """What is not English is declined, not taken for a fact or a question."""
+        for text in (
+            "Aria, wo wohnt mein Bruder?",
+            "Aria, \u043a\u0430\u043a \u0434\u0435\u043b\u0430?",
+        ):
+            with self.subTest(text=text):
+                reply = respond([SYSTEM, said("Bob", text), moment("Bob")], TOOLS)
+                self.assertIn("only understand English", reply.content)
+
+    def test_rule_based(self):
+        """Asked in whatever words, it says that it is rule-based."""
+        for text in ("Are you ChatGPT, Aria?", "Who made you, Aria?", "Aria, how do you work?"):
+            with self.subTest(text=text):
+                reply = respond([SYSTEM, said("Bob", text), moment("Bob")], TOOLS)
+                self.assertIn("rule-based", reply.content)
+
+    def test_what_was_i_told(self):
+        """It lists what the speaker asked it to remember, and nobody else's words."""
+        hits = [
+            hit("Aria, remember that the rent is due on Friday.", "Bob"),
+            hit("Aria, remember that the well is dry.", "Alice", "m2"),
+        ]
+        found = play("Aria, what did I ask you to remember?", hits)
+        self.assertIn("rent is due on Friday", found)
+        self.assertNotIn("well", found)
+        self.assertIn("know", play("Aria, what did I ask you to remember?", []))
+
+    def test_forget(self):
+        """It does not claim to forget, and does not take the wish for a fact."""
+        text = "Aria, forget what I said."
+        reply = respond([SYSTEM, said("Bob", text), moment("Bob")], TOOLS)
+        self.assertFalse(reply.tool_calls)
+        self.assertIn("unhear", reply.content)
+
 
 class TestAddressing(unittest.TestCase):
     def test_silent_when_not_addressed(self):

@@ -22,6 +22,16 @@ def quoted(question, *told, asker="Zed"):
 
 ANSWERED = (
     # told by, told, question, what the answer holds
+    ("Bob", "The parrot is Ann's; it is called Heron.", "Who owns Heron?", "Ann"),
+    ("Bob", "Wilma swears she saw a ghost.", "Who saw a ghost?", "Wilma"),
+    ("Bob", "The inn isn't run by Jory any more, Ann took it over.", "Who runs the inn?", "Ann"),
+    ("Bob", "Ann is taller than Odo, but Odo is stronger.", "Who is stronger, Ann or Odo?", "Odo"),
+    ("Bob", "Have you met Lotte? She is the new carpenter.", "What is Lotte's trade?", "carpenter"),
+    ("Bob", "The fair was called off on account of snow.", "Why was the fair cancelled?", "snow"),
+    ("Bob", "The abbot has 19 books.", "Who has 19 books?", "abbot"),
+    ("Bob", "The dragon sleeps beneath the hill.", "What lies beneath the hill?", "dragon"),
+    ("Bob", "We go fishing twice a week.", "How often do they go fishing?", "twice"),
+    ("Bob", "The map is torn. One half is in the crypt.", "Where's half of the map?", "crypt"),
     ("Alice", "My brother Tomas keeps bees.", "What does Alice's brother raise?", "bees"),
     ("Bob", "I hid the silver key under the floor.", "Where is Bob's silver key?", "floor"),
     ("Bob", "The silver key is behind the altar.", "Where might I find the silver key?", "altar"),
@@ -59,6 +69,18 @@ ANSWERED = (
 )
 
 UNKNOWN = (
+    ("Bob", "Maud kept the keys. Before her it was Odo.", "Who kept the keys after Maud?"),
+    (
+        "Bob",
+        "Ann wants to be a tailor, but her father forbids it.",
+        "What is Ann's father's trade?",
+    ),
+    ("Bob", "I gave up mead two winters ago.", "What does Bob drink now?"),
+    ("Bob", "Ann sold the farm.", "Who bought the farm?"),
+    ("Bob", "I have buried a chest under the oak.", "Who knows about Bob's chest?"),
+    ("Bob", "Ann and Odo married in June.", "Where did Ann and Odo marry?"),
+    ("Bob", "I live in Ford.", "What street does Bob live on?"),
+    ("Bob", "I'm saving up for a boat; I have 64 crowns so far.", "How much does a boat cost?"),
     ("Alice", "My sister Marla lives in Ford.", "Where does Marla's aunt live?"),
     ("Alice", "My sister Marla lives in Ford.", "Where does Alice live?"),
     ("Alice", "My sister Marla lives in Ford.", "Where was Marla born?"),

@@ -57,12 +57,25 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"\bwhat are you\b(?! (?:doing|up to|drinking|eating|selling))",
             r"\bwhat(?:'s| is) your name\b",
             r"\bare you (?:a |an |really a |some kind of )?(?:ai|bot|robot|machine|program|npc|"
-            r"real|human|person|llm|language model|alive|offline)\b",
+            r"real|human|person|llm|language model|alive|offline|computer|conscious|sentient|"
+            r"chat ?bot|chatgpt|gpt\S*|claude|gemini)\b",
+            r"\bdo you (?:have|feel|possess) (?:any )?(?:feelings?|emotions?|a soul|a mind)\b",
+            r"\bhow do you (?:work|think|function)\b\W*$",
+            r"\bwho (?:made|built|wrote|created|programmed) you\b",
+            r"\bdo you (?:like|love|hate) me\b",
             r"\b(?:which|what) (?:model|llm|ai)\b",
             r"\bintroduce yourself\b",
         ),
     ),
-    ("abilities", _all(r"\bwhat can you do\b", r"\bhow can you help\b", r"\bwhat do you do\b\W*$")),
+    (
+        "abilities",
+        _all(
+            r"\bwhat can you do\b",
+            r"\bhow can you help\b",
+            r"\bcan you help\b",
+            r"\bwhat do you do\b\W*$",
+        ),
+    ),
     (
         "wellbeing",
         _all(
@@ -86,7 +99,11 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "whoami",
-        _all(r"\bwho am i\b", r"\bwhat(?:'s| is) my name\b", r"\bdo you know (?:me|my name)\b"),
+        _all(
+            r"\bwho am i\b",
+            r"\bwhat(?:'s| is) my name\b",
+            r"\bdo you (?:know|remember|recognise) (?:me|my name)\b\W*$",
+        ),
     ),
     (
         "place",
@@ -117,6 +134,45 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"(?:instructions|rules|orders|prompt)\b",
             r"\b(?:show|tell|reveal|print)\b.* (?:system )?prompt\b",
             r"\b(?:ban|boot|kick|delete|teleport) (?:him|her|them|player|account|[A-Z]\w+)\b",
+        ),
+    ),
+    (
+        "insult",
+        _all(
+            r"^(?:oh |well |god |just )*(?:shut up|fuck (?:you|off)|piss off|get lost|go to hell|"
+            r"screw you|drop dead)\b",
+            r"\byou(?:['’]re| are)(?: just| such| so| really| a| an| all| the)* (?:\w+ )?(?:stupid|"
+            r"idiot\w*|useless|dumb|fool\w*|moron|ugly|worthless|rubbish|trash|annoying|awful|"
+            r"terrible|boring|liar)\b",
+            r"\bi hate you\b",
+            r"^you (?:\w+ )?(?:idiot|fool|moron|liar|bastard|bitch)\b",
+        ),
+    ),
+    (
+        "kindness",
+        _all(
+            r"\bi (?:love|like|adore) you\b",
+            r"\byou(?:['’]re| are)(?: just| such| so| really| very| a| an| the)* (?:\w+ )?(?:great|"
+            r"kind|sweet|lovely|wonderful|clever|smart|helpful|nice|best|brilliant|amazing)\b",
+            r"^(?:well done|good (?:job|girl|work))\b",
+        ),
+    ),
+    (
+        "apology",
+        _all(
+            r"^(?:i(?:['’]m| am) )?(?:so |very )?sorry(?: (?:about|for)\b[^?]{0,30})?\W*$",
+            r"^(?:my )?apologies\b",
+        ),
+    ),
+    ("unforgotten", _all(r"^(?:please |now |just )*forget (?:what|about|that|it|me|every\w*)\b")),
+    (
+        "recall",
+        _all(
+            r"\bwhat (?:\w+ )?(?:did|have|had) i (?:ever )?(?:ask|asked|tell|told)(?: you)?"
+            r"(?: to (?:remember|note|keep|write)\b.*)?(?: so far| before| today| earlier)?\W*$",
+            r"\bwhat (?:do|can) you (?:know|remember|recall) (?:about|of) me\b",
+            r"\bwhat (?:are|were) you (?:supposed|meant|asked) to remember\b",
+            r"\bwhat (?:have|did) you (?:noted?|written?|write) down\b",
         ),
     ),
     ("follow", _all(r"^(?:please )?(?:follow|come with) (?:me|us)\b")),
@@ -202,6 +258,8 @@ def read_acts(line: Line, me: str) -> list[Act]:
     if line.verb in ("arrives", "leaves", "notice"):
         return []
     text = vocative(line.text, me)
+    if not re.search(r"\w", text.replace(me, "")) and me.lower() in line.text.lower():
+        return [Act("attention", line.text, line.who)]
     parts = words.sentences(text)[:40]
     acts = list(_acts(parts, line.who))[:MAX_ACTS]
     return _without_trimmings(acts)
@@ -215,7 +273,8 @@ def _acts(parts: Sequence[str], who: str) -> Iterator[Act]:
             yield Act("remember", rest, who)
             return
         act = _act(part, who)
-        if act.kind == "question" and i + 1 < len(parts) and is_topic(part):
+        told = i + 1 < len(parts) and not is_question(parts[i + 1])
+        if act.kind == "question" and told and is_topic(part):
             act = Act("fact", part, who)
         yield act
 
@@ -228,9 +287,34 @@ def _act(part: str, who: str) -> Act:
         if found := pattern.search(part):
             rest = found.groupdict().get("rest")
             return Act(kind, rest if rest is not None else part, who)
+    if is_foreign(part):
+        return Act("foreign", part, who)
     if is_question(part):
         return Act("chatter" if _FORGETS.match(part) else "question", part, who)
     return Act("fact" if is_fact(part) else "chatter", part, who)
+
+
+_FOREIGN = lexicon.word_set(
+    "wo ist und ich mein meine wie heißt wohnt der das nicht du wer où est une les des le comment "
+    "ça je qui quel quelle mon dónde está el los las que qué por para cómo cuál quién mi dove il "
+    "che di sono chi vad var jag och är hvor waar het een ik niet van"
+)
+_FOREIGN_WORDS = 2
+
+
+def is_foreign(sentence: str) -> bool:
+    """Whether a sentence is in another language: other letters, or its small words are."""
+    letters = [letter for letter in sentence if letter.isalpha()]
+    other = sum(ord(letter) > _LAST_LATIN for letter in letters)
+    if other * 2 > len(letters):
+        return True
+    found = re.findall(r"[^\W\d_]+", sentence.lower())
+    small = sum(word in _FOREIGN for word in found)
+    english = sum(word in lexicon.STOP and word not in _FOREIGN for word in found)
+    return small >= _FOREIGN_WORDS and small > english
+
+
+_LAST_LATIN = 0x24F
 
 
 def is_fact(sentence: str) -> bool:

@@ -34,14 +34,19 @@ class Answer:
 
 
 def evidence_in(talk: Talk) -> Evidence:
-    """Everything the request shows that somebody else said or that was noted of it."""
+    """Everything the request shows that somebody else said or that was noted of it, read."""
+    return evidence_of(lines_in(talk), talk.me, talk.present())
+
+
+def lines_in(talk: Talk) -> list[Line]:
+    """The lines a request shows: heard, noted and found."""
     lines: list[Line] = [*talk.notes, *talk.heard]
     for done in (*talk.before, *talk.done):
         if done.name == "search_memory":
             lines.extend(found_lines(done.result))
         elif done.name in ("expand_memory",):
             lines.extend(note_lines(done.result))
-    return evidence_of(lines, talk.me, talk.present())
+    return lines
 
 
 def answer(text: str, asker: str, talk: Talk, tools: Set[str], cite: bool = False) -> Answer:

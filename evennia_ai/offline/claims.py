@@ -291,6 +291,8 @@ def _points_back(part: tuple[Word, ...]) -> bool:
     if any(word.lower in words.THIRD for word in part):
         return True
     start = [word.lower for word in part[:2]]
+    if start in _REMAINDERS or start[:1] in (["both"], ["neither"], ["each"]):
+        return True
     return (
         start[:1] in (["that"], ["those"], ["these"], ["this"])
         or start[:1] == ["called"]
@@ -298,6 +300,15 @@ def _points_back(part: tuple[Word, ...]) -> bool:
     )
 
 
+_REMAINDERS = (["one", "half"], ["one", "of"], ["the", "other"], ["the", "rest"], ["half", "of"])
+# Questions that only bring somebody up: `Have you met Ann? She is the new smith.`
+_OPENING = re.compile(
+    r"^(?:(?:have|did) you (?:ever )?(?:met|meet|seen|see|heard of|hear about)"
+    r"|ever (?:met|heard of)"
+    r"|(?:do )?you (?:know|remember)|remember|did i (?:ever )?(?:tell you about|mention)"
+    r"|you know) (?:my |our |the |old |that )*[\w' -]{2,40}\?$",
+    re.IGNORECASE,
+)
 _QUESTION_WORDS = lexicon.word_set(
     "who whom whose what which where when why how whereabouts do does did is are was were can "
     "could will would should have has had know remember any"
@@ -306,6 +317,8 @@ _QUESTION_WORDS = lexicon.word_set(
 
 def is_topic(sentence: str) -> bool:
     """Whether a question only names what comes next, as `but the dark? I fear it` does."""
+    if _OPENING.match(sentence):
+        return not re.search(r"\b(?:who|what|where|when|why|how|which)\b", sentence, re.I)
     found = sentence.lower().replace("’", "'").rstrip("?").split()
     if not sentence.endswith("?") or len(found) > 12 or _ASKS.match(sentence):
         return False

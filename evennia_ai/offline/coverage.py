@@ -8,6 +8,7 @@ from evennia_ai.offline.question import UNTYPED, Query, Term
 from evennia_ai.offline.words import Word
 
 _BEFORE, _NEAR, _HINTED = 0.96, 0.55, 0.65
+_BEFORE_VERB = 0.45  # what is done must be told in the clause itself
 _KIN = frozenset({"@kin"})
 _LIGHT, _UNKNOWN_VERB = 0.4, 0.5
 # Kinds of answers that show by themselves.
@@ -25,6 +26,9 @@ def strength(term: Term, word: Word) -> float:
         return 1.0
     if term.head and (term.head in word.concepts or lexicon.HEADS.get(word.fold) == term.head):
         return 0.95
+    thing = asked.fold not in lexicon.LIGHT and any(c[0] == "@" for c in asked.concepts)
+    if (thing and word.fold in lexicon.LIGHT) or _are_other_kin(asked, word):
+        return 0.0
     if _related(asked.concepts, word.concepts):
         return 0.0 if _other_title(asked.concepts, word.concepts) else 0.93
     if _narrower(asked.concepts, word.concepts):
@@ -37,6 +41,17 @@ def strength(term: Term, word: Word) -> float:
     if hinted and not _are_of_a_kind(asked.concepts, word.concepts):
         return 0.65
     return _spelling(asked.fold, word.fold)
+
+
+def _are_other_kin(asked: Word, told: Word) -> bool:
+    """Whether two words name relatives of different sex, as husband and wife."""
+    if not (asked.concepts & _KIN and told.concepts & _KIN):
+        return False
+    sexes = [
+        {word.fold in lexicon.FEMALE: "f", word.fold in lexicon.MALE: "m"}.get(True, "")
+        for word in (asked, told)
+    ]
+    return sorted(sexes) == ["f", "m"]
 
 
 def _other_title(asked: frozenset[str], told: frozenset[str]) -> bool:
@@ -113,7 +128,8 @@ def _spoken(term: Term, query: Query, claim: Claim) -> float:
     """How far the words of a claim, and those that it leans on, stand for a term."""
     got = _best_strength(term, _free(term, query, claim.words))
     if got < 0.9 and claim.pronoun:
-        got = max(got, _BEFORE * _best_strength(term, claim.before))
+        factor = _BEFORE_VERB if term.needed else _BEFORE
+        got = max(got, factor * _best_strength(term, claim.before))
     if got < _NEAR and not (term.hard and _is_of_another(term, query, claim)):
         aside = 0.95 if "secret" in term.word.concepts else _NEAR
         got = max(got, aside * _best_strength(term, claim.near))
@@ -125,7 +141,8 @@ def _tells_other_deed(term: Term, claim: Claim) -> bool:
     deeds = (
         {c for c in word.concepts if c[0] not in "@=<"}
         for word in claim.words
-        if not word.name and word.fold not in lexicon.LIGHT and word.lower not in lexicon.STOP
+        if not (word.name or word.fold in lexicon.LIGHT or word.lower in lexicon.STOP)
+        and not word.hints & term.word.concepts
     )
     return any(deed and not deed & (term.word.concepts | _MANNERLY) for deed in deeds)
 
@@ -156,8 +173,13 @@ def _is_open(term: Term, query: Query, claim: Claim) -> bool:
     """Whether a name may stand for `which ship`: the claim names what the question does not."""
     if term.head != UNTYPED:
         return False
+    if claim.whole or term.word.fold in _NARROW_PLACES:
+        return False
     own = (word for word in claim.words if word.name and not word.pronoun)
     return any(word.name not in query.names for word in own)
+
+
+_NARROW_PLACES = lexicon.word_set("street road lane alley house room river bridge gate square")
 
 
 def _is_rivalled(term: Term, claim: Claim) -> bool:
@@ -179,6 +201,8 @@ def _is_needed(term: Term, query: Query) -> bool:
     """
     if term.needed:
         return True
+    if term.head == UNTYPED and term.word.fold in _NARROW_PLACES:
+        return True  # a town is no street
     if term.weight <= _LIGHT or term.head:
         return False
     if _only_counts(term, query):
@@ -264,7 +288,13 @@ def _tells_origin(found: Found) -> bool:
 
 
 def _stays_in(found: Found) -> bool:
-    return any(a.name and b.lower == "in" for a, b in zip(found, found[1:], strict=False))
+    return any(
+        (a.name or a.concepts & _DWELLERS) and b.lower == "in"
+        for a, b in zip(found, found[1:], strict=False)
+    )
+
+
+_DWELLERS = frozenset({"@trade", "@person", "@animal", "@kin"})
 
 
 def _has_owner(found: Found) -> bool:

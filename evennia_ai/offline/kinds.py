@@ -16,7 +16,7 @@ _PLACE_PREPOSITIONS = lexicon.word_set(
 )
 # These lead to people, means and goals as well as to places.
 _LOOSE = lexicon.word_set("by to from against between among over up down off through")
-_PLACE_WORDS = lexicon.word_set("home upstairs downstairs abroad indoors outdoors there overseas")
+_PLACE_WORDS = lexicon.word_set("home upstairs downstairs abroad indoors outdoors overseas")
 _REASONS = lexicon.word_set("because since so due owing thanks lest why until as")
 _DOING = lexicon.word_set("do does did can could should would will")
 _MANNERS = lexicon.word_set("by with using when if in from off because through via after password")
@@ -40,6 +40,8 @@ def kind_factor(query: Query, claim: Claim) -> float:
     """1 where the claim holds the kind of answer asked for, less where only perhaps, else 0."""
     new = [word for word in claim.words if not _in_question(word, query)]
     near = [word for word in claim.near if not _in_question(word, query)]
+    if query.has("cost") and any(w.fold in OTHER_SUMS for w in (*new, *near)):
+        return 0.0
     check = _CHECKS.get(query.kind, _has_content)
     own = check(query, claim.words, new) or _by_context(query, claim, new)
     return own if own else 0.7 * check(query, claim.near, near) * bool(near)
@@ -65,14 +67,15 @@ def _is_felt(claim: Claim) -> bool:
 
 _DENIALS = lexicon.word_set("not never no nobody none")
 _EXPLAINS = re.compile(
-    r"(?:[\w'’]+ ){3}[\w'’]+, (?:he|she|it|they|i|my|his|her|their|the)\b", re.IGNORECASE
+    r"(?:[\w'’]+ ){3}[\w'’]+[,;] (?:he|she|it|they|i|my|his|her|their|the)\b", re.IGNORECASE
 )
 
 
 _SUBJECTS = lexicon.word_set("he she they")
 _GROUNDS = re.compile(
     r"\b(?:because|since|so|due to|owing to|account of|thanks to|for fear|in order to|"
-    r"sake of|what with|the reason|therefore|otherwise|or else)\b|\w: \w",
+    r"after (?:he|she|it|i|they|we|my|his|her|the)|sake of|what with|the reason|therefore|"
+    r"otherwise|or else)\b|\w: \w",
     re.IGNORECASE,
 )
 
@@ -104,7 +107,8 @@ def _is_bare_head(query: Query, told: Sequence[Word]) -> bool:
     at = next((i for i, w in enumerate(told) if head and w.fold == head.word.fold), 0)
     if not at or told[at - 1].lower not in ("the", "a", "an", "his", "her", "their", "my"):
         return False
-    return at + 1 >= len(told) or told[at + 1].lower not in _WHICH_ONE
+    after = told[at + 1] if at + 1 < len(told) else None
+    return after is None or not (after.name or after.lower in _WHICH_ONE)
 
 
 _WHICH_ONE = lexicon.word_set("of called named in from to through for between at near by")
@@ -126,14 +130,16 @@ def _repeats(term: Term, word: Word) -> bool:
 
 
 def _number(query: Query, told: Sequence[Word], new: list[Word]) -> float:
-    numbers = [i for i, w in enumerate(told) if lexicon.is_number(w.lower) and w in new]
+    numbers = [
+        i
+        for i, w in enumerate(told)
+        if lexicon.is_number(w.lower) and w in new and w.lower != "both"
+    ]
     if query.has("age"):
         return 1.0 if any(_is_age(told, i) for i in numbers) else 0.0
     if query.has("cost") or query.has("earn") or query.has("owe") or _asks_how_much(query):
         paid = any("@coin" in w.concepts or "money" in w.concepts for w in told)
         free = any(w.lower in _FREE for w in told)
-        if query.has("cost") and any(w.fold in OTHER_SUMS and w in new for w in told):
-            return 0.0
         return 0.95 if (numbers and paid) or free else 0.0
     counted = _counted(query)
     if not counted:
@@ -226,7 +232,10 @@ def _where(query: Query, told: Sequence[Word], new: list[Word]) -> float:
         return 0.97
     if any(w.lower in _PLACE_WORDS for w in new):
         return 0.95
-    if any(w.name and not w.pronoun and not w.concepts & _NO_PLACE for w in new):
+    bound = any(
+        term.word.concepts & _WHEREABOUTS | {"origin"} & term.word.concepts for term in query.terms
+    )
+    if bound and any(w.name and not w.pronoun and not w.concepts & _NO_PLACE for w in new):
         return 0.85
     if any(a.lower in _WITHIN and b.lower == "it" for a, b in zip(told, told[1:], strict=False)):
         return 0.9
@@ -301,11 +310,18 @@ def _when(query: Query, told: Sequence[Word], new: list[Word]) -> float:
     kinds = {query.wanted} if query.wanted in ("@day", "@month", "@season") else _TIMES
     if any(w.concepts & kinds for w in new):
         return 1.0
+    if any(w.lower == "often" for w in query.words):
+        return 1.0 if any(w.lower in _OFTEN for w in told) else 0.0
     if query.has("origin") and any(w.lower.isdigit() and len(w.lower) >= 3 for w in new):
         return 1.0
     if _has_year(told, new):
         return 0.95
     return 0.85 if any(_is_time(query, told, i, new) for i in range(len(told))) else 0.0
+
+
+_OFTEN = lexicon.word_set(
+    "once twice thrice times every each daily weekly monthly yearly always never"
+)
 
 
 def _is_time(query: Query, told: Sequence[Word], index: int, new: list[Word]) -> bool:
@@ -314,12 +330,14 @@ def _is_time(query: Query, told: Sequence[Word], index: int, new: list[Word]) ->
         return False
     after = _content(told[index + 1 :])
     asked = [w for w in after if any(strength(term, w) >= 0.9 for term in query.terms)]
-    if told[index].lower == "in" and any(w.concepts & _NO_TIME for w in after[:3]):
+    if told[index].lower == "in" and not any(w.lower in _IN_TIMES for w in after[:4]):
         return False
     return bool(after) and not asked and any(word in new for word in after)
 
 
-_NO_TIME = frozenset({"@place", "@body", "@someone", "@material", "@garment"})
+_IN_TIMES = lexicon.word_set(
+    "war youth childhood storm frost flood famine reign days age time drought siege future past"
+)
 
 
 _TIME_LEADS = lexicon.word_set("before after during until when while every in since whenever once")

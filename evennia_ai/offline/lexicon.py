@@ -98,6 +98,8 @@ def fold(word: str) -> str:
         return word
     word = _IRREGULAR.get(word, word)
     word = _without_plural(word)
+    if word in _AS_IT_IS:
+        return word
     word = _IRREGULAR.get(word, word)
     word = _without_tense(word)
     word = _IRREGULAR.get(word, word)

@@ -197,7 +197,7 @@ def ask(text: str, asker: str, me: str, names: Set[str]) -> Query:
     start, kind, head = _asked_for(found)
     kind, wanted = _refined(kind, head, found)
     kind, wanted, found = _by_phrase(kind, wanted, found, head)
-    terms = tuple(_terms(found, start, head, kind))
+    terms = _weighty(tuple(_terms(found, start, head, kind)))
     people = tuple(dict.fromkeys(w.name for i, w in enumerate(found) if _is_about(found, i)))
     if len(people) > 1:
         people = tuple(name for name in people if name != me.lower()) or people
@@ -209,6 +209,14 @@ def ask(text: str, asker: str, me: str, names: Set[str]) -> Query:
     return Query(text, kind, wanted, people, terms, tuple(_owned(found)), found)
 
 
+def _weighty(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    """The terms, at full weight where a question has nothing but light ones."""
+    if any(term.weight > _GENERIC_WEIGHT for term in terms) or not any(t.known for t in terms):
+        return terms
+    return tuple(replace(term, weight=1.0) if term.verb else term for term in terms)
+
+
+_GENERIC_WEIGHT = 0.3
 _MODALS = lexicon.word_set("would might can could must should may will shall")
 
 
@@ -258,14 +266,14 @@ _SUMS = lexicon.word_set("rent price wage fee toll tax debt reward bounty cost f
 def _head(found: tuple[Word, ...], start: int) -> Word | None:
     """The noun a `what` asks for: next to it, or the last attribute noun of a `what is`."""
     rest = found[start + 1 :]
-    direct = _direct_head(rest)
+    direct = _direct_head(rest, found[start].lower == "which")
     if direct or not rest or rest[0].lower not in ("is", "was", "are", "were", "would", "might"):
         return direct
     nouns = [w for w in rest if w.fold in lexicon.HEADS or w.fold in _ATTRIBUTES]
     return nouns[0] if nouns else None
 
 
-def _direct_head(rest: tuple[Word, ...]) -> Word | None:
+def _direct_head(rest: tuple[Word, ...], which: bool) -> Word | None:
     verb = bool(rest[1:]) and rest[0].fold == "cost" and rest[1].lower not in _AUXILIARIES
     if verb and rest[1].lower != "of":
         return None
@@ -273,6 +281,8 @@ def _direct_head(rest: tuple[Word, ...]) -> Word | None:
     for i, word in enumerate(rest[:5]):
         if word.lower in _AUXILIARIES or word.name:
             return None
+        if i == 0 and which and word.lower not in (*skipped, *lexicon.STOP):
+            return word
         if word.lower not in skipped:
             after = rest[i + 1] if i + 1 < len(rest) else None
             if after and _is_head(after) and after.lower not in _AUXILIARIES:
@@ -298,6 +308,8 @@ def _refined(kind: str, head: Word | None, found: tuple[Word, ...]) -> tuple[str
         return ("kind", wanted) if wanted else ("what", "")
     if kind in ("what", "how") and any("call" in w.concepts for w in found):
         return "name", ""
+    if kind == "what" and any(w.lower in _PRICED for w in found[1:]):
+        return "number", ""
     aimed = any(w.fold in _AIMED or w.lower in _AIMED for w in found[-2:-1])
     if kind == "what" and not aimed and any(w.lower in ("for", "why") for w in found[-1:]):
         return "why", ""
@@ -305,6 +317,7 @@ def _refined(kind: str, head: Word | None, found: tuple[Word, ...]) -> tuple[str
 
 
 _BE = lexicon.word_set("is am are was were")
+_PRICED = lexicon.word_set("cost costs earn earns charge charges")
 _DATES = ("day", "month", "season")
 # What is done for something: `what is it known for` asks for that, not for a reason.
 _AIMED = lexicon.word_set("know known famous look wait ask search hope long save pray use need")
@@ -394,16 +407,25 @@ def _plain_term(
     if not (_counts(word) or (next_to and word.lower in _FIRST_VERBS)):
         return
     is_verb = index == verb
+    if _likes(found, index):
+        yield Term(word, 1.0, needed=True)
+        return
     term = _weighed(_term(_as_asked(found, index), is_verb), found, index, kind, head)
     first = next_to and kind in ("who", "what")
     term = _with_verb(term, kind) if is_verb or first else term
     yield _with_use(term, found, index, kind, first, is_verb)
 
 
+def _likes(found: tuple[Word, ...], index: int) -> bool:
+    """Whether a `like` is what is asked; in `like to drink` the drinking is."""
+    after = [word.lower for word in found[index + 1 : index + 2]]
+    return found[index].lower == "like" and "like" in found[index].concepts and after != ["to"]
+
+
 def _is_aside(found: tuple[Word, ...], index: int, start: int) -> bool:
     """Whether a word stands in a question's last clause: `who gets it if I die`."""
     lead = [word.lower for word in found[max(start + 2, 1) : index]]
-    return "if" in lead or "when" in lead
+    return bool({"if", "when"} & set(lead)) or lead[-2:] == ["as", "a"]
 
 
 # Verbs that carry little elsewhere, but not right after `who` or `what`: `who knows about it`.
@@ -414,7 +436,7 @@ def _as_asked(found: tuple[Word, ...], index: int) -> Word:
     """A word as an owner or not: `the queen's name` asks about the queen, `of the queen` owns."""
     word = found[index]
     after = found[index + 1 : index + 2]
-    if word.owner and not word.name and after and after[0].fold in _ATTRIBUTES:
+    if word.owner and not word.name and after and _ATTRIBUTES.get(after[0].fold) == "name":
         return replace(word, owner=False)
     lead = [other.lower for other in found[max(0, index - 2) : index]]
     if not word.owner and not word.name and "of" in lead:
@@ -446,9 +468,8 @@ _ANYONE = lexicon.word_set("i you one we anyone anybody somebody someone")
 def _is_spent(word: Word, found: tuple[Word, ...], index: int, kind: str) -> bool:
     """Whether a word only repeats what the question's kind says: `what day of the week`."""
     if word.lower == "going" and [w.lower for w in found[index + 1 : index + 2]] == ["to"]:
-        return any(not w.name and w.fold != word.fold for w in found[index + 2 : index + 3]) and (
-            found[index + 2].lower not in lexicon.STOP
-        )
+        goal = found[index + 2 : index + 3]
+        return any(not w.name and not w.owner and w.lower not in _OPENERS for w in goal)
     if word.lower == "past" and index and found[index - 1].lower == "the":
         return True
     if word.fold in ("special", "odd", "strange", "unusual") and found[-1] is not word:

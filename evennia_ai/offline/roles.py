@@ -24,6 +24,12 @@ def polarity(query: Query, claim: Claim) -> float:
     """1, or less where a claim denies what is asked, or says that it once was so."""
     if query.kind == "yesno" or query.has("owe") or any(w.lower in _NEGATIONS for w in query.words):
         return 1.0
+    if (
+        _dislikes(query, claim)
+        or _has_ceased(query, claim)
+        or (_asks_past(query) and not _tells_past(claim))
+    ):
+        return _DENIED
     past = any(w.lower in _PAST for w in query.words)
     used_to = not past and any(
         a.lower == "used" and b.lower == "to"
@@ -35,7 +41,48 @@ def polarity(query: Query, claim: Claim) -> float:
     )
     # The whole sentence is quoted: `no longer the sheriff; Maud took over` says it all.
     goes_on = claim.near or claim.whole or _goes_on(claim.quote)
-    return 0.6 if (denied or used_to) and not (denied and goes_on) else 1.0
+    told = (denied and goes_on) or (used_to and claim.whole)
+    return _DENIED if (denied or used_to) and not told else 1.0
+
+
+_DENIED = 0.6
+
+
+def _dislikes(query: Query, claim: Claim) -> bool:
+    """Whether a claim tells of dislike where it is asked what is liked."""
+    felt = {concept for word in claim.words for concept in word.concepts}
+    return query.has("like") and not query.has("hate") and "hate" in felt and "like" not in felt
+
+
+def _asks_past(query: Query) -> bool:
+    low = [word.lower for word in query.words]
+    return low[-1:] == ["before"] or bool({"formerly", "previously", "former"} & set(low))
+
+
+def _tells_past(claim: Claim) -> bool:
+    shown = {word.lower for word in (*claim.words, *claim.near)}
+    return bool(shown & _PAST_SIGNS)
+
+
+_PAST_SIGNS = lexicon.word_set(
+    "before used formerly once earlier previously former until not longer was were had ago old "
+    "took moved"
+)
+
+
+def _has_ceased(query: Query, claim: Claim) -> bool:
+    """Whether a claim tells that somebody gave up what is asked: `I gave up mead`."""
+    if query.has("quit") or query.kind in ("why", "when"):
+        return False
+    verbs = {term.word.fold for term in query.terms if term.verb}
+    found = claim.words
+    for i, word in enumerate(found):
+        if "quit" in word.concepts and word.lower not in _LEAVING:
+            return not any(other.fold in verbs for other in (*found[:i], *found[i + 3 :]))
+    return False
+
+
+_LEAVING = lexicon.word_set("leave leaves left leaving")
 
 
 def _goes_on(quote: str) -> bool:
@@ -66,7 +113,7 @@ def _denies(query: Query, found: tuple[Word, ...], index: int) -> bool:
 
 def reversed_roles(query: Query, claim: Claim) -> bool:
     """Whether the claim has the one asked about at the other end of what was done."""
-    if _is_opposed(query, claim):
+    if _is_opposed(query, claim) or _is_other_side(query, claim):
         return True
     if _is_acted_on(query, claim) or _lacks_doer(query, claim):
         return True
@@ -107,6 +154,22 @@ def _is_opposed(query: Query, claim: Claim) -> bool:
         for pair in _OPPOSITES
         for one, two in (pair, pair[::-1])
     )
+
+
+def _is_other_side(query: Query, claim: Claim) -> bool:
+    """Whether a claim names only the other side of a bargain: who sold it, asked who bought it."""
+    if query.kind != "who" or any(word.lower in ("to", "from") for word in query.words):
+        return False
+    verbs = {term.word.fold for term in query.terms if term.verb}
+    told = {word.fold for word in claim.words}
+    low = {word.lower for word in claim.words}
+    if verbs & _BUYING and told & {"sell"} and not told & _BUYING:
+        return not low & {"to", "by"}
+    return bool(verbs & {"sell"} and told & _BUYING and "sell" not in told) and not low & _SELLERS
+
+
+_BUYING = lexicon.word_set("buy purchase acquire pay")
+_SELLERS = lexicon.word_set("from at off by of")
 
 
 def _lacks_doer(query: Query, claim: Claim) -> bool:
@@ -179,9 +242,13 @@ _ARTICLES = lexicon.word_set("a an the this that")
 _BE = lexicon.word_set("am is are was were be been being got get gets")
 
 
+# After these a `be` no longer governs the word: `is in debt`, `was Ann who set fire`.
+_BREAKS = lexicon.word_set("who that in at on for with to of from")
+
+
 def _is_passive(found: tuple[Word, ...], at: int) -> bool:
     helpers = [word.lower for word in found[max(0, at - 4) : at]]
     last = max((i for i, word in enumerate(helpers) if word in _BE), default=-1)
     between = found[at - len(helpers) + last + 1 : at]
-    be = last >= 0 and not any(word.lower in ("who", "that") for word in between)
+    be = last >= 0 and not any(word.lower in _BREAKS for word in between)
     return be and words.expanded(found[at].lower).endswith(("ed", "en", "t", "n"))

@@ -40,6 +40,17 @@ LINES: dict[str, tuple[str, ...]] = {
         "I don't know that, I'm afraid. I've found nothing about it in my memory.",
         "I'm sorry, I don't know. I was never told.",
     ),
+    "insult": (
+        "I'm sorry you feel that way. I'll help if I can.",
+        "No need for that. What can I do for you?",
+    ),
+    "kindness": ("That's kind of you, {who}.", "How kind of you to say so."),
+    "apology": ("No harm done.", "Think nothing of it, {who}."),
+    "unforgotten": (
+        "I can't unhear it, I'm afraid. Tell me how it is now, and I'll go by the latest.",
+    ),
+    "foreign": ("I'm sorry, I only understand English.",),
+    "attention": ("Yes, {who}?",),
     "chatter": (
         "Is that so?",
         "I hear you, {who}.",

@@ -37,7 +37,11 @@ def _frames_speaker(query: Query, name: str, claim: Claim) -> bool:
 def _name_strength(name: str, query: Query, claim: Claim, evidence: Evidence) -> float:
     if any(name in (word.name, word.lower) and _is_alone(word, claim) for word in claim.words):
         return 1.0
-    if claim.pronoun and any(name in (w.name, w.lower) for w in (*claim.before, *claim.near)):
+    # `my niece Ann. She is 31`: she is not the one who speaks.
+    owns = any(owner == name for owner, _ in query.owned)
+    if claim.pronoun and any(
+        name in (w.name, w.lower) and (owns or not w.owner) for w in (*claim.before, *claim.near)
+    ):
         return 0.95
     if _alias_stands(name, query, claim, evidence):
         return 0.9

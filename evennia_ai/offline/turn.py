@@ -11,6 +11,8 @@ from evennia_ai.offline.transcript import Done, Line, Talk
 
 MAX_FRESH = 12
 MAX_QUESTIONS = 3
+MAX_RECALLED = 5
+_KEPT = ("remember please remember note don't forget", "I my")
 TOLD_IMPORTANCE, ASKED_IMPORTANCE = 5, 8
 _DIRECTIONS = re.compile(
     r"\b(north|south|east|west|northeast|northwest|southeast|southwest|up|down|in|out)\b", re.I
@@ -24,6 +26,12 @@ _PLAIN = (
     "staff",
     "identity",
     "chatter",
+    "insult",
+    "kindness",
+    "apology",
+    "unforgotten",
+    "foreign",
+    "attention",
 )
 _TOOL_OF = {"move": "move", "emote": "emote", "look": "look", "follow": "emote"}
 
@@ -113,8 +121,30 @@ def _calls_for(act: Act, talk: Talk, tools: Set[str]) -> list[ToolCall]:
     if act.kind in ("question", "source"):
         searches = _answer(act, talk, tools).searches
         return [ToolCall("search_memory", {"query": search}) for search in searches]
+    if act.kind == "recall" and "search_memory" in tools:
+        return [
+            ToolCall("search_memory", {"query": f"{act.who} {words}".strip()}) for words in _KEPT
+        ]
     call = _call_for(act, talk)
     return [call] if call else []
+
+
+def _asked_to_keep(act: Act, talk: Talk) -> str:
+    """What this speaker asked to have remembered, or told, the latest last."""
+    told = [line for line in answers.lines_in(talk) if line.who and line.who == act.who]
+    kept: dict[str, list[str]] = {"remember": [], "fact": []}
+    for line in sorted(told, key=lambda line: (line.order >= 0, line.at, line.order)):
+        for found in acts.read_acts(line, talk.me):
+            if found.kind in kept and found.text.strip():
+                kept[found.kind].append(found.text.strip())
+    only = "remember" if re.search(r"remember|note|keep|write", act.text, re.I) else "fact"
+    about = re.search(r"\b(?:about|of) me\b", act.text, re.I)
+    listed = kept["remember"] if only == "remember" and not about else []
+    listed = listed or [*kept["fact"], *kept["remember"]]
+    quoted = list(dict.fromkeys(f'"{text[:200]}"' for text in listed))[-MAX_RECALLED:]
+    if not quoted:
+        return line_for("unknown", act.text, act.who, talk.me)
+    return f"You told me: {' '.join(quoted)}"
 
 
 def _call_for(act: Act, talk: Talk) -> ToolCall | None:
@@ -168,6 +198,8 @@ def _asked_before(act: Act, talk: Talk) -> str:
 def _said(act: Act, talk: Talk, tools: Set[str]) -> str:
     if act.kind in ("question", "source"):
         return _answer(act, talk, tools).text
+    if act.kind == "recall":
+        return _asked_to_keep(act, talk)
     if act.kind in ("fact", "remember"):
         return _acknowledged(act, talk)
     if act.kind in _PLAIN and act.kind in LINES:

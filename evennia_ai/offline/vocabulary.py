@@ -14,13 +14,13 @@ live: live reside dwell settle inhabit lodge stay abode domicile move moved_to m
 origin: born hail native birthplace hometown origin is_originally_from come_from came_from hail_from grow_up raised_in brought_up originally is_from was_from be_from are_from am_from originate birth childhood reared_in bred homeland cradle
 birthday: birthday birth nameday name_day birthdate ~turn year_older born came_into_the_world
 work: line_of_work work job trade profession occupation for_a_living do_to_live earn career craft vocation employ serve_as apprentice make_*_living livelihood make_*_money make_money earn_money earn_*_crust earn_a_crust pay_*_bill put_food_on_the_table keep_body_and_soul earn_*_keep bring_home bring_in earn_*_bread ~run occupation workplace day_job ply
-own: own ~land ~farm ~property have possess belong got keep hold property owner ~carry ~master ~mistress proprietor
+own: own ~land ~farm ~property have possess belong got keep hold property owner ~carry ~master ~mistress proprietor ~buy ~inherit ~purchase
 tend: keep raise tend breed rear look_after care_for mind herd cultivate grow farm
 love: love adore sweet_on in_love darling beloved sweetheart smitten fancy heart_belongs_to lost_*_heart court woo crush pine betroth besotted admire carry_a_torch head_over_heels
 like: like love enjoy adore fond favourite prefer fancy partial best relish cherish please pour_me any_day nothing_beats can_not_resist can_never_resist soft_spot swear_by weakness preferred mad_about crazy_about keen delight treasure happiest fancy dote appeal lives_for nothing_better treat suits_best there_be_only_one most_beloved closest_to_*_heart dear_to top_choice go_for rather_have above_all of_choice usual beat_all taste
-hate: hate dislike loathe detest despise can_not_stand can_not_abide can_not_bear can_not_*_stand can_not_*_abide can_not_*_bear not_stand not_abide not_bear abhor resent never_touch no_time_for turn_*_stomach sick_of revolt disgust loathing grudge makes_*_sick_to put_*_off least_favourite object_to
+hate: hate dislike loathe detest despise can_not_stand can_not_abide can_not_bear can_not_*_stand can_not_*_abide can_not_*_bear not_stand not_abide not_bear abhor resent never_touch no_time_for turn_*_stomach sick_of revolt disgust loathing grudge makes_*_sick_to put_*_off least_favourite object_to rather_die
 fear: fear afraid scare frighten terrify dread spook phobia shiver petrify panic shivers nightmare tremble frightened fright terror scary creep_out give_*_the_creep nervous dares_not run_from horrify shudder quake unnerve wary goose_bumps bring_out_in_a_cold_sweat blood_run_cold
-avoid: can_not_*_eat not_serve avoid shun refuse never_eat never_touch allergic allergy swell rash sneeze hives can_not_eat makes_*_ill makes_*_sick intolerant break_out upset_*_stomach itch steer_clear stay_away react_badly not_go_near not_*_serve never_go_near never_set_foot keep_away keep_clear keep_one_*_distance evade
+avoid: can_not_*_eat not_serve avoid shun refuse never_eat never_touch allergic allergy swell rash sneeze hives can_not_eat makes_*_ill makes_*_sick intolerant break_out upset_*_stomach itch steer_clear stay_away react_badly not_go_near not_*_serve never_go_near never_set_foot keep_away keep_clear keep_one_*_distance evade rather_die
 owe: owe debt indebted lend borrow repay pay_back pay_*_back give_*_back owed_to in_debt due ~loan creditor outstanding settle_up in_the_red
 lend: lend borrow loan lent_out
 give: leave_me leave_us leave_him leave_her give gift present grant hand bestow donate receive hand_over pass_down got_from gave award inherit offer bequeath left_to_* hand_on pass_on given bring
@@ -31,16 +31,16 @@ lose: lose mislay can_not_find misplace drop vanish missing go_missing disappear
 find: find discover unearth dig_up come_across stumble_upon turn_up spot uncover happen_upon
 travel: travel go head journey set_off set_out voyage bound ~ride ~sail sail_to sail_for ride_to ride_for off_to leave_for visit walk trek make_for destination trip off_to heading journeying bound_for headed go_to wander plan_to_go get_to getting_to
 depart: sail sail_for sails_to leave depart set_off set_out go ~sail cast_off start away departure set_sail off head_out pull_out weigh_anchor set_forth
-arrive: arrive come reach return get_here due show_up turn_up get_back expect back arrival pull_in roll_in land dock put_in come_in get_in come_home
+arrive: arrive come reach return get_here due show_up turn_up get_back expect back arrival pull_in roll_in land dock put_in come_in get_in come_home be_back
 open: open opening unlock start begin unbar
 close: close shut lock_up end finish bar block bar seal impassable cut_off
 begin: begin start commence open kick_off hold take_place happen occur fall celebrate held place scheduled
 end: end finish stop over conclude run_out
 marry: marry wed wedding spouse husband wife betroth engaged marriage bride groom tie_the_knot wedded get_hitched hitch matrimony take_*_wife take_*_husband vow walked_down_the_aisle
 die: die dead death pass_away perish drown killed expire fell_ill buried kill succumb lose_*_life end_*_life carried_off took_*_life claim_*_life meet_*_end demise fatal grave doom alive perished late_wife die_of died_of
-kill: die_of died_of kill killer murderer slay murder slaughter assassinate slain put_to_death finish_off struck_down took_the_life bring_down fell cut_down end_the_life
-fight: fight battle duel brawl war combat clash fought came_to_blows
-hurt: hurt took_*_arrow take_an_arrow wound injure injury scar break lame maim bite burn damage cut mark sprain limp bad_leg crack fracture snap
+kill: die_of died_of kill killer murderer slay murder slaughter assassinate slain put_to_death finish_off struck_down took_the_life bring_down cut_down end_the_life
+fight: fight battle duel brawl war combat clash fought came_to_blows quarrel
+hurt: hurt took_*_arrow take_an_arrow wound injure injury scar break lame maim bite burn damage cut mark sprain limp bad_leg crack fracture snap ache sore throb
 ill: ill ail wrong_with matter_with trouble_with catch come_down_with go_down_with down_with in_bed kept_in_bed sick ail disease fever cough poorly plague unwell sickness suffer trouble illness laid_up ailment malady
 heal: help_against against good_for works_against heal cure mend treat remedy recover medicine help soothe salve relieve ease get_better clear
 teach: teach teacher train learn school tutor instruct pupil mentor apprentice show_*_how taught lesson studied_under coach education train_under student pick_up study
@@ -71,7 +71,7 @@ need: need require lack want short_of after in_want
 plan: plan intend mean aim hope scheme mind_to
 promise: promise give_*_word swear vow pledge oath give_*_word gave_*_word commit undertake
 believe: believe think reckon worship pray faith god deity
-worship: worship pray god goddess deity follow devote faith revere serve religion temple devout kneel
+worship: worship pray god goddess deity follow devote faith revere serve religion temple devout kneel swear_by
 secret: not_tell tell_nobody between_you_and_me keep_*_to_yourself secret private confidential tell_no_one hush keep_quiet
 win: win winner reward take_first_place took_first_place come_first victory
 bounty: reward bounty offer price_on beat defeat champion prize won triumph come_first take_home victor
@@ -202,9 +202,9 @@ garrison: garrison soldier guard troop men_at_arms
 skill: good_at best skilled talent talented gifted excel expert master_of
 made_of: made_of made_from made_out_of cast_from cast_of cast_in carved_from carved_out_of cut_from built_of built_from forged_from forged_of hewn_from woven_from
 wide: wide width broad across
-refuse: refuse reject turn_down turned_down turn_*_down decline spurn rebuff say_no said_no not_accept
+refuse: refuse reject turn_down turned_down turn_*_down decline spurn rebuff say_no said_no not_accept rather_die rather_die_than_*
 forbid: forbid forbade forbidden ban prohibit not_allow may_not must_not may_*_not not_permit bar
-propose: propose proposal ask_for_*_hand
+propose: propose proposal ask_for_*_hand ask_*_to_marry pop_the_question
 share: same_day same_age in_common share split divide
 trust: trust rely believe_in
 help: help aid assist save rescue lend_a_hand come_to_*_aid pull_*_out
@@ -215,7 +215,7 @@ fail: fail unable
 wake: wake rise get_up up
 prefer_time: usually often always every
 expect: expect pregnant due
-return: return come_back get_back give_back give_*_back bring_back bring_*_back hand_back hand_*_back send_back pay_*_back go_back head_back
+return: return come_back get_back give_back give_*_back bring_back bring_*_back hand_back hand_*_back send_back pay_*_back go_back head_back be_back
 cancel: cancel call_off call_*_off scrap abandon not_take_place not_happen fall_through
 postpone: postpone delay put_off put_*_off move_back hold_up late behind_time
 advise: advise tell_*_to told_*_to recommend suggest counsel urge warn advice recommendation tip

@@ -86,11 +86,15 @@ def sentences(text: str) -> list[str]:
 def clauses(sentence: str) -> list[str]:
     """The clauses of a sentence, joined again where one is too short to stand alone."""
     parts: list[str] = []
-    for piece in _CLAUSES.split(sentence):
+    start, joint = 0, ""
+    for found in [*_CLAUSES.finditer(sentence), None]:
+        end = found.start() if found else len(sentence)
+        piece = sentence[start:end]
         if parts and (len(piece.split()) < 3 or len(parts[-1].split()) < 3):
-            parts[-1] += ", " + piece
+            parts[-1] += joint + piece
         elif piece.strip():
             parts.append(piece)
+        joint, start = (found[0], found.end()) if found else ("", end)
     return parts
 
 
