@@ -473,6 +473,7 @@ class TestSleepPhaseIntegration(CompactionTest):
         self.assertEqual(
             list(report),
             [
+                "entities_met",
                 "memory_links",
                 "memory_repair",
                 "entity_consolidation",

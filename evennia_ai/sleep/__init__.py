@@ -9,7 +9,7 @@ from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
 
-from evennia_ai.helpers.entity_context import run_entity_consolidation_batch
+from evennia_ai.helpers.entity_context import note_met, run_entity_consolidation_batch
 from evennia_ai.helpers.episodic_index import prune_low_importance_entries
 from evennia_ai.helpers.working_memory import clear_stale_conversations
 from evennia_ai.sleep.compaction import (
@@ -75,6 +75,7 @@ def compact_if_needed(script: Any, character: Any) -> Any:
 
 
 SLEEP_STEPS: tuple[SleepStep, ...] = (
+    SleepStep("entities_met", note_met),
     SleepStep("memory_links", consolidate_memories_to_semantic),
     SleepStep("memory_repair", repair_semantic_memory),
     SleepStep("entity_consolidation", run_entity_consolidation_batch),
