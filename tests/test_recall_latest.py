@@ -62,6 +62,11 @@ class TestLatestFirst(unittest.TestCase):
         self.candidates.matched[:2] = 3
         self.assertEqual(self.ordered("Where does Alice sell lamp oil?"), [1, 0, 2, 3, 4])
 
+    def test_sharing_a_name_is_not_saying_the_same(self):
+        """Turns that share nothing but a name with the query keep their order."""
+        self.assertEqual(self.ordered("Who is Odile?"), [0, 1, 2, 3, 4])
+        self.assertEqual(self.ordered("Who is the mayor?"), [1, 0, 2, 3, 4])
+
     def test_what_is_far_down_stays_there(self):
         """A newer turn below the best ones looked at does not come up."""
         count = LOOKED_AT + 1
