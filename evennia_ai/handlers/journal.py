@@ -14,6 +14,8 @@ from evennia_ai.handlers.store import Store
 
 JOURNAL, PAGES = "journal", "ai_journal"
 PAGE_ENTRIES = 50
+# Characters of an id behind its prefix (`core.messages.IdSource`).
+ID_CHARS = 15
 UNCONSOLIDATED_SOURCES = ("compaction", "recalled", "retention")
 _TEXTS = ("id", "timestamp", "content", "source_type", "audience")
 Entry = dict[str, Any]
@@ -80,8 +82,32 @@ class JournalHandler:
             yield from page["entries"]
 
     def get(self, entry_id: str) -> Entry | None:
-        """One entry by its id, or None."""
-        return next((entry for entry in self.all() if entry["id"] == entry_id), None)
+        """One entry by its id, or None; looks at a few pages only, as ids sort by time."""
+        page = self._page_of(entry_id)
+        found = (entry for entry in page["entries"] if entry["id"] == entry_id) if page else ()
+        return next(iter(found), None)
+
+    def _page_of(self, entry_id: str) -> Page | None:
+        """The page that holds an entry."""
+        key = _time_key(entry_id)
+        pages = self._pages_back() if key is None else self._pages_near(key)
+        held = (page for page in pages if any(e["id"] == entry_id for e in page["entries"]))
+        return next(held, None)
+
+    def _pages_near(self, key: str) -> Iterator[Page]:
+        """The page an id of this time belongs to, and those beside it."""
+        low, high = 1, self._newest()["page"]
+        while low < high:
+            middle = (low + high + 1) // 2
+            entries = self._load_page(middle)["entries"]
+            first = _time_key(entries[0]["id"]) if entries else None
+            if first is None:  # put in by hand: no order to go by
+                yield from self._pages_back()
+                return
+            low, high = (middle, high) if first <= key else (low, middle - 1)
+        for number in (low, low + 1, low + 2, low - 1):
+            if 1 <= number <= self._newest()["page"]:
+                yield self._load_page(number)
 
     def unconsolidated(self, limit: int = 200) -> tuple[Entry, ...]:
         """Oldest entries not yet in semantic memory; syntheses and recalled text never are."""
@@ -111,7 +137,8 @@ class JournalHandler:
     def withdraw(self, entry_ids: Iterable[str]) -> int:
         """Mark entries as withdrawn: kept, but neither found nor consolidated any more."""
         wanted, marked = set(entry_ids), 0
-        for page in list(self._pages_back()) if wanted else []:
+        found = [page for page in map(self._page_of, sorted(wanted)) if page is not None]
+        for page in {page["page"]: page for page in found}.values():
             hit = [e["id"] in wanted for e in page["entries"]]
             if any(hit):
                 marked += sum(hit)
@@ -236,6 +263,13 @@ def _as_list(value: Any) -> list[Any]:
 
 def _consolidates(entry: Mapping[str, Any]) -> bool:
     return entry.get("source_type") not in UNCONSOLIDATED_SOURCES and not entry.get("withdrawn")
+
+
+def _time_key(entry_id: str) -> str | None:
+    """The part of an id that sorts by time; None of ids that were made elsewhere."""
+    key = entry_id[-ID_CHARS:]
+    ours = len(entry_id) > ID_CHARS and key.isalnum() and key[0].isdigit()
+    return key if ours else None
 
 
 def _page_key(number: int) -> str:
