@@ -69,6 +69,10 @@ ANSWERED = (
 )
 
 UNKNOWN = (
+    ("Bob", "Odo cannot work since Odo broke his arm.", "How did Odo break his arm?"),
+    ("Bob", "I turned 64 in May.", "In what year was Bob born?"),
+    ("Bob", "Odo found buttons in the attic, a whole box of them.", "What is in the strongbox?"),
+    ("Bob", "My wedding is on Sunday, and Ann will play.", "Whom is Bob marrying?"),
     ("Bob", "Maud kept the keys. Before her it was Odo.", "Who kept the keys after Maud?"),
     (
         "Bob",

@@ -44,6 +44,8 @@ def kind_factor(query: Query, claim: Claim) -> float:
         return 0.0
     check = _CHECKS.get(query.kind, _has_content)
     own = check(query, claim.words, new) or _by_context(query, claim, new)
+    if query.kind == "who" and not own:
+        return 0.0  # somebody named in another clause did something else
     return own if own else 0.7 * check(query, claim.near, near) * bool(near)
 
 
@@ -93,7 +95,7 @@ def _content(new: Iterable[Word]) -> list[Word]:
 def _has_content(query: Query, told: Sequence[Word], new: list[Word]) -> float:
     if _is_bare_head(query, told):
         return 0.0
-    if (lead := _led(query)) and not any(w.lower in _SAME_PLACE[lead] for w in told):
+    if (lead := _led(query)) and not _leads_there(query, told, _SAME_PLACE[lead]):
         return 0.0
     if query.has("earn") and any(w.fold in ("earn", "wage", "salary") for w in query.words):
         return _number(query, told, new)
@@ -112,6 +114,21 @@ def _is_bare_head(query: Query, told: Sequence[Word]) -> bool:
 
 
 _WHICH_ONE = lexicon.word_set("of called named in from to through for between at near by")
+
+
+def _leads_there(query: Query, told: Sequence[Word], leads: frozenset[str]) -> bool:
+    """Whether one of these words stands right before, or after, what the question names."""
+    for i, word in enumerate(told):
+        around = told[max(0, i - 4) : i + 5] if word.lower in leads else ()
+        if any(_is_asked(query, other) for other in around):
+            return True
+    return False
+
+
+def _is_asked(query: Query, word: Word) -> bool:
+    """Whether a word is what a question names, or an `it` that may stand for it."""
+    named = bool(word.name) and word.name in query.names
+    return named or word.lower == "it" or any(strength(t, word) >= 0.75 for t in query.terms)
 
 
 def _led(query: Query) -> str:
@@ -307,6 +324,9 @@ _PHRASE_ENDS = lexicon.word_set("and with for because every each last next this 
 
 
 def _when(query: Query, told: Sequence[Word], new: list[Word]) -> float:
+    if query.wanted == "@year":
+        dated = any(w.lower.isdigit() and len(w.lower) >= 3 for w in new)
+        return 1.0 if dated or any(w.lower in ("ago", "year", "years") for w in new) else 0.0
     kinds = {query.wanted} if query.wanted in ("@day", "@month", "@season") else _TIMES
     if any(w.concepts & kinds for w in new):
         return 1.0
@@ -382,7 +402,8 @@ def _who(query: Query, told: Sequence[Word], new: list[Word]) -> float:
         return 0.9
     plain = all(w.text.islower() or w.pronoun for w in told)
     strange = [w for w in _content(new) if not lexicon.is_known(w.lower)]
-    return 0.85 if (plain and strange) or _has_doer(query, told, new) else 0.0
+    done = any(t.verb and strength(t, w) >= 0.75 for t in query.terms for w in told)
+    return 0.85 if (plain and strange and done) or _has_doer(query, told, new) else 0.0
 
 
 def _has_doer(query: Query, told: Sequence[Word], new: list[Word]) -> bool:
@@ -564,9 +585,26 @@ def _how(query: Query, told: Sequence[Word], new: list[Word]) -> float:
     at = low.index("how") if "how" in low else 0
     if low[at + 1 : at + 2] and low[at + 1] not in _DOING:
         return _has_content(query, told, new)
+    if {"did", "was", "were"} & set(low[at + 1 : at + 2]):
+        return 1.0 if _tells_manner(query, told, new) else 0.0
     means = any(w.lower in _MANNERS or (w.lower.endswith("ing") and w in new) for w in told)
     moves = any("@direction" in w.concepts or w.fold in _STEPS for w in new)
     return 1.0 if means or moves else 0.0
+
+
+def _tells_manner(query: Query, told: Sequence[Word], new: list[Word]) -> bool:
+    """Whether a claim says how something came about: `by falling`, `of fever`, `drowned`."""
+    if query.has("die") and any(w.concepts & {"die", "kill"} and w.fold not in _DEAD for w in told):
+        return True
+    doing = any(w.lower.endswith("ing") and w in new and not w.name for w in told)
+    event = any(a.lower == "in" and b.lower == "a" for a, b in zip(told, told[1:], strict=False))
+    return (
+        doing or event or any(w.lower in _MEANS for w in told) or any(w.fold in _STEPS for w in new)
+    )
+
+
+_DEAD = lexicon.word_set("die dead death pas pass perish")
+_MEANS = lexicon.word_set("by with using through because of via")
 
 
 def _anything(query: Query, told: Sequence[Word], new: list[Word]) -> float:

@@ -308,7 +308,8 @@ def _refined(kind: str, head: Word | None, found: tuple[Word, ...]) -> tuple[str
         return ("kind", wanted) if wanted else ("what", "")
     if kind in ("what", "how") and any("call" in w.concepts for w in found):
         return "name", ""
-    if kind == "what" and any(w.lower in _PRICED for w in found[1:]):
+    paid = any(w.fold == "pay" for w in found) and any(w.lower == "for" for w in found)
+    if kind == "what" and (paid or any(w.lower in _PRICED for w in found[1:])):
         return "number", ""
     aimed = any(w.fold in _AIMED or w.lower in _AIMED for w in found[-2:-1])
     if kind == "what" and not aimed and any(w.lower in ("for", "why") for w in found[-1:]):
@@ -318,7 +319,7 @@ def _refined(kind: str, head: Word | None, found: tuple[Word, ...]) -> tuple[str
 
 _BE = lexicon.word_set("is am are was were")
 _PRICED = lexicon.word_set("cost costs earn earns charge charges")
-_DATES = ("day", "month", "season")
+_DATES = ("day", "month", "season", "year")
 # What is done for something: `what is it known for` asks for that, not for a reason.
 _AIMED = lexicon.word_set("know known famous look wait ask search hope long save pray use need")
 

@@ -50,7 +50,7 @@ _DENIED = 0.6
 
 def _dislikes(query: Query, claim: Claim) -> bool:
     """Whether a claim tells of dislike where it is asked what is liked."""
-    felt = {concept for word in claim.words for concept in word.concepts}
+    felt = {concept for word in (*claim.words, *claim.near) for concept in word.concepts}
     return query.has("like") and not query.has("hate") and "hate" in felt and "like" not in felt
 
 
