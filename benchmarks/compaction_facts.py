@@ -206,12 +206,13 @@ def _look(
     """Every fact looked for in three ways, in other words than it was told."""
     asked = [(fact, talk.ask_about(tavern.rng, fact, half)) for fact in told]
     missed = []
-    counts = dict.fromkeys(("by_words", "history", "tool", "answered", "naive"), 0)
+    counts = dict.fromkeys(("by_words", "history", "tool_by_words", "tool", "answered", "naive"), 0)
     for fact, question in asked:
         words = f"{fact.about} {fact.second} {fact.value}"
         found = {
             "by_words": tavern.searched(words, ids[fact.text]),
             "history": tavern.searched(question, ids[fact.text]),
+            "tool_by_words": tavern.tool_finds(words, fact, ids[fact.text]),
             "tool": tavern.tool_finds(question, fact, ids[fact.text]),
             "naive": naive.holds(fact),
         }
@@ -225,6 +226,7 @@ def _look(
     return {
         "found_by_history_search_with_its_words": counts["by_words"],
         "found_by_history_search_with_the_question": counts["history"],
+        "found_by_search_memory_with_its_words": counts["tool_by_words"],
         "found_by_search_memory_with_the_question": counts["tool"],
         "answered": counts["answered"],
         "naive_rolling_summary": {"facts_in_its_text": counts["naive"]},

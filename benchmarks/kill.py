@@ -13,6 +13,7 @@ and is nowhere; doubled if it is in more than one place.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -150,7 +151,8 @@ def main() -> None:
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix="evennia-ai-kill-", dir=memory))
     try:
-        figures = measure(options.kills, options.seed, folder)
+        with contextlib.redirect_stdout(sys.stderr):  # Evennia says things while it is loaded
+            figures = measure(options.kills, options.seed, folder)
     finally:
         if not options.keep:
             shutil.rmtree(folder, ignore_errors=True)

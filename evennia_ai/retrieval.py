@@ -4,6 +4,7 @@ The index is derived data: what is added here can be rebuilt from Attributes at 
 its work runs on a daemon thread.
 """
 
+import re
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
@@ -21,6 +22,10 @@ from evennia_ai.helpers.episodic_index import is_pruned
 INDEXED_ROLES = ("user", "assistant")
 # Source of a journal entry that repeats what was just found in memory.
 RECALLED = "recalled"
+# Most hits of a search that are summaries, of each kind.
+SUMMARIES = 3
+# How far down the index's ranking a hit with every word of the query is looked for.
+EXACT_DEPTH = 400
 SPOKEN_CHANNELS = ("say", "whisper", "page", "pose")
 
 
@@ -110,18 +115,26 @@ class Memory:
             first. If one of the two sources fails, the other's results come alone.
         """
         skip = set(exclude)
-        wanted = limit + len(skip)
+        wanted = 2 * limit + len(skip)  # some are left out again as too many summaries
         lexical = yield self._run(
-            lambda index: [
-                _as_dict(hit)
-                for hit in index.search(self.scope, query, limit=wanted, audience=audience)
-            ],
+            lambda index: [_as_dict(hit) for hit in self._ranked(index, query, wanted, audience)],
             default=[],
         )
         semantic = yield self._semantic_hits(query, wanted, audience)
         known = {hit["id"] for hit in lexical}
         merged = fused([lexical, [hit for hit in semantic if hit["id"] not in known]])
-        return [hit for hit in merged if hit["id"] not in skip][:limit]
+        return uncrowded([hit for hit in merged if hit["id"] not in skip])[:limit]
+
+    def _ranked(self, index: Any, query: str, limit: int, audience: str) -> list[Any]:
+        """The index's hits, first those in which every word of the query stands.
+
+        The index ranks by what answers a question; who types the very words wants them.
+        """
+        hits = index.search(self.scope, query, limit=max(limit, EXACT_DEPTH), audience=audience)
+        words = _words(query)
+        exact = [hit for hit in hits if words and words <= _words(f"{hit.speaker} {hit.text}")]
+        known = {hit.turn_id for hit in exact}
+        return [*exact, *(hit for hit in hits if hit.turn_id not in known)][:limit]
 
     @inlineCallbacks
     def _semantic_hits(
@@ -159,6 +172,30 @@ class Memory:
             return default
 
         return done.addErrback(survived)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
+
+
+def uncrowded(hits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The hits with the first `SUMMARIES` of each kind of summary only, each summary once.
+
+    A summary of many lines has something of every question and is stored twice, as an
+    experience and as a synthesis in the journal: unchecked, they push out what was really said.
+    """
+    experiences = {hit["id"][1:] for hit in hits if hit["kind"] == "experience"}
+    left = dict.fromkeys(("experience", "summary"), SUMMARIES)
+    kept = []
+    for hit in hits:
+        kind = hit["kind"]
+        if kind == "summary" and hit["id"].removeprefix("compact_") in experiences:
+            continue
+        if left.get(kind, 1) > 0:
+            kept.append(hit)
+        if kind in left:
+            left[kind] -= 1
+    return kept
 
 
 def turn_of_message(message: Mapping[str, Any]) -> dict[str, Any] | None:
