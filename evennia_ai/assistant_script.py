@@ -90,9 +90,9 @@ class AssistantScript(AssistantPorts, DefaultScript):
         self.runtime.hear(event, self.now())
 
     def save_queue(self) -> None:
-        """Save what was heard but is not in the history yet, if that changed."""
+        """Save what was heard but not stored or not answered yet, if that changed."""
         if not self.runtime.queue_saved:
-            self.state.save_queue(self.runtime.queue)
+            self.state.save_queue(self.runtime.pending())
             self.runtime.queue_saved = True
 
     def fall_asleep(self) -> None:

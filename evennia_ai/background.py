@@ -124,6 +124,19 @@ def _deliver(reactor: Any, deferred: Deferred[Any], result: Any, failed: bool) -
     reactor.callFromThread(fire)
 
 
+def in_time(running: Deferred[Any], timeout_s: float, reactor: Any = None) -> Deferred[Any]:
+    """A Deferred that fails with Twisted's `TimeoutError` if it does not fire in time.
+
+    Args:
+        running: Cancelled when its time is over.
+        timeout_s: Seconds it may take.
+        reactor: The clock; Twisted's global one by default.
+    """
+    return (
+        running if running.called else running.addTimeout(timeout_s, reactor or _default_reactor())
+    )
+
+
 class Worker:
     """One daemon thread that runs plain functions one after the other.
 

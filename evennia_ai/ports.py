@@ -153,6 +153,9 @@ class GamePort(Protocol):
     def present(self) -> tuple[dict[str, Any], ...]:
         """Those here: ``{"id", "key", "player": bool, "assistant": bool}``."""
 
+    def addressee(self, name: str) -> dict[str, str] | None:
+        """Whom `whisper` would reach: ``{"id", "key"}``, or None."""
+
     def people_in(self, text: str) -> dict[str, Mapping[str, Any]]:
         """Everybody a text may mean by name: ``{stable id: {"id", "name", ...}}``."""
 

@@ -11,11 +11,10 @@ from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, succeed
 
-from evennia_ai.background import Worker
+from evennia_ai.background import Worker, in_time
 from evennia_ai.core.audience import PUBLIC, visible
 from evennia_ai.core.messages import audience_of
 from evennia_ai.core.ranking import fused
-from evennia_ai.errors import StoreError
 from evennia_ai.helpers.episodic_index import is_pruned
 
 # Tool outputs and summaries of summaries would only bring recalled text up again.
@@ -26,6 +25,8 @@ RECALLED = "recalled"
 SUMMARIES = 3
 # How far down the index's ranking a hit with every word of the query is looked for.
 EXACT_DEPTH = 400
+# A turn goes on without its memories rather than wait longer for a store, seconds.
+SEARCH_TIMEOUT_S = 10.0
 SPOKEN_CHANNELS = ("say", "whisper", "page", "pose")
 
 
@@ -119,6 +120,7 @@ class Memory:
         lexical = yield self._run(
             lambda index: [_as_dict(hit) for hit in self._ranked(index, query, wanted, audience)],
             default=[],
+            timeout_s=SEARCH_TIMEOUT_S,
         )
         semantic = yield self._semantic_hits(query, wanted, audience)
         known = {hit["id"] for hit in lexical}
@@ -144,8 +146,11 @@ class Memory:
         if store is None:
             return []
         try:
-            memories = yield store.search(self.scope, query, limit=limit, audience=audience)
-        except StoreError as error:
+            found = store.search(self.scope, query, limit=limit, audience=audience)
+            memories = yield in_time(found, SEARCH_TIMEOUT_S)
+        except CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a turn goes on without; a store may be a game's
             self._report("semantic search", error)
             return []
         return [_as_hit(memory) for memory in memories if _visible(memory, audience)]
@@ -161,7 +166,9 @@ class Memory:
         turns = [self._pending.popleft() for _ in range(len(self._pending))]
         return _put(index, self.scope, turns) if turns else 0
 
-    def _run(self, work: Callable[[Any], Any], default: Any = None) -> "Deferred[Any]":
+    def _run(
+        self, work: Callable[[Any], Any], default: Any = None, timeout_s: float | None = None
+    ) -> "Deferred[Any]":
         done = self._worker.submit(lambda: work(self._open_index()))
 
         def survived(failure: Any) -> Any:
@@ -171,6 +178,8 @@ class Memory:
             self._report("recall index", failure.value)
             return default
 
+        if timeout_s is not None:
+            in_time(done, timeout_s)
         return done.addErrback(survived)
 
 

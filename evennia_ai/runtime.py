@@ -54,6 +54,7 @@ class Runtime:
         feasible_for: For which configuration it was checked whether compaction can help, and
             whether the fixed regions were known.
         counts: Ticks, turns, errors and the like, since the server started.
+        answering: Groups of events, in the history already, that a turn is due to or runs for.
     """
 
     in_flight: "Deferred[Any] | None" = None
@@ -74,6 +75,7 @@ class Runtime:
     budgets: "deque[TokenBudget]" = field(default_factory=lambda: deque(maxlen=BUDGETS_KEPT))
     conversations: dict[str, dict[str, Any]] = field(default_factory=dict)
     unanswered: dict[str, Unanswered] = field(default_factory=dict)
+    answering: tuple[Any, ...] = ()
 
     def hear(self, event: Mapping[str, Any], at: float) -> bool:
         """Queue an event; False if the queue is full."""
@@ -96,6 +98,12 @@ class Runtime:
         self.queue = [*(dict(event) for event in events), *self.queue]
         self.queue_saved = False
 
+    def pending(self) -> list[dict[str, Any]]:
+        """What a restart must not lose: events not answered yet, and those not in the history."""
+        late = (item.group for item in self.unanswered.values())
+        events = [event for group in (*self.answering, *late) for event in group.events]
+        return list({event["id"]: dict(event) for event in (*events, *self.queue)}.values())
+
     def queued_tokens(self) -> int:
         """A bound on the tokens of what is queued, without counting: characters / 3."""
         return sum(len(e.get("content", "")) // 3 + _LINE_TOKENS for e in self.queue)
@@ -108,7 +116,18 @@ class Runtime:
             return False
         due = now + RETRY_WAITS_S[tries - 1]
         self.unanswered[group.audience] = Unanswered(group, tries, due)
+        self.queue_saved = False
         return True
+
+    def give_up(self) -> None:
+        """Answer nothing of what was asked until now."""
+        self.answering, self.queue_saved = (), False
+        self.unanswered.clear()
+
+    def answered(self, group: Any) -> None:
+        """A group's turn is over, one way or the other."""
+        self.answering = tuple(each for each in self.answering if each is not group)
+        self.queue_saved = False
 
     def due(self, now: float) -> Unanswered | None:
         """A failed turn whose time has come again."""

@@ -34,8 +34,8 @@ from evennia_ai.sleep.triggers import check_feasible, count_fires
 ASSISTANT_REPLIES = 2
 # Asleep by schedule, an assistant that was woken falls asleep again after this quiet time.
 SCHEDULE_IDLE_S = 300.0
-# Events heard in sleep are merged into the history when there are this many.
-ASLEEP_QUEUE = 50
+# Events heard asleep or switched off are merged into the history when there are this many.
+STORED_UNANSWERED = 50
 # What was just said is looked up by its last characters; of the hits some are shown already.
 QUERY_CHARS, RETRIEVED = 400, 12
 # Conversations of those present that a prompt's tail names.
@@ -47,10 +47,11 @@ JOURNAL_SEEN = 100
 @inlineCallbacks
 def run_tick(script: Any, character: Any) -> Generator[Deferred[Any], Any, str]:
     """One tick; fires with a word for what it did, as ``idle``, ``turn``, ``asleep``."""
-    if not script.enabled:
-        return "disabled"
     if not script.ready:
-        return "warming up"
+        return "warming up" if script.enabled else "disabled"
+    if not script.enabled:
+        _store_many(script)
+        return "disabled"
     check_feasible(script)
     if script.state.mode == "sleep":
         if not _woken(script, character):
@@ -139,24 +140,34 @@ def _awake(script: Any, character: Any) -> Generator[Deferred[Any], Any, str]:
         return "idle"
     if script.now() - runtime.last_turn_at < script.config.reply_cooldown_s:
         return "cooldown"
-    groups = store_events(script) if runtime.queue else (late.group,)
-    turns = 0
-    for group in groups:
-        if not _calls_for_turn(script, character, group):
-            runtime.unanswered.pop(group.audience, None)
-            continue
+    runtime.answering = _groups_to_answer(script, character, late)
+    script.save_queue()
+    turns = len(runtime.answering)
+    for group in runtime.answering:
         if script.over_spend():
             runtime.unanswered.clear()
+            runtime.answering = ()
             _tell_spent(script)
             return "over budget"
         try:
             yield think(script, character, group)
         except CancelledError:
-            raise
+            raise  # by a stop of the server: what is not answered is taken up at the next start
         except Exception as error:  # noqa: BLE001 - the turns of others must not be lost with it
             script.log_error("turn", error)
-        turns += 1
+        runtime.answered(group)
     return "turn" if turns else "heard"
+
+
+def _groups_to_answer(script: Any, character: Any, late: Any) -> tuple[Group, ...]:
+    """Store what was heard, or take up a turn that failed; those groups that call for a turn."""
+    runtime = script.runtime
+    groups = store_events(script) if runtime.queue else (late.group,)
+    wanted = tuple(group for group in groups if _calls_for_turn(script, character, group))
+    for group in groups:
+        if group not in wanted:
+            runtime.unanswered.pop(group.audience, None)
+    return wanted
 
 
 def _tell_spent(script: Any) -> None:
@@ -176,9 +187,14 @@ def store_events(script: Any) -> tuple[Group, ...]:
         script.trouble(f"{dropped} lines were missed: the queue of heard lines was full")
     stored = script.history.append({**event, "role": "user"} for event in events)
     script.runtime.take()  # only now: a write that fails must not lose what was heard
-    script.state.save_queue(script.runtime.queue)
-    script.runtime.queue_saved = True
     return by_audience(stored)
+
+
+def _store_many(script: Any) -> None:
+    """Store what is heard without being answered, before the queue overflows."""
+    if len(script.runtime.queue) >= STORED_UNANSWERED:
+        store_events(script)
+        script.save_queue()
 
 
 def _calls_for_turn(script: Any, character: Any, group: Group) -> bool:
@@ -299,16 +315,15 @@ def _is_pruned(hit: Any, importance: dict[str, int], now: float) -> bool:
 @inlineCallbacks
 def _sleeping(script: Any, character: Any) -> Generator[Deferred[Any], Any, str]:
     """A tick in sleep: dream once, later only compact while usage is high."""
-    if len(script.runtime.queue) >= ASLEEP_QUEUE:
-        store_events(script)
+    _store_many(script)
     first = not script.state.dreamt
     if not first and not wants_compaction(script, script.config.compact_sleep_threshold):
         return "asleep"
     script.state.set_mode("sleep", "dreaming")
     report = yield run_sleep_tick(script, character, first=first)
-    script.state.set_dreamt(True)
     script.dreamt(report)
-    if script.state.mode == "sleep":
+    if script.state.mode == "sleep":  # nobody woke it meanwhile
+        script.state.set_dreamt(True)
         script.state.set_mode("sleep", "sleeping")
     return "dreamt"
 

@@ -5,8 +5,9 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred
+from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
 
+from evennia_ai.background import in_time
 from evennia_ai.core.audience import is_private
 from evennia_ai.core.parameters import read_arguments
 from evennia_ai.errors import AssistantError, ConfigError, ToolError
@@ -32,6 +33,11 @@ class ToolRegistry:
             if not tool.name:
                 raise ConfigError(f"The tool `{tool.__name__}` has no name.")
             self.tools[tool.name] = tool()
+
+    @property
+    def ending(self) -> frozenset[str]:
+        """Names of the tools that end a turn."""
+        return frozenset(name for name, tool in self.tools.items() if tool.ends_turn)
 
     def level(self, name: str) -> str:
         """``off``, ``dry run`` or ``on``."""
@@ -133,22 +139,17 @@ def _run_one(
         if registry.level(name) == "dry run" and not tool.ends_turn:
             ctx.script.audit("tool_dry_run", tool=name, audience=ctx.audience)
             return "Dry run: this tool is being tried out and did nothing.", False
-        result = yield _in_time(maybeDeferred(tool.run, ctx, **arguments))
+        result = yield in_time(maybeDeferred(tool.run, ctx, **arguments), TOOL_TIMEOUT_S)
         ctx.script.audit("tool", tool=name, audience=ctx.audience)
         return as_text(result), False
     except AssistantError as error:
         ctx.script.audit("tool_refused", tool=name, why=str(error)[:200])
         return as_text({"error": str(error)}), True
+    except CancelledError:
+        raise  # the turn was stopped; the next start or turn gives the call its result
     except Exception as error:  # noqa: BLE001 - a game's own tool must not end the turn
         ctx.script.log_error(f"tool `{name}` failed", error)
         return as_text({"error": f"the tool failed ({type(error).__name__})"}), True
-
-
-def _in_time(running: "Deferred[Any]") -> "Deferred[Any]":
-    """A tool's Deferred that fails if it takes too long; one without an end stops no turn."""
-    from twisted.internet import reactor
-
-    return running if running.called else running.addTimeout(TOOL_TIMEOUT_S, reactor)
 
 
 def _usable(

@@ -170,6 +170,8 @@ class MemoryGame:
                 return {"id": each, "key": key, "kind": "person"}
         return None
 
+    addressee = identify
+
     def allowed(self, lock, asker):
         return True
 
@@ -288,7 +290,7 @@ class MemoryScript:
 
     def save_queue(self):
         if not self.runtime.queue_saved:
-            self.state.save_queue(self.runtime.queue)
+            self.state.save_queue(self.runtime.pending())
             self.runtime.queue_saved = True
 
     def fall_asleep(self):

@@ -1,5 +1,7 @@
 """What a stop or a crash leaves behind is put right at the next start."""
 
+from twisted.internet.defer import Deferred
+
 from evennia_ai import services
 from evennia_ai.handlers.mending import mend_at_start, mend_when_ready
 from evennia_ai.runtime import forget_runtime
@@ -49,6 +51,52 @@ class TestRestart(AssistantTest):
         self.restart()
         self.assertEqual(self.script.state.signals(), {})
         self.assertEqual(self.script.state.phase, "sleeping")
+
+    def ask_and_stop(self, answers):
+        """Ask something, and stop the server while the model thinks."""
+        self.model.answers = answers
+        self.model.held = True
+        self.say("Aria, what is my boat called?")
+        turn = self.script.at_tick()
+        pump_until(lambda: self.model.requests)
+        self.script.stop_thinking()
+        wait_for(turn)
+        self.model.release()
+
+    def test_asked_before_the_stop(self):
+        """Who asked just before a stop is answered after it, once."""
+        self.ask_and_stop([])
+        self.restart()
+        self.restart()
+        self.model.answers = ["Heron."]
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.contents()[-1], ("assistant", "Heron."))
+        self.restart()
+        self.assertEqual(self.tick(), "idle")
+
+    def test_answered_before_the_stop(self):
+        """What was answered, or what nothing was to be said to, is not taken up again."""
+        for answer in ("Heron.", call("noop")):
+            self.model.answers = [answer]
+            self.say("Aria, what is my boat called?")
+            self.script.runtime.last_turn_at = 0.0
+            self.tick()
+            self.restart()
+            self.assertEqual(self.tick(), "idle")
+
+    def test_woken_from_a_dream(self):
+        """A dream that a wake cut short is dreamt in the next sleep."""
+        self.aria.journal.add("Bob keeps bees.")
+        held = Deferred()
+        inner, self.semantic.add = self.semantic.add, lambda *args: held
+        self.script.fall_asleep()
+        dream = self.script.at_tick()
+        self.script.wake()
+        self.semantic.add = inner
+        held.callback(["x1"])
+        wait_for(dream)
+        self.script.fall_asleep()
+        self.assertEqual(self.tick(), "dreamt")
 
     def test_dreams_once_a_sleep(self):
         """A restart in mid-sleep begins no second dream; the next sleep has its own."""

@@ -1,5 +1,10 @@
 """The tick, awake: hearing, thinking, answering."""
 
+from unittest.mock import patch
+
+from twisted.internet.defer import Deferred
+
+from evennia_ai import retrieval
 from evennia_ai.testing import call, model_down
 from tests.base import AssistantTest
 from tests.waiting import pump_until, wait_for
@@ -63,6 +68,34 @@ class TestAwakeTick(AssistantTest):
         self.tick()
         self.assertLessEqual(self.model.requests[-1].timeout_s, 20)
 
+    def test_a_store_that_never_answers(self):
+        """A turn goes on without memories when their store hangs, or breaks in its own way."""
+        self.model.answers = ["Here I am.", "And again."]
+        self.semantic.search = lambda *args, **kwargs: Deferred()
+        with patch.object(retrieval, "SEARCH_TIMEOUT_S", 0.1):
+            self.say("Aria, where is the old mill of Norvik?")
+            self.assertEqual(self.tick(), "turn")
+        self.semantic.search = lambda *args, **kwargs: {}["gone"]
+        self.say("Aria, where is the new mill of Norvik?")
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(
+            [c for r, c in self.contents() if r == "assistant"], ["Here I am.", "And again."]
+        )
+
+    def test_all_is_heard_while_switched_off(self):
+        """More lines than the queue holds are stored, without a turn."""
+        self.script.state.enable(False)
+        for number in range(700):
+            self.say(f"line {number}")
+            if number % 60 == 0:
+                self.assertEqual(self.tick(), "disabled")
+        self.tick()
+        heard = [text for _, text in self.contents()] + [
+            event["content"] for event in self.script.runtime.queue
+        ]
+        self.assertEqual(heard, [f"line {number}" for number in range(700)])
+        self.assertEqual(self.model.requests, [])
+
     def test_model_down(self):
         """A failing model is counted; what was said stays."""
         self.model.answers = [model_down()]
@@ -92,7 +125,8 @@ class TestAwakeTick(AssistantTest):
         pump_until(lambda: self.model.requests)
         self.say("are you there?")
         self.assertEqual(wait_for(self.script.at_tick()), "late")
-        self.assertEqual(len(self.script.db.event_queue), 1)
+        # What is being answered, and what came meanwhile.
+        self.assertEqual(len(self.script.db.event_queue), 2)
         self.model.release()
         wait_for(first)
         self.assertEqual(len(self.contents()), 2)

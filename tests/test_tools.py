@@ -4,13 +4,20 @@ import json
 
 from django.test import override_settings
 from evennia import create_object
+from twisted.internet.defer import Deferred
 
 from evennia_ai import conf
+from evennia_ai.core.audience import private
+from evennia_ai.core.calls import MOST_CALLS
+from evennia_ai.core.cleaning import parse_text_tool_calls
 from evennia_ai.core.parameters import Text
 from evennia_ai.errors import ConfigError, ToolError
+from evennia_ai.handlers.identity import stable_id
+from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.testing import call
 from evennia_ai.tools import Tool
 from tests.base import AssistantTest
+from tests.waiting import pump_until, wait_for
 
 
 class RingBell(Tool):
@@ -136,6 +143,57 @@ class TestBuiltinTools(AssistantTest):
         self.assertTrue(all("private" in result for result in results), results)
         self.assertEqual(len(results), 2)
         self.assertEqual(lines, [])
+
+    def test_whispered_by_part_of_a_name(self):
+        """A whisper that reaches somebody by part of the name is private all the same."""
+        self.char2.key = "Bobby"
+        self.char2.location = self.room1
+        self.use(call("whisper", target="Bobb", text="the code is 4711"))
+        whispered = [m for m in self.script.history.messages() if "4711" in str(m)]
+        circle = private([stable_id(self.char2)])
+        self.assertEqual({m["audience"] for m in whispered}, {circle})
+        self.assertNotIn("4711", str(build_llm_messages(self.script, self.aria)))
+
+    def test_two_whispers_in_one_reply(self):
+        """Each is stored for its own person, and both are whispered."""
+        self.char2.location = self.room1
+        both = [
+            *call("whisper", target="Char", text="secret AAA"),
+            *call("whisper", target="Char2", text="secret BBB"),
+        ]
+        self.use(both)
+        for person, own, other in ((self.char1, "AAA", "BBB"), (self.char2, "BBB", "AAA")):
+            audience = private([stable_id(person)])
+            prompt = str(build_llm_messages(self.script, self.aria, audience=audience))
+            self.assertIn(own, prompt)
+            self.assertNotIn(other, prompt)
+
+    def test_two_of_one_name(self):
+        """A name that two people bear is refused with their ids."""
+        self.char2.key = "Char"
+        self.char2.location = self.room1
+        (refused,) = self.use(call("whisper", target="Char", text="psst"))
+        self.assertIn(stable_id(self.char2), refused)
+
+    def test_a_stop_while_a_tool_waits(self):
+        """A turn that is stopped in a tool says nothing more; the call gets its result later."""
+        self.semantic.search = lambda *args, **kwargs: Deferred()
+        self.model.answers = [call("search_memory", query="Norvik"), "I go on talking."]
+        self.say("hello")
+        turn = self.script.at_tick()
+        pump_until(lambda: self.model.requests)
+        self.script.stop_thinking()
+        self.assertEqual(wait_for(turn), "cancelled")
+        self.assertEqual(len(self.model.requests), 1)
+
+    def test_a_runaway_reply(self):
+        """Of thousands of calls some are run; endless blanks take no time."""
+        self.model.answers = [[one for _ in range(500) for one in call("look")], "Done."]
+        self.say("hello")
+        self.tick()
+        results = [m for m in self.script.history.messages() if m["role"] == "tool"]
+        self.assertEqual(len(results), MOST_CALLS)
+        self.assertEqual(parse_text_tool_calls("TOOL" + " " * 200_000 + "x")[0], ())
 
     def test_by_another_name(self):
         """Whom it knows by an alias is found by that name afterwards, also when not here."""

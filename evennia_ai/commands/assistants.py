@@ -134,6 +134,8 @@ class CmdAI(AssistantCommand):
         script = self.tunable(self.assistant())
         script.state.enable(False)
         was_thinking = script.stop_thinking()
+        script.runtime.give_up()
+        script.save_queue()
         given_up = " What it was thinking is given up." if was_thinking else ""
         self.viewer.tell(
             f"{escaped(script.obj.key)} is switched off.{given_up} It still hears what is said."

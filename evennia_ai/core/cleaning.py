@@ -289,7 +289,8 @@ class TextToolCall:
 # More calls than this in one reply are a runaway.
 _MOST_CALLS = 32
 _CALL_MARKS = ("TOOL", "```tool", "<tool_call>")
-_TOOL_LINE = re.compile(r"^[ \t]*(?:\*\*)?TOOL(?:\*\*)?[ \t]*:?[ \t]*(?=\{)", re.M)
+# Possessive, so that a long run of blanks is gone through once.
+_TOOL_LINE = re.compile(r"^[ \t]*+(?:\*\*)?TOOL(?:\*\*)?[ \t]*+(?::[ \t]*+)?(?=\{)", re.M)
 _FENCED_TOOL = re.compile(
     r"^[ \t]*```(?:tool|tool_call|tool_code)[ \t]*\n(.*?)(?:^[ \t]*```|\Z)", re.M | re.S
 )

@@ -180,6 +180,14 @@ class GameHandler:
                 return {"id": stable_id(obj), "key": plain(obj.key), "kind": kind}
         return None
 
+    def addressee(self, name: str) -> dict[str, str] | None:
+        """Whom `whisper` would reach by this name or stable id: id and key; None if nobody."""
+        try:
+            person = self._person(name)
+        except ToolError:
+            return None
+        return {"id": stable_id(person), "key": plain(person.key)}
+
     def people_in(self, text: str) -> dict[str, Mapping[str, Any]]:
         """Everybody a text may mean by name: characters of the game and people it was told of.
 
@@ -245,6 +253,10 @@ class GameHandler:
         ]
         if not here:
             raise ToolError(f"there is no `{name}` here")
+        people = [obj for obj in here if _is_person(obj)]
+        if len(people) > 1:
+            ids = ", ".join(f"{plain(obj.key)} [{stable_id(obj)}]" for obj in people)
+            raise ToolError(f"there are several `{name}` here, say which id: {ids}")
         return here[0]
 
 

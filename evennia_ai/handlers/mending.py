@@ -4,11 +4,14 @@ In two parts: what must be right at once, and what waits until models and vocabu
 loaded, so that the start of the server is not held up.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
+from evennia_ai.core.events import by_audience
 from evennia_ai.handlers.schema import migrate
 from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.retrieval import turns_of
+from evennia_ai.runtime import Unanswered
 from evennia_ai.sleep.publishing import publish_summaries
 from evennia_ai.sleep.triggers import check_feasible
 
@@ -45,11 +48,25 @@ def _restart_timer(script: Any) -> None:
 
 
 def restore_queue(script: Any) -> None:
-    """Take up again what was heard but is not in the history yet."""
-    known = {message["id"] for message in script.history.messages()}
-    queued = {event.get("id") for event in script.runtime.queue}
-    saved = [e for e in script.state.load_queue() if e.get("id") not in known | queued]
-    script.runtime.give_back(saved)
+    """Take up again what was heard but is not in the history or not answered yet."""
+    messages, saved = script.history.messages(), script.state.load_queue()
+    places = {message["id"]: place for place, message in enumerate(messages)}
+    queued = {event["id"] for event in script.runtime.queue}
+    script.runtime.give_back(
+        e for e in saved if e["id"] not in {*places, *queued} and not script.history.around(e["id"])
+    )
+    stored = [messages[places[e["id"]]] for e in saved if e["id"] in places]
+    for group in by_audience(stored):
+        later = messages[places[group.events[-1]["id"]] + 1 :]
+        if not any(_answers(message, group.audience) for message in later):
+            script.runtime.unanswered[group.audience] = Unanswered(group, 1, script.now())
+
+
+def _answers(message: Mapping[str, Any], audience: str) -> bool:
+    """Whether a message ended a turn for an audience: words, or the result of an ending tool."""
+    if message["role"] == "assistant":
+        return bool(message["audience"] == audience and not message.get("tool_calls"))
+    return message["role"] == "tool" and message.get("name") in ("noop", "whisper")
 
 
 def _settle_intent(script: Any) -> None:

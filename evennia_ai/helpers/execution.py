@@ -8,6 +8,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.core.audience import PUBLIC, private
+from evennia_ai.core.calls import batches, bounded, storable_call
 from evennia_ai.core.cleaning import (
     CLEANED_CHARS,
     chat_tool_calls,
@@ -129,23 +130,50 @@ def run_turn(script: Any, character: Any, turn: Turn) -> Generator[Deferred[Any]
         if reply is None:
             break
         text, calls = _read_reply(script, character, reply)
-        audience = _reply_audience(script, turn, calls)
-        _store_reply(script, character, replace(turn, audience=audience), text, calls, reply)
         if not calls:
+            _store_reply(script, character, turn, text, (), reply)
             _speak(script, ctx, turn, text or ("" if report.spoken else aside), report)
             break
         aside = text or aside
         if allowed and any(call["function"]["name"] not in allowed for call in calls):
             report.stopped_by = "other_tool"
-        outcome = yield execute_tool_calls(script.tools, calls, ctx, failures, allowed)
-        report.tools += outcome.used
-        mark = {"audience": audience, "metadata": {"context": turn.context}}
-        script.history.append({**result, **mark} for result in outcome.results)
-        if outcome.ended or report.stopped_by == "other_tool":
-            report.stopped_by = "noop" if outcome.ended else "other_tool"
+        ended = yield _act(script, character, turn, ctx, failures, report, text, calls, reply)
+        if ended or report.stopped_by == "other_tool":
+            report.stopped_by = "noop" if ended else "other_tool"
             _speak_aside(script, ctx, turn, aside, report)
             break
     return report
+
+
+@inlineCallbacks
+def _act(
+    script: Any,
+    character: Any,
+    turn: Turn,
+    ctx: ToolContext,
+    failures: Failures,
+    report: TurnReport,
+    text: str,
+    calls: Sequence[Mapping[str, Any]],
+    reply: Any,
+) -> Generator[Deferred[Any], Any, bool]:
+    """Store the calls and run them, what is whispered to one person apart from all else.
+
+    Returns:
+        A Deferred that fires with whether a tool ended the turn.
+    """
+    ended = False
+    registry, allowed = script.tools, CONTEXTS[turn.context].tools
+    for batch in batches(calls, registry.ending, lambda call: _whispered_to(script, turn, call)):
+        audience = _reply_audience(script, turn, batch)
+        stored = [storable_call(call) for call in batch]
+        _store_reply(script, character, replace(turn, audience=audience), text, stored, reply)
+        outcome = yield execute_tool_calls(registry, batch, ctx, failures, allowed)
+        report.tools += outcome.used
+        mark = {"audience": audience, "metadata": {"context": turn.context}}
+        script.history.append({**result, **mark} for result in outcome.results)
+        ended, text = ended or outcome.ended, ""
+    return ended
 
 
 @inlineCallbacks
@@ -193,7 +221,11 @@ def _bound_reached(script: Any, turn: Turn, report: TurnReport) -> str:
 
 def _read_reply(script: Any, character: Any, reply: Any) -> tuple[str, list[dict[str, Any]]]:
     """What a reply says, cleaned, and its tool calls in the API's form."""
-    content, calls = reply.content or "", list(reply.tool_calls)
+    content = reply.content or ""
+    first, left_out = bounded(reply.tool_calls)
+    calls = [dict(call) for call in first]
+    if left_out:
+        script.log(f"{left_out} tool calls of one reply were too many and left out", warning=True)
     if not calls:
         written, content = parse_text_tool_calls(content)
         calls = list(chat_tool_calls(written, lambda: new_id("call_")))
@@ -205,12 +237,17 @@ def _read_reply(script: Any, character: Any, reply: Any) -> tuple[str, list[dict
 
 def _reply_audience(script: Any, turn: Turn, calls: Sequence[Mapping[str, Any]]) -> str:
     """Who may know of a reply and its results: a whisper in a public turn is between two."""
-    for call in calls:
-        if call["function"]["name"] == "whisper" and turn.audience == PUBLIC:
-            target = str(_arguments(call).get("target") or "")
-            person = script.game.identify(target) if target else None
-            return private([person["id"]]) if person else turn.audience
-    return turn.audience
+    people = {_whispered_to(script, turn, call) for call in calls} - {None}
+    return private(str(person) for person in people) if people else turn.audience
+
+
+def _whispered_to(script: Any, turn: Turn, call: Mapping[str, Any]) -> str | None:
+    """Stable id of whom a call in a public turn whispers to; None if it whispers to nobody."""
+    if call["function"].get("name") != "whisper" or turn.audience != PUBLIC:
+        return None
+    target = str(_arguments(call).get("target") or "")
+    person = script.game.addressee(target) if target else None
+    return None if person is None else str(person["id"])
 
 
 def _arguments(call: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -222,7 +259,7 @@ def _arguments(call: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _store_reply(
-    script: Any, character: Any, turn: Turn, text: str, calls: list[dict[str, Any]], reply: Any
+    script: Any, character: Any, turn: Turn, text: str, calls: Sequence[Any], reply: Any
 ) -> None:
     """The assistant's message into the history; nothing for an empty or an unspoken reply."""
     if not calls and not (text and CONTEXTS[turn.context].speaks):
@@ -236,7 +273,7 @@ def _store_reply(
         "metadata": {"model": reply.model, "context": turn.context},
     }
     if calls:
-        message["tool_calls"] = calls
+        message["tool_calls"] = list(calls)
     if len(text) > _COUNT_CHARS and reply.content_tokens:
         message["tokens"] = reply.content_tokens + 4
     script.history.append([message])

@@ -4,14 +4,16 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import Deferred, TimeoutError, inlineCallbacks
 
-from evennia_ai.background import Worker
+from evennia_ai.background import Worker, in_time
 from evennia_ai.errors import StoreError
 from evennia_ai.rag_memory.engine import Engine
 
 # Items stored by one job of the thread, so that a search never waits for a whole night's add.
 ADD_BATCH = 25
+# One call of a store on another machine; a batch is stored in a few seconds.
+STORE_TIMEOUT_S = 120.0
 
 
 class Mem0Store:
@@ -135,4 +137,13 @@ class Mem0Store:
     def _run(self, function: Any, *args: Any) -> Deferred[Any]:
         if self._worker is None:
             self._worker = Worker("evennia-ai-memory")
-        return self._worker.submit(function, *args)
+        done = self._worker.submit(function, *args)
+        return in_time(done, STORE_TIMEOUT_S).addErrback(_too_slow)
+
+
+def _too_slow(failure: Any) -> Any:
+    failure.trap(TimeoutError)
+    raise StoreError(
+        f"Semantic memory did not answer in {STORE_TIMEOUT_S:.0f} s: look whether its server, "
+        "named in `EVENNIA_AI_MEM0_CONFIG`, is up."
+    )
