@@ -10,10 +10,7 @@ from evennia_ai.handlers.history import checksum
 from evennia_ai.handlers.verify import verify_history
 from evennia_ai.llm_interaction import DEFAULT_COMPACTION_PROMPT
 from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.sleep.compaction import (
-    compact_conversation_history,
-    run_pre_compaction_extraction,
-)
+from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.testing import call, model_down
 from tests.base import AssistantTest, label
 from tests.waiting import wait_for
@@ -293,58 +290,6 @@ class TestCompactConversationHistoryJournal(CompactionTest):
         public, secret = self.model.requests
         self.assertEqual(len(self.script.history.messages()), 2 + 20)
         self.assertNotEqual(public.messages[1], secret.messages[1])
-
-
-class TestPreCompactionExtraction(CompactionTest):
-    """Facts are saved before anything is folded."""
-
-    def extract(self, **options):
-        return wait_for(run_pre_compaction_extraction(self.script, self.aria, **options))
-
-    def test_facts_reach_the_journal(self):
-        """Entries are made until the model says noop."""
-        self.fill(30)
-        self.model.answers = [
-            call("add_journal_entry", content="Bob owes Alice 3 barrels."),
-            call("noop"),
-        ]
-        result = self.extract()
-        self.assertEqual(
-            result, {"success": True, "facts_recorded": 1, "iterations": 2, "stopped_by": "noop"}
-        )
-        self.assertIn("barrels", self.aria.journal.recent()[-1]["content"])
-
-    def test_bounded(self):
-        """It ends at the iteration limit."""
-        self.fill(30)
-        self.model.default = call("add_journal_entry", content="Again and again.")
-        result = self.extract(max_iterations=3)
-        self.assertEqual((result["iterations"], result["stopped_by"]), (3, "iterations"))
-
-    def test_other_tools_end_it(self):
-        """Any other tool is refused and ends the pass."""
-        self.fill(30)
-        self.model.answers = [call("say", text="hello")]
-        self.assertEqual(self.extract()["stopped_by"], "other_tool")
-
-    def test_signal_is_cleared(self):
-        """The signal is set meanwhile and cleared whatever happens."""
-        self.fill(30)
-        seen = []
-
-        def answer(request):
-            seen.append(dict(self.script.db.context_signals))
-            return model_down()
-
-        self.model.default = answer
-        self.assertFalse(self.extract()["success"])
-        self.assertIn("pre_compaction", seen[0])
-        self.assertEqual(dict(self.script.db.context_signals), {})
-
-    def test_too_few(self):
-        """Fewer than five messages are not worth a call."""
-        self.fill(4)
-        self.assertEqual(self.extract()["iterations"], 0)
 
 
 class TestEmergencyCompaction(CompactionTest):

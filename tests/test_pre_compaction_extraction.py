@@ -1,0 +1,170 @@
+"""Pre-compaction extraction: facts are safe in the journal before anything is folded."""
+
+from evennia_ai.core.audience import private
+from evennia_ai.handlers.identity import stable_id
+from evennia_ai.prompt_contexts import CONTEXT_PRE_COMPACTION
+from evennia_ai.sleep import run_sleep_tick
+from evennia_ai.sleep.compaction import (
+    compact_conversation_history,
+    run_pre_compaction_extraction,
+)
+from evennia_ai.testing import call, model_down
+from tests.base import AssistantTest
+from tests.waiting import wait_for
+
+SUMMARY = "They talked of the harvest; Bob promised Alice 3 barrels of cider."
+
+
+class TestPreCompactionExtraction(AssistantTest):
+    """Facts are saved before anything is folded."""
+
+    def extract(self, **options):
+        return wait_for(run_pre_compaction_extraction(self.script, self.aria, **options))
+
+    def test_facts_reach_the_journal(self):
+        """Entries are made until the model says noop."""
+        self.fill(30)
+        self.model.answers = [
+            call("add_journal_entry", content="Bob owes Alice 3 barrels."),
+            call("noop"),
+        ]
+        result = self.extract()
+        self.assertEqual(
+            result, {"success": True, "facts_recorded": 1, "iterations": 2, "stopped_by": "noop"}
+        )
+        self.assertIn("barrels", self.aria.journal.recent()[-1]["content"])
+
+    def test_bounded(self):
+        """It ends at the iteration limit."""
+        self.fill(30)
+        self.model.default = call("add_journal_entry", content="Again and again.")
+        result = self.extract(max_iterations=3)
+        self.assertEqual((result["iterations"], result["stopped_by"]), (3, "iterations"))
+
+    def test_other_tools_end_it(self):
+        """Any other tool is refused and ends the pass."""
+        self.fill(30)
+        self.model.answers = [call("say", text="hello")]
+        self.assertEqual(self.extract()["stopped_by"], "other_tool")
+
+    def test_signal_is_cleared(self):
+        """The signal is set meanwhile and cleared whatever happens."""
+        self.fill(30)
+        seen = []
+
+        def answer(request):
+            seen.append(dict(self.script.db.context_signals))
+            return model_down()
+
+        self.model.default = answer
+        self.assertFalse(self.extract()["success"])
+        self.assertIn("pre_compaction", seen[0])
+        self.assertEqual(dict(self.script.db.context_signals), {})
+
+    def test_too_few(self):
+        """Fewer than five messages are not worth a call."""
+        self.fill(4)
+        self.assertEqual(self.extract()["iterations"], 0)
+
+    def test_too_few_need_not_be_told(self):
+        """Five are enough."""
+        self.fill(5)
+        self.model.default = call("noop")
+        self.assertEqual(self.extract()["iterations"], 1)
+
+    def test_what_the_model_sees(self):
+        """The full history, the three tools, and the rules of this context or the game's own."""
+        self.fill(30)
+        self.model.default = call("noop")
+        self.extract()
+        request = self.model.requests[-1]
+        shown = str(request.messages)
+        self.assertIn("line aa", shown)
+        self.assertIn("line bd", shown)
+        self.assertIn("pre_compaction", request.messages[0]["content"])
+        names = {tool["function"]["name"] for tool in request.tools}
+        self.assertEqual(names, {"noop", "add_journal_entry", "update_entity_observation"})
+        self.assertEqual(request.purpose, CONTEXT_PRE_COMPACTION)
+        self.configure(pre_compact_prompt="Save the recipes only.")
+        self.extract()
+        self.assertIn("Save the recipes only.", self.model.requests[-1].messages[0]["content"])
+
+    def test_ends_without_a_tool_call(self):
+        """A plain text ends it and is not spoken."""
+        self.fill(30)
+        self.model.answers = ["All is saved."]
+        told = []
+        self.char1.msg = lambda text=None, **kwargs: told.append(text)
+        self.assertEqual(self.extract()["stopped_by"], "no_tool_call")
+        self.assertEqual(told, [])
+
+    def test_an_entry_beside_a_noop_is_kept(self):
+        """What stands in one reply with a noop, even behind it, is saved."""
+        self.fill(30)
+        entry = call("add_journal_entry", content="Bob owes Alice 3 barrels.")
+        self.model.answers = [[*call("noop"), *entry]]
+        self.assertEqual(self.extract()["facts_recorded"], 1)
+
+    def test_its_calls_enter_the_history(self):
+        """Each call and its result stand there as the newest messages, and age like any other."""
+        self.fill(30)
+        self.model.answers = [call("add_journal_entry", content="A fact."), call("noop")]
+        self.extract()
+        newest = self.script.history.messages()[30:]
+        self.assertEqual([m["role"] for m in newest], ["assistant", "tool", "assistant", "tool"])
+
+    def test_secrets_are_saved_for_their_circle(self):
+        """What leaves for a private audience is looked through apart, and kept for it alone."""
+        circle = private([stable_id(self.char1)])
+        self.fill(30, audience=circle)
+        self.fill(10)
+        self.model.answers = [call("add_journal_entry", content="The key is under the stone.")]
+        self.model.default = call("noop")
+        self.extract()
+        (entry,) = self.aria.journal.recent()
+        self.assertEqual(entry["audience"], circle)
+
+    def test_switched_off(self):
+        """Off, no call is made."""
+        self.fill(30)
+        self.configure(pre_compact_extraction_enabled=False)
+        self.assertEqual(self.extract()["stopped_by"], "disabled")
+        self.assertEqual(self.model.requests, [])
+
+    def test_never_inside_a_compaction(self):
+        """`compact_conversation_history` itself asks for a summary and nothing else."""
+        self.fill(60)
+        self.model.default = SUMMARY
+        wait_for(compact_conversation_history(self.script, self.aria, force=True))
+        self.assertEqual({request.purpose for request in self.model.requests}, {"summary"})
+
+
+class TestCallers(AssistantTest):
+    """When it is run."""
+
+    def purposes(self):
+        return [request.purpose for request in self.model.requests]
+
+    def test_asleep_only_before_a_compaction(self):
+        """A sleep without a compaction makes no call; one with it looks first, five times."""
+        self.fill(60)
+        self.model.default = SUMMARY
+        report = wait_for(run_sleep_tick(self.script, self.aria))
+        self.assertTrue(report["pre_compaction_extraction"]["skipped"])
+        self.assertEqual(self.purposes(), [])
+        self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
+        self.model.answers = [call("add_journal_entry", content=f"Fact {n}.") for n in range(5)]
+        report = wait_for(run_sleep_tick(self.script, self.aria))
+        self.assertEqual(report["pre_compaction_extraction"]["iterations"], 5)
+        self.assertEqual(report["pre_compaction_extraction"]["stopped_by"], "iterations")
+        self.assertEqual(set(self.purposes()[5:]), {"summary"})
+
+    def test_in_an_emergency_three_times_at_most(self):
+        """Awake and nearly full, three calls look for facts before the summary."""
+        self.configure(max_context_tokens=6000, compact_emergency_threshold=0.8)
+        self.fill(60, words=60)
+        self.model.answers = [call("add_journal_entry", content=f"Fact {n}.") for n in range(3)]
+        self.model.default = SUMMARY
+        self.tick()
+        self.assertEqual(self.purposes()[:3], [CONTEXT_PRE_COMPACTION] * 3)
+        self.assertNotIn(CONTEXT_PRE_COMPACTION, self.purposes()[3:])
