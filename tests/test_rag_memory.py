@@ -11,11 +11,14 @@ import unittest
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import patch
+
+from twisted.internet.defer import Deferred
 
 from evennia_ai import rag_memory
 from evennia_ai.core.audience import STAFF, private
 from evennia_ai.errors import StoreError
-from evennia_ai.rag_memory import Mem0Store, engine, files, setup
+from evennia_ai.rag_memory import Mem0Store, engine, files, setup, store
 from tests.stand_ins import HashingEmbedder
 from tests.waiting import wait_for
 
@@ -541,6 +544,19 @@ class TestMissingMem0(unittest.TestCase):
         status = json.loads(done.stdout)
         self.assertFalse(status["ok"])
         self.assertIn("pip install mem0ai", status["detail"])
+
+
+class TestSlowServer(unittest.TestCase):
+    """A store on another machine that does not answer."""
+
+    def test_is_given_up(self):
+        """Each call fails in words after its time, so that no night waits for ever."""
+        silent = SimpleNamespace(submit=lambda *args: Deferred())
+        with tempfile.TemporaryDirectory() as folder, patch.object(store, "STORE_TIMEOUT_S", 0.05):
+            memory = Mem0Store(folder, worker=silent)
+            for done in (memory.sources("aria"), memory.search("aria", "bees"), memory.ids("aria")):
+                with self.assertRaisesRegex(StoreError, "did not answer"):
+                    wait_for(done)
 
 
 class TestQuiet(unittest.TestCase):
