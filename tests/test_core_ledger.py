@@ -278,3 +278,24 @@ class TestInPrompt(unittest.TestCase):
         self.assertTrue(effective_caps(1, 1, 1, 1, 10_000, 5000).shrunk)
         self.assertEqual(effective_caps(1, 1, 1, 1, 100, 5000).ledger, 40)
         self.assertEqual(effective_caps(1, 1, 1, 1, 10_000, 500).ledger, 500)
+
+
+class TestSound(unittest.TestCase):
+    """Notes written by hand."""
+
+    def test_made_whole(self):
+        """What a note lacks is filled in so that nobody sees it before staff approve it."""
+        (entry,) = ledger.sound_entries([{"text": "Never sing", "by": "Char"}])
+        self.assertEqual((entry["id"], entry["type"], entry["weight"]), ("l1", "rule", 5))
+        self.assertEqual((entry["state"], entry["audience"]), ("proposed", "staff"))
+        self.assertEqual(entry["by"], {"key": "Char", "id": ""})
+
+    def test_whole_ones_stay(self):
+        """A note as it is taken is read as it is."""
+        entry = note("Never sing", kind="rule", about=["o1.x"])
+        self.assertEqual(ledger.sound_entries([entry]), (entry,))
+
+    def test_no_notes(self):
+        """What is no list holds none, what has no words is none."""
+        self.assertEqual(ledger.sound_entries(5), ())
+        self.assertEqual(ledger.sound_entries([5, {"text": ""}, {"id": "l9"}]), ())

@@ -157,6 +157,24 @@ class TestAdopted(unittest.TestCase):
         for part in ("metadata", "speaker", "tool_calls"):
             self.assertFalse(is_complete({**whole, part: "odd"}), part)
 
+    def test_calls_by_hand(self):
+        """A call whose function is a text, or lacks parts, is brought into form once."""
+        forms = {
+            "look": {"name": "look", "arguments": "{}"},
+            None: {"name": "", "arguments": "{}"},
+        }
+        for function, wanted in forms.items():
+            raw = {"role": "assistant", "tool_calls": [{"id": "c1", "function": function}]}
+            whole = self.adopt(raw)
+            self.assertEqual(whole["tool_calls"][0]["function"], wanted)
+            self.assertTrue(is_complete(whole))
+            self.assertFalse(is_complete({**whole, **raw}))
+        odd = {**self.adopt({"content": "x"}), "tool_calls": ["look"]}
+        self.assertFalse(is_complete(odd))
+        kept = {"name": "look", "arguments": '{"at": "me"}'}
+        raw = {"role": "assistant", "tool_calls": [{"id": "c1", "function": kept}]}
+        self.assertEqual(self.adopt(raw)["tool_calls"][0]["function"], kept)
+
 
 class TestHeardLine(unittest.TestCase):
     """Speech as quoted data."""

@@ -180,3 +180,13 @@ class TestMended(unittest.TestCase):
         invented = [m for m in shown if m.get("id") is None]
         self.assertEqual(Counter(id(m) for m in shown if m.get("id")), kept)
         self.assertEqual(len(invented), len(unanswered(history)))
+
+
+class TestByHand(unittest.TestCase):
+    """Calls nobody brought into form."""
+
+    def test_a_function_that_is_a_text(self):
+        """It counts as the name; what is neither text nor mapping is no name."""
+        for function, name in (("look", "look"), ({"name": "say"}, "say"), (None, "")):
+            message = {"role": "assistant", "tool_calls": [{"id": "c1", "function": function}]}
+            self.assertEqual(unanswered([message]), [(0, "c1", name)])

@@ -6,6 +6,7 @@ from typing import Any
 from evennia_ai import conf
 from evennia_ai.core.budget import feasible
 from evennia_ai.core.messages import is_summary, total_tokens
+from evennia_ai.handlers.records import as_count
 from evennia_ai.llm_interaction.prompt import (
     context_caps,
     context_limit,
@@ -79,7 +80,7 @@ def _stored(script: Any) -> dict[str, int]:
     return {
         "live_messages": len(messages) - len(markers),
         "live_tokens": script.history.tokens(),
-        "archived_messages": sum(m["metadata"].get("compacted_count", 0) for m in markers),
+        "archived_messages": sum(as_count(m["metadata"].get("compacted_count")) for m in markers),
         "archive_segments": script.history.segment_count(),
         "summaries": script.history.summary_count(),
         "journal_entries": script.obj.journal.count(),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evennia_ai.core.audience import normalised, visible
+from evennia_ai.core.audience import STAFF, normalised, visible
 from evennia_ai.core.entities import mentioned, names_index
 from evennia_ai.core.messages import OVERHEAD_TOKENS, SCHEMA_VERSION, one_line, quoted, utc_iso
 from evennia_ai.errors import AssistantError
@@ -124,6 +124,37 @@ def checked_kind(kind: str) -> str:
     if wanted not in TYPES:
         raise LedgerError(f"`{one_line(kind)}` is no kind of note; kinds: {', '.join(TYPES)}.")
     return wanted
+
+
+def sound_entries(stored: object) -> tuple[Entry, ...]:
+    """The notes of a stored list, those written by hand with all that a note has.
+
+    A note without a state is proposed, one without an audience is for staff alone, until
+    somebody says otherwise. What has no words is no note.
+    """
+    listed = stored if isinstance(stored, list | tuple) else ()
+    found = (_sound(entry, place) for place, entry in enumerate(listed, 1))
+    return tuple(entry for entry in found if entry["text"])
+
+
+def _sound(raw: object, place: int) -> Entry:
+    entry = dict(raw) if isinstance(raw, Mapping) else {}
+    text, kind, weight = str(entry.get("text") or ""), entry.get("type"), entry.get("weight")
+    by, about = entry.get("by"), entry.get("about")
+    known = by if isinstance(by, Mapping) else {"key": by or ""}
+    return {
+        **entry,
+        "id": str(entry.get("id") or f"l{place}"),
+        "text": text,
+        "type": kind if kind in TYPES else kind_of(text),
+        "weight": weight if isinstance(weight, int) else DEFAULT_WEIGHT,
+        "source": str(entry.get("source") or ""),
+        "about": [str(who) for who in about] if isinstance(about, list | tuple) else [],
+        "audience": normalised(entry.get("audience") or STAFF),
+        "state": entry.get("state") if entry.get("state") in STATES else PROPOSED,
+        "at": str(entry.get("at") or ""),
+        "by": {key: str(known.get(key) or "") for key in ("key", "id")},
+    }
 
 
 def moved(entry: Mapping[str, Any], state: str, at: float, by: Mapping[str, str]) -> Entry:

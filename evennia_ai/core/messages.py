@@ -171,11 +171,27 @@ def _repair_parts(message: Message) -> None:
     if "tool_calls" in message:
         calls = message["tool_calls"]
         calls = calls if isinstance(calls, list | tuple) else []
-        message["tool_calls"] = [dict(call) for call in calls if isinstance(call, Mapping)]
+        message["tool_calls"] = [_call(call) for call in calls if isinstance(call, Mapping)]
     if "tool_call_id" in message:
         message["tool_call_id"] = _text_or_none(message["tool_call_id"])
     if "name" in message:
         message["name"] = _text_or_none(message["name"])
+
+
+def _call(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool call whose function is a name and its arguments as a text."""
+    function = raw.get("function")
+    parts = function if isinstance(function, Mapping) else {"name": function}
+    name, arguments = _text_or_none(parts.get("name")), parts.get("arguments")
+    text = arguments if isinstance(arguments, str) else "{}"
+    return {**raw, "function": {**parts, "name": name, "arguments": text}}
+
+
+def _is_call(raw: Any) -> bool:
+    function = raw.get("function") if isinstance(raw, Mapping) else None
+    return isinstance(function, Mapping) and all(
+        isinstance(function.get(key), str) for key in ("name", "arguments")
+    )
 
 
 def _text_or_none(value: Any) -> str:
@@ -185,15 +201,16 @@ def _text_or_none(value: Any) -> str:
 def is_complete(raw: Mapping[str, Any]) -> bool:
     """Whether a stored message needs no adoption."""
     return (
-        bool(raw.get("id"))
-        and bool(raw.get("created_at"))
+        all(raw.get(key) and isinstance(raw[key], str) for key in ("id", "created_at"))
         and isinstance(raw.get("audience"), str)
         and isinstance(raw.get("tokens"), int)
         and isinstance(raw.get("content"), str)
         and raw.get("role") in ROLES
         and isinstance(raw.get("metadata", {}), dict)
         and isinstance(raw.get("speaker", {}), dict)
+        and all(isinstance(raw.get("speaker", {}).get(key, ""), str) for key in ("key", "id"))
         and isinstance(raw.get("tool_calls", []), list)
+        and all(map(_is_call, raw.get("tool_calls", [])))
     )
 
 

@@ -6,7 +6,7 @@ its id that has none yet.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from evennia_ai.core.messages import Message, call_ids, tool_calls
 
@@ -74,8 +74,9 @@ def unanswered(messages: Sequence[Message]) -> list[tuple[int, str, str]]:
             if answers[key] > 0:
                 answers[key] -= 1
             else:
-                name = (call.get("function") or {}).get("name", "")
-                missing.append((*key, str(name)))
+                function = call.get("function")
+                name = function.get("name") if isinstance(function, Mapping) else function
+                missing.append((*key, str(name or "")))
     return missing
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evennia_ai.core.messages import SCHEMA_VERSION
+from evennia_ai.handlers.records import Reader, as_count, as_list, as_text, as_texts, sound
 from evennia_ai.handlers.store import Store
 
 PROFILES = "entity_profiles"
@@ -56,18 +57,43 @@ class EntityHandler:
 
 
 def _sound(stored: Any) -> dict[str, Profile]:
-    """Profiles of which each has an id and a list of observations; the rest is left out."""
+    """Profiles of which each has all its parts in their types; the rest is left out."""
     if not isinstance(stored, Mapping):
         return {}
-    return {
-        str(key): {**profile, "id": str(profile.get("id") or key), "observations": _dicts(profile)}
-        for key, profile in stored.items()
-        if isinstance(profile, Mapping)
+    return {str(key): found for key, raw in stored.items() if (found := _profile(str(key), raw))}
+
+
+def _profile(key: str, raw: Any) -> Profile | None:
+    must: dict[str, Reader] = {
+        "id": lambda value: str(value or key),
+        "name": lambda value: str(value or key),
+        "observations": _observations,
     }
+    return sound(raw, must, _PROFILE_MAY)
 
 
-def _dicts(profile: Mapping[str, Any]) -> list[dict[str, Any]]:
-    observations = profile.get("observations")
-    if not isinstance(observations, list | tuple):
-        return []
-    return [dict(one) for one in observations if isinstance(one, Mapping) and one.get("id")]
+def _observations(value: Any) -> list[dict[str, Any]]:
+    """Observations of which each has an id, a text and a time."""
+    found = (sound(each, _OBSERVATION, _OBSERVATION_MAY) for each in as_list(value))
+    return [each for each in found if each is not None and each["id"]]
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+_PROFILE_MAY: Mapping[str, Reader] = {
+    "kind": _shown,
+    "aliases": as_texts,
+    "memory_links": as_texts,
+    "first_seen": as_text,
+    "last_seen": as_text,
+    "relationship": _shown,
+}
+_OBSERVATION: Mapping[str, Reader] = {"id": _shown, "text": _shown, "at": as_text}
+_OBSERVATION_MAY: Mapping[str, Reader] = {
+    "last_at": as_text,
+    "times": lambda value: as_count(value) or 1,
+    "sources": as_texts,
+    "other_texts": as_texts,
+}

@@ -28,6 +28,7 @@ from evennia_ai.core.messages import (
     total_tokens,
 )
 from evennia_ai.core.pairs import INTERRUPTED, unanswered
+from evennia_ai.handlers.records import sound_compaction, sound_segment, sound_summary
 from evennia_ai.handlers.store import Store
 
 HISTORY, TAIL, DAMAGED = "conversation_history", "conversation_tail", "conversation_damaged"
@@ -177,11 +178,16 @@ class HistoryHandler:
     def segments(self) -> Iterable[dict[str, Any]]:
         """All archive segments, oldest first, loaded one at a time."""
         for key in self.store.keys(ARCHIVE):
-            yield self.store.get(key, category=ARCHIVE)
+            segment = self.segment(key)
+            if segment is not None:
+                yield segment
 
     def segment(self, segment_id: str) -> dict[str, Any] | None:
-        """One archive segment, or None."""
-        found: dict[str, Any] | None = self.store.get(segment_id, category=ARCHIVE)
+        """One archive segment, its messages complete, or None."""
+        found = sound_segment(segment_id, self.store.get(segment_id, category=ARCHIVE))
+        if found is not None and not all(map(is_complete, found["messages"])):
+            at, (_, count) = self._now(), self._counter()
+            found["messages"] = [adopted(message, count, at) for message in found["messages"]]
         return found
 
     def segment_count(self) -> int:
@@ -193,12 +199,12 @@ class HistoryHandler:
         found: list[Message] = []
         waiting, seen = [summary_id], set()
         while waiting:
-            record = self.store.get(waiting.pop(0), category=SUMMARIES, default={})
-            if not record or record["id"] in seen:
+            record = self.summary(waiting.pop(0))
+            if record is None or record["id"] in seen:
                 continue
             seen.add(record["id"])
-            waiting = [*record.get("child_ids", ()), *waiting]
-            segment = self.segment(record["segment"]) if record.get("segment") else None
+            waiting = [*record["child_ids"], *waiting]
+            segment = self.segment(record["segment"]) if record["segment"] else None
             found += segment["messages"] if segment else []
         return found
 
@@ -249,7 +255,9 @@ class HistoryHandler:
 
     def compactions(self) -> list[dict[str, Any]]:
         """All compaction records, oldest first."""
-        return [self.store.get(key, category=COMPACTIONS) for key in self.store.keys(COMPACTIONS)]
+        keys = self.store.keys(COMPACTIONS)
+        found = (sound_compaction(key, self.store.get(key, category=COMPACTIONS)) for key in keys)
+        return [record for record in found if record is not None]
 
     def restored_segments(self) -> set[str]:
         """Ids of segments whose messages are live again."""
@@ -266,12 +274,12 @@ class HistoryHandler:
 
     def summaries(self) -> list[dict[str, Any]]:
         """All summary records, oldest first."""
-        return [self.store.get(key, category=SUMMARIES) for key in self.summary_ids()]
+        found = (self.summary(key) for key in self.summary_ids())
+        return [record for record in found if record is not None]
 
     def summary(self, summary_id: str) -> dict[str, Any] | None:
         """One summary's record, or None."""
-        found: dict[str, Any] | None = self.store.get(summary_id, category=SUMMARIES)
-        return found
+        return sound_summary(summary_id, self.store.get(summary_id, category=SUMMARIES))
 
     def summary_ids(self) -> tuple[str, ...]:
         """The ids of all summaries, oldest first, without loading them."""
@@ -326,8 +334,9 @@ class HistoryHandler:
 
     def _put_aside(self, *odd: Any) -> None:
         """Keep a value that is no list of messages, before it is written over."""
-        kept = self.store.get(DAMAGED, default=[])
-        self.store.set(DAMAGED, [*kept, *(repr(value) for value in odd if value)])
+        kept = self.store.get(DAMAGED)
+        before = kept if isinstance(kept, list) else [kept] if kept else []
+        self.store.set(DAMAGED, [*before, *(repr(value) for value in odd if value)])
 
     def _load(self, merged: list[Message], page: list[Message]) -> None:
         self._merged, self._page = merged, page

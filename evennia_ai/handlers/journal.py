@@ -6,6 +6,8 @@ An append rewrites one page of at most 50 entries, so that it costs the same at 
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
+from math import isfinite
 from typing import Any
 
 from evennia_ai.core.audience import normalised
@@ -18,6 +20,7 @@ PAGE_ENTRIES = 50
 ID_CHARS = 15
 UNCONSOLIDATED_SOURCES = ("compaction", "recalled", "retention")
 _TEXTS = ("id", "timestamp", "content", "source_type", "audience")
+_LISTS = ("tags", "entities", "source_message_ids")
 Entry = dict[str, Any]
 Page = dict[str, Any]
 
@@ -167,16 +170,14 @@ class JournalHandler:
 
     def _entry(self, content: str, fields: Mapping[str, Any]) -> Entry:
         given = fields.get("importance")
-        importance = given if isinstance(given, int | float) else 5
+        importance = given if isinstance(given, int | float) and isfinite(given) else 5
         return {
             "id": fields.get("id") or new_id("e"),
             "timestamp": fields.get("timestamp") or utc_iso(self._now()),
             "content": str(content),
             "importance": min(10, max(1, int(importance))),
             "source_type": fields.get("source_type") or "assistant",
-            "tags": list(fields.get("tags") or ()),
-            "entities": list(fields.get("entities") or ()),
-            "source_message_ids": list(fields.get("source_message_ids") or ()),
+            **{key: list(map(str, _as_list(fields.get(key)))) for key in _LISTS},
             "audience": normalised(fields.get("audience")),
         }
 
@@ -207,9 +208,14 @@ class JournalHandler:
         """A stored entry as it is if it is whole, else with what it lacks."""
         entry = raw if isinstance(raw, Mapping) else {"content": raw}
         whole = all(isinstance(entry.get(key), str) for key in _TEXTS)
+        whole = whole and all(isinstance(entry.get(key), list) for key in _LISTS)
         if whole and isinstance(entry.get("importance"), int):
             return dict(entry)
-        return {**entry, **self._entry(str(entry.get("content") or ""), entry)}
+        content = str(entry.get("content") or "")
+        texts = {key: str(entry[key]) for key in _TEXTS if entry.get(key)}
+        # The same id at every reading, or it would be taken for a new entry each time.
+        texts.setdefault("id", f"e{sha256(content.encode('utf-8', 'replace')).hexdigest()[:15]}")
+        return {**entry, **self._entry(content, {**entry, **texts})}
 
     def _turn(self, page: Page) -> Page:
         """Store a full page under its number and begin the next."""
@@ -256,7 +262,7 @@ class JournalHandler:
 
 def _as_list(value: Any) -> list[Any]:
     """A stored value as a list: one as it is, a single text or mapping as its only item."""
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | set | frozenset):
         return list(value)
     return [value] if isinstance(value, str | Mapping) and value else []
 

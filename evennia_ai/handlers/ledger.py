@@ -30,9 +30,9 @@ class LedgerHandler:
         """Every note ever taken, oldest first. Treat them as immutable."""
         stamp = self.store.stamp(LEDGER, CATEGORY)
         if self._entries is None or stamp is not self._stamp:
-            value = self.store.get(LEDGER, category=CATEGORY, default={})
-            stored = value.get("entries", ()) if isinstance(value, Mapping) else ()
-            self._entries = tuple(dict(entry) for entry in stored if isinstance(entry, Mapping))
+            value = self.store.get(LEDGER, category=CATEGORY)
+            stored = value.get("entries") if isinstance(value, Mapping) else value
+            self._entries = ledger.sound_entries(stored)
             self._stamp = stamp
         return self._entries
 

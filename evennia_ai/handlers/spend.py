@@ -5,7 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from evennia_ai.core.messages import SCHEMA_VERSION, utc_iso
+from evennia_ai.handlers.records import as_amount, as_count, sound
 from evennia_ai.handlers.store import Store
+
+_SPENT = {"tokens": as_count, "calls": as_count, "cost": as_amount}
 
 
 class SpendHandler:
@@ -25,7 +28,7 @@ class SpendHandler:
         day = utc_iso(self._now())[:10]
         value = self.store.get("spend", default={})
         if isinstance(value, dict) and value.get("day") == day:
-            return value
+            return sound(value, _SPENT, {}) or {}
         return {"version": SCHEMA_VERSION, "day": day, "tokens": 0, "calls": 0, "cost": 0.0}
 
     def add(self, tokens: int, cost: float | None) -> None:

@@ -5,6 +5,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from evennia_ai.core.config import OPTIONS, AssistantConfig, Problem, read_config
+from evennia_ai.handlers.records import (
+    as_amount,
+    as_dict,
+    as_list,
+    sound,
+    sound_extraction,
+    sound_result,
+)
 from evennia_ai.handlers.store import Store
 
 AWAKE, SLEEP = "awake", "sleep"
@@ -106,8 +114,7 @@ class StateHandler:
 
     def signals(self) -> dict[str, Any]:
         """The context signals that are set."""
-        value = self.store.get("context_signals", default={})
-        return dict(value) if isinstance(value, Mapping) else {}
+        return as_dict(self.store.get("context_signals"))
 
     def signal(self, name: str, value: Any) -> None:
         """Set a context signal, or clear it with None."""
@@ -145,12 +152,11 @@ class StateHandler:
     @property
     def last_sleep(self) -> dict[str, Any]:
         """When the last sleep cycle was and its report; empty if there was none."""
-        value = self.store.get("last_sleep", default={})
-        return dict(value) if isinstance(value, Mapping) else {}
+        return sound(self.store.get("last_sleep"), {"at": as_amount, "steps": _steps}, {}) or {}
 
     def followers(self) -> list[int]:
         """Primary keys of the accounts that are told of compactions."""
-        return [pk for pk in self.store.get("followers", default=[]) if isinstance(pk, int)]
+        return [pk for pk in as_list(self.store.get("followers")) if isinstance(pk, int)]
 
     def follow(self, account_pk: int) -> bool:
         """Follow, or stop following; returns whether the account follows now."""
@@ -174,7 +180,7 @@ class StateHandler:
     @property
     def extraction(self) -> dict[str, Any]:
         """What extractions since the last compaction left behind; empty if there were none."""
-        return _mapping(self.store.get("last_extraction"))
+        return sound_extraction(self.store.get("last_extraction"))
 
     def note_extraction(self, noted: Mapping[str, Any] | None) -> None:
         """Keep what an extraction left behind, or None once a compaction took it in."""
@@ -184,7 +190,7 @@ class StateHandler:
     @property
     def intent(self) -> dict[str, Any]:
         """What a compaction is about to do; empty if none runs."""
-        return _mapping(self.store.get("compaction_intent"))
+        return as_dict(self.store.get("compaction_intent"))
 
     def intend(self, intent: Mapping[str, Any] | None) -> None:
         """Note what a compaction is about to do, or None when it is done."""
@@ -196,7 +202,7 @@ class StateHandler:
     @property
     def last_compaction(self) -> dict[str, Any]:
         """When and what the last compaction was; empty if there was none."""
-        return _mapping(self.store.get("last_compaction"))
+        return sound_result(self.store.get("last_compaction"))
 
 
 def _is_event(event: Mapping[str, Any]) -> bool:
@@ -204,5 +210,6 @@ def _is_event(event: Mapping[str, Any]) -> bool:
     return isinstance(event.get("content"), str) and bool(event.get("id"))
 
 
-def _mapping(value: Any) -> dict[str, Any]:
-    return dict(value) if isinstance(value, Mapping) else {}
+def _steps(value: Any) -> dict[str, Any]:
+    """The steps of a sleep's report: those that have one."""
+    return {str(name): dict(step) for name, step in as_dict(value).items() if as_dict(step)}

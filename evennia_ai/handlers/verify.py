@@ -1,5 +1,6 @@
 """The proof that nothing was lost, from what is stored."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from evennia_ai.core.verification import Evidence, Violation, verify
@@ -9,13 +10,15 @@ from evennia_ai.handlers.history import HistoryHandler, checksum
 def evidence_of(history: HistoryHandler) -> Evidence:
     """All that the proof needs, loaded from the store."""
     count, digest = history.recorded
-    tombstones: Any = history.store.get("tombstones", default={})
+    tombstones: Any = history.store.get("tombstones")
     return Evidence(
         live=history.messages(),
         segments=tuple(history.segments()),
         restored=frozenset(history.restored_segments()),
         summaries={record["id"]: record for record in history.summaries()},
-        tombstones=frozenset(tombstones),
+        tombstones=frozenset(
+            map(str, tombstones if isinstance(tombstones, Mapping | list) else ())
+        ),
         recorded_count=count,
         recorded_digest=digest,
         checksum=checksum,
