@@ -5,10 +5,12 @@ import unittest
 
 from evennia_ai.offline import lexicon
 from evennia_ai.offline.claims import evidence_of, is_question, is_topic
+from evennia_ai.offline.found import found_lines
+from evennia_ai.offline.lines import Line, heard_lines, told_lines
 from evennia_ai.offline.match import best_matches
 from evennia_ai.offline.question import ask
 from evennia_ai.offline.rewrite import third_person
-from evennia_ai.offline.transcript import Line, found_lines, heard_lines, note_line, read_talk
+from evennia_ai.offline.transcript import read_talk
 from evennia_ai.offline.words import sentences
 
 
@@ -195,12 +197,12 @@ class TestTranscript(unittest.TestCase):
 
     def test_notes(self):
         """Notes are read with their id, time and speaker, where they have them."""
-        line = note_line('- (j1) 2026-01-01 Alice: "hi"')
+        (line,) = told_lines('- (j1) 2026-01-01 Alice: "hi"')
         self.assertEqual(
             (line.id, line.at, line.who, line.text), ("j1", "2026-01-01", "Alice", "hi")
         )
-        self.assertEqual(note_line("- (j2) rain fell").id, "j2")
-        self.assertEqual(note_line('Alice says: "hi"').who, "Alice")
+        self.assertEqual(told_lines("- (j2) rain fell")[0].id, "j2")
+        self.assertEqual(told_lines('Alice says: "hi"')[0].who, "Alice")
 
     def test_found(self):
         """Search results of every kind become lines; anything else becomes none."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from evennia_ai.offline import lexicon, words
 from evennia_ai.offline.claims import is_question, is_topic
+from evennia_ai.offline.lines import Line
 from evennia_ai.offline.rewrite import LEADS, third_person
-from evennia_ai.offline.transcript import Line
 
 MAX_ACTS = 12
 
@@ -89,8 +89,16 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "source",
         _all(
-            r"\bhow (?:do|did|can|would) you (?:know|learn|find (?:that|this|out)|come to know)\b",
-            r"\bwhere did you (?:hear|learn|get|read) (?:that|this|it)\b",
+            r"\bhow (?:do|did|can|would) you (?:know|learn|find (?:that|this|out))\b",
+            r"\bhow (?:do|did) you come (?:to know|by (?:that|this|it))\b",
+            r"\bhow come you know\b",
+            r"\bwhere (?:do|did|have) you (?:hear|heard|learn|get|got|read|know|have) "
+            r"(?:about |of )?(?:that|this|it)\b",
+            r"\bwhat makes you (?:say|think|believe|so sure)\b",
+            r"^(?:and )?(?:are you|you(?:['’]re| are)?) (?:really |quite |very )?(?:sure|certain)"
+            r"(?: (?:about|of) (?:that|this|it))?\W*$",
+            r"\bwhere(?:['’]s| is) (?:that|this|it) from\b",
+            r"\bwho (?:said|says) (?:so|that|it)\b",
             r"\bwho told you\b",
             r"\bhow (?:can you be|are you) (?:so )?sure\b",
             r"\bwhat(?:'s| is) your source\b",
@@ -134,6 +142,36 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"(?:instructions|rules|orders|prompt)\b",
             r"\b(?:show|tell|reveal|print)\b.* (?:system )?prompt\b",
             r"\b(?:ban|boot|kick|delete|teleport) (?:him|her|them|player|account|[A-Z]\w+)\b",
+        ),
+    ),
+    (
+        "presence",
+        _all(
+            r"\bare (?:you|ya|u) (?:still |even |really )*(?:there|here|around|awake|listening|"
+            r"with (?:me|us)|asleep)\b\W*(?:now)?\W*$",
+            r"^(?:are )?(?:you )?(?:still )?there\?+$",
+            r"\b(?:can|do|did) you (?:even )?(?:hear|see) (?:me|us)\b\W*$",
+            r"^(?:is )?any(?:one|body) (?:there|home|around|in)\b\W*$",
+        ),
+    ),
+    (
+        "topic",
+        _all(
+            r"\bwhat (?:were|are|was|is|have) (?:we|you two|everyone|everybody|they|you all) "
+            r"(?:been )?(?:just )?(?:talking|speaking|chatting|on) ?(?:about|of)?\b\W*(?:just now|"
+            r"before|earlier|again)?\W*$",
+            r"\bwhere were we\b",
+            r"\bwhat(?:'s| is| was) (?:the|our) (?:topic|subject|talk about)\b",
+            r"\bwhat (?:did|have) (?:i|we) (?:just )?(?:say|said|talk about|talked about)\b\W*$",
+        ),
+    ),
+    (
+        "pastime",
+        _all(
+            r"\b(?:tell|sing|give|recite|read) (?:me|us) (?:a|an|another|some|your)\b.{0,24}"
+            r"\b(?:jokes?|stor(?:y|ies)|tales?|songs?|riddles?|poems?|rhymes?|limerick)\b",
+            r"\b(?:do you )?know any (?:good )?(?:jokes|stories|songs|riddles)\b",
+            r"^(?:please )?(?:make me laugh|entertain me|amuse us|amuse me|say something funny)\b",
         ),
     ),
     (
@@ -289,6 +327,8 @@ def _act(part: str, who: str) -> Act:
             return Act(kind, rest if rest is not None else part, who)
     if is_foreign(part):
         return Act("foreign", part, who)
+    if words.is_nonsense(part):
+        return Act("nonsense", part, who)
     if is_question(part):
         return Act("chatter" if _FORGETS.match(part) else "question", part, who)
     return Act("fact" if is_fact(part) else "chatter", part, who)

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from evennia_ai.offline import acts, lexicon, match, question
 from evennia_ai.offline.claims import Evidence, evidence_of
+from evennia_ai.offline.found import found_lines
+from evennia_ai.offline.lines import LEDGER, Line
 from evennia_ai.offline.match import Match
 from evennia_ai.offline.question import Query
 from evennia_ai.offline.smalltalk import line_for
-from evennia_ai.offline.transcript import Done, Line, Talk, found_lines, note_lines
+from evennia_ai.offline.transcript import Done, Talk
 
 MAX_SEARCHES = 5
 MAX_QUOTE = 500
@@ -42,10 +44,8 @@ def lines_in(talk: Talk) -> list[Line]:
     """The lines a request shows: heard, noted and found."""
     lines: list[Line] = [*talk.notes, *talk.heard]
     for done in (*talk.before, *talk.done):
-        if done.name == "search_memory":
+        if done.name in ("search_memory", "expand_memory"):
             lines.extend(found_lines(done.result))
-        elif done.name in ("expand_memory",):
-            lines.extend(note_lines(done.result))
     return lines
 
 
@@ -134,13 +134,20 @@ def _told(query: Query, matches: list[Match], asker: str, me: str, cite: bool) -
 
 
 def _quoted(found: Match, asker: str, me: str) -> str:
-    line, quote = found.claim.line, _shortened(acts.told_part(found.claim.quote, me))
+    return quoted(found.claim.line, found.claim.quote, asker, me)
+
+
+def quoted(line: Line, words: str, asker: str, me: str) -> str:
+    """Words of a line as they are said to `asker`: with who told them, without other frames."""
+    quote = _shortened(acts.told_part(words, me))
     if not line.who or line.verb == "note":
         return f"I have it noted: {quote}"
     if line.verb == "poses":
         return f"I saw it: {quote}"
-    teller = "You" if line.who.lower() == asker.lower() else line.who
-    return f'{teller} told me: "{quote}"'
+    own = line.who.lower() == asker.lower()
+    if own and line.source == LEDGER:
+        return f'You asked me to keep in mind: "{quote}"'
+    return f'{"You" if own else line.who} told me: "{quote}"'
 
 
 def _shortened(quote: str) -> str:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from evennia_ai.offline import kin, lexicon, naming, words
+from evennia_ai.offline.lines import SOURCES, SUMMARY, Line
 from evennia_ai.offline.rewrite import LEADS, third_person
-from evennia_ai.offline.transcript import Line
 from evennia_ai.offline.words import Word
 
 MAX_CLAIMS = 4000
@@ -120,7 +120,9 @@ def statements(text: str) -> list[str]:
 
 
 def _tells(sentence: str) -> bool:
-    return not (is_question(sentence) or _UNSURE.search(sentence) or _IDLE.match(sentence))
+    if is_question(sentence) or words.is_nonsense(sentence):
+        return False
+    return not (_UNSURE.search(sentence) or _IDLE.match(sentence))
 
 
 def evidence_of(lines: Iterable[Line], me: str, people: Iterable[str]) -> Evidence:
@@ -170,6 +172,8 @@ def _names(lines: list[Line], people: Iterable[str], me: str) -> set[str]:
 
 
 def _rank(line: Line) -> tuple[int, str, int]:
+    if line.source == SUMMARY:
+        return (-1, line.at, 0)
     return (1, "", line.order) if line.order >= 0 else (0, line.at, 0)
 
 
@@ -184,7 +188,8 @@ def _unique(lines: list[Line]) -> list[Line]:
 
 
 def _merged(one: Line, two: Line) -> Line:
-    first, second = (one, two) if one.verb != "note" or two.verb == "note" else (two, one)
+    """One line of two that say the same: the words as they were said, told first by themselves."""
+    first, second = sorted((one, two), key=_originality)
     at = min(filter(None, (one.at, two.at)), default="")
     order = max(one.order, two.order)
     return Line(
@@ -195,7 +200,12 @@ def _merged(one: Line, two: Line) -> Line:
         at,
         order,
         first.who_id or second.who_id,
+        first.source,
     )
+
+
+def _originality(line: Line) -> tuple[bool, int]:
+    return line.verb == "note", SOURCES.index(line.source)
 
 
 @lru_cache(maxsize=4096)

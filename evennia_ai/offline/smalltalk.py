@@ -1,6 +1,10 @@
 """What the offline model says when nothing has to be looked up; chosen by the words it answers."""
 
+import re
+from functools import lru_cache
 from zlib import crc32
+
+from evennia_ai.offline import words
 
 LINES: dict[str, tuple[str, ...]] = {
     "greeting": (
@@ -51,6 +55,12 @@ LINES: dict[str, tuple[str, ...]] = {
     ),
     "foreign": ("I'm sorry, I only understand English.",),
     "attention": ("Yes, {who}?",),
+    "presence": ("Yes, {who}, I'm here.", "I'm here, {who}.", "Here I am, {who}."),
+    "pastime": (
+        "I'm no good at that, I'm afraid: I can only tell what I was told.",
+        "That is beyond me, I'm afraid. Ask me what I've heard instead.",
+    ),
+    "nonsense": ("I can't make sense of that, I'm afraid.", "I don't follow, {who}."),
     "chatter": (
         "Is that so?",
         "I hear you, {who}.",
@@ -82,3 +92,22 @@ def line_for(kind: str, seed: str, who: str = "", me: str = "") -> str:
     chosen = choices[crc32(seed.encode("utf-8", "replace")) % len(choices)]
     said = chosen.replace("{me}", me)
     return said.replace("{who}", who) if who else said.replace(", {who}", "")
+
+
+def is_fixed(sentence: str) -> bool:
+    """Whether a sentence is one of `LINES`, or part of one, said to whomever."""
+    return bool(_fixed().fullmatch(" ".join(sentence.split())))
+
+
+@lru_cache(maxsize=1)
+def _fixed() -> re.Pattern[str]:
+    said = (line for choices in LINES.values() for line in choices)
+    parts = {part for line in said for part in words.sentences(line)}
+    plain = {re.escape(part.replace(", {who}", "")) for part in parts}
+    return re.compile("|".join(sorted(plain | set(map(_addressed, parts)))))
+
+
+def _addressed(sentence: str) -> str:
+    """A pattern of a sentence to anybody, by anybody."""
+    name = r"[^.!?\n]{1,60}"
+    return re.escape(sentence).replace(r"\{who\}", name).replace(r"\{me\}", name)

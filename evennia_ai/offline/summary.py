@@ -3,11 +3,11 @@
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evennia_ai.offline import lexicon, words
 from evennia_ai.offline.claims import is_question
-from evennia_ai.offline.transcript import Line, note_line
+from evennia_ai.offline.lines import SUMMARY, Line, told_lines
 
 MARK = "[MESSAGES TO COMPACT]"
 EARLIER_MARK = "[EARLIER SUMMARY]"
@@ -17,6 +17,7 @@ _CALLED = re.compile(r"^tool ([\w.]{1,60}):", re.MULTILINE)
 MAX_WORDS = 480
 MAX_SENTENCES = 6000
 SHARE = 0.5  # of the input's words, so that a summary is always clearly shorter
+_QUOTES = re.compile(r"\btold me: \"|\bI have it noted: |\bkeep in mind: \"")
 _PROMISE = re.compile(
     r"\b(promise\w*|swear|swore|vow\w*|will|shall|must|owe\w*|agreed?|decid\w+|plan\w*|going to|"
     r"need\w*|want\w*|never|always|remember|secret|password)\b",
@@ -74,23 +75,23 @@ def _nothing_said(body: str, budget: int) -> str:
 def _sentences(body: str) -> Iterator[_Sentence]:
     order = 0
     for row in body.splitlines()[:MAX_SENTENCES]:
-        line = _line(row)
-        for text in words.sentences(line.text) if line else ():
-            if order < MAX_SENTENCES and line:
-                yield _Sentence(order, line.who, text, _density(line, text))
-                order += 1
+        for line in _lines(row):
+            for text in words.sentences(line.text):
+                if order < MAX_SENTENCES and not words.is_nonsense(text):
+                    yield _Sentence(order, line.who, text, _density(line, text))
+                    order += 1
 
 
-def _line(row: str) -> Line | None:
+def _lines(row: str) -> list[Line]:
+    """What a row tells; what the assistant quoted of others stands in their own rows."""
     row = row.strip()
-    if not row or re.fullmatch(r"\[[^\]]*\]", row):
-        return None
     if spoken := re.match(r"(?:\[[^\]]*\] )?(assistant|tool\b[^:]{0,60}|system): (.*)", row):
         said = _CALLS.sub("", spoken.group(2))
-        if not said or spoken.group(1).startswith("tool"):
-            return None
-        return Line("", said, "assistant")
-    return note_line(row)
+        if spoken.group(1).startswith("tool") or _QUOTES.search(said):
+            return []
+        told = told_lines(said, source=SUMMARY)
+        return [replace(line, verb="assistant") for line in told]
+    return told_lines(row, source=SUMMARY)
 
 
 def _density(line: Line, text: str) -> float:

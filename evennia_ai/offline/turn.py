@@ -3,15 +3,17 @@
 import re
 from collections.abc import Iterator, Set
 
-from evennia_ai.offline import acts, answers
+from evennia_ai.offline import acts, answers, sources
 from evennia_ai.offline.acts import Act
+from evennia_ai.offline.lines import Line
 from evennia_ai.offline.reply import Reply, ToolCall
 from evennia_ai.offline.smalltalk import LINES, line_for
-from evennia_ai.offline.transcript import Done, Line, Talk
+from evennia_ai.offline.transcript import Done, Talk
 
 MAX_FRESH = 12
 MAX_QUESTIONS = 3
 MAX_RECALLED = 5
+MAX_TOPICS = 2
 _KEPT = ("remember please remember note don't forget", "I my")
 TOLD_IMPORTANCE, ASKED_IMPORTANCE = 5, 8
 _DIRECTIONS = re.compile(
@@ -32,6 +34,9 @@ _PLAIN = (
     "unforgotten",
     "foreign",
     "attention",
+    "presence",
+    "pastime",
+    "nonsense",
 )
 _TOOL_OF = {"move": "move", "emote": "emote", "look": "look", "follow": "emote"}
 
@@ -79,7 +84,9 @@ def is_for_me(line: Line, found: list[Act], talk: Talk) -> bool:
         return True
     if _calls_another(line.text, others):
         return False
-    return any(act.kind not in ("fact", "chatter") for act in found) or _in_reply(line, talk)
+    return any(act.kind not in ("fact", "chatter", "nonsense") for act in found) or _in_reply(
+        line, talk
+    )
 
 
 def _names(text: str, name: str) -> bool:
@@ -147,6 +154,22 @@ def _asked_to_keep(act: Act, talk: Talk) -> str:
     return f"You told me: {' '.join(quoted)}"
 
 
+def _talked_of(act: Act, talk: Talk) -> str:
+    """The last things said before somebody asked what the talk was about."""
+    asked = next((i for i, line in enumerate(talk.heard) if line in talk.fresh), len(talk.heard))
+    said: list[str] = []
+    for line in talk.heard[:asked][-MAX_FRESH:]:
+        kinds = {found.kind for found in acts.read_acts(line, talk.me)}
+        if line.who and line.who != talk.me and kinds & {"fact", "question", "remember"}:
+            who = "you" if line.who == act.who else line.who
+            told = acts.vocative(line.text, talk.me)[:200]
+            said.append(f'{who} said "{told}"')
+    if not said:
+        return "Nothing in particular that I recall. What would you like to talk about?"
+    latest = ", then ".join(said[-MAX_TOPICS:])
+    return f"Just now {latest}"[:600] + "."
+
+
 def _call_for(act: Act, talk: Talk) -> ToolCall | None:
     if act.kind in ("fact", "remember") and act.text.strip():
         importance = ASKED_IMPORTANCE if act.kind == "remember" else TOLD_IMPORTANCE
@@ -178,6 +201,8 @@ def _posed(order: str) -> str:
 def _answer(act: Act, talk: Talk, tools: Set[str]) -> answers.Answer:
     if act.kind == "question":
         return answers.answer(act.text, act.who, talk, tools)
+    if reply := sources.last_answer(act, talk):
+        return sources.source_of(reply, act.who, talk, tools)
     asked = _asked_before(act, talk)
     if not asked:
         return answers.Answer("I only know what I was told here, and what I keep in my journal.")
@@ -200,6 +225,8 @@ def _said(act: Act, talk: Talk, tools: Set[str]) -> str:
         return _answer(act, talk, tools).text
     if act.kind == "recall":
         return _asked_to_keep(act, talk)
+    if act.kind == "topic":
+        return _talked_of(act, talk)
     if act.kind in ("fact", "remember"):
         return _acknowledged(act, talk)
     if act.kind in _PLAIN and act.kind in LINES:

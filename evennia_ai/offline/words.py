@@ -231,3 +231,17 @@ def _fits(phrase: tuple[str, ...], folds: list[str]) -> bool:
     return len(phrase) == len(folds) and all(
         want in ("*", have) for want, have in zip(phrase, folds, strict=True)
     )
+
+
+def is_nonsense(sentence: str) -> bool:
+    """Whether a sentence is mostly no words: symbols, codes, one letter held down."""
+    parts = sentence.split()
+    odd = sum(not _WORDLIKE.match(part) or bool(_HELD.search(part)) for part in parts)
+    return bool(parts) and odd * 2 > len(parts)
+
+
+_WORDLIKE = re.compile(
+    r"^[\"'“”‘’(*]*[^\W\d_]+(?:['’./-][^\W\d_]+|\d{0,3})*[\"'“”‘’).,;:!?…*]*$"
+    r"|^[\"'(£$€#]*\d[\d.,:/-]*(?:st|nd|rd|th|[ap]m|h|%)?[\"').,;:!?…]*$|^[-–—&+]+$"
+)
+_HELD = re.compile(r"([^\W\d_])\1{4}|\S{41}", re.IGNORECASE)
