@@ -123,7 +123,10 @@ class AssistantMixin:
             puppet: The character the account plays where it typed; any it plays if None.
         """
         body = puppet or next(iter(make_iter(account.get_all_puppets())), None) or account
-        self.hear(new_event(body, "page", text, private([stable_id(body)])))
+        event = new_event(body, "page", text, private([stable_id(body)]))
+        # The answer is for who paged, whoever plays that character by then.
+        event["metadata"]["account"] = stable_id(account)
+        self.hear(event)
         return self.assistant is not None
 
     def at_rename(self, oldname: str, newname: str) -> None:
@@ -143,7 +146,7 @@ class AssistantMixin:
 
 
 class AssistantCharacter(AssistantMixin, DefaultCharacter):
-    """An assistant's body. Create one with ``create Aria:evennia_ai.…AssistantCharacter``."""
+    """An assistant's body. Create one with ``create/drop Aria:evennia_ai.…AssistantCharacter``."""
 
 
 def heard_event(listener: Any, text: Any, from_obj: Any) -> Event | None:

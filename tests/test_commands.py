@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 
 from django.test import override_settings
-from evennia import create_object
+from evennia import Msg, create_object
 
 from evennia_ai import services
 from evennia_ai.commands.assistants import last_lines
 from evennia_ai.commands.cmdset import COMMANDS
 from evennia_ai.commands.lookup import all_assistants, find_assistant
 from evennia_ai.core.audience import members
-from evennia_ai.errors import AssistantError
+from evennia_ai.errors import AssistantError, ToolError
 from evennia_ai.handlers.identity import stable_id
 from evennia_ai.testing import model_down
 from tests.base import CHARACTER
@@ -471,3 +471,35 @@ class TestPage(CommandLineTest):
     def test_markup(self):
         """Markup in a page stays text."""
         self.assertTold("page Aria = |rred|n $pad(x)", "'|rred|n $pad(x)'")
+
+    def answered(self, between):
+        """Page, let something happen before the tick; the accounts that got the answer."""
+        self.model.default = "Under the bridge."
+        self.typed("page Aria = where is it?")
+        between()
+        self.tick()
+        found = [msg for msg in Msg.objects.all() if "bridge" in msg.message]
+        return [account for msg in found for account in msg.receivers]
+
+    def test_answered_after_the_pager_left(self):
+        """The answer is kept for an account that logged off, not lost with its character."""
+
+        def leave():
+            self.char1.account = None
+
+        self.assertEqual(self.answered(leave), [self.account])
+
+    def test_answered_to_nobody_else(self):
+        """Who plays that character by then does not get the answer."""
+
+        def change():
+            self.char1.account = self.account2
+
+        self.assertEqual(self.answered(change), [self.account])
+
+    def test_answered_to_nobody(self):
+        """An answer to an account that is gone is told to staff as trouble."""
+        with self.assertRaisesRegex(ToolError, "gone"):
+            self.script.game.page("o1.zzz", "hello")
+        with self.assertRaisesRegex(ToolError, "gone"):
+            self.script.game.page(stable_id(self.obj1), "hello")

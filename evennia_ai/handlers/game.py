@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from evennia import AccountDB
 from evennia.utils import logger
 from evennia.utils.ansi import strip_ansi
 from evennia.utils.create import create_message
@@ -91,17 +92,27 @@ class GameHandler:
 
     def page(self, target_id: str, text: str) -> None:
         """Answer a page: shown if they are online, kept as a page if not."""
-        target = find(target_id)
-        account = getattr(target, "account", None) or target
-        if account is None or not hasattr(account, "msg"):
+        account = find(self._pager(target_id) or target_id)
+        if not isinstance(account, AccountDB):
+            account = getattr(account, "account", None)
+        if account is None:
             raise ToolError("whoever paged is gone")
         shown = " ".join(self._pieces(text))
-        if account._meta.concrete_model._meta.model_name == "accountdb":
-            locks = f"read:id({account.id}) or perm(Admin);delete:id({account.id}) or perm(Admin)"
-            create_message(
-                self.character, shown, receivers=[account], locks=locks, tags=[("page", "comms")]
-            )
+        locks = f"read:id({account.id}) or perm(Admin);delete:id({account.id}) or perm(Admin)"
+        create_message(
+            self.character, shown, receivers=[account], locks=locks, tags=[("page", "comms")]
+        )
         account.msg(f"|c{self.character.key}|n |wpages:|n {shown}", from_obj=self.character)
+
+    def _pager(self, speaker_id: str) -> str | None:
+        """The account that sent the newest page under a speaker's id; None if none is known."""
+        script = self.character.assistant
+        for message in reversed(script.history.messages() if script else ()):
+            speaker = message.get("speaker") or {}
+            if message.get("channel") == "page" and speaker.get("id") == speaker_id:
+                account: str | None = message["metadata"].get("account")
+                return account
+        return None
 
     def speak(self, text: str, audience: str, channel: str, asker: str | None) -> None:
         """Answer a turn's audience the way it spoke."""
