@@ -204,6 +204,28 @@ class TestHistory(MemoryLineTest):
         self.assertEqual(data["journal"], list(self.aria.journal.all()))
         self.assertEqual(data["entities"], self.aria.entities.profiles())
 
+    def test_export_leaves_nothing_out(self):
+        """Every Attribute of script and body is in the file, by key and category."""
+        self.fill(40)
+        self.typed("compact Aria", until="compacted")
+        self.script.ledger.add("Never sing", {"key": "Char", "id": "o1.x"}, state="approved")
+        self.script.attributes.add("conversation_damaged", ["gone wrong"])
+        self.aria.attributes.add("odd", {(1, 2): {3}, "who": self.char1, "n": None})
+        self.aria.aliases.add("barkeep")
+        self.aria.tags.add("staffed", category="inn")
+        with override_settings(GAME_DIR=self.folder.name):
+            shown = self.typed("aihistory/export Aria", until="Written: ")
+        data = json.loads(Path(shown.split("Written: ")[1].strip()).read_text(encoding="utf-8"))
+        for name, owner in (("script", self.script), ("body", self.aria)):
+            kept = {(a["key"], a["category"]): a["value"] for a in data["attributes"][name]}
+            there = {(a.key, a.category) for a in owner.attributes.all()}
+            self.assertEqual(set(kept), there)
+        odd = kept["odd", None]
+        self.assertEqual(odd, {"(1, 2)": [3], "who": str(self.char1), "n": None})
+        self.assertEqual((data["aliases"], data["tags"]), (["barkeep"], [["staffed", "inn"]]))
+        self.assertEqual(data["ledger"][0]["text"], "Never sing")
+        self.assertEqual(data["compactions"], self.script.history.compactions())
+
     def test_export_fails(self):
         """A file that cannot be written is told in a line."""
         (Path(self.folder.name) / "server").write_text("in the way", encoding="utf-8")

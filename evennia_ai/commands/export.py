@@ -3,7 +3,8 @@
 import json
 import re
 import time
-from collections.abc import Generator, Iterator
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from twisted.internet.task import cooperate
 from evennia_ai import services
 from evennia_ai.core.config import OPTIONS
 from evennia_ai.core.messages import SCHEMA_VERSION, utc_iso
+from evennia_ai.handlers.store import AttributeStore
 
 
 def export_folder() -> Path:
@@ -25,7 +27,7 @@ def export_folder() -> Path:
 def export_assistant(
     script: Any, folder: Path | None = None
 ) -> Generator["Deferred[Any]", Any, Path]:
-    """Write an assistant's data: options, history, archive, summaries, journal, entities.
+    """Write all an assistant is: readable sections, then every Attribute as it is stored.
 
     Data are read on the reactor thread in slices, and written on another. Call it under the turn
     lock (`script.run_exclusive`), so that nothing moves meanwhile.
@@ -61,6 +63,13 @@ def _collected(script: Any, data: dict[str, Any]) -> Iterator[None]:
         history=list(script.history.messages()),
         queue=list(script.runtime.queue),
         entities=body.entities.profiles(),
+        ledger=list(script.ledger.entries()),
+        aliases=sorted(body.aliases.all()),
+        tags=sorted(body.tags.all(return_key_and_category=True), key=str),
+        permissions=sorted(body.permissions.all()),
+        locks=str(body.locks),
+        attributes={"script": [], "body": []},
+        compactions=[],
         archive=[],
         summaries=[],
         journal=[],
@@ -72,11 +81,34 @@ def _collected(script: Any, data: dict[str, Any]) -> Iterator[None]:
     for summary_id in script.history.summary_ids():
         data["summaries"].append(script.history.summary(summary_id))
         yield
+    data["compactions"] += script.history.compactions()
+    yield
     for number, entry in enumerate(body.journal.all()):
         data["journal"].append(entry)
         if number % 50 == 0:
             yield
     data["journal"].sort(key=lambda entry: str(entry["timestamp"]))
+    for name, owner in (("script", script), ("body", body)):
+        for attribute in _attributes(owner):
+            data["attributes"][name].append(attribute)
+            yield
+
+
+def _attributes(owner: Any) -> Iterator[dict[str, Any]]:
+    """Every Attribute of an object, one loaded at a time, its value as plain data."""
+    store = AttributeStore(owner)
+    rows = owner.db_attributes.filter(db_attrtype__isnull=True).order_by("pk")
+    for key, category in rows.values_list("db_key", "db_category"):
+        yield {"key": key, "category": category, "value": _plain(store.get(key, category))}
+
+
+def _plain(value: Any) -> Any:
+    """A stored value as JSON can hold it; game objects by their names."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset | deque):
+        return [_plain(each) for each in value]
+    return value if isinstance(value, str | int | float | None) else str(value)
 
 
 def _write(path: Path, data: dict[str, Any]) -> None:
