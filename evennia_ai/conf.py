@@ -1,6 +1,8 @@
 """The game's settings for this package, read when they are asked for, never at import."""
 
+import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ from evennia_ai.errors import ConfigError
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 
 PREFIX = "EVENNIA_AI_"
+# Settings that are no texts: in the environment JSON, or for tools paths with commas between.
+_STRUCTURED = ("TOOLS", "MEM0_CONFIG")
 
 
 def setting(name: str, default: Any = None) -> Any:
@@ -19,9 +23,23 @@ def setting(name: str, default: Any = None) -> Any:
         name: Without the prefix, as ``LLM_MODEL``.
         default: Where neither has one; an empty text counts as none.
     """
-    from_environment = os.environ.get(PREFIX + name)
-    value = from_environment or getattr(settings, PREFIX + name, None)
+    text = os.environ.get(PREFIX + name)
+    value = _read(name, text) if text else getattr(settings, PREFIX + name, None)
     return default if value in (None, "") else value
+
+
+def _read(name: str, text: str) -> Any:
+    """A variable's text as the setting it stands for; what cannot be read stays a text."""
+    if name not in _STRUCTURED:
+        return text
+    if text.lstrip()[:1] in ("[", "{"):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+    if name == "TOOLS":
+        return [path.strip() for path in text.split(",") if path.strip()]
+    return text
 
 
 def model_name() -> str:
@@ -44,23 +62,52 @@ def tool_classes() -> tuple[type, ...]:
     """The package's tools and the game's own, by ``EVENNIA_AI_TOOLS``.
 
     Raises:
-        ConfigError: If a dotted path names no tool.
+        ConfigError: If a dotted path names no tool that can be used.
     """
-    from evennia.utils.utils import class_from_module
+    return _tools(_fail)
 
-    from evennia_ai.tools import BUILTIN_TOOLS, Tool
+
+def usable_tools(report: Callable[[ConfigError], None]) -> tuple[type, ...]:
+    """As `tool_classes`, but what cannot be used is reported and left out."""
+    return _tools(report)
+
+
+def _fail(error: ConfigError) -> None:
+    raise error
+
+
+def _tools(report: Callable[[ConfigError], None]) -> tuple[type, ...]:
+    from evennia_ai.tools import BUILTIN_TOOLS
 
     found: dict[str, type] = {tool.name: tool for tool in BUILTIN_TOOLS}
-    for path in setting("TOOLS", ()):
+    paths = setting("TOOLS", ())
+    if not isinstance(paths, list | tuple):
+        report(ConfigError("`EVENNIA_AI_TOOLS` is no list of dotted paths."))
+        paths = ()
+    for path in paths:
         try:
-            tool = class_from_module(path)
-        except ImportError as error:
-            raise ConfigError(
-                f"`EVENNIA_AI_TOOLS` names `{path}`, which cannot be imported: {error}"
-            ) from error
-        if not (isinstance(tool, type) and issubclass(tool, Tool) and tool.name):
-            raise ConfigError(
-                f"`{path}` in `EVENNIA_AI_TOOLS` is no `evennia_ai.tools.Tool` with a name."
-            )
-        found[tool.name] = tool
+            tool = _tool(path)
+        except ConfigError as error:
+            report(error)
+        else:
+            found[tool.name] = tool
     return tuple(found.values())
+
+
+def _tool(path: Any) -> Any:
+    """One tool's class, tried out: it can be made, and a model can be told of it."""
+    from evennia.utils.utils import class_from_module
+
+    from evennia_ai.tools import Tool
+
+    try:
+        tool = class_from_module(path)
+        if isinstance(tool, type) and issubclass(tool, Tool) and tool.name:
+            tool().schema()
+            return tool
+    except Exception as error:  # a game's own module may raise anything
+        raise ConfigError(
+            f"`EVENNIA_AI_TOOLS` names `{path}`, which cannot be used: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    raise ConfigError(f"`{path}` in `EVENNIA_AI_TOOLS` is no `evennia_ai.tools.Tool` with a name.")

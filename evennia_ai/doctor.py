@@ -7,6 +7,7 @@ function of a `Patient` that returns a `Check` or a Deferred of one; nothing blo
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,6 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 
 SUPPORTED_PYTHON = ((3, 11), (3, 13))
 SUPPORTED_EVENNIA = ((5, 0, 1), (7,))
-ASSISTANT_SCRIPT = "evennia_ai.assistant_script.AssistantScript"
 
 
 @dataclass(frozen=True)
@@ -162,6 +162,21 @@ def check_wiring(patient: Patient) -> Check:
     return Check("wiring", True, "app, commands and pages are in place")
 
 
+def check_tools(patient: Patient) -> Check:
+    """The game's own tools can be loaded, made and described."""
+    broken: list[str] = []
+    tools = conf.usable_tools(lambda error: broken.append(str(error)))
+    if not broken:
+        return Check("tools", True, f"{len(tools)} tools can be used")
+    more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+    return Check(
+        "tools",
+        False,
+        f"{broken[0]}{more}",
+        f"Mend it or take it out of `{checks.TOOLS}`; until then assistants do without it.",
+    )
+
+
 @inlineCallbacks
 def check_database(patient: Patient) -> Any:
     """Tables up to date; how many assistants there are. The files are read on a thread."""
@@ -186,8 +201,8 @@ def _tables(loader: Any) -> Check:
                 f"{len(missing)} migrations were never run",
                 "Run `evennia migrate`.",
             )
-        paths = ScriptDB.objects.values_list("db_typeclass_path", flat=True)
-        count = sum(path == ASSISTANT_SCRIPT for path in paths)
+        paths = Counter(ScriptDB.objects.values_list("db_typeclass_path", flat=True))
+        count = sum(number for path, number in paths.items() if _is_assistant(path))
     except DatabaseError as error:
         return Check(
             "database",
@@ -203,6 +218,18 @@ def _tables(loader: Any) -> Check:
             "Make one in the game: ai/create Aria",
         )
     return Check("database", True, f"{connection.vendor}, {count} assistant(s)")
+
+
+def _is_assistant(path: str) -> bool:
+    """Whether a typeclass is the assistant's script or one a game derived from it."""
+    from django.utils.module_loading import import_string
+
+    from evennia_ai.assistant_script import AssistantScript
+
+    try:
+        return issubclass(import_string(path), AssistantScript)
+    except (ImportError, TypeError):
+        return False
 
 
 def _applied(key: Any, loader: Any, done: set[Any]) -> bool:
@@ -290,6 +317,7 @@ CHECKS: tuple[Callable[[Patient], Any], ...] = (
     check_versions,
     check_settings,
     check_wiring,
+    check_tools,
     check_database,
     check_tokenizer,
     check_embedder,

@@ -2,11 +2,12 @@
 
 import os
 import unittest
+from unittest import mock
 
 from django.core import checks as django_checks
 from django.test import override_settings
 
-from evennia_ai import checks
+from evennia_ai import checks, conf
 
 
 def ids():
@@ -94,6 +95,24 @@ class TestCheckSettings(unittest.TestCase):
             self.assertEqual(ids(), ["E002"])
         finally:
             del os.environ["EVENNIA_AI_LLM_API_BASE"]
+
+    def test_lists_and_dicts_from_the_environment(self):
+        """Tools are a list with commas, or JSON; Mem0's configuration is JSON."""
+        given = {
+            "a.B, c.D,": ["a.B", "c.D"],
+            '["a.B"]': ["a.B"],
+            "a.B": ["a.B"],
+            "[broken": "[broken",
+        }
+        for text, wanted in given.items():
+            with mock.patch.dict(os.environ, {"EVENNIA_AI_TOOLS": text}):
+                self.assertEqual(conf.setting("TOOLS"), wanted)
+        with mock.patch.dict(os.environ, {"EVENNIA_AI_MEM0_CONFIG": '{"llm": {}}'}):
+            self.assertEqual(conf.setting("MEM0_CONFIG"), {"llm": {}})
+            self.assertEqual(ids(), [])
+        for name, number in (("TOOLS", "E004"), ("MEM0_CONFIG", "E007")):
+            with mock.patch.dict(os.environ, {f"EVENNIA_AI_{name}": "{broken"}):
+                self.assertEqual(ids(), [number])
 
     def test_problems_are_logged_a_line_each(self):
         """`log_problems` writes every problem and counts the errors alone."""

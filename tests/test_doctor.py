@@ -4,10 +4,41 @@ import shutil
 import tempfile
 
 from django.test import TestCase, override_settings
+from evennia.utils.create import create_script
 from twisted.internet.defer import Deferred, succeed
 
 from evennia_ai import doctor
+from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.doctor import Check, Patient, report, run_checks
+from evennia_ai.tools import Tool
+
+BROKEN_TOOLS = (
+    "tests.test_doctor.Nothing",
+    "tests.test_doctor.Report",
+    "tests.test_doctor.Unfinished",
+    "tests.test_doctor.Shapeless",
+    "tests.broken_tools.Anything",
+)
+
+
+class Unfinished(Tool):
+    """A tool that cannot run."""
+
+    name = "unfinished"
+
+
+class Shapeless(Tool):
+    """A tool whose parameters are none."""
+
+    name = "shapeless"
+    parameters = {"at": 5}
+
+    def run(self, ctx, **arguments):
+        """Nothing."""
+
+
+class OwnScript(AssistantScript):
+    """A game's own."""
 
 
 class Report:
@@ -112,6 +143,24 @@ class TestChecks(DoctorCase):
         found = self.outcome(doctor.check_database)
         self.assertIsNone(found.ok)
         self.assertIn("no assistant", found.detail)
+
+    def test_scripts_of_a_games_own_class_are_counted(self):
+        """A class derived from the assistant's script counts, others do not."""
+        create_script("tests.test_doctor.OwnScript", key="Own")
+        create_script("evennia.scripts.scripts.DefaultScript", key="Other")
+        found = self.outcome(doctor.check_database)
+        self.assertIs(found.ok, True)
+        self.assertIn("1 assistant(s)", found.detail)
+
+    def test_tools_are_loaded(self):
+        """A tool that cannot be used is named with its reason; sound ones are counted."""
+        self.assertIs(self.outcome(doctor.check_tools).ok, True)
+        for path in BROKEN_TOOLS:
+            with self.subTest(path=path), override_settings(EVENNIA_AI_TOOLS=[path]):
+                found = self.outcome(doctor.check_tools)
+                self.assertIs(found.ok, False)
+                self.assertIn(path, found.detail)
+                self.assertTrue(found.remedy)
 
     def test_the_tokenizer_is_a_real_one(self):
         """Tokens are counted, not estimated, with what the package installs."""

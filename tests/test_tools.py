@@ -275,6 +275,19 @@ class TestOwnTools(AssistantTest):
                 conf.tool_classes()
         self.assertTrue(issubclass(ToolError, Exception))
 
+    def test_a_broken_tool_mutes_nobody(self):
+        """It is left out with one trouble, and the others are there."""
+        paths = ["tests.broken_tools.Anything", "tests.test_tools.RingBell"]
+        with override_settings(EVENNIA_AI_TOOLS=paths):
+            self.script.__dict__.pop("tools", None)
+            self.model.answers = [call("ring_bell", how="loudly"), "Ding."]
+            self.say("Aria, ring the bell")
+            self.tick()
+        self.assertEqual(self.contents()[-1][1], "Ding.")
+        self.assertIn("ring_bell", self.script.tools.tools)
+        self.assertEqual(self.script.runtime.counts["troubles"], 1)
+        self.assertIn("half-written", self.script.runtime.last_error)
+
 
 class TestRequestCompaction(AssistantTest):
     """The assistant asks for compaction."""

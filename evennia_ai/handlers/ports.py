@@ -74,7 +74,8 @@ class AssistantPorts:
     @lazy_property
     def tools(self) -> ToolRegistry:
         """What the assistant can do."""
-        return ToolRegistry(conf.tool_classes(), lambda: self.config.tool_levels)
+        found = conf.usable_tools(lambda error: self.trouble(str(error)))
+        return ToolRegistry(found, lambda: self.config.tool_levels)
 
     @property
     def config(self) -> Any:

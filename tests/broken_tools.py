@@ -1,0 +1,3 @@
+"""A game's module of tools that cannot be imported."""
+
+raise ValueError("half-written")
