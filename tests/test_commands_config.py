@@ -9,6 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.test import RequestFactory, override_settings
 
 from evennia_ai.commands.configuration import option_called
+from evennia_ai.commands.facts import warnings
 from evennia_ai.core.config import OPTIONS
 from evennia_ai.errors import AssistantError
 from evennia_ai.web.views import on_reactor, status
@@ -330,9 +331,17 @@ class TestBuildersWay(CommandLineTest):
         self.assertTold(f"create/drop Borin:{CHARACTER}", "You create a new AssistantCharacter")
         borin = next(obj for obj in self.room1.contents if obj.key == "Borin")
         self.assertNotIn(borin, self.account.characters.all())
+        self.assertNotIn("hears nothing", self.typed("aistatus Borin"))
         self.assertTold("aiconfig Borin persona = A gruff smith.", "is now A gruff smith.")
         self.typed("set/script Borin/compact_sleep_threshold = 0.5")
         self.assertEqual(borin.assistant.config.compact_sleep_threshold, 0.5)
+
+    def test_carried(self):
+        """One that was made without `/drop` is deaf, and its status says so."""
+        self.typed(f"create Zed:{CHARACTER}")
+        self.assertTold("aistatus Zed", "Zed is carried by Char and hears nothing: drop Zed")
+        self.aria.location = None
+        self.assertIn("is nowhere and hears nothing", " ".join(warnings(self.script)))
 
     def test_not_those_of_others(self):
         """Another's assistant stays as it is."""

@@ -92,10 +92,20 @@ def _stored(script: Any) -> dict[str, int]:
 def warnings(script: Any) -> list[str]:
     """What the configuration cannot reach, with the numbers."""
     measure_fixed(script, script.obj)
-    found = [*(_speechless(script) or _infeasible(script)), *_shrunk(script)]
+    found = [*_deaf(script), *(_speechless(script) or _infeasible(script)), *_shrunk(script)]
     if script.over_spend():
         found.append("the spend cap of today is reached: no replies until tomorrow (UTC)")
     return found
+
+
+def _deaf(script: Any) -> list[str]:
+    """That it stands in no room, if so."""
+    name, place = script.obj.key, script.obj.location
+    if place is None:
+        return [f"{name} is nowhere and hears nothing: teleport it into a room"]
+    if place.location is None:
+        return []
+    return [f"{name} is carried by {place.key} and hears nothing: drop {name}"]
 
 
 def _speechless(script: Any) -> list[str]:
