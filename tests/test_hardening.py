@@ -18,7 +18,7 @@ from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.testing import call, model_down
 from evennia_ai.tools import Tool
 from tests.base import AssistantTest
-from tests.waiting import wait_for
+from tests.waiting import pump_until, wait_for
 
 JUNK = (5, "text", ["a"], {"x": 1}, None, {"version": 1, "profiles": 5}, {"entries": 5})
 
@@ -298,6 +298,19 @@ class TestEndlessLoops(AssistantTest):
             self.tick()
         self.assertTrue(self.script.runtime.stalled_out)
         self.assertLessEqual(len(self.model.requests), 3 * 2)
+
+    def test_a_stopped_compaction_is_no_failure(self):
+        """Compactions that staff stop do not add up to a stall."""
+        self.configure(max_context_tokens=4000, pre_compact_extraction_enabled=False)
+        self.fill(80, words=40)
+        for _ in range(3):
+            self.model.held = True
+            self.model.requests.clear()
+            self.script.at_tick()
+            pump_until(lambda: self.model.requests)
+            self.assertTrue(self.script.stop_thinking())
+            pump_until(lambda: self.script.runtime.in_flight is None)
+        self.assertEqual(self.script.runtime.stalled, 0)
 
     def test_spend_cap_holds_inside_a_turn(self):
         """When the cap is reached the turn ends."""

@@ -7,7 +7,7 @@ retention gate (nothing is stored until all are there), one commit, what follows
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
 from evennia_ai.core.audience import PUBLIC
 from evennia_ai.core.compaction import Plan, spliced
@@ -79,6 +79,8 @@ def compact_conversation_history(
         return relief
     try:
         result = yield _compact(script, character, plan, instructions, extractive_only, trigger)
+    except CancelledError:
+        raise  # somebody stopped it; that says nothing of its use
     except Exception:
         _note_failure(script, trigger)
         raise
