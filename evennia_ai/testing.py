@@ -3,7 +3,7 @@
 ::
 
     model = ScriptedModel(["Good evening.", call("add_journal_entry", content="...")])
-    services.use(model=model, semantic=MemoryStore(), ready=True)
+    services.use(model=model, semantic=MemorySemanticStore(), ready=True)
 """
 
 import json

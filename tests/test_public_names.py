@@ -74,6 +74,13 @@ class TestNames(unittest.TestCase):
             rag_memory.run_pre_compaction_extraction, compaction.run_pre_compaction_extraction
         )
         self.assertIs(rag_memory.run_sleep_tick, run_sleep_tick)
+        for name in (
+            "run_entity_consolidation_batch",
+            "prune_low_importance_entries",
+            "clear_stale_conversations",
+        ):
+            self.assertTrue(callable(getattr(rag_memory, name)))
+            self.assertIn(name, dir(rag_memory))
 
     def test_counting(self):
         """Stored counts are summed; what has none is counted; nothing is no tokens."""

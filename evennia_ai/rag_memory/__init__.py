@@ -17,6 +17,9 @@ _ELSEWHERE = {
     "consolidate_memories_to_semantic": "evennia_ai.sleep.consolidation",
     "prune_orphaned_memory_links": "evennia_ai.sleep.consolidation",
     "repair_semantic_memory": "evennia_ai.sleep.consolidation",
+    "run_entity_consolidation_batch": "evennia_ai.helpers.entity_context",
+    "prune_low_importance_entries": "evennia_ai.helpers.episodic_index",
+    "clear_stale_conversations": "evennia_ai.helpers.working_memory",
 }
 
 __all__ = ["Mem0Store", *_ELSEWHERE]
