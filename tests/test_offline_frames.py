@@ -42,6 +42,13 @@ class TestFrames(unittest.TestCase):
         self.assertEqual(read(f"Aria: {echo}"), want)
         self.assertEqual(read(f"[2026-11-20 14:50] I have it noted: {echo}"), want)
 
+    def test_several_quotes(self):
+        """An answer of several quotes is read as what each of those quoted told."""
+        row = 'Edith told me: "I won at dice." Bob told me: "I lost." You told me: "I drew."'
+        for text in (row, f"Aria: {row}", f"- (m1own) 2026-11-20 Aria: {json.dumps(row)}"):
+            with self.subTest(text=text):
+                self.assertEqual(read(text), [("Edith", "I won at dice."), ("Bob", "I lost.")])
+
     def test_own_echo(self):
         """What she told somebody of their own words, and her fixed lines, are no evidence."""
         for row in (
@@ -197,6 +204,14 @@ class TestSource(unittest.TestCase):
         request += [calling(*reply.tool_calls), result(0, "search_memory", found)]
         self.assertIn("(memory m1right)", respond(request, TOOLS).content)
 
+    def test_echo_is_no_source(self):
+        """Where only her own quote of it is shown, the words are searched for, and they named."""
+        echo = '- (m1own) 2026-11-20 Aria: "Alice told me: \\"Tomas keeps bees.\\""'
+        hits = [hit("Tomas keeps bees.", "Alice", "m1right")]
+        answer = 'Alice told me: "Tomas keeps bees."'
+        reply = self.ask_source("How do you know?", answer, hits, [user(f"[Memories]\n{echo}")])
+        self.assertIn("(memory m1right)", reply)
+
     def test_ledger_and_journal(self):
         """The id of a note of the ledger or of a journal entry is named where it was quoted."""
         by = {"key": "Bob", "id": "o2.bob"}
@@ -301,3 +316,30 @@ class TestSummaries(unittest.TestCase):
         )
         self.assertIn("Alice: Marla is devoted to Veshna.", text)
         self.assertNotRegex(text, r"Tomas|Entry|sorry|2026")
+
+
+class TestPlainly(unittest.TestCase):
+    def test_turns_of_phrase(self):
+        """Questions in roundabout words find what the plain ones find."""
+        smith = "I've a brother who earns good money as a blacksmith."
+        tanner = "They apprenticed me young, and I've been a tanner ever since."
+        password = "They changed the brewery's password to thistledown."
+        for question, teller, told in (
+            ("How does Edith's brother make money?", "Edith", smith),
+            ("What profession does Edith follow?", "Edith", tanner),
+            ("Say, what would Falk order at the bar?", "Falk", "I can't resist goat's milk."),
+            ("What is the secret word at the brewery?", "Falk", password),
+            ("Who took the map from Jory?", "Falk", "Jory's map was stolen by Corin."),
+        ):
+            with self.subTest(question=question):
+                self.assertIn(told, play(question, [hit(told, teller)]))
+
+    def test_supposed(self):
+        """What holds on a condition only, or is denied by nobody's name, is no answer."""
+        supposed = hit("If it rains on Friday I am staying in bed.", "Edith", "m2", "2026-02-02")
+        home = hit("Since the flood I've been staying in Brackenford.", "Edith")
+        self.assertIn("Brackenford", play("Whereabouts does Edith dwell?", [home, supposed]))
+        gossip = hit("Nobody believes Elsbeth any more.", "Falk", "m2", "2026-02-02")
+        god = hit("Elsbeth kneels before Luthiel and no other god.")
+        self.assertIn("Luthiel", play("To which god does Elsbeth pray?", [god, gossip]))
+        self.assertRegex(play("To which god does Elsbeth pray?", [gossip]), "don't know")

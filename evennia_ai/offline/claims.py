@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from evennia_ai.offline import kin, lexicon, naming, words
-from evennia_ai.offline.lines import SOURCES, SUMMARY, Line
+from evennia_ai.offline.lines import ECHO, SOURCES, SUMMARY, Line
 from evennia_ai.offline.rewrite import LEADS, third_person
 from evennia_ai.offline.words import Word
 
@@ -172,7 +172,7 @@ def _names(lines: list[Line], people: Iterable[str], me: str) -> set[str]:
 
 
 def _rank(line: Line) -> tuple[int, str, int]:
-    if line.source == SUMMARY:
+    if line.source in (SUMMARY, ECHO):
         return (-1, line.at, 0)
     return (1, "", line.order) if line.order >= 0 else (0, line.at, 0)
 

@@ -16,8 +16,9 @@ from evennia_ai.offline.smalltalk import is_fixed
 MAX_LINES = 2000  # of one text
 MAX_CHARS = 4000  # of one line
 MESSAGE, LEDGER, JOURNAL, MEMORY, SUMMARY = "message", "ledger", "journal", "memory", "summary"
+ECHO = "echo"  # what she quoted herself, wherever that stands
 # Where words may come from, the most original first.
-SOURCES = (MESSAGE, LEDGER, JOURNAL, MEMORY, SUMMARY)
+SOURCES = (MESSAGE, LEDGER, JOURNAL, MEMORY, SUMMARY, ECHO)
 LABEL = re.compile(r"^\[([A-Z][A-Za-z ]{2,40})\]")
 _NAME = r"[A-Z][\w'’-]*(?: [A-Z][\w'’-]*){0,3}"
 _HEARD = re.compile(
@@ -34,9 +35,12 @@ _SPEAKER = re.compile(
     rf"^(?:(?P<who>{_NAME})(?: \[[^\]]{{1,80}}\])?|(?P<any>[^\"\[\]<>:\n]{{1,80}}) \[o\d[^\]]*\])"
     r"(?: (?:said|says|whispers to you|pages you))?: (?P<text>.+)$"
 )
-_ECHO = re.compile(rf"^(?P<who>{_NAME}) told me: [\"“]?(?P<text>.+?)[\"”]?$")
-_OWN_NOTE = re.compile(r"^(?:I have it noted|I saw it): ")
-_KEPT = re.compile(r"^(?:You asked me to keep in mind|You told me): ")
+# How her answers quote: at a sentence's start, behind another quote or within one.
+_QUOTE = re.compile(
+    rf"(?:^|(?<=[.!?\"…] ))(?:(?P<who>{_NAME}) told me: |(?P<noted>I have it noted: |I saw it: )"
+    r"|You asked me to keep in mind: )"
+)
+_CITED = re.compile(r" \((?:memory|ledger) [^()]*\)\s*$")
 # What a summary had no room for: names without what was said of them.
 _BARE = re.compile(r"^(?:also )?mentioned\b[^:]{0,80}:", re.IGNORECASE)
 _HEADING = re.compile(r"^(?:\(.*\)|[\w' -]{1,40}:)$")
@@ -149,17 +153,41 @@ def _peeled(row: str, frame: Line) -> Iterator[Line]:
 
 def _spoken(who: str, text: str, frame: Line) -> Iterator[Line]:
     """What somebody said, or nobody named: the words within its own frames."""
-    for part in _parts(who, text, frame.source):
-        said = _OWN_NOTE.sub("", part)
-        if _KEPT.match(said) or _BARE.match(said) or (not who and is_fixed(said)):
-            continue
-        teller = who
-        while echo := _ECHO.match(said):
-            teller, said = echo["who"], echo["text"].strip()
-        if teller.lower() == "you" or not said:
-            continue
-        verb = "says" if teller else "note"
-        yield replace(frame, who=teller, text=said, verb=verb)
+    for said in _parts(who, text, frame.source):
+        if quotes := quotes_of(said) if not who or _QUOTE.match(said) else []:
+            inner = replace(frame, source=ECHO)
+            for quote in quotes:
+                if quote.who.lower() != "you":
+                    yield from _spoken(quote.who, quote.words, inner)
+        elif said and not _BARE.match(said) and (who or not is_fixed(said)):
+            yield replace(frame, who=who, text=said, verb="says" if who else "note")
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Words that an answer quoted.
+
+    Attributes:
+        words: The words.
+        who: Who was said to have told them, ``You`` for the one spoken to; ``""`` for nobody.
+    """
+
+    words: str
+    who: str = ""
+
+
+def quotes_of(reply: str) -> list[Quote]:
+    """What an answer quotes, with who told it; empty where it quotes nobody."""
+    frames = list(_QUOTE.finditer(reply))
+    ends = [*(frame.start() for frame in frames), len(reply)][1:]
+    found: list[Quote] = []
+    for frame, end in zip(frames, ends, strict=True):
+        said = _CITED.sub("", reply[frame.end() : end].strip()).removesuffix("…")
+        if not frame["noted"]:
+            said = said[said.startswith('"') :].removesuffix('"')
+        who = frame["who"] or ("" if frame["noted"] else "You")
+        found.append(Quote(said.strip(), who))
+    return [quote for quote in found if quote.words]
 
 
 def _parts(who: str, text: str, source: str) -> list[str]:
@@ -179,6 +207,6 @@ def _goes_on(before: str, sentence: str, who: str) -> bool:
     """Whether a sentence belongs to the one before: inside its quote, leaning on it, or prose."""
     if before.count('"') % 2:
         return True
-    if any(_ECHO.match(text) or is_fixed(text) for text in (before, sentence)):
+    if any(_QUOTE.match(text) or is_fixed(text) for text in (before, sentence)):
         return False
     return not who or bool(_BACK.match(sentence))

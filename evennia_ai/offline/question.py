@@ -5,6 +5,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 
 from evennia_ai.offline import lexicon, words
+from evennia_ai.offline.paraphrase import plainly
 from evennia_ai.offline.words import Word
 
 WH = lexicon.word_set("whereabouts who whom whose what which where when why how")
@@ -185,7 +186,7 @@ def ask(text: str, asker: str, me: str, names: Set[str]) -> Query:
         me: The assistant's name: what ``your`` stands for.
         names: Lower-case words known to be names.
     """
-    core = core_of(text, me)
+    core = plainly(core_of(text, me))
     parts = words.sentences(core)
     asked = [part for part in parts if "?" in part] or parts[-1:]
     found = words.read(" ".join(asked), asker.lower(), me.lower(), names)

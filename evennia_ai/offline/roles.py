@@ -8,6 +8,7 @@ from evennia_ai.offline.coverage import strength
 from evennia_ai.offline.question import Query
 from evennia_ai.offline.words import Word
 
+_NOBODY = lexicon.word_set("nobody")
 _NEGATIONS = lexicon.word_set("not never no nor neither hardly none longer without")
 # Relations in which it matters who does it to whom.
 _DIRECTED = lexicon.word_set(
@@ -25,7 +26,8 @@ def polarity(query: Query, claim: Claim) -> float:
     if query.kind == "yesno" or query.has("owe") or any(w.lower in _NEGATIONS for w in query.words):
         return 1.0
     if (
-        _dislikes(query, claim)
+        _is_supposed(query, claim)
+        or _dislikes(query, claim)
         or _has_ceased(query, claim)
         or (_asks_past(query) and not _tells_past(claim))
     ):
@@ -35,8 +37,9 @@ def polarity(query: Query, claim: Claim) -> float:
         a.lower == "used" and b.lower == "to"
         for a, b in zip(claim.words, claim.words[1:], strict=False)
     )
+    negations = _NEGATIONS if query.kind == "who" else _NEGATIONS | _NOBODY
     denied = any(
-        word.lower in _NEGATIONS and not word.part and _denies(query, claim.words, i)
+        word.lower in negations and not word.part and _denies(query, claim.words, i)
         for i, word in enumerate(claim.words)
     )
     # The whole sentence is quoted: `no longer the sheriff; Maud took over` says it all.
@@ -46,6 +49,13 @@ def polarity(query: Query, claim: Claim) -> float:
 
 
 _DENIED = 0.6
+
+
+def _is_supposed(query: Query, claim: Claim) -> bool:
+    """Whether a claim only holds on a condition that nobody asked of: `if it rains, I stay in`."""
+    start = [word.lower for word in claim.words[:2]]
+    asked = any(word.lower in ("if", "when", "would", "will") for word in query.words)
+    return start == ["if", "it"] and not asked
 
 
 def _dislikes(query: Query, claim: Claim) -> bool:

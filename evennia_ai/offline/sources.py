@@ -6,33 +6,14 @@ The quote of the answer is looked up among all lines shown, then searched for wo
 
 import re
 from collections.abc import Set
-from dataclasses import dataclass
 
 from evennia_ai.offline import acts
 from evennia_ai.offline.answers import Answer, lines_in, quoted
-from evennia_ai.offline.lines import SOURCES, Line
+from evennia_ai.offline.lines import ECHO, SOURCES, Line, Quote, quotes_of
 from evennia_ai.offline.transcript import Talk
 
 MAX_QUOTES = 3
 _MAX_SEARCH = 380
-_FRAME = re.compile(
-    r"(?:^|(?<=[.!?\"…] ))(?:(?P<who>[A-Z][\w'’-]*(?: [A-Z][\w'’-]*){0,3}) told me: "
-    r"|(?P<noted>I have it noted: |I saw it: )|You asked me to keep in mind: )"
-)
-_CITED = re.compile(r" \((?:memory|ledger) [^()]*\)\s*$")
-
-
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """Words that an answer quoted.
-
-    Attributes:
-        words: The words.
-        who: Who was said to have told them; ``""`` where that was not said by name.
-    """
-
-    words: str
-    who: str = ""
 
 
 def last_answer(act: acts.Act, talk: Talk) -> str:
@@ -61,29 +42,19 @@ def _asks(line: Line, me: str) -> bool:
     return any(found.kind in ("question", "recall") for found in acts.read_acts(line, me))
 
 
-def quotes_of(reply: str) -> list[Quote]:
-    """What a reply quotes, with who told it."""
-    frames = list(_FRAME.finditer(reply))
-    ends = [*(frame.start() for frame in frames), len(reply)][1:]
-    found: list[Quote] = []
-    for frame, end in zip(frames, ends, strict=True):
-        said = _CITED.sub("", reply[frame.end() : end].strip()).removesuffix("…")
-        if not frame["noted"]:
-            said = said[said.startswith('"') :].removesuffix('"')
-        who = frame["who"] or ""
-        found.append(Quote(said.strip(), "" if who == "You" else who))
-    return [quote for quote in found if quote.words][:MAX_QUOTES]
-
-
 def source_of(reply: str, asker: str, talk: Talk, tools: Set[str]) -> Answer:
     """The quotes of a reply with the ids they stand under, or the searches that find them."""
     lines = [line for line in lines_in(talk) if line.who != talk.me]
     tried = {str(call.arguments.get("query")) for call in talk.done}
     said, searches = [], []
-    for quote in quotes_of(reply):
+    for quote in quotes_of(reply)[:MAX_QUOTES]:
         line = _line_of(quote, lines)
-        search = f"{quote.who} {quote.words}".strip()[:_MAX_SEARCH]
-        if (not line or not line.id) and "search_memory" in tools and search not in tried:
+        search = f"{_named(quote)} {quote.words}".strip()[:_MAX_SEARCH]
+        if (
+            (not line or not line.id or line.source == ECHO)
+            and "search_memory" in tools
+            and search not in tried
+        ):
             searches.append(search)
         said.append(_cited(quote, line, asker, talk.me))
     return Answer(searches=tuple(searches)) if searches else Answer(" ".join(said), known=True)
@@ -96,8 +67,13 @@ def _line_of(quote: Quote, lines: list[Line]) -> Line | None:
 
 
 def _distance(line: Line, quote: Quote) -> tuple[bool, bool, int]:
-    other = bool(quote.who) and line.who.lower() != quote.who.lower()
+    who = _named(quote).lower()
+    other = bool(who) and line.who.lower() != who
     return not line.id, other, SOURCES.index(line.source)
+
+
+def _named(quote: Quote) -> str:
+    return "" if quote.who == "You" else quote.who
 
 
 def _holds(line: Line, quote: Quote) -> bool:

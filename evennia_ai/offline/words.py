@@ -105,6 +105,9 @@ def expanded(text: str) -> str:
     return text
 
 
+_NO_NAMES = lexicon.word_set("nobody somebody anybody everybody nothing something everything")
+
+
 def names_in(text: str) -> set[str]:
     """Lower-case words that are written as names: capitals amid a sentence.
 
@@ -114,6 +117,8 @@ def names_in(text: str) -> set[str]:
     for sentence in sentences(text):
         for i, word in enumerate(_WORD.findall(expanded(sentence))[:MAX_WORDS]):
             lower = _bare(word)
+            if lower in _NO_NAMES:
+                continue
             if word[0].isupper() and lower not in lexicon.STOP and len(lower) > 1:
                 known = lexicon.is_known(lower) or lexicon.is_number(lower)
                 known = known and lower not in lexicon.GIVEN_NAMES
