@@ -105,6 +105,19 @@ class TestPreCompactionExtraction(AssistantTest):
         self.model.answers = [[*call("noop"), *entry]]
         self.assertEqual(self.extract()["facts_recorded"], 1)
 
+    def test_entries_name_what_they_rest_on(self):
+        """An entry names the messages that bear it out, so that `expand_memory` shows them."""
+        self.fill(10)
+        (said,) = self.script.history.append(
+            [{"role": "user", "content": "Bob owes Alice 3 barrels of cider, he said."}]
+        )
+        self.fill(10)
+        self.model.answers = [call("add_journal_entry", content="Bob owes Alice 3 barrels.")]
+        self.model.default = call("noop")
+        self.extract()
+        (entry,) = self.aria.journal.recent()
+        self.assertEqual(entry["source_message_ids"][0], said["id"])
+
     def test_its_calls_enter_the_history(self):
         """Each call and its result stand there as the newest messages, and age like any other."""
         self.fill(30)

@@ -20,7 +20,7 @@ from evennia_ai.core.messages import adopted, new_id
 from evennia_ai.errors import ToolError
 from evennia_ai.llm_interaction import build_prompt, model_request
 from evennia_ai.llm_interaction.prompt import context_limit
-from evennia_ai.prompt_contexts import CONTEXT_AWAKE, CONTEXTS
+from evennia_ai.prompt_contexts import CONTEXT_AWAKE, CONTEXT_PRE_COMPACTION, CONTEXTS
 from evennia_ai.tool_execution import Failures, execute_tool_calls
 from evennia_ai.tools.base import ToolContext
 from evennia_ai.utils.token_counter import counter_for
@@ -122,6 +122,7 @@ def run_turn(script: Any, character: Any, turn: Turn) -> Generator[Deferred[Any]
         turn.source_ids,
         turn.retrieved,
         turn.askers,
+        whole_history=turn.context == CONTEXT_PRE_COMPACTION,
     )
     allowed = CONTEXTS[turn.context].tools
     aside = ""

@@ -23,6 +23,7 @@ class ToolContext:
         source_message_ids: Ids of the messages the turn answers.
         found: Ids of what searches of this turn have shown.
         retrieved: Lines of memories the turn's prompt shows.
+        whole_history: Whether the turn looks back at everything, not at what was just said.
     """
 
     script: Any
@@ -35,6 +36,7 @@ class ToolContext:
     retrieved: tuple[str, ...] = ()
     askers: tuple[str, ...] = ()
     found: set[str] = field(default_factory=set)
+    whole_history: bool = False
 
     @property
     def game(self) -> Any:

@@ -2,15 +2,20 @@
 
 from typing import Any
 
+from evennia_ai.core.audience import visible
 from evennia_ai.core.entities import find, new_profile, observe, with_alias
 from evennia_ai.core.injection import plain
+from evennia_ai.core.messages import audience_of
 from evennia_ai.core.parameters import Scale, Text
+from evennia_ai.core.provenance import supporting
 from evennia_ai.core.recalled import is_recalled, shown_memories
 from evennia_ai.importance_scoring import score_importance
 from evennia_ai.tools.base import Tool, ToolContext
 
 # Newest entries among which the same words are looked for: two pages.
 _JOURNAL_SEEN = 100
+# Newest messages among which an extraction's entry looks for what it rests on: some milliseconds.
+_HISTORY_SEEN = 1500
 
 
 class AddJournalEntry(Tool):
@@ -39,9 +44,21 @@ class AddJournalEntry(Tool):
             importance=importance or score_importance(content),
             source_type="recalled" if recalled else "assistant",
             audience=ctx.audience,
-            source_message_ids=ctx.source_message_ids,
+            source_message_ids=_sources(ctx, content),
         )
         return f"Entry {entry['id']} written."
+
+
+def _sources(ctx: ToolContext, content: str) -> tuple[str, ...]:
+    """Ids of what an entry rests on: the turn's messages, or those of a whole history.
+
+    An extraction looks at everything it may see; its own id stays, for a rollback.
+    """
+    if not ctx.whole_history:
+        return ctx.source_message_ids
+    seen = ctx.script.history.messages()[-_HISTORY_SEEN:]
+    shown = [message for message in seen if visible(audience_of(message), ctx.audience)]
+    return (*supporting(content, shown), *ctx.source_message_ids)
 
 
 def _written(ctx: ToolContext, content: str) -> dict[str, Any] | None:
