@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from evennia_ai.core.calls import MOST_CALLS
+
 # A telnet screen is 80 columns by about 24 lines; four of these are a screen and a half.
 REPLY_CHARS = 600
 REPLY_PIECES = 4
@@ -286,8 +288,6 @@ class TextToolCall:
     source: str = ""
 
 
-# More calls than this in one reply are a runaway.
-_MOST_CALLS = 32
 _CALL_MARKS = ("TOOL", "```tool", "<tool_call>")
 # Possessive, so that a long run of blanks is gone through once.
 _TOOL_LINE = re.compile(r"^[ \t]*+(?:\*\*)?TOOL(?:\*\*)?[ \t]*+(?::[ \t]*+)?(?=\{)", re.M)
@@ -314,7 +314,7 @@ def parse_text_tool_calls(text: str) -> tuple[tuple[TextToolCall, ...], str]:
         return (), body
     found = _marked_calls(body)
     for match in _TOOL_LINE.finditer(body):
-        if len(found) >= _MOST_CALLS:
+        if len(found) >= MOST_CALLS:
             break
         if not any(start <= match.start() < end for start, end, _ in found):
             end = _object_end(body, match.end())
@@ -326,7 +326,7 @@ def parse_text_tool_calls(text: str) -> tuple[tuple[TextToolCall, ...], str]:
 def _marked_calls(text: str) -> list[tuple[int, int, TextToolCall]]:
     """Calls in fences and tags: where each starts, where it ends, what it says."""
     marks = (*_FENCED_TOOL.finditer(text), *_TAGGED_TOOL.finditer(text))
-    return [(m.start(), m.end(), _read_call(m.group(1))) for m in marks[:_MOST_CALLS]]
+    return [(m.start(), m.end(), _read_call(m.group(1))) for m in marks[:MOST_CALLS]]
 
 
 def _outside(text: str, found: Sequence[tuple[int, int, TextToolCall]]) -> str:
