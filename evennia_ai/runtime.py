@@ -51,8 +51,7 @@ class Runtime:
         queue_saved: Whether the saved copy of the queue is up to date.
         dropped: Events not taken since the last drain because the queue was full.
         fixed_tokens: Tokens of system text, tools and ledger in the last prompt.
-        feasible_for: For which configuration it was checked whether compaction can help, and
-            whether the fixed regions were known.
+        feasible_for: For which configuration it was checked whether compaction can help.
         counts: Ticks, turns, errors and the like, since the server started.
         answering: Groups of events, in the history already, that a turn is due to or runs for.
     """
@@ -67,7 +66,7 @@ class Runtime:
     last_error: str = ""
     compaction_requested: bool = False
     hopeless_told: bool = False
-    feasible_for: tuple[Any, bool] | None = None
+    feasible_for: Any = None
     spent_told: str = ""
     assistant_replies: int = 0
     stalled: int = 0

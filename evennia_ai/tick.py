@@ -28,7 +28,7 @@ from evennia_ai.sleep.compaction import (
     run_pre_compaction_extraction,
     wants_compaction,
 )
-from evennia_ai.sleep.triggers import check_feasible, count_fires
+from evennia_ai.sleep.triggers import check_feasible, count_fires, worth_a_try
 
 # Two assistants may exchange this many replies before a person has to speak.
 ASSISTANT_REPLIES = 2
@@ -72,6 +72,8 @@ def check_emergency(script: Any, character: Any) -> Generator[Deferred[Any], Any
     """Compact before any other work if the context is nearly full; fires with whether it was."""
     threshold = script.config.compact_emergency_threshold
     if not wants_compaction(script, threshold, by_count=False):
+        return False
+    if not worth_a_try(script, threshold):
         return False
     if make_plan(script, automatic=False, threshold=threshold).empty:
         _note_hopeless(script, threshold)

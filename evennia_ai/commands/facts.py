@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evennia_ai import conf
-from evennia_ai.core.budget import feasible
-from evennia_ai.core.messages import is_summary, total_tokens
+from evennia_ai.core.messages import is_summary
 from evennia_ai.handlers.records import as_count
 from evennia_ai.llm_interaction.prompt import (
     context_caps,
@@ -13,6 +12,7 @@ from evennia_ai.llm_interaction.prompt import (
     context_usage,
     measure_fixed,
 )
+from evennia_ai.sleep.triggers import feasibility
 
 UNCONSOLIDATED_SHOWN = 200
 
@@ -121,20 +121,9 @@ def _speechless(script: Any) -> list[str]:
 
 
 def _infeasible(script: Any) -> list[str]:
-    """The first threshold no compaction can get under, as the newest messages are now."""
-    config, limit, caps = script.config, context_limit(script), context_caps(script)
-    raw = [m for m in script.history.messages() if not is_summary(m)]
-    kept = raw[-config.compact_preserve_window :]
-    fixed = script.runtime.fixed_tokens + caps.summary
-    for name in ("compact_sleep_threshold", "compact_emergency_threshold"):
-        trigger = int(getattr(config, name) * limit)
-        if says := feasible(fixed, total_tokens(kept), caps.volatile, trigger):
-            return [
-                f"compaction cannot get under `{name}` with the {len(kept)} newest "
-                f"messages kept: {says}; fewer will be kept. Raise `max_context_tokens` "
-                "or lower `compact_preserve_window`."
-            ]
-    return []
+    """The threshold no compaction can get under, as the newest messages are now."""
+    reason = feasibility(script)
+    return [reason] if reason else []
 
 
 def _shrunk(script: Any) -> list[str]:

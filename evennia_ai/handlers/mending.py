@@ -9,7 +9,6 @@ from typing import Any
 
 from evennia_ai.core.events import by_audience
 from evennia_ai.handlers.schema import migrate
-from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.retrieval import turns_of
 from evennia_ai.runtime import Unanswered
 from evennia_ai.sleep.publishing import publish_summaries
@@ -33,7 +32,6 @@ def mend_when_ready(script: Any) -> None:
     _settle_intent(script)
     history, journal = script.history, script.obj.journal
     script.memory.catch_up(lambda: turns_of(history.messages(), journal.recent(), script.now()))
-    measure_fixed(script, script.obj)
     check_feasible(script)
 
 

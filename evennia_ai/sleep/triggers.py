@@ -5,10 +5,17 @@ from typing import Any
 from evennia_ai.core.budget import feasible, usage
 from evennia_ai.core.compaction import Plan, plan_compaction
 from evennia_ai.core.messages import is_summary, total_tokens
-from evennia_ai.llm_interaction.prompt import context_caps, context_limit, context_usage
+from evennia_ai.llm_interaction.prompt import (
+    context_caps,
+    context_limit,
+    context_usage,
+    measure_fixed,
+)
 
 # A compaction aims this far under its trigger, so that the next message does not fire it again.
 HEADROOM = 0.9
+# Under a trigger that no compaction can reach, another follows when the history grew by this.
+REGROWTH = 1.5
 
 
 def wants_compaction(script: Any, threshold: float, by_count: bool = True) -> bool:
@@ -75,10 +82,21 @@ def kept_capacity(script: Any, limit: int, threshold: float) -> int | None:
         messages would help and the window is kept as it is.
     """
     caps = context_caps(script)
-    tiers = 2 if script.config.compact_strategy == "cascade" else 1
     room = int(threshold * limit * HEADROOM)
-    room -= script.runtime.fixed_tokens + caps.volatile + tiers * caps.summary
+    room -= script.runtime.fixed_tokens + caps.volatile + _tiers(script.config) * caps.summary
     return room if room > 0 else None
+
+
+def worth_a_try(script: Any, threshold: float) -> bool:
+    """Whether a trigger can be reached, or enough was said since the last compaction.
+
+    Where the fixed regions alone reach the trigger it would fire at every message, each time for
+    a model's call and a handful of messages.
+    """
+    if kept_capacity(script, context_limit(script), threshold) is not None:
+        return True
+    left = script.state.last_compaction.get("new_tokens", 0)
+    return bool(script.history.tokens() >= REGROWTH * left)
 
 
 def usage_with(script: Any, history_tokens: int) -> float:
@@ -89,35 +107,49 @@ def usage_with(script: Any, history_tokens: int) -> float:
 
 
 def check_feasible(script: Any) -> None:
-    """Say what no compaction can reach: at the start, and once for each new configuration.
-
-    The fixed regions are known after the first prompt only, so that is a second start.
-    """
-    state = (script.config, script.runtime.fixed_tokens > 0)
-    if script.runtime.feasible_for == state:
+    """Say what no compaction can reach: at the start, and once for each new configuration."""
+    if script.runtime.feasible_for == script.config:
         return
-    script.runtime.feasible_for = state
+    script.runtime.feasible_for = script.config
+    measure_fixed(script, script.obj)
     if reason := feasibility(script):
-        script.trouble(f"compaction cannot get under its sleep trigger: {reason}")
+        script.trouble(reason)
 
 
 def feasibility(script: Any) -> str | None:
-    """Why no compaction can bring the context under its sleep trigger as it is configured.
+    """Why no compaction can bring the context under a trigger as it is configured.
 
     Fixed regions, the preserve window at its present size, summaries and reserves must fit.
 
     Returns:
         The numbers and what is done about it; None if all fits. Where the fixed regions leave
-        some room, fewer messages are kept; where they leave none, all of the window.
+        some room, fewer messages are kept; where they leave none, the window stays and
+        `REGROWTH` bounds how often she tries.
     """
     config, caps = script.config, context_caps(script)
     raw = [m for m in script.history.messages() if not is_summary(m)]
-    window = total_tokens(raw[-config.compact_preserve_window :])
-    threshold, limit = config.compact_sleep_threshold, context_limit(script)
-    reserves = caps.volatile + 2 * caps.summary
-    reason = feasible(script.runtime.fixed_tokens, window, reserves, int(threshold * limit))
-    if reason is None:
+    kept = raw[-config.compact_preserve_window :]
+    triggers = ("compact_sleep_threshold", "compact_emergency_threshold")
+    threshold, name = min((getattr(config, trigger), trigger) for trigger in triggers)
+    limit = context_limit(script)
+    reserves = caps.volatile + _tiers(config) * caps.summary
+    numbers = feasible(
+        script.runtime.fixed_tokens, total_tokens(kept), reserves, int(threshold * limit)
+    )
+    if numbers is None:
         return None
+    says = f"compaction cannot get under `{name}` with the {len(kept)} newest messages kept: "
+    says += numbers
     if kept_capacity(script, limit, threshold) is None:
-        return f"{reason}; not even with no message kept. Raise `max_context_tokens`"
-    return f"{reason}; fewer messages will be kept than `compact_preserve_window` says"
+        return (
+            f"{says}; not even with no message kept. In an emergency another compaction follows "
+            "only when the history has grown by half. Raise `max_context_tokens`."
+        )
+    return (
+        f"{says}; fewer will be kept. Raise `max_context_tokens` or lower "
+        "`compact_preserve_window`."
+    )
+
+
+def _tiers(config: Any) -> int:
+    return 2 if config.compact_strategy == "cascade" else 1
