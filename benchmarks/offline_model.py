@@ -329,7 +329,10 @@ def _asked(rng: random.Random, game: Game, fact: Told, known: bool, half: str) -
     admits = bool(ADMITS.search(reply))
     if known:
         right = fact.value.lower() in reply.lower()
-        outcome = "answered" if right else "unknown" if admits else "wrong" if reply else "silent"
+        if right:
+            outcome = "offered" if admits else "answered"
+        else:
+            outcome = "unknown" if admits else "wrong" if reply else "silent"
     else:
         outcome = "admitted" if admits else "wrong" if reply else "silent"
     return Result(fact.relation, question, fact.value, reply, outcome, fact.text)
@@ -340,7 +343,8 @@ def _figures(
 ) -> dict[str, Any]:
     told = [r for r in results if r.expected]
     untold = [r for r in results if not r.expected]
-    misses = Counter(r.relation for r in results if r.outcome not in ("answered", "admitted"))
+    good = ("answered", "offered", "admitted")
+    misses = Counter(r.relation for r in results if r.outcome not in good)
     return {
         "seed": seed,
         "templates": half,
@@ -349,7 +353,7 @@ def _figures(
         "untold": dict(Counter(r.outcome for r in untold)) | {"asked": len(untold)},
         "misses": dict(misses),
         "ms_per_question": round(seconds * 1000, 1),
-        "missed": [vars(r) for r in results if r.outcome not in ("answered", "admitted")],
+        "missed": [vars(r) for r in results if r.outcome not in good],
     }
 
 
@@ -362,6 +366,7 @@ def summed(runs: list[dict[str, Any]]) -> dict[str, Any]:
     asked = told["asked"] + untold["asked"]
     return {
         "answered": round(told["answered"] / max(1, told["asked"]), 4),
+        "offered_as_nearest": round(told["offered"] / max(1, told["asked"]), 4),
         "honestly_unknown": round(told["unknown"] / max(1, told["asked"]), 4),
         "untold_admitted": round(untold["admitted"] / max(1, untold["asked"]), 4),
         "wrong": round((told["wrong"] + untold["wrong"]) / max(1, asked), 4),

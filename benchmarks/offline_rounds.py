@@ -149,10 +149,13 @@ def _questions(
 
 
 def outcome_of(item: Asked, reply: str) -> str:
-    """What a reply was: answered, unknown, wrong, silent; admitted for what nobody told."""
+    """What a reply was: answered, offered, unknown, wrong, silent; admitted for what nobody told.
+
+    Offered is what holds the answer but says that it is not sure of it.
+    """
     admits = bool(ADMITS.search(reply))
     if item.expected and item.expected.lower() in reply.lower():
-        return "answered"
+        return "offered" if admits else "answered"
     if admits:
         return "unknown" if item.expected else "admitted"
     return "wrong" if reply else "silent"
@@ -171,7 +174,7 @@ def _figures(results: list[tuple[Asked, str, str, str]], times: list[float]) -> 
             "reply": reply,
         }
         for item, question, reply, outcome in results
-        if outcome not in ("answered", "admitted")
+        if outcome not in ("answered", "offered", "admitted")
     ]
     return {"told": told, "untold": untold, "times": times, "missed": missed}
 
@@ -186,6 +189,7 @@ def summed(runs: list[dict[str, Any]]) -> dict[str, Any]:
     times = sorted(value for run in runs for value in run["times"])
     return {
         "answered": round(told["answered"] / asked, 3),
+        "offered_as_nearest": round(told["offered"] / asked, 3),
         "honestly_unknown": round(told["unknown"] / asked, 3),
         "wrong": round((told["wrong"] + untold["wrong"]) / (asked + others), 3),
         "wrong_of_told": round(told["wrong"] / asked, 3),

@@ -271,6 +271,25 @@ class TestAnswers(unittest.TestCase):
         before = [said("Bob", "What does Tomas keep?"), {"role": "assistant", "content": "Bees."}]
         self.assertIn("m7", play("How do you know that?", [fact], before=before))
 
+    def test_offers_what_comes_nearest(self):
+        """What the rules do not take for the answer is quoted, as not certain, with its id."""
+        fact = hit("Wystan still has to square things with the bookbinder.", memory_id="m7")
+        asked = said("Bob", "To whom does Wystan owe money?")
+        reply = play(asked["content"].partition(": ")[2], [fact])
+        self.assertRegex(reply, r"I don't know (that )?for (certain|sure)")
+        self.assertIn("the bookbinder", reply)
+        before = [asked, {"role": "assistant", "content": reply}]
+        self.assertIn("m7", play("How do you know that?", [fact], before=before))
+
+    def test_offers_nothing_far(self):
+        """What only shares a word or a kind with the question is not offered."""
+        far = hit("Klaus is the tallest man in Silverfen, nearly seven feet.")
+        for question in ("How many goats does Maud own?", "Into how many parts was it split?"):
+            with self.subTest(question):
+                reply = play(question, [far])
+                self.assertIn("don't know", reply)
+                self.assertNotIn("Klaus", reply)
+
     def test_history_is_evidence(self):
         """What stands in the visible history is found without any hit."""
         before = [said("Cora", "I was born in Oakhollow.")]

@@ -67,6 +67,7 @@ ANSWERED = (
     ("Bob", "Does Alice live in Ford? I live in Ford.", "Does Bob live in Ford?", "Ford"),
     ("Bob", "we have three cats, would you believe it?", "How many cats does Bob have?", "three"),
     ("Bob", "I paid the tinker four coppers.", "What did Bob pay the tinker?", "four"),
+    ("Bob", "Would you believe it, Dora paid nine crowns!", "What did Dora pay?", "nine"),
     ("Bob", "my sister marla lives in dunmere", "Where does Marla live?", "dunmere"),
 )
 

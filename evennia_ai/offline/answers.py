@@ -69,8 +69,15 @@ def answer(text: str, asker: str, talk: Talk, tools: Set[str], cite: bool = Fals
     if not enough and (searches := _next_searches(query, evidence, talk.done)):
         return Answer(searches=searches)
     if not matches:
-        return Answer(line_for("unknown", text, asker, talk.me))
+        return Answer(_unknown(query, evidence, asker, talk.me))
     return Answer(_told(query, matches, asker, talk.me, cite), known=True)
+
+
+def _unknown(query: Query, evidence: Evidence, asker: str, me: str) -> str:
+    """That it does not know, and what comes nearest, quoted for the asker to judge."""
+    found = [_quoted(near, asker, me) for near in match.nearest(query, evidence)]
+    said = line_for("nearest" if found else "unknown", query.text, asker, me)
+    return " ".join([said, *found])
 
 
 def _is_enough(matches: list[Match], done: list[Done]) -> bool:

@@ -49,6 +49,11 @@ _TAG = re.compile(
     r"see|understand|if you please)\?$",
     re.IGNORECASE,
 )
+_OPENER = re.compile(
+    r"^\W*(?:(?:would|can|could) you believe (?:it|that)|guess what|you know what)\b"
+    r"[\s,:!?]+(?=\w)",
+    re.IGNORECASE,
+)
 _UNSURE = re.compile(
     r"^\W*(?:sorry,? |well,? )*(?:i|i['’]m|we)\b.{0,24}"
     r"\b(?:don['’]t know|do not know|no idea|not sure|was never told|no memory of)\b",
@@ -103,13 +108,15 @@ class Evidence:
 
 def is_question(sentence: str) -> bool:
     """Whether a sentence asks rather than tells."""
+    sentence = untagged(sentence)
     if _ASKS.match(sentence):
         return True
-    return untagged(sentence).rstrip(" \"'”’)").endswith("?")
+    return sentence.rstrip(" \"'”’)").endswith("?")
 
 
 def untagged(sentence: str) -> str:
-    """A statement without the question tagged on to it: `, would you believe it?`."""
+    """A statement without the question put before it or tagged on: `would you believe it`."""
+    sentence = _OPENER.sub("", sentence)
     told = _TAG.match(sentence)
     return told["told"] + "." if told and not _ASKS.match(told["told"]) else sentence
 

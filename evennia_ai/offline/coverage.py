@@ -112,6 +112,20 @@ def coverage(query: Query, claim: Claim, evidence: Evidence) -> float:
     return covered / total
 
 
+def shared_share(query: Query, claim: Claim, evidence: Evidence) -> float:
+    """The share of a question's terms, by weight, that a claim speaks of; none is needed.
+
+    A half where the question has no terms.
+    """
+    total = got = 0.0
+    spoken = {word.fold for word in claim.words}
+    for term in query.terms:
+        total += term.weight
+        said = term.word.fold in spoken
+        got += term.weight * (1.0 if said else _got(term, query, claim, evidence))
+    return got / total if total else 0.5
+
+
 def _got(term: Term, query: Query, claim: Claim, evidence: Evidence) -> float:
     """How far a claim speaks of one term, by its words or by what they show."""
     got = _spoken(term, query, claim)

@@ -8,7 +8,7 @@ not hold itself. The thresholds were set on the tuning half of ``benchmarks/offl
 from dataclasses import dataclass
 
 from evennia_ai.offline.claims import Claim, Evidence
-from evennia_ai.offline.coverage import coverage
+from evennia_ai.offline.coverage import coverage, shared_share
 from evennia_ai.offline.kinds import kind_factor
 from evennia_ai.offline.question import Query
 from evennia_ai.offline.roles import polarity, reversed_roles
@@ -18,6 +18,13 @@ ACCEPT = 0.63
 TIE = 0.08
 _WHOLE, _WHOLE_COVERED, _WHOLE_KIND = 0.9, 0.85, 0.85  # for clauses taken together
 _LIGHT_ACCEPT = 0.8  # where a question has no weighty word at all
+# For what is only offered as the nearest: what it takes, and what it counts, of 1, that those
+# one whom the question names is there, and that it holds anything, if not the kind asked for.
+_NEAR_ACCEPT, _NAMED, _ANY_KIND = 0.25, 0.4, 0.4
+# What seems told the other way round may only be put in a way the rules misread.
+_TURNED = 0.7
+_NAMELESS = 0.55  # what a claim must share with a question that names nobody
+_NEAR_SHARE, MAX_NEAR = 0.6, 2  # how near a second one must come to the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,36 @@ def best_matches(query: Query, evidence: Evidence) -> list[Match]:
     rest = [match for match in good if match.score < top - TIE]
     near.sort(key=lambda match: (match.claim.rank, match.score), reverse=True)
     return near + sorted(rest, key=lambda match: -match.score)
+
+
+def nearest(query: Query, evidence: Evidence) -> list[Match]:
+    """The claims that come nearest to a question that none answers, best first; few, or none.
+
+    They speak of whom or what the question names, and hold something of the kind asked for, but
+    the rules know too little of their words to call one the answer.
+    """
+    found = [Match(claim, _nearness(query, claim, evidence)) for claim in evidence.claims]
+    found.sort(key=lambda match: (match.score, match.claim.rank), reverse=True)
+    least = max(_NEAR_ACCEPT, _NEAR_SHARE * found[0].score) if found else 0.0
+    quotes: dict[str, Match] = {}
+    for match in found:
+        if match.score >= least:
+            quotes.setdefault(match.claim.quote, match)
+    return list(quotes.values())[:MAX_NEAR]
+
+
+def _nearness(query: Query, claim: Claim, evidence: Evidence) -> float:
+    names = names_factor(query, claim, evidence)
+    if claim.whole or not names or owner_conflict(query, claim, evidence):
+        return 0.0
+    turned = _TURNED if reversed_roles(query, claim) else 1.0
+    shared = shared_share(query, claim, evidence)
+    if not query.names and shared < _NAMELESS:
+        return 0.0
+    named = 1 - (1 - _NAMED) ** len(query.names)
+    shared = named + (1 - named) * shared
+    kind = _ANY_KIND + (1 - _ANY_KIND) * kind_factor(query, claim)
+    return names * kind * shared * turned * polarity(query, claim)
 
 
 def score(query: Query, claim: Claim, evidence: Evidence) -> float:

@@ -44,6 +44,10 @@ LINES: dict[str, tuple[str, ...]] = {
         "I don't know that, I'm afraid. I've found nothing about it in my memory.",
         "I'm sorry, I don't know. I was never told.",
     ),
+    "nearest": (
+        "I don't know that for certain. This comes nearest.",
+        "I don't know for sure. The nearest thing I remember is this.",
+    ),
     "insult": (
         "I'm sorry you feel that way. I'll help if I can.",
         "No need for that. What can I do for you?",
