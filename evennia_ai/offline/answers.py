@@ -69,15 +69,26 @@ def answer(text: str, asker: str, talk: Talk, tools: Set[str], cite: bool = Fals
     if not enough and (searches := _next_searches(query, evidence, talk.done)):
         return Answer(searches=searches)
     if not matches:
-        return Answer(_unknown(query, evidence, asker, talk.me))
+        return Answer(_unknown(query, evidence, asker, talk))
     return Answer(_told(query, matches, asker, talk.me, cite), known=True)
 
 
-def _unknown(query: Query, evidence: Evidence, asker: str, me: str) -> str:
+def _unknown(query: Query, evidence: Evidence, asker: str, talk: Talk) -> str:
     """That it does not know, and what comes nearest, quoted for the asker to judge."""
-    found = [_quoted(near, asker, me) for near in match.nearest(query, evidence)]
-    said = line_for("nearest" if found else "unknown", query.text, asker, me)
-    return " ".join([said, *found])
+    near = match.nearest(query, evidence, _places(talk.done))
+    quotes = [_quoted(found, asker, talk.me) for found in near]
+    said = line_for("nearest" if near else "unknown", query.text, asker, talk.me)
+    return " ".join([said, *quotes])
+
+
+def _places(done: list[Done]) -> dict[str, int]:
+    """The best place of each memory among the hits of the searches, from 0."""
+    places: dict[str, int] = {}
+    for call in done:
+        if call.name == "search_memory":
+            for place, line in enumerate(found_lines(call.result)):
+                places[line.id] = min(place, places.get(line.id, place))
+    return places
 
 
 def _is_enough(matches: list[Match], done: list[Done]) -> bool:

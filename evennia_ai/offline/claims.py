@@ -39,7 +39,7 @@ _TAILS = re.compile(
 )
 _REPORTED = re.compile(
     r"^(?P<who>[\w' -]{1,40}?) (?:told (?:me|us|everybody|everyone|people|folk)|says|said|"
-    r"tells me|swears|claims|mentioned)"
+    r"tells me|swears(?! by\b)|claims|mentioned)"
     r"(?: that)?,? (?!to )(?P<rest>.+)$",
     re.IGNORECASE,
 )

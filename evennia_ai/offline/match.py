@@ -5,6 +5,7 @@ words (or words of the same meaning), and something of the kind asked for that t
 not hold itself. The thresholds were set on the tuning half of ``benchmarks/offline_model.py``.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from evennia_ai.offline.claims import Claim, Evidence
@@ -24,6 +25,7 @@ _NEAR_ACCEPT, _NAMED, _ANY_KIND = 0.25, 0.4, 0.4
 # What seems told the other way round may only be put in a way the rules misread.
 _TURNED = 0.7
 _NAMELESS = 0.55  # what a claim must share with a question that names nobody
+_FOUND, MAX_PLACE = 0.2, 5  # what it adds to be among the first that a search found
 _NEAR_SHARE, MAX_NEAR = 0.6, 2  # how near a second one must come to the first
 
 
@@ -48,13 +50,23 @@ def best_matches(query: Query, evidence: Evidence) -> list[Match]:
     return near + sorted(rest, key=lambda match: -match.score)
 
 
-def nearest(query: Query, evidence: Evidence) -> list[Match]:
+def nearest(query: Query, evidence: Evidence, hits: Mapping[str, int]) -> list[Match]:
     """The claims that come nearest to a question that none answers, best first; few, or none.
 
-    They speak of whom or what the question names, and hold something of the kind asked for, but
-    the rules know too little of their words to call one the answer.
+    They speak of whom or what the question names, and hold something of the kind asked for, or
+    the search put them on top; but the rules know too little of their words to call one the
+    answer.
+
+    Args:
+        query: The question.
+        evidence: What was told.
+        hits: The best place of a memory's id in the searches, from 0.
     """
-    found = [Match(claim, _nearness(query, claim, evidence)) for claim in evidence.claims]
+    found = []
+    for claim in evidence.claims:
+        near = _nearness(query, claim, evidence)
+        place = hits.get(claim.line.id, MAX_PLACE)
+        found.append(Match(claim, near and near + _FOUND * max(0.0, 1 - place / MAX_PLACE)))
     found.sort(key=lambda match: (match.score, match.claim.rank), reverse=True)
     least = max(_NEAR_ACCEPT, _NEAR_SHARE * found[0].score) if found else 0.0
     quotes: dict[str, Match] = {}
