@@ -10,6 +10,7 @@ from evennia_ai.core.messages import SCHEMA_VERSION
 from evennia_ai.handlers.identity import stable_id
 from evennia_ai.handlers.mending import mend_at_start, mend_when_ready
 from evennia_ai.handlers.ports import AssistantPorts
+from evennia_ai.handlers.timer import retime
 from evennia_ai.runtime import forget_runtime
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.tick import run_tick
@@ -76,9 +77,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
         runtime.in_flight = None
         runtime.counts[f"tick {result}"] += 1
         self.save_queue()
-        wanted = self.config.tick_interval_s
-        if self.pk and self.is_active and wanted != self.interval:
-            self.start(interval=wanted, start_delay=wanted)
+        retime(self, self.config.tick_interval_s)
         return result
 
     def _run_sleep_tick(self) -> "Deferred[dict[str, Any]]":

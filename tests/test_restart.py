@@ -1,5 +1,6 @@
 """What a stop or a crash leaves behind is put right at the next start."""
 
+from evennia import ScriptDB
 from twisted.internet.defer import Deferred
 
 from evennia_ai import services
@@ -29,6 +30,29 @@ class TestRestart(AssistantTest):
         self.restart()
         self.assertIsNone(self.script.ndb._task)
         self.script.unpause()
+
+    def test_timer_outlives_another_interval(self):
+        """A timer that was given another interval runs on after a reload and after a crash."""
+        self.script.start(interval=100)
+        self.configure(tick_interval_s=50)
+        self.tick()
+        self.assertEqual(self.script.ndb._task.interval, 50)
+        self.script._pause_task(auto_pause=True)
+        ScriptDB.objects.update_scripts_after_server_start()
+        self.assertTrue(self.script.ndb._task.running)
+        self.script.ndb._task.stop()
+        self.script.ndb._task = None
+        ScriptDB.flush_instance_cache(force=True)
+        self.script = ScriptDB.objects.get(pk=self.script.pk)
+        self.restart()
+        self.assertTrue(self.script.ndb._task.running)
+
+    def test_stopped_timer_stays_stopped(self):
+        """A tick by hand does not start a timer that was stopped."""
+        self.configure(tick_interval_s=50)
+        self.tick()
+        self.assertFalse(self.script.is_active)
+        self.assertIsNone(self.script.ndb._task)
 
     def test_heard_before_the_stop(self):
         """What was heard but not thought about is heard after the restart, once."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from evennia_ai.core.events import by_audience
 from evennia_ai.handlers.schema import migrate
+from evennia_ai.handlers.timer import restart_timer
 from evennia_ai.retrieval import turns_of
 from evennia_ai.runtime import Unanswered
 from evennia_ai.sleep.publishing import publish_summaries
@@ -17,7 +18,7 @@ from evennia_ai.sleep.triggers import check_feasible
 
 def mend_at_start(script: Any) -> None:
     """The timer, the schema, signals, the mode, and what was heard before the stop."""
-    _restart_timer(script)
+    restart_timer(script)
     script.state.signal("pre_compaction", None)
     if script.state.phase in ("dreaming", "waking"):
         script.state.set_mode("sleep", "sleeping")
@@ -33,16 +34,6 @@ def mend_when_ready(script: Any) -> None:
     history, journal = script.history, script.obj.journal
     script.memory.catch_up(lambda: turns_of(history.messages(), journal.recent(), script.now()))
     check_feasible(script)
-
-
-def _restart_timer(script: Any) -> None:
-    """After a crash a script counts as active though its timer never runs again.
-
-    One that was paused by hand stays paused.
-    """
-    running = script.ndb._task is not None and script.ndb._task.running
-    if script.is_active and not running and not script.db._manually_paused:
-        script.start()
 
 
 def restore_queue(script: Any) -> None:
