@@ -64,7 +64,7 @@ class StateHandler:
         """The configuration now; read again when an Attribute was replaced."""
         if self._pinned is not None:
             return self._pinned
-        stamps = tuple(self.store.stamp(name) for name in OPTIONS)
+        stamps = self.store.stamps(OPTIONS)
         known = self._stamps
         if known is None or any(a is not b for a, b in zip(known, stamps, strict=True)):
             self._stamps = stamps
