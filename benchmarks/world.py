@@ -10,11 +10,12 @@ CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"
 
 
 @contextmanager
-def world(model: Any = None):
+def world(model: Any = None, mem0: bool = False):
     """Set Evennia up on a fresh SQLite file; gives a function that makes an assistant.
 
     Args:
         model: The model client; a scripted one that says nothing by default.
+        mem0: Whether semantic memory is the embedded Mem0 of a game, not one in memory.
     """
     with tempfile.TemporaryDirectory() as folder:
         _configure(Path(folder))
@@ -25,13 +26,19 @@ def world(model: Any = None):
         services.reset()
         services.use(
             model=model or ScriptedModel(),
-            semantic=MemorySemanticStore(),
+            semantic=_mem0(Path(folder)) if mem0 else MemorySemanticStore(),
             worker=Worker("bench-recall"),
             ready=True,
             data_dir=Path(folder),
         )
         yield _make_assistant
         services.reset()
+
+
+def _mem0(folder: Path) -> Any:
+    from evennia_ai.rag_memory import Mem0Store
+
+    return Mem0Store(folder / "mem0")
 
 
 def _configure(folder: Path) -> None:

@@ -1,0 +1,67 @@
+"""A model for benchmarks that costs next to nothing: an OpenAI-compatible server of its own.
+
+It answers at once what a model would after a while: a reply, sometimes with a journal entry
+first; facts, where it is asked to extract; a shortened text, where it is asked to summarise.
+
+    python -m benchmarks.talker --delay 0.5    # the first line printed is its port
+"""
+
+import argparse
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tests.loopback import Answer, LoopbackServer, call, calls, text
+
+EXTRACTING = {"noop", "add_journal_entry", "update_entity_observation"}
+# One reply in so many writes into the journal first.
+JOURNALS_EVERY = 4
+FACTS = 3
+SUMMARY_WORDS = 300
+USAGE = {"prompt_tokens": 2000, "completion_tokens": 40}
+
+
+def respond(body: Mapping[str, Any], number: int) -> Answer:
+    """The answer to a request.
+
+    Args:
+        body: The request.
+        number: How many came before it.
+    """
+    tools = {tool["function"]["name"] for tool in body.get("tools") or ()}
+    last = body["messages"][-1]
+    if not tools:
+        return text(" ".join(str(last["content"]).split()[-SUMMARY_WORDS:]))
+    if tools <= EXTRACTING:
+        return calls(call("noop")) if last["role"] == "tool" else calls(*_facts(number))
+    if last["role"] == "tool" or number % JOURNALS_EVERY:
+        return text(f"That is good to know, I shall remember it: it is the {number}th thing today.")
+    return calls(_facts(number)[0])
+
+
+def _facts(number: int) -> list[dict[str, Any]]:
+    fact = "Fact {}-{}: Tamsin owes Osric silver coins and they meet at the Mill Bridge."
+    return [
+        call("add_journal_entry", {"content": fact.format(number, part)}) for part in range(FACTS)
+    ]
+
+
+def main() -> None:
+    """Serve until killed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--delay", type=float, default=0.5, help="seconds before each reply")
+    options = parser.parse_args()
+    server = LoopbackServer()
+
+    def answer(body: Mapping[str, Any]) -> Answer:
+        made = respond(body, len(server.requests))
+        return replace(made, delay_s=options.delay, usage=USAGE)
+
+    server.respond = answer
+    print(server.start().port, flush=True)
+    threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()
