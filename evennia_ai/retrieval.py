@@ -23,6 +23,8 @@ INDEXED_ROLES = ("user", "assistant")
 RECALLED = "recalled"
 # Most hits of a search that are summaries, of each kind.
 SUMMARIES = 3
+# Most hits of a search that are the assistant's own lines, before all others were named.
+OWN_LINES = 3
 # How far down the index's ranking a hit with every word of the query is looked for.
 EXACT_DEPTH = 400
 # A turn goes on without its memories rather than wait longer for a store, seconds.
@@ -101,7 +103,12 @@ class Memory:
 
     @inlineCallbacks
     def search(
-        self, query: str, limit: int = 10, audience: str = PUBLIC, exclude: Sequence[str] = ()
+        self,
+        query: str,
+        limit: int = 10,
+        audience: str = PUBLIC,
+        exclude: Sequence[str] = (),
+        own_name: str = "",
     ) -> Generator["Deferred[Any]", Any, list[dict[str, Any]]]:
         """Find what matches, in words or in meaning.
 
@@ -110,13 +117,14 @@ class Memory:
             limit: Most results.
             audience: Who will be told; only what they may know is found.
             exclude: Ids left out, as the question itself.
+            own_name: The assistant's name, where few of her own lines are wanted.
 
         Returns:
             A Deferred that fires with ``{"id", "kind", "speaker", "at", "text", "score"}``, best
             first. If one of the two sources fails, the other's results come alone.
         """
         skip = set(exclude)
-        wanted = 2 * limit + len(skip)  # some are left out again as too many summaries
+        wanted = 2 * limit + len(skip)  # some are left out again as too many of a kind
         lexical = yield self._run(
             lambda index: [_as_dict(hit) for hit in self._ranked(index, query, wanted, audience)],
             default=[],
@@ -125,7 +133,8 @@ class Memory:
         semantic = yield self._semantic_hits(query, wanted, audience)
         known = {hit["id"] for hit in lexical}
         merged = fused([lexical, [hit for hit in semantic if hit["id"] not in known]])
-        return uncrowded([hit for hit in merged if hit["id"] not in skip])[:limit]
+        hits = uncrowded([hit for hit in merged if hit["id"] not in skip])
+        return echoes_last(hits, own_name)[:limit]
 
     def _ranked(self, index: Any, query: str, limit: int, audience: str) -> list[Any]:
         """The index's hits, first those in which every word of the query stands.
@@ -205,6 +214,16 @@ def uncrowded(hits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         if kind in left:
             left[kind] -= 1
     return kept
+
+
+def echoes_last(hits: Sequence[dict[str, Any]], own_name: str) -> list[dict[str, Any]]:
+    """The hits with all but the first `OWN_LINES` of the assistant's own lines behind the rest.
+
+    She repeats at every question what she was told once: unchecked, her own lines push it out.
+    """
+    echoes = [hit for hit in hits if hit["speaker"] == own_name][OWN_LINES:]
+    ids = {hit["id"] for hit in echoes}
+    return [*(hit for hit in hits if hit["id"] not in ids), *echoes]
 
 
 def turn_of_message(message: Mapping[str, Any]) -> dict[str, Any] | None:

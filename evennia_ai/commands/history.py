@@ -132,7 +132,9 @@ def search_memory(command: AssistantCommand, script: Any, words: str) -> None:
         head = f"{name} on `{escaped(words)}`, best first ({len(hits)}):"
         viewer.listing(hits, hit_line, head, f"{name} knows nothing of `{escaped(words)}`.")
 
-    done = script.memory.search(words, limit=SEARCH_LIMIT, audience=audience)
+    done = script.memory.search(
+        words, limit=SEARCH_LIMIT, audience=audience, own_name=script.obj.key
+    )
     viewer.later(done, found, "The search")
 
 

@@ -15,8 +15,6 @@ RESULT_CHARS = 400
 CUT = "…"
 # Words of a query that are in every second line.
 _LEAST_WORD = 4
-# The assistant's own lines come up at every question asked twice; a few are enough.
-OWN_LINES = 3
 
 
 class SearchMemory(Tool):
@@ -29,28 +27,24 @@ class SearchMemory(Tool):
         """What was found, best first, only what the turn's audience may know."""
         limit = min(MOST_RESULTS, max(5, context_limit(ctx.script) // TOKENS_PER_RESULT))
         found: Deferred[list[dict[str, Any]]] = ctx.script.memory.search(
-            query, limit=2 * limit, audience=ctx.audience, exclude=ctx.source_message_ids
+            query,
+            limit=limit,
+            audience=ctx.audience,
+            exclude=ctx.source_message_ids,
+            own_name=ctx.character.key,
         )
-        return found.addCallback(_as_result, ctx, limit, query)
+        return found.addCallback(_as_result, ctx, query)
 
 
-def _as_result(
-    hits: list[dict[str, Any]], ctx: ToolContext, limit: int, query: str
-) -> dict[str, Any]:
+def _as_result(hits: list[dict[str, Any]], ctx: ToolContext, query: str) -> dict[str, Any]:
     """The best hits, each shown once in a turn: searches in other words mostly find the same."""
-    chosen = _without_echoes(hits, ctx.character.key)[:limit]
-    fresh = [_item(hit, query) for hit in chosen if hit["id"] not in ctx.found]
+    fresh = [_item(hit, query) for hit in hits if hit["id"] not in ctx.found]
     ctx.found.update(item["id"] for item in fresh)
     if fresh:
         return {"results": fresh}
     if ctx.found:
         return {"results": [], "note": "Nothing beyond what you have found already."}
     return {"results": [], "note": "Nothing in memory matches. Say that you do not know."}
-
-
-def _without_echoes(hits: list[dict[str, Any]], own_name: str) -> list[dict[str, Any]]:
-    echoes = {hit["id"] for hit in [h for h in hits if h["speaker"] == own_name][OWN_LINES:]}
-    return [hit for hit in hits if hit["id"] not in echoes]
 
 
 def _item(hit: dict[str, Any], query: str) -> dict[str, Any]:
