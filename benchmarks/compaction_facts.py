@@ -116,7 +116,9 @@ class Tavern:
 
     def searched(self, query: str, message_id: str) -> bool:
         """Whether the search of staff finds the message."""
-        hits = self.wait_for(self.script.memory.search(query, SEARCH_LIMIT, "staff"))
+        hits = self.wait_for(
+            self.script.memory.search(query, SEARCH_LIMIT, "staff", own_name=self.world.body.key)
+        )
         return any(hit["id"] == message_id for hit in hits)
 
     def tool_finds(self, query: str, fact: Any, message_id: str) -> bool:
@@ -205,7 +207,7 @@ def _look(
 ) -> dict[str, Any]:
     """Every fact looked for in three ways, in other words than it was told."""
     asked = [(fact, talk.ask_about(tavern.rng, fact, half)) for fact in told]
-    missed = []
+    missed, offered = [], 0
     counts = dict.fromkeys(("by_words", "history", "tool_by_words", "tool", "answered", "naive"), 0)
     for fact, question in asked:
         words = f"{fact.about} {fact.second} {fact.value}"
@@ -219,6 +221,7 @@ def _look(
         asker = tavern.rng.choice([name for name in talk.PLAYERS if name != fact.about])
         _, reply = tavern.hear(asker, question)
         found["answered"] = fact.value.lower() in reply.lower()
+        offered += found["answered"] and bool(talk.ADMITS.search(reply))
         for name, good in found.items():
             counts[name] += bool(good)
         if not all(good for name, good in found.items() if name != "naive"):
@@ -229,6 +232,7 @@ def _look(
         "found_by_search_memory_with_its_words": counts["tool_by_words"],
         "found_by_search_memory_with_the_question": counts["tool"],
         "answered": counts["answered"],
+        "of_them_offered_as_nearest": offered,
         "naive_rolling_summary": {"facts_in_its_text": counts["naive"]},
         "missed": missed,
     }

@@ -6,8 +6,8 @@ Six players log in by telnet and tell facts at the beginning; then they talk of 
 night the assistant sleeps, dreams and, as her context is small, compacts. Halfway the game is
 killed with SIGKILL and started again, at the end it is reloaded. Then every fact is asked for in
 other words, mixed with questions on what nobody told, and after each answer she is asked how she
-knows. Prints one JSON object: answered, unknown and wrong of what was told, admitted of what was
-not, and for how many answers the id she named is that of a message that holds the answer.
+knows. Prints one JSON object: answered, offered (with "I don't know that for certain"), unknown
+and wrong of what was told, admitted of what was not, and for how many answers the id she named is that of a message that holds the answer.
 """
 
 import argparse
@@ -163,7 +163,7 @@ def _questions(tavern: Tavern, rng: random.Random, asked: Any, half: str) -> dic
         if not known:
             untold["admitted" if admitted else "wrong"] += 1
         elif fact.value.lower() in reply.lower():
-            told["answered"] += 1
+            told["offered as nearest" if admitted else "answered"] += 1
             named[_source(tavern, asker, fact)] += 1
         else:
             told["unknown" if admitted else "wrong"] += 1

@@ -73,6 +73,7 @@ ANSWERED = (
 
 UNKNOWN = (
     ("Bob", "Odo cannot work since Odo broke his arm.", "How did Odo break his arm?"),
+    ("Bob", "I've a cousin who earns good money as a cooper.", "What is Bob's trade?"),
     ("Bob", "I turned 64 in May.", "In what year was Bob born?"),
     ("Bob", "Odo found buttons in the attic, a whole box of them.", "What is in the strongbox?"),
     ("Bob", "My wedding is on Sunday, and Ann will play.", "Whom is Bob marrying?"),

@@ -94,7 +94,7 @@ def owner_conflict(query: Query, claim: Claim, evidence: Evidence) -> bool:
         if _owned_by_another(owner, folds, claim):
             return True
     asked_owners = {owner for owner, _ in query.owned}
-    if _relative_of_pronoun(query, claim):
+    if _relative_of_pronoun(query, claim) or _tells_of_relative(query, claim):
         return True
     for name in query.names:
         if name in claim.owners() and not _asks_for_owned(name, query, claim):
@@ -112,6 +112,17 @@ def _relative_of_pronoun(query: Query, claim: Claim) -> bool:
     owned = [word for i in third for word in claim.words[i + 1 : i + 4]]
     living = [word for word in owned if word.concepts & {"@kin", "@animal", "friend", "enemy"}]
     return bool(living) and not any(_asked(word, query) for word in living)
+
+
+def _tells_of_relative(query: Query, claim: Claim) -> bool:
+    """Whether what is told holds of a relative who was not asked about: `a cousin who mends it`."""
+    return any(
+        "@kin" in word.concepts and after.lower in _RELATIVE and not _asked(word, query)
+        for word, after in zip(claim.words, claim.words[1:], strict=False)
+    )
+
+
+_RELATIVE = lexicon.word_set("who that whose")
 
 
 def _owned_by_another(owner: str, folds: tuple[str, ...], claim: Claim) -> bool:
