@@ -145,7 +145,7 @@ def _mask_if_enough(
     record = _record(script, trigger, result, masked=sorted(ids))
     script.commit_masks(history, record)
     script.state.intend(None)  # nothing follows from masks outside the database
-    _done(script, result, record)
+    _tell(script, result, record)
     return result
 
 
@@ -169,14 +169,28 @@ def _compact(
         if not script.config.compact_enabled:  # switched off while the model was writing
             return _skipped("compaction disabled")
         result = _commit(script, plan, folds, original, trigger)
-        if result["success"]:
-            yield publish_summaries(script)
     except ModelError as error:
         script.log_error("compaction", error)
         return _failed(str(error))
     finally:
-        script.state.intend(None)
+        if script.state.intent.get("phase") == "summarising":
+            script.state.intend(None)
+    if result["success"]:
+        yield _publish(script)
     return result
+
+
+@inlineCallbacks
+def _publish(script: Any) -> Generator[Deferred[Any], Any, None]:
+    """What follows a commit outside the database; what fails is done at the next start."""
+    try:
+        yield publish_summaries(script)
+    except CancelledError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the compaction stands
+        script.log_error("publishing summaries", error)
+    else:
+        script.state.intend(None)
 
 
 def _failed(detail: str) -> dict[str, Any]:
@@ -203,7 +217,7 @@ def _commit(
     result = _result(plan, folds, original, after - (now - original))
     record = _record(script, trigger, result, leaving=[m["id"] for m in plan.leaving])
     script.commit_compaction(plan, folds, record)
-    _done(script, result, record)
+    _tell(script, result, record)
     return result
 
 
@@ -222,13 +236,23 @@ def _record(script: Any, trigger: str, result: Mapping[str, Any], **more: Any) -
     }
 
 
-def _done(script: Any, result: dict[str, Any], record: Mapping[str, Any]) -> None:
-    """Tell of a compaction that is committed, and count stalled ones."""
+def _tell(script: Any, result: dict[str, Any], record: Mapping[str, Any]) -> None:
+    """Tell of a compaction that is committed, and count stalled ones.
+
+    It stands, whatever fails here: a room that a game's own code guards, a receipt.
+    """
     result["compaction_id"] = record["id"]
-    script.compacted()
-    script.audit("compaction", trigger=record["trigger"], **result)
-    script.tell_staff(receipt_line(_name(script), record, result))
-    _count_stall(script, result["reduction_pct"] < 100 * STALL_SHARE)
+    tellings = (
+        script.compacted,
+        lambda: script.audit("compaction", trigger=record["trigger"], **result),
+        lambda: script.tell_staff(receipt_line(_name(script), record, result)),
+        lambda: _count_stall(script, result["reduction_pct"] < 100 * STALL_SHARE),
+    )
+    for telling in tellings:
+        try:
+            telling()
+        except Exception as error:  # noqa: BLE001
+            script.log_error("telling of a compaction", error)
 
 
 def _name(script: Any) -> str:
