@@ -7,7 +7,8 @@ night the assistant sleeps, dreams and, as her context is small, compacts. Halfw
 killed with SIGKILL and started again, at the end it is reloaded. Then every fact is asked for in
 other words, mixed with questions on what nobody told, and after each answer she is asked how she
 knows. Prints one JSON object: answered, offered (with "I don't know that for certain"), unknown
-and wrong of what was told, admitted of what was not, and for how many answers the id she named is that of a message that holds the answer.
+and wrong of what was told, admitted of what was not, and for how many answers the id she named is
+that of a message that holds the answer.
 """
 
 import argparse
