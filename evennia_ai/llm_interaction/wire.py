@@ -105,8 +105,12 @@ async def rehearse(litellm: Any) -> None:
     """
     with _without_collections():
         importlib.import_module("litellm.llms.openai.openai")
+        importlib.import_module("evennia_ai.llm_interaction.openai_client")
         said = [{"role": "user", "content": "ready?"}]
-        await litellm.acompletion(model="openai/rehearsal", messages=said, mock_response="ready")
+        tool = {"type": "function", "function": {"name": "noop", "parameters": {}}}
+        await litellm.acompletion(
+            model="openai/rehearsal", messages=said, tools=[tool], mock_response="ready"
+        )
         gc.freeze()
 
 
@@ -165,7 +169,7 @@ class Caller:
 
     def __init__(self, litellm: Any):
         self._litellm = litellm
-        self._completion_clients: dict[Endpoint, Any] = {}
+        self._clients: dict[Endpoint, Any] = {}
         # The offline model computes instead of waiting: on the loop it would hold up the HTTP
         # calls, and on several threads the reactor would get too small a share of the lock.
         self._offline = DaemonExecutor("evennia-ai-offline", max_workers=1)
@@ -183,6 +187,8 @@ class Caller:
         if request.tools:
             options["tools"] = list(request.tools)
         options["messages"] = [dict(one) for one in request.messages] or [_as_message(request)]
+        if where.provider == "openai" and where.api_base:
+            options["client"] = self._client(where)
         if where.is_offline:
             work = functools.partial(self._litellm.completion, **options)
             return await asyncio.get_running_loop().run_in_executor(self._offline, work)
@@ -190,17 +196,17 @@ class Caller:
 
     async def _complete_text(self, where: Endpoint, request: Any, options: dict[str, Any]) -> Any:
         if where.provider == "openai":
-            options["client"] = self._completion_client(where)
+            options["client"] = self._client(where)
         return await self._litellm.atext_completion(prompt=request.prompt or "", **options)
 
-    def _completion_client(self, where: Endpoint) -> Any:
+    def _client(self, where: Endpoint) -> Any:
         """A kept client: LiteLLM would make a new one for each text completion and leak it."""
-        if where not in self._completion_clients:
-            openai = importlib.import_module("openai")
-            self._completion_clients[where] = openai.AsyncOpenAI(
+        if where not in self._clients:
+            module = importlib.import_module("evennia_ai.llm_interaction.openai_client")
+            self._clients[where] = module.PlainClient(
                 api_key=where.api_key, base_url=where.api_base, max_retries=0
             )
-        return self._completion_clients[where]
+        return self._clients[where]
 
 
 def _as_message(request: Any) -> dict[str, Any]:
