@@ -10,6 +10,10 @@ stored is logged and synced after the store returned. A message is lost if it wa
 and is nowhere; doubled if it is in more than one place.
 
     python -m benchmarks.kill --kills 200
+    python -m benchmarks.kill --kills 200 --started
+
+With ``--started`` it is the Server of a really started game that is killed, see `kill_game`. That
+takes some ten seconds a kill; the forked lives take one or two.
 """
 
 import argparse
@@ -28,34 +32,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-COMMIT = ("archive", "summaries", "history", "journal", "record", "last_compaction", "done")
-ROLLBACK = tuple(
-    f"rollback {name}"
-    for name in ("history", "withdrawn", "summaries", "journal", "entities", "record", "done")
-)
-OTHERS = (
-    "commit, then publish",
-    "rollback, then withdraw",
-    "consolidation: between store and mark",
-    "consolidation: before store",
-    "journal: page turn, first write",
-    "journal: page turn, second write",
-    "extraction: between call and result",
-)
-STEPS = (*(f"commit {name}" for name in COMMIT), *ROLLBACK, *OTHERS)
 LIFE_S = 60.0
+STATEMENTS, MOMENT_S = 600, 2.5
 # Lives of one assistant: its archive grows, and with it the time each look takes.
 LIVES_EACH = 25
-
-
-def plan_of(number: int, rng: random.Random) -> dict[str, Any]:
-    """What kills the life of this number: named steps in turn, then statements and moments."""
-    kind = number % 2
-    if kind == 0:
-        return {"kind": "step", "step": STEPS[number // 2 % len(STEPS)]}
-    if number % 4 == 1:
-        return {"kind": "statement", "nth": rng.randrange(1, 600)}
-    return {"kind": "moment", "after_s": round(rng.uniform(0.05, 2.5), 3)}
 
 
 def measure(kills: int, seed: int, folder: Path) -> dict[str, Any]:
@@ -65,7 +45,7 @@ def measure(kills: int, seed: int, folder: Path) -> dict[str, Any]:
         ``{"kills", "by_step", "told", "stored", "lost", "doubled", "changed", "violations",
         "timer_stopped", "memory_doubled", "ghosts", "recovered", "seconds"}``.
     """
-    from benchmarks import kill_life
+    from benchmarks import kill_life, kill_look, kill_steps
 
     rng, began = random.Random(seed), time.monotonic()
     figures: Counter[str] = Counter()
@@ -74,7 +54,7 @@ def measure(kills: int, seed: int, folder: Path) -> dict[str, Any]:
     number = killed = 0
     kill_life.prepare(folder)
     while killed < kills and number < 3 * kills:
-        plan = plan_of(number, rng)
+        plan = kill_steps.plan_of(number, rng, STATEMENTS, MOMENT_S)
         if number % LIVES_EACH == 0:
             kill_life.begin_anew(folder)
         outcome = _live(kill_life.live, folder, plan, seed * 100_000 + number)
@@ -97,7 +77,7 @@ def measure(kills: int, seed: int, folder: Path) -> dict[str, Any]:
     return {
         "kills": killed,
         "by_step": dict(sorted(by_step.items())),
-        **{name: figures[name] for name in kill_life.FIGURES},
+        **{name: figures[name] for name in kill_look.FIGURES},
         "lives that ended unkilled": figures["lives that ended unkilled"],
         "notes": notes[:50],
         "seconds": round(time.monotonic() - began, 1),
@@ -140,13 +120,8 @@ def _waited(pid: int, after_s: float | None) -> int:
         time.sleep(0.005)
 
 
-def main() -> None:
-    """Print the figures; the exit code tells whether anything was lost."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--keep", action="store_true", help="leave the folder where it is")
-    options = parser.parse_args()
+def forked(options: argparse.Namespace) -> dict[str, Any]:
+    """Kill forked processes, in a folder of their own."""
     # A killed process leaves its writes to the system: memory is as good a disk as any here.
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix="evennia-ai-kill-", dir=memory))
@@ -156,11 +131,30 @@ def main() -> None:
     finally:
         if not options.keep:
             shutil.rmtree(folder, ignore_errors=True)
-    if options.keep:
-        figures["folder"] = str(folder)
+    return {**figures, "folder": str(folder)} if options.keep else figures
+
+
+def started(options: argparse.Namespace) -> dict[str, Any]:
+    """Kill the Server of a started game."""
+    from benchmarks import kill_game
+
+    return kill_game.measure(options.kills, options.seed, options.keep)
+
+
+def main() -> None:
+    """Print the figures; the exit code tells whether anything was lost."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--started", action="store_true", help="a started game, not forked lives")
+    parser.add_argument("--keep", action="store_true", help="leave the folder where it is")
+    options = parser.parse_args()
+    from benchmarks import kill_look
+
+    figures = (started if options.started else forked)(options)
     print(json.dumps(figures, indent=2))
-    bad = ("lost", "doubled", "changed", "violations", "timer_stopped", "memory_doubled", "ghosts")
-    sys.exit(any(figures[name] for name in bad) or figures["kills"] < options.kills)
+    bad = (*kill_look.FAULTS, "looks that failed")
+    sys.exit(any(figures.get(name) for name in bad) or figures["kills"] < options.kills)
 
 
 if __name__ == "__main__":

@@ -4,29 +4,16 @@ Both run in forked processes of their own. The parent has imported everything, s
 begins at once, but has never touched an object of the game.
 """
 
-import hashlib
 import json
 import os
 import random
 import shutil
-import signal
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from benchmarks.kill_steps import Killer, Log
+
 CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"
-FIGURES = (
-    "told",
-    "stored",
-    "lost",
-    "doubled",
-    "changed",
-    "violations",
-    "timer_stopped",
-    "memory_doubled",
-    "ghosts",
-    "recovered",
-)
 CONFIG = {
     "compact_preserve_window": 6,
     "max_context_tokens": 9000,
@@ -106,120 +93,21 @@ class Life:
 
     Args:
         folder: The game's folder.
-        plan: What kills it, see `kill.plan_of`; None for nothing.
+        plan: What kills it, see `kill_steps.plan_of`; None for nothing.
         seed: Of its deeds.
     """
 
     def __init__(self, folder: Path, plan: dict[str, Any] | None, seed: int):
-        self.folder, self.plan = folder, plan or {"kind": "none"}
         self.rng = random.Random(seed)
-        self.number = self.written = 0
-        self.log = open(folder / "told.jsonl", "a", encoding="utf-8")  # noqa: SIM115 - lives as long
-        self._wait_for = _services(folder, self._answer)
+        self.number = 0
+        self.log = Log(folder / "told.jsonl")
+        self.wait = _services(folder, self._answer)
         from evennia_ai.startstop import assistants
 
         (self.script,) = assistants()
         self.body = self.script.obj
-        self._watch()
-        self._arm()
+        Killer(self.log, plan).arm()
         self.script.at_server_start()
-
-    # -- dying -------------------------------------------------------------------------------
-
-    def die(self) -> None:
-        """As a pulled plug: no handler, no flush, no cleanup."""
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def at(self, step: str) -> None:
-        """Die if the plan says so."""
-        if self.plan.get("step") == step:
-            self.die()
-
-    def _arm(self) -> None:
-        from django.db import connection
-
-        self.doing = "commit"
-        self.script.at_commit_step = lambda name: self.at(f"{self.doing} {name}")
-        semantic = self.script.semantic
-        inner = semantic.add
-
-        def add(scope: str, items: Any) -> Any:
-            if items and items[0]["metadata"].get("type") == "journal":
-                self.at("consolidation: before store")
-                return inner(scope, items).addCallback(self._stored_memories)
-            self.at("commit, then publish")
-            return inner(scope, items)
-
-        semantic.add = add
-        inner_delete = semantic.delete
-
-        def delete(scope: str, ids: Any) -> Any:
-            self.at("rollback, then withdraw")
-            return inner_delete(scope, ids)
-
-        semantic.delete = delete
-        self._arm_journal()
-        if self.plan["kind"] == "statement":
-            connection.ensure_connection()
-            connection.execute_wrappers.append(self._count_statement)
-
-    def _stored_memories(self, ids: Any) -> Any:
-        self.at("consolidation: between store and mark")
-        return ids
-
-    def _arm_journal(self) -> None:
-        store = self.body.journal.store
-        inner = store.set
-
-        def put(key: str, value: Any, category: str | None = None) -> None:
-            turning = category == "ai_journal" and len(value.get("entries", ())) >= 50
-            if turning:
-                self.at("journal: page turn, first write")
-            inner(key, value, category)
-            if turning:
-                self.at("journal: page turn, second write")
-
-        store.set = put
-
-    def _count_statement(self, execute: Any, sql: str, *rest: Any) -> Any:
-        writes = not sql.lstrip().upper().startswith("SELECT")
-        self.written += writes
-        if writes and self.written == self.plan["nth"]:
-            if self.plan["nth"] % 2:
-                execute(sql, *rest)
-            self.die()
-        return execute(sql, *rest)
-
-    # -- the log -----------------------------------------------------------------------------
-
-    def note(self, kind: str, *entries: dict[str, Any]) -> None:
-        """Write to the log and wait until it is on the disk."""
-        for entry in entries:
-            self.log.write(json.dumps({"kind": kind, **entry}) + "\n")
-        self.log.flush()
-        os.fsync(self.log.fileno())
-
-    def _watch(self) -> None:
-        history, journal = self.script.history, self.body.journal
-        append, add = history.append, journal.add
-
-        def noted_append(messages: Any) -> Any:
-            stored = append(messages)
-            self.note("stored", *({"id": m["id"], "sha": sha(m)} for m in stored))
-            if any(m.get("tool_calls") for m in stored) and self.doing == "extraction":
-                self.at("extraction: between call and result")
-            return stored
-
-        def noted_add(content: str, **fields: Any) -> Any:
-            entry = add(content, **fields)
-            from evennia_ai.handlers.store import on_commit
-
-            on_commit(lambda: self.note("entry", {"id": entry["id"]}))
-            return entry
-
-        history.append, journal.add = noted_append, noted_add
-
-    # -- living ------------------------------------------------------------------------------
 
     def run(self, deeds: int = 60) -> None:
         """Live: so many deeds, unless killed before."""
@@ -243,10 +131,10 @@ class Life:
             public = self.rng.random() < 0.8
             audience = PUBLIC if public else private([stable_id(alice)])
             event = new_event(alice, "say" if public else "whisper", text * 3, audience)
-            self.note("told", {"id": event["id"]})
+            self.log.note("told", {"id": event["id"]})
             self.script.hear(event)
         self.script.runtime.last_turn_at = 0.0
-        self._wait_for(self.script.at_tick())
+        self.wait(self.script.at_tick())
 
     def journal(self) -> None:
         """Many entries, so that pages turn."""
@@ -258,15 +146,13 @@ class Life:
         """A manual compaction."""
         from evennia_ai.sleep.compaction import compact_conversation_history
 
-        self.doing = "commit"
-        self._wait_for(compact_conversation_history(self.script, self.body, force=True))
+        self.wait(compact_conversation_history(self.script, self.body, force=True))
 
     def extract(self) -> None:
         """An extraction and a compaction."""
         from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 
-        self.doing = "extraction"
-        self._wait_for(run_pre_compaction_extraction(self.script, self.body, 3))
+        self.wait(run_pre_compaction_extraction(self.script, self.body, 3))
         self.compact()
 
     def roll_back(self) -> None:
@@ -276,19 +162,16 @@ class Life:
 
         self.talk()
         self.extract()
-        self.doing = "rollback"
         try:
-            self._wait_for(rollback_compaction(self.script, self.body))
+            self.wait(rollback_compaction(self.script, self.body))
         except AssistantError:
             return
-        finally:
-            self.doing = "commit"
 
     def dream(self) -> None:
         """All steps of the sleep cycle."""
         from evennia_ai.sleep import run_sleep_tick
 
-        self._wait_for(run_sleep_tick(self.script, self.body))
+        self.wait(run_sleep_tick(self.script, self.body))
 
     def rest(self) -> None:
         """What a reload saves."""
@@ -324,13 +207,6 @@ def _services(folder: Path, answer: Any) -> Any:
     return lambda deferred: wait_for(deferred, 50.0)
 
 
-def sha(message: dict[str, Any]) -> str:
-    """A digest of what must never change of a message."""
-    names = ("id", "role", "content", "speaker", "tool_calls", "tool_call_id", "name", "audience")
-    kept = {name: message.get(name) for name in (*names, "created_at")}
-    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
-
-
 def live(folder: Path, plan: dict[str, Any], seed: int) -> None:
     """Live until killed."""
     Life(folder, plan, seed).run()
@@ -338,115 +214,8 @@ def live(folder: Path, plan: dict[str, Any], seed: int) -> None:
 
 def look(folder: Path, plan: dict[str, Any], seed: int) -> None:
     """Start again, undisturbed, and write what is found to ``look.json``."""
+    from benchmarks import kill_look
+
     life = Life(folder, None, seed)
-    notes: list[str] = []
-    _settle(life)
-    found = {
-        **_messages(life, notes),
-        **_proof(life, notes),
-        **_memories(life, notes),
-        "timer_stopped": int(not (life.script.ndb._task and life.script.ndb._task.running)),
-    }
-    bad = [name for name, value in found.items() if value and name not in ("told", "stored")]
-    found["recovered"] = int(not bad)
-    (folder / "look.json").write_text(json.dumps({**found, "notes": notes}))
-    (folder / "told.jsonl").write_text(_shorter(folder))
-
-
-def _settle(life: Life) -> None:
-    """Wait while the start completes what a commit left to be done; not for ever."""
-    from tests.waiting import pump_until
-
-    try:
-        pump_until(lambda: not life.script.state.intent, 20)
-    except TimeoutError:
-        return  # `_proof` reports the intent
-
-
-def _log(folder: Path) -> list[dict[str, Any]]:
-    lines = (folder / "told.jsonl").read_text().splitlines()
-    entries = []
-    for line in lines:
-        try:
-            entries.append(json.loads(line))
-        except ValueError:  # the last line, cut by the kill: nothing was acknowledged by it
-            continue
-    return entries
-
-
-def _shorter(folder: Path) -> str:
-    """The log without what has been counted as told and stored: those are kept under ``was``."""
-    kinds = {"told": "was told", "stored": "was stored", "entry": "entry"}
-    entries = ({**e, "kind": kinds.get(e["kind"], e["kind"])} for e in _log(folder))
-    return "".join(json.dumps(entry) + "\n" for entry in entries)
-
-
-def _messages(life: Life, notes: list[str]) -> dict[str, int]:
-    """Each logged message is there once, unchanged; each entry of the journal, too."""
-    from evennia_ai.core.messages import is_summary
-
-    history, log = life.script.history, _log(life.folder)
-    restored = history.restored_segments()
-    everything = [m for m in history.messages() if not is_summary(m)]
-    for segment in history.segments():
-        everything += segment["messages"] if segment["id"] not in restored else []
-    times = Counter(m["id"] for m in everything)
-    digests = {m["id"]: sha(m) for m in everything}
-    stored = [e for e in log if e["kind"] in ("stored", "was stored")]
-    lost = [e["id"] for e in stored if e["id"] not in times]
-    doubled = [each for each, count in times.items() if count > 1]
-    doubled += [e["id"] for e in life.script.runtime.queue if e["id"] in times]
-    changed = [e["id"] for e in stored if e["id"] in digests and digests[e["id"]] != e["sha"]]
-    entries = Counter(e["id"] for e in life.body.journal.recent(10**6))
-    lost += [e["id"] for e in log if e["kind"] == "entry" and e["id"] not in entries]
-    doubled += [each for each, count in entries.items() if count > 1]
-    for name, ids in (("lost", lost), ("doubled", doubled), ("changed", changed)):
-        notes += [f"{name}: {ids[:5]}"] if ids else []
-    kinds = Counter(e["kind"] for e in log)
-    counts = {"lost": len(lost), "doubled": len(doubled), "changed": len(changed)}
-    return {"told": kinds["told"], "stored": kinds["stored"], **counts}
-
-
-def _proof(life: Life, notes: list[str]) -> dict[str, int]:
-    """The proof, legal prompts, and nothing that was left half done."""
-    from evennia_ai.handlers.verify import verify_history
-    from evennia_ai.llm_interaction.prompt import build_prompt
-    from tests.loopback import check_pairs
-
-    wrong = [str(violation) for violation in verify_history(life.script)]
-    prompt = build_prompt(life.script, life.body)
-    try:
-        check_pairs({"messages": prompt.messages})
-    except AssertionError as error:
-        wrong.append(str(error))
-    if not prompt.fits:
-        wrong.append(f"the prompt does not fit: {prompt.budget}")
-    if life.script.state.signals() or life.script.state.intent:
-        wrong.append(f"left: {life.script.state.signals()}, {life.script.state.intent}")
-    notes += wrong[:5]
-    return {"violations": len(wrong)}
-
-
-def _memories(life: Life, notes: list[str]) -> dict[str, int]:
-    """After another night there is one memory a source, and none of what was withdrawn."""
-    from tests.waiting import pump_until
-
-    pump_until(lambda: not life.script.runtime.in_flight, 20)
-    life.dream()
-    script, scope = life.script, life.script.scope
-    ids, sources = (
-        life._wait_for(script.semantic.ids(scope)),
-        life._wait_for(script.semantic.sources(scope)),
-    )
-    journal = {e["id"]: e for e in life.body.journal.recent(10**6)}
-    records = {r["id"]: r for r in script.history.summaries()}
-    ghosts = []
-    for each in sources:
-        item = journal.get(each) or records.get(each) or {"withdrawn": True}
-        if item.get("withdrawn") or item.get("status") == "rolled back":
-            ghosts.append(each)
-    withdrawn = [each for each, entry in journal.items() if entry.get("withdrawn")]
-    indexed = life._wait_for(script.memory._run(lambda index: index.get(scope, withdrawn)))
-    ghosts += [turn.id for turn in indexed]
-    notes += [f"ghosts: {ghosts[:5]}"] if ghosts else []
-    return {"memory_doubled": len(ids) - len(sources), "ghosts": len(ghosts)}
+    found = life.wait(kill_look.look(life.script, life.log))
+    (folder / "look.json").write_text(json.dumps(kill_look.verdict(found)))

@@ -1,0 +1,405 @@
+"""Kills the Server of a really started game with SIGKILL, again and again; called by `kill.py`.
+
+One game is made as `evennia-ai new` makes it and started by Evennia's launcher. Three players
+and the admin are in it by telnet: they talk to the assistant, who thinks with the offline model,
+and the admin lets her compact, takes compactions back, sends her to sleep and writes into her
+journal. The Server is killed in the middle, before a named step or at a database statement by a
+module inside it (`kill_server`), or from here at a random moment of its life or of its start.
+Then it is started by the command Portal uses. Portal and the connections live on, as they do in
+a game whose Server crashed. The new Server looks at everything and begins to live.
+
+Beside the Server's own log this keeps one of what the players said. A line counts as told once
+`aihistory` has shown it; the next Server must have it once.
+"""
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from benchmarks import kill_look, kill_steps
+from benchmarks.kill_steps import Log
+from evennia_ai import game_processes
+from tests.e2e.game import Game
+from tests.e2e.telnet import Telnet, Timeout
+
+SETTINGS = """
+_modules = AT_SERVER_STARTSTOP_MODULE
+_modules = [_modules] if isinstance(_modules, str) else list(_modules)
+AT_SERVER_STARTSTOP_MODULE = [*_modules, "benchmarks.kill_server"]
+CREATION_THROTTLE_LIMIT = None
+LOGIN_THROTTLE_LIMIT = None
+"""
+CONFIG = {
+    "compact_preserve_window": 6,
+    "max_context_tokens": 9000,
+    "pre_compact_max_iterations": 3,
+    "max_react_iterations": 3,
+    "reply_cooldown_s": 0,
+    "sleep_after_idle_s": None,
+    "tick_interval_s": 1,
+}
+PLAYERS = ("Alice", "Bob", "Carol")
+STATEMENTS, MOMENT_S, START_S = 250, 8.0, 6.0
+LIFE_S, ANSWER_S, LOOK_S = 60.0, 20.0, 90.0
+# Lives of one assistant: its archive grows, and with it the time each look takes.
+LIVES_EACH = 25
+ALL_DEEDS = ("talk", "talk", "compact", "roll_back", "dream", "journal", "talk", "compact")
+
+
+class Dead(Exception):
+    """The Server is gone."""
+
+
+class Tavern:
+    """A started game, the people in it, and what they said.
+
+    Args:
+        game: The game; it is started.
+        seed: Of what is done.
+    """
+
+    def __init__(self, game: Game, seed: int):
+        self.game, self.rng = game, random.Random(seed)
+        self.folder = game.folder / "kill"
+        self.said = Log(game.base / "said.jsonl")
+        self.number = 0
+        self.lines: set[str] = set()
+        self.told: set[str] = set()
+        self.counts: Counter[str] = Counter()
+        self.admin = game.admin(60)
+        self.players = {name: game.player(name, timeout_s=60) for name in PLAYERS}
+        self.everybody: tuple[Telnet, ...] = (self.admin, *self.players.values())
+        self.server = self._server()
+        for name, value in CONFIG.items():
+            self.admin.ask(f"aiconfig Aria {name} = {value}", "is now")
+        self.player("Alice").ask("say Hello, Aria!", r"Aria says", ANSWER_S)
+
+    def player(self, name: str) -> Telnet:
+        """A player's connection."""
+        return self.players[name]
+
+    # -- the Server ----------------------------------------------------------------------------
+
+    def _server(self) -> int:
+        return int(game_processes.pids(self.game.folder).get("server", 0))
+
+    def is_alive(self) -> bool:
+        """Whether the Server that lives by the plan still does."""
+        return self._server() == self.server
+
+    def kill(self) -> None:
+        """End it from outside."""
+        os.kill(self.server, signal.SIGKILL)
+
+    def plan(self, plan: dict[str, Any]) -> None:
+        """Give the Server its plan, or see to it from here."""
+        (self.folder / "look.json").unlink(missing_ok=True)
+        if "after_s" in plan:
+            threading.Timer(plan["after_s"], self._kill_if_alive, [self.server]).start()
+            return
+        draft = self.folder / "plan.draft"
+        draft.write_text(json.dumps(plan))
+        draft.rename(self.folder / "plan.json")
+
+    def _kill_if_alive(self, server: int) -> None:
+        if self._server() == server:
+            os.kill(server, signal.SIGKILL)
+
+    def start(self) -> dict[str, Any]:
+        """Start the Server again; returns what it found when it looked at everything."""
+        self.server = self.game.start_server()
+        found = self._look()
+        for who in self.everybody:
+            who.ask("ic", "You become", ANSWER_S)
+        return found
+
+    def start_and_kill(self, after_s: float) -> None:
+        """Start the Server and kill it so many seconds later, wherever it is by then."""
+        self.game.spawn_server()
+        end = time.monotonic() + after_s
+        while time.monotonic() < end or not self._server():
+            time.sleep(0.01)
+        self.server = self._server()
+        self.kill()
+        self.game.wait_for_death()
+
+    def _look(self) -> dict[str, Any]:
+        path, end = self.folder / "look.json", time.monotonic() + LOOK_S
+        while time.monotonic() < end:
+            if path.exists():
+                found: dict[str, Any] = json.loads(path.read_text())
+                if found["pid"] == self.server:
+                    return found
+            time.sleep(0.03)
+        return {"failed": "there was no look"}
+
+    def begin_anew(self) -> None:
+        """Back to the assistant of the beginning, while there is no Server."""
+        server = self.game.folder / "server"
+        for path in server.glob("evennia.db3*"):
+            path.unlink()
+        shutil.copy(self.game.base / "pristine.db3", server / "evennia.db3")
+        shutil.rmtree(server / "ai_memory", ignore_errors=True)
+        (self.folder / "told.jsonl").unlink()
+        self.lines.clear()
+        self.told.clear()
+
+    def keep_pristine(self) -> None:
+        """Remember the assistant of the beginning, while there is no Server."""
+        server = self.game.folder / "server"
+        shutil.copy(server / "evennia.db3", self.game.base / "pristine.db3")
+
+    # -- what is done in the game --------------------------------------------------------------
+
+    def live(self, plan: dict[str, Any]) -> bool:
+        """Do what leads to the plan's step, until the Server is dead; False if it lives on."""
+        end = time.monotonic() + LIFE_S
+        try:
+            while time.monotonic() < end:
+                for deed in _deeds(plan) or (self.rng.choice(ALL_DEEDS),):
+                    getattr(self, deed)()
+        except Dead:
+            return True
+        return not self.is_alive()
+
+    def talk(self) -> None:
+        """Everybody says things, and she answers."""
+        said = []
+        for _ in range(self.rng.randrange(3, 8)):
+            self.number += 1
+            name = self.rng.choice(PLAYERS)
+            crowns = self.rng.randrange(999)
+            said.append(f"Line {self.number}: {crowns} crowns for the barrel of {name}.")
+            how = "say " if self.rng.random() < 0.8 else "whisper Aria = "
+            self._say(name, how, said[-1])
+        self.number += 1
+        said.append(f"Aria, remember that in line {self.number} Bob owes Alice a barrel.")
+        self._say("Alice", "say ", said[-1])
+        self._wait(self.player("Alice"), r"Aria (says|whispers)")
+        self._see_stored(said)
+
+    def _say(self, name: str, how: str, text: str) -> None:
+        self.said.note("said", {"text": text})
+        self.lines.add(text)
+        self._send(self.player(name), how + text)
+
+    def _see_stored(self, said: list[str]) -> None:
+        """Lines that staff are shown as part of her history are told from now on."""
+        self._send(self.admin, "aihistory Aria")
+        shown = self._wait(self.admin, r"newest first[\s\S]*" + re.escape(said[0])) or ""
+        shown = re.sub(r"\s+", " ", shown + self.admin.drain(0.15))
+        self._send(self.admin, "q")
+        for text in said:
+            if text in shown:
+                self.said.note("told", {"text": text})
+                self.told.add(text)
+
+    def compact(self) -> None:
+        """A compaction by command."""
+        self._send(self.admin, "compact Aria")
+        shown = self._wait(self.admin, r"Aria (compacted \d|did not compact)") or ""
+        self.counts["compactions"] += "compacted" in shown
+
+    def roll_back(self) -> None:
+        """The latest compaction is taken back; one is made before."""
+        self.talk()
+        self.compact()
+        self._send(self.admin, "compact/rollback Aria")
+        shown = self._wait(self.admin, r"would be live again|There is no compaction") or ""
+        if "live again" not in shown:
+            return
+        self._send(self.admin, "y")
+        shown = self._wait(self.admin, r"Taken back|no longer fit") or ""
+        self.counts["rollbacks"] += "Taken back" in shown
+
+    def journal(self) -> None:
+        """Many entries, so that pages turn."""
+        count = self.rng.randrange(20, 60)
+        self._send(
+            self.admin, f"py __import__('benchmarks.kill_server').kill_server.journal({count})"
+        )
+        self._wait(self.admin, r"entries are written")
+
+    def dream(self) -> None:
+        """A night; she is woken again."""
+        self._send(self.admin, "ai/sleep Aria")
+        self._wait(self.admin, r"falls asleep\.|asleep already")
+        self._pause(2.0)
+        self._send(self.admin, "ai/wake Aria")
+        shown = self._wait(self.admin, r"wakes up|awake already") or ""
+        self.counts["nights"] += "wakes up" in shown
+
+    def _send(self, who: Telnet, line: str) -> None:
+        if not self.is_alive():
+            raise Dead
+        who.drain(0.02)
+        who.send(line)
+
+    def _wait(self, who: Telnet, pattern: str) -> str | None:
+        """What is shown up to a pattern; None if that does not come while the Server lives."""
+        end = time.monotonic() + ANSWER_S
+        while time.monotonic() < end:
+            try:
+                return str(who.read_until(pattern, 0.1))
+            except Timeout:
+                if not self.is_alive():
+                    raise Dead from None
+        self.counts["unanswered"] += 1
+        return None
+
+    def _pause(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if not self.is_alive():
+                raise Dead
+            time.sleep(0.03)
+
+    # -- what was said -------------------------------------------------------------------------
+
+    def faults_of_lines(self, kept: dict[str, int]) -> tuple[dict[str, int], list[str]]:
+        """Told lines that are gone and lines that are kept twice, as counts and notes."""
+        lost = [text for text in self.told if text not in kept]
+        doubled = [text for text in self.lines if kept.get(text, 0) > 1]
+        notes = [f"lines lost: {lost[:3]}"] if lost else []
+        notes += [f"lines doubled: {doubled[:3]}"] if doubled else []
+        return {"lost": len(lost), "doubled": len(doubled)}, notes
+
+
+def _deeds(plan: dict[str, Any]) -> tuple[str, ...]:
+    """What leads to a named step; nothing in particular for other plans."""
+    step = str(plan.get("step", ""))
+    if step.startswith("rollback"):
+        return ("roll_back",)
+    if step.startswith(("commit", "extraction")):
+        return ("talk", "compact")
+    if step.startswith("consolidation"):
+        return ("journal", "dream")
+    return ("journal",) if step else ()
+
+
+def plan_of(number: int, rng: random.Random) -> dict[str, Any]:
+    """As `kill_steps.plan_of`; of the random moments every second one is in a start."""
+    if number % 8 == 7:
+        return {"kind": "start", "start_s": round(rng.uniform(0.5, START_S), 3)}
+    return kill_steps.plan_of(number, rng, STATEMENTS, MOMENT_S)
+
+
+def measure(kills: int, seed: int, keep: bool = False) -> dict[str, Any]:
+    """Kill a started game's Server so many times.
+
+    Returns:
+        The figures of `kill.measure`, and ``looks``, ``said``, ``deeds``, ``tracebacks`` and
+        ``seconds_a_kill``. A life that was killed in its start got no look of its own.
+    """
+    game = Game(settings=SETTINGS, start=False, keep=keep)
+    with game:
+        (game.folder / "kill").mkdir()
+        game.start()
+        tavern = Tavern(game, seed)
+        tavern.kill()
+        game.wait_for_death()
+        tavern.keep_pristine()
+        tavern.start()
+        return _Tally(tavern, seed).run(kills)
+
+
+class _Tally:
+    """Counts what comes of the kills."""
+
+    def __init__(self, tavern: Tavern, seed: int):
+        self.tavern, self.rng = tavern, random.Random(seed)
+        self.figures: Counter[str] = Counter()
+        self.by_step: Counter[str] = Counter()
+        self.notes: list[str] = []
+        self.killed = 0
+
+    def run(self, kills: int) -> dict[str, Any]:
+        """Kill until there are so many; gives up after three times as many lives."""
+        began = time.monotonic()
+        for number in range(3 * kills):
+            if self.killed >= kills:
+                break
+            self._one(number)
+            took = round((time.monotonic() - began) / max(1, self.killed), 1)
+            now = f"{self.killed} kills, {took} s each: {dict(self.figures)} {self.notes[-3:]}"
+            print(now, file=sys.stderr, flush=True)
+        return self._result(time.monotonic() - began)
+
+    def _one(self, number: int) -> None:
+        """One life, its end, and the look at what it left."""
+        plan = plan_of(number, self.rng)
+        tavern, end = self.tavern, plan
+        starts = plan["kind"] == "start"
+        if starts:
+            end = {"kind": "moment", "after_s": round(self.rng.uniform(0.05, MOMENT_S), 3)}
+        tavern.plan(end)
+        if not tavern.live(end):
+            self.figures["lives that ended unkilled"] += 1
+            self.notes.append(f"life {number} ({plan}) did not end")
+            tavern.kill()
+        else:
+            self._count(end)
+        tavern.game.wait_for_death()
+        if starts:
+            tavern.start_and_kill(plan["start_s"])
+            self._count(plan)
+        elif (number + 1) % LIVES_EACH == 0:
+            self._look(plan)
+            tavern.kill()
+            tavern.game.wait_for_death()
+            tavern.begin_anew()
+            tavern.start()
+            return
+        self._look(plan)
+
+    def _count(self, plan: dict[str, Any]) -> None:
+        self.killed += 1
+        self.by_step[plan.get("step", plan["kind"])] += 1
+
+    def _look(self, plan: dict[str, Any]) -> None:
+        found = self.tavern.start()
+        self.figures["looks"] += 1
+        if "failed" in found:
+            self.figures["looks that failed"] += 1
+            self.notes.append(f"after {plan}: {found['failed']}")
+            return
+        faults, notes = self.tavern.faults_of_lines(found["lines"])
+        for name, count in faults.items():
+            found[name] += count
+        found = kill_look.verdict(found)
+        self.figures.update({name: found[name] for name in kill_look.FIGURES if name in found})
+        self.notes += [f"after {plan}: {note}" for note in (*found["notes"], *notes)]
+
+    def _result(self, seconds: float) -> dict[str, Any]:
+        entries = self.tavern.said.entries()
+        kinds = Counter(entry["kind"] for entry in entries)
+        named = ("looks", "lives that ended unkilled", "looks that failed")
+        return {
+            "kills": self.killed,
+            "by_step": dict(sorted(self.by_step.items())),
+            **{name: self.figures[name] for name in (*kill_look.FIGURES, *named)},
+            "said": kinds["said"],
+            "told": kinds["told"],
+            "deeds": dict(self.tavern.counts),
+            "tracebacks": _tracebacks(self.tavern.game.folder / "server" / "logs"),
+            "notes": self.notes[:50],
+            "seconds": round(seconds, 1),
+            "seconds_a_kill": round(seconds / max(1, self.killed), 1),
+        }
+
+
+def _tracebacks(folder: Path) -> int:
+    texts: Iterable[str] = (
+        path.read_text(encoding="utf-8", errors="replace") for path in folder.glob("server.log*")
+    )
+    return sum(text.count("Traceback") for text in texts)

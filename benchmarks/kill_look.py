@@ -1,0 +1,170 @@
+"""What `kill.py` looks at after a restart: is everything there, once, unchanged, in order?"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Generator
+from typing import Any
+
+from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.task import deferLater
+
+FIGURES = (
+    "told",
+    "stored",
+    "lost",
+    "doubled",
+    "changed",
+    "misplaced",
+    "violations",
+    "timer_stopped",
+    "memory_doubled",
+    "ghosts",
+    "recovered",
+)
+FAULTS = tuple(name for name in FIGURES if name not in ("told", "stored", "recovered"))
+SETTLE_S = 20.0
+
+
+@inlineCallbacks
+def look(script: Any, log: Any) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """Look at an assistant that was started again, once its start has completed what it must.
+
+    It holds the turn lock and ends with a night, as that mends semantic memory.
+
+    Args:
+        script: The assistant's script.
+        log: What was told and stored before, a `kill_steps.Log`; the look is noted there.
+
+    Returns:
+        A Deferred that fires with counts by the names of `FIGURES` and ``notes``, a list of
+        texts.
+    """
+    notes: list[str] = []
+    yield until(lambda: not script.state.intent, SETTLE_S)  # `_proof` reports one that stays
+    entries = log.entries()
+    found = yield script.run_exclusive(lambda: _look(script, entries, notes))
+    log.note("looked", {})
+    return {**found, "notes": notes}
+
+
+@inlineCallbacks
+def until(condition: Callable[[], Any], timeout_s: float) -> Generator[Deferred[Any], Any, bool]:
+    """Wait for a condition; fires with whether it came true in time."""
+    from twisted.internet import reactor
+
+    end = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        yield deferLater(reactor, 0.02)  # type: ignore[arg-type]
+    return True
+
+
+def verdict(found: dict[str, Any]) -> dict[str, Any]:
+    """What was found, with whether all of it was as it should be."""
+    return {**found, "recovered": int(not any(found.get(name) for name in FAULTS))}
+
+
+@inlineCallbacks
+def _look(
+    script: Any, entries: list[dict[str, Any]], notes: list[str]
+) -> Generator[Deferred[Any], Any, dict[str, int]]:
+    found = {**_messages(script, entries, notes), **_proof(script, notes)}
+    found["timer_stopped"] = int(not (script.ndb._task and script.ndb._task.running))
+    found.update((yield _memories(script, notes)))
+    return found
+
+
+def kept_lists(script: Any) -> list[list[dict[str, Any]]]:
+    """All raw messages: the live ones, and each segment that was not restored."""
+    from evennia_ai.core.messages import is_summary
+
+    history = script.history
+    restored = history.restored_segments()
+    live = [message for message in history.messages() if not is_summary(message)]
+    away = [s["messages"] for s in history.segments() if s["id"] not in restored]
+    return [live, *away]
+
+
+def _messages(script: Any, log: list[dict[str, Any]], notes: list[str]) -> dict[str, int]:
+    """Each logged message is there once, unchanged, in order; each entry of the journal, too."""
+    from benchmarks.kill_steps import sha
+
+    kept = kept_lists(script)
+    everything = [message for messages in kept for message in messages]
+    times = Counter(m["id"] for m in everything)
+    digests = {m["id"]: sha(m) for m in everything}
+    stored = {e["id"]: e["sha"] for e in log if e["kind"] == "stored"}
+    lost = [each for each in stored if each not in times]
+    doubled = [each for each, count in times.items() if count > 1]
+    doubled += [e["id"] for e in script.runtime.queue if e["id"] in times]
+    changed = [each for each, was in stored.items() if digests.get(each, was) != was]
+    entries = Counter(e["id"] for e in script.obj.journal.recent(10**6))
+    lost += [e["id"] for e in log if e["kind"] == "entry" and e["id"] not in entries]
+    doubled += [each for each, count in entries.items() if count > 1]
+    misplaced = _misplaced(kept, list(stored))
+    faults = {"lost": lost, "doubled": doubled, "changed": changed, "misplaced": misplaced}
+    notes += [f"{name}: {ids[:5]}" for name, ids in faults.items() if ids]
+    kinds = Counter(e["kind"] for e in _since_last_look(log))
+    counts = {"told": kinds["told"], "stored": kinds["stored"]}
+    return {**counts, **{name: len(ids) for name, ids in faults.items()}}
+
+
+def _misplaced(kept: list[list[dict[str, Any]]], order: list[str]) -> list[str]:
+    """Ids that stand behind one that was stored later."""
+    place = {each: number for number, each in enumerate(order)}
+    found = []
+    for messages in kept:
+        ids = [m["id"] for m in messages if m["id"] in place]
+        found += [b for a, b in zip(ids, ids[1:], strict=False) if place[b] < place[a]]
+    return found
+
+
+def _since_last_look(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    looks = [number for number, entry in enumerate(log) if entry["kind"] == "looked"]
+    return log[looks[-1] + 1 :] if looks else log
+
+
+def _proof(script: Any, notes: list[str]) -> dict[str, int]:
+    """The proof, legal prompts, and nothing that was left half done."""
+    from evennia_ai.handlers.verify import verify_history
+    from evennia_ai.llm_interaction.prompt import build_prompt
+    from tests.loopback import check_pairs
+
+    wrong = [str(violation) for violation in verify_history(script)]
+    prompt = build_prompt(script, script.obj)
+    try:
+        check_pairs({"messages": prompt.messages})
+    except AssertionError as error:
+        wrong.append(str(error))
+    if not prompt.fits:
+        wrong.append(f"the prompt does not fit: {prompt.budget}")
+    if script.state.signals() or script.state.intent:
+        wrong.append(f"left: {script.state.signals()}, {script.state.intent}")
+    notes += wrong[:5]
+    return {"violations": len(wrong)}
+
+
+@inlineCallbacks
+def _memories(script: Any, notes: list[str]) -> Generator[Deferred[Any], Any, dict[str, int]]:
+    """After another night there is one memory a source, and none of what was withdrawn."""
+    from evennia_ai.sleep import run_sleep_tick
+
+    yield run_sleep_tick(script, script.obj)
+    ids = yield script.semantic.ids(script.scope)
+    sources = yield script.semantic.sources(script.scope)
+    journal = {e["id"]: e for e in script.obj.journal.recent(10**6)}
+    records = {r["id"]: r for r in script.history.summaries()}
+    ghosts = []
+    for each in sources:
+        item = journal.get(each) or records.get(each) or {"withdrawn": True}
+        if item.get("withdrawn") or item.get("status") == "rolled back":
+            ghosts.append(each)
+    withdrawn = [each for each, entry in journal.items() if entry.get("withdrawn")]
+    scope = script.scope
+    indexed = yield script.memory._run(lambda index: index.get(scope, withdrawn))
+    ghosts += [turn.id for turn in indexed]
+    doubled = len(ids) - len(sources)
+    notes += [f"ghosts: {ghosts[:5]}"] if ghosts else []
+    notes += [f"memories doubled: {doubled}"] if doubled else []
+    return {"memory_doubled": doubled, "ghosts": len(ghosts)}

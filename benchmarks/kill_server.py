@@ -1,0 +1,94 @@
+"""What `kill_game.py` puts into the started game: a start/stop module of its Server.
+
+At each start it logs what the assistant stores and waits until everything is loaded and the timer
+has ticked; then it looks at everything and writes that to ``look.json``. From then on it lives by
+``plan.json`` whenever that file is put there. All files are in the folder ``kill`` of the game.
+"""
+
+import json
+import os
+import random
+from collections import Counter
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.task import LoopingCall
+
+from benchmarks.kill_look import kept_lists, look, until, verdict
+from benchmarks.kill_steps import Killer, Log
+
+FOLDER = Path(settings.GAME_DIR) / "kill"
+POLL_S = 0.03
+LOADED_S, TICKED_S = 60.0, 20.0
+TICKS = 2  # of the timer, after everything is loaded
+
+
+def at_server_start() -> None:
+    """Begin to log, and look as soon as that can be done."""
+    killer = Killer(Log(FOLDER / "told.jsonl"))
+    killer.arm()
+    _look_and_tell(killer).addErrback(_tell_failure)
+    LoopingCall(_take_plan, killer).start(POLL_S, now=False)
+
+
+def journal(count: int) -> str:
+    """Write entries into the assistant's journal, for the game's command `py`."""
+    body = _assistant().obj
+    number = random.randrange(10**6)
+    for each in range(count):
+        body.journal.add(f"Entry {each} of {number}: Bob owes Alice {each} crowns.")
+    return f"{count} entries are written."
+
+
+def _assistant() -> Any:
+    from evennia_ai.startstop import assistants
+
+    return next(script for script in assistants() if script.obj.key == "Aria")
+
+
+def _take_plan(killer: Killer) -> None:
+    path = FOLDER / "plan.json"
+    if path.exists():
+        plan = json.loads(path.read_text())
+        path.unlink()
+        killer.set_plan(plan)
+
+
+@inlineCallbacks
+def _look_and_tell(killer: Killer) -> Generator[Deferred[Any], Any, None]:
+    from evennia_ai import services
+
+    loaded = yield until(services.ready, LOADED_S)
+    script = _assistant()
+    begun = _ticks(script)
+    ticked = yield until(lambda: _ticks(script) >= begun + TICKS, TICKED_S)
+    found = yield look(script, killer.log)
+    found["timer_stopped"] |= int(not (loaded and ticked))
+    _tell({**verdict(found), "lines": _lines(script)})
+
+
+def _ticks(script: Any) -> int:
+    """How often the timer has called since the start."""
+    return int(script.runtime.counts["ticks"] + script.runtime.counts["late"])
+
+
+def _lines(script: Any) -> dict[str, int]:
+    """How often each heard line is kept: in the history, its archive, or what waits for it."""
+    messages = [m for messages in kept_lists(script) for m in messages if m["role"] == "user"]
+    known = {message["id"] for message in messages}
+    waiting = [event for event in script.runtime.pending() if event["id"] not in known]
+    return Counter(str(item["content"]) for item in (*messages, *waiting))
+
+
+def _tell_failure(failure: Any) -> None:
+    _tell({"failed": failure.getTraceback()})
+
+
+def _tell(found: dict[str, Any]) -> None:
+    """Write what was found, in one piece."""
+    draft = FOLDER / "look.draft"
+    draft.write_text(json.dumps({**found, "pid": os.getpid()}))
+    draft.rename(FOLDER / "look.json")
