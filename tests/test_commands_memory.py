@@ -336,7 +336,8 @@ class TestCompact(MemoryLineTest):
         self.fill(40)
         before = self.script.history.messages()
         shown = self.assertTold("compact/preview Aria", "20 messages would leave, from 20")
-        self.assertRegex(shown, r"[\d,]+ now, at most about [\d,]+ then")
+        self.assertRegex(shown, r"[\d,]+ now; then [\d,]+ of what stays and at most [\d,]+ of")
+        self.assertRegex(shown, r"\[public\] 20 messages, [\d,]+ tokens: \"line aa: word")
         self.assertEqual(self.model.requests, [])
         self.assertEqual(self.script.history.messages(), before)
 
@@ -344,7 +345,7 @@ class TestCompact(MemoryLineTest):
         """What it says is what happens."""
         self.fill(60, words=40)
         shown = self.typed("compact/preview Aria")
-        bound = int(shown.split("about ")[1].split(" ")[0].replace(",", ""))
+        bound = int(re.search(r"at most about ([\d,]+)", shown).group(1).replace(",", ""))
         self.assertIn("compacted 40 messages", self.typed("compact Aria", until="compacted"))
         self.assertLessEqual(self.script.history.tokens(), bound)
 

@@ -1,15 +1,13 @@
 """The preset for base models: count triggers, short memories, completion prompts, experiences."""
 
-from evennia_ai import services
 from evennia_ai.core.config import FEWSHOT_PROMPT, PRESETS
 from evennia_ai.core.events import Group
 from evennia_ai.core.messages import is_summary
-from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.testing import call
 from evennia_ai.tick import think
 from tests import loopback
 from tests.base import AssistantTest
-from tests.test_long_talk import QUICK, WireTest
+from tests.test_long_talk import WireTest
 from tests.waiting import wait_for
 
 
@@ -122,31 +120,4 @@ class TestTextProtocol(WireTest):
         self.say("Aria, what do you see?")
         self.tick()
         self.assertEqual(self.contents()[-1], ("assistant", "It is a fine room."))
-        self.assert_requests_legal()
-
-
-class TestHourDown(WireTest):
-    """The model down for an hour: talk goes on, the context stays in its limit."""
-
-    def test_extractive_level_until_it_is_back(self):
-        """Compactions run at the extractive level meanwhile and say so."""
-        self.server.respond = lambda body: loopback.failure(500)
-        services.use(model=ModelClient(api_base=self.server.url, api_key="sk", retry=QUICK))
-        start, clock = self.script.now(), [0.0]
-        self.script.now = lambda: start + clock[0]
-        for minute in range(60):
-            clock[0] = minute * 60.0
-            for _ in range(4):
-                self.say("We still wait for word from the harbour, and " + "talk " * 20)
-            self.tick()
-        levels = [c["result"]["level"] for c in self.script.history.compactions()]
-        self.assertTrue(levels)
-        self.assertEqual(set(levels), {"extractive"})
-        self.assertEqual(sum("still wait" in t for t in self.recorded_contents("user")), 240)
-        self.server.respond = lambda body: loopback.text("All is well again.")
-        services.use(model=ModelClient(api_base=self.server.url, api_key="sk", retry=QUICK))
-        clock[0] = 3700.0
-        self.say("Aria, are you back?")
-        self.tick()
-        self.assertEqual(self.contents()[-1][1], "All is well again.")
         self.assert_requests_legal()

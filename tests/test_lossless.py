@@ -3,6 +3,7 @@
 from evennia_ai.core.masking import PLACEHOLDER
 from evennia_ai.core.messages import is_summary
 from evennia_ai.errors import AssistantError
+from evennia_ai.handlers.mending import mend_when_ready
 from evennia_ai.handlers.rollback import ROLLBACK_STEPS
 from evennia_ai.handlers.verify import verify_history
 from evennia_ai.llm_interaction import build_llm_messages
@@ -320,6 +321,40 @@ class TestTwoAtOnce(LosslessTest):
         self.model.release()
         self.assertFalse(wait_for(running)["success"])
         self.assertEqual(len(self.script.history.messages()), 80)
+        self.assert_proven()
+
+
+class TestAfterTheCommit(LosslessTest):
+    """A compaction that is stored stands, whatever fails behind it."""
+
+    def test_a_room_that_raises(self):
+        """The receipt comes all the same, and the failure is told."""
+        told = []
+        self.configure(compact_notice=True)
+        self.fill(40)
+        self.script.tell_staff = told.append
+        self.room1.msg_contents = self.fail
+        try:
+            result = self.compact()
+        finally:
+            del self.script.tell_staff, self.room1.msg_contents
+        self.assertTrue(result["success"])
+        self.assertIn("compacted 20 messages", told[0])
+        self.assertIn("telling of a compaction", self.script.runtime.last_error)
+        self.assert_proven()
+
+    def test_a_store_that_raises(self):
+        """Summaries that could not be published are published at the next start."""
+        self.fill(40)
+        inner, self.semantic.add = self.semantic.add, self.fail
+        result = self.compact()
+        self.assertTrue(result["success"])
+        self.assertIn("publishing", self.script.runtime.last_error)
+        self.semantic.add = inner
+        mend_when_ready(self.script)
+        known = wait_for(self.semantic.sources(self.script.scope))
+        self.assertIn(result["summary_id"], known)
+        self.assertEqual(self.script.state.intent, {})
         self.assert_proven()
 
 

@@ -8,7 +8,7 @@ from evennia_ai.core.messages import is_summary
 from evennia_ai.core.retention import missing, source_items
 from evennia_ai.handlers.verify import verify_history
 from evennia_ai.llm_interaction.client import ModelClient
-from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps, context_usage
 from evennia_ai.llm_interaction.summary import MESSAGES_TITLE
 from evennia_ai.sleep.compaction import compact_conversation_history
 from tests import loopback
@@ -18,6 +18,7 @@ from tests.test_long_talk import QUICK, WireTest
 from tests.waiting import pump_until, wait_for
 
 DROPS_ALL = "They talked."
+BACK = "All is well again."
 FIRST = "Captain Mirabel hid 47 crowns under the Salt Chapel."
 FIRST_FACTS = ("Mirabel", "47", "Salt Chapel")
 SUMMARY_CAP = 300
@@ -213,3 +214,50 @@ class TestSlowSummary(WatchedTest):
         answered = [(("user", line), ("assistant", "Indeed.")) for line in [*heard, "and after it"]]
         self.assertEqual(talk, [one for pair in answered for one in pair])
         self.assertEqual(verify_history(self.script), ())
+
+
+class TestHourDown(WatchedTest):
+    """The model down for an hour: talk goes on, the context stays in its limit."""
+
+    def respond(self, body):
+        """Nothing but failures, until it is back."""
+        return loopback.text(BACK) if self.is_back else loopback.failure(500)
+
+    def setUp(self):
+        self.is_back = False
+        super().setUp()
+        start, self.minute = self.script.now(), 0
+        self.script.now = lambda: start + 60.0 * self.minute
+
+    def hour(self):
+        """Sixty minutes of talk, a tick each; nobody waits for back-off in vain."""
+        for self.minute in range(60):
+            for _ in range(4):
+                self.say("We still wait for word from the harbour, and " + "talk " * 20)
+            self.tick()
+            self.assertLess(context_usage(self.script), 1.0)
+
+    def receipts(self):
+        return [text for text in self.told if " compacted " in text]
+
+    def test_extractive_level_until_it_is_back(self):
+        """Compactions run at the extractive level; receipts tell it, and when it is over."""
+        self.hour()
+        records = self.script.history.compactions()
+        self.assertGreater(len(records), 2)
+        self.assertEqual({c["result"]["level"] for c in records}, {"extractive"})
+        self.assertEqual(len(self.receipts()), len(records))
+        for receipt, record in zip(self.receipts(), records, strict=True):
+            self.assertIn("level extractive", receipt)
+            self.assertIn(f"compacted {record['result']['compacted_messages']} messages", receipt)
+        self.assertEqual(sum("still wait" in t for t in self.recorded_contents("user")), 240)
+        self.assertEqual(verify_history(self.script), ())
+        self.is_back, self.minute = True, 75
+        services.use(model=ModelClient(api_base=self.server.url, api_key="sk", retry=QUICK))
+        self.say("Aria, are you back?")
+        self.tick()
+        self.assertEqual(self.contents()[-1][1], BACK)
+        self.fill(30, words=20)
+        self.assertEqual(self.compact()["level"], "main")
+        self.assertIn("level main", self.receipts()[-1])
+        self.assert_requests_legal()

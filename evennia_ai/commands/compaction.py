@@ -7,8 +7,9 @@ from evennia.utils.evmenu import ask_yes_no
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.show import Viewer, escaped, moment
-from evennia_ai.core.messages import OVERHEAD_TOKENS, total_tokens
+from evennia_ai.commands.show import Viewer, audience_mark, escaped, moment
+from evennia_ai.core.compaction import Plan
+from evennia_ai.core.messages import OVERHEAD_TOKENS, one_line, total_tokens
 from evennia_ai.core.verification import Violation, verify
 from evennia_ai.handlers.verify import evidence_of
 from evennia_ai.llm_interaction.prompt import context_caps, context_usage
@@ -21,6 +22,8 @@ from evennia_ai.sleep.reversal import rollback_compaction
 
 # Tokens of a summary's title and frame, on top of its text.
 _MARKER_TOKENS = OVERHEAD_TOKENS + 8
+# Characters of a message that the preview shows.
+_EXCERPT = 60
 
 
 class CmdCompact(AssistantCommand):
@@ -249,16 +252,32 @@ def preview_lines(script: Any) -> list[str]:
     if plan.empty:
         window = config.compact_preserve_window
         return [*lines, f"Nothing would leave: all lies within the newest {window} messages."]
-    first, last = plan.leaving[0]["created_at"], plan.leaving[-1]["created_at"]
     summaries = len(plan.audiences)
-    bound = total_tokens(plan.staying)
-    tiers = 2 if config.compact_strategy == "cascade" else 1
-    bound += tiers * summaries * (context_caps(script).summary + _MARKER_TOKENS)
+    first, last = plan.leaving[0]["created_at"], plan.leaving[-1]["created_at"]
     lines.append(
         f"{len(plan.leaving)} messages would leave, from {moment(first)} to {moment(last)} (UTC), "
-        f"into {summaries} {'summary' if summaries == 1 else 'summaries'}."
+        f"into {summaries} {'summary' if summaries == 1 else 'summaries'}:"
     )
-    now = script.history.tokens()
-    # A compaction that would not shrink the history is not carried out.
-    lines.append(f"Tokens of the history: {now:,} now, at most about {min(now, bound):,} then.")
-    return lines
+    lines += [_part_line(plan, audience) for audience in plan.audiences]
+    return [*lines, _tokens_line(script, plan)]
+
+
+def _part_line(plan: Plan, audience: str) -> str:
+    """One audience's part of what would leave, by its first and last words."""
+    part = plan.part(audience)
+    told = [m for m in part if m["content"]] or part
+    ends = dict.fromkeys(one_line(str(m["content"]))[:_EXCERPT] for m in (told[0], told[-1]))
+    shown = " ... ".join(f'"{text}"' for text in ends)
+    mark = audience_mark(audience) or "[public] "
+    return f"  {mark}{len(part)} messages, {total_tokens(part):,} tokens: {shown}"
+
+
+def _tokens_line(script: Any, plan: Plan) -> str:
+    """Tokens before and, at most, after; a compaction that would not shrink is not made."""
+    tiers = 2 if script.config.compact_strategy == "cascade" else 1
+    most = tiers * len(plan.audiences) * (context_caps(script).summary + _MARKER_TOKENS)
+    now, stays = script.history.tokens(), total_tokens(plan.staying)
+    return (
+        f"Tokens of the history: {now:,} now; then {stays:,} of what stays and at most {most:,} "
+        f"of summaries, together at most about {min(now, stays + most):,}."
+    )
