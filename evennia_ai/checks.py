@@ -22,9 +22,10 @@ API_BASE = "EVENNIA_AI_LLM_API_BASE"
 API_KEY = "EVENNIA_AI_LLM_API_KEY"
 TOOLS = "EVENNIA_AI_TOOLS"
 MEM0_CONFIG = "EVENNIA_AI_MEM0_CONFIG"
+MEM0_INFER = "EVENNIA_AI_MEM0_INFER"
 DATA_DIR = "EVENNIA_AI_DATA_DIR"
 LOG_FILE = "EVENNIA_AI_LOG_FILE"
-KNOWN = (MODEL, API_BASE, API_KEY, TOOLS, MEM0_CONFIG, DATA_DIR, LOG_FILE)
+KNOWN = (MODEL, API_BASE, API_KEY, TOOLS, MEM0_CONFIG, MEM0_INFER, DATA_DIR, LOG_FILE)
 # Variables of the environment that are no settings of a game.
 _ELSEWHERE = ("EVENNIA_AI_DEMO_PASSWORD", "EVENNIA_AI_MAKE")
 _URL = re.compile(r"https?://[^\s/]+(/\S*)?")
@@ -142,6 +143,16 @@ def _check_mem0() -> Iterator[checks.CheckMessage]:
             )
 
 
+def _check_infer() -> Iterator[checks.CheckMessage]:
+    value = value_of(MEM0_INFER)
+    if value is not None and not isinstance(value, bool):
+        yield _error(
+            "E010",
+            f"`{MEM0_INFER}` is {_shown(value)}, neither True nor False.",
+            "Set True to have the model extract memories from the journal, else leave it out.",
+        )
+
+
 def _check_paths() -> Iterator[checks.CheckMessage]:
     for name in (DATA_DIR, LOG_FILE):
         value = value_of(name)
@@ -168,6 +179,7 @@ _CHECKS = (
     _check_api_key,
     _check_tools,
     _check_mem0,
+    _check_infer,
     _check_paths,
     _check_names,
 )

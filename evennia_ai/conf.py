@@ -12,8 +12,11 @@ from evennia_ai.errors import ConfigError
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 
 PREFIX = "EVENNIA_AI_"
-# Settings that are no texts: in the environment JSON, or for tools paths with commas between.
-_STRUCTURED = ("TOOLS", "MEM0_CONFIG")
+# Settings that are no texts: in the environment JSON, for tools paths with commas between, for
+# what is on or off one of these words.
+_STRUCTURED = ("TOOLS", "MEM0_CONFIG", "MEM0_INFER")
+_TRUTHS = {"1": True, "true": True, "yes": True, "on": True}
+_TRUTHS |= {"0": False, "false": False, "no": False, "off": False}
 
 
 def setting(name: str, default: Any = None) -> Any:
@@ -32,6 +35,8 @@ def _read(name: str, text: str) -> Any:
     """A variable's text as the setting it stands for; what cannot be read stays a text."""
     if name not in _STRUCTURED:
         return text
+    if name == "MEM0_INFER":
+        return _TRUTHS.get(text.strip().lower(), text)
     if text.lstrip()[:1] in ("[", "{"):
         try:
             return json.loads(text)

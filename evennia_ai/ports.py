@@ -108,6 +108,14 @@ class SemanticStore(Protocol):
         Idempotent: an item whose `source_id` is stored already for `scope` gets its old id.
         """
 
+    def extraction_prompt(
+        self, scope: str, item: Mapping[str, Any]
+    ) -> "Deferred[list[dict[str, str]] | None]":
+        """Fires with what to ask a model so that it extracts memories; None if it is stored."""
+
+    def add_extracted(self, scope: str, item: Mapping[str, Any], answer: str) -> "Deferred[str]":
+        """Store what a model extracted, or the text itself; fires with the first memory's id."""
+
     def search(
         self, scope: str, query: str, limit: int = 10, audience: str | None = None
     ) -> "Deferred[list[dict[str, Any]]]":

@@ -127,6 +127,19 @@ class MemorySemanticStore:
             ids.append(memory_id)
         return succeed(ids)
 
+    def extraction_prompt(
+        self, scope: str, item: Mapping[str, Any]
+    ) -> "Deferred[list[dict[str, str]] | None]":
+        """The text itself; None if it is stored."""
+        kept = self.memories.get(scope, {}).values()
+        known = any(m["metadata"]["source_id"] == item["source_id"] for m in kept)
+        return succeed(None if known else [{"role": "user", "content": item["text"]}])
+
+    def add_extracted(self, scope: str, item: Mapping[str, Any], answer: str) -> "Deferred[str]":
+        """One memory with the answer as its text, or the item's where it is empty."""
+        added = self.add(scope, [{**item, "text": answer or item["text"]}])
+        return added.addCallback(lambda ids: ids[0])
+
     def search(
         self, scope: str, query: str, limit: int = 10, audience: str | None = None
     ) -> "Deferred[list[dict[str, Any]]]":

@@ -285,6 +285,8 @@ class MemoryScript:
     def spent(self, reply, purpose):
         """Costs nothing."""
 
+    extracts_memories = False
+
     def over_spend(self):
         return False
 

@@ -149,6 +149,7 @@ class MemorySemantic:
 def script(semantic=None, now=time.time, scope="aria", **fields):
     """A script with the parts that memory services use."""
     semantic = semantic if semantic is not None else MemorySemantic()
+    fields.setdefault("extracts_memories", False)
     return SimpleNamespace(key="Aria's mind", scope=scope, semantic=semantic, now=now, **fields)
 
 

@@ -170,11 +170,14 @@ class AssistantPorts:
         self.audit("error", what=what, error=f"{type(error).__name__}: {error}")
 
     def audit(self, kind: str, **fields: Any) -> None:
-        """A line in the audit log; a full disk is reported, and the tick goes on."""
-        try:
-            write_audit(conf.log_path(), kind, {"assistant": self.key, **fields}, self.now())
-        except OSError as error:
-            logger.log_err(f"[ai] cannot write {conf.log_path()}: {error}")
+        """A line in the audit log, soon; a full disk is reported, and the tick goes on.
+
+        Written on a thread, in order: opening and closing a file may take the reactor long.
+        """
+        path = conf.log_path()
+        line = {"assistant": self.key, **fields}
+        written = services.workshop().submit(write_audit, path, kind, line, self.now())
+        written.addErrback(lambda failure: _not_written(path, failure))
 
     def spent(self, reply: Any, purpose: str) -> None:
         """Count and log one model call."""
@@ -192,6 +195,12 @@ class AssistantPorts:
             attempts=reply.attempts,
         )
 
+    @property
+    def extracts_memories(self) -> bool:
+        """Whether a model turns journal entries into memories: the owner wants it and can pay."""
+        able = self.model_name != OFFLINE_MODEL and self.config.llm_api == "chat"
+        return conf.setting("MEM0_INFER") is True and able and not self.over_spend()
+
     def over_spend(self) -> bool:
         """Whether today's cap is reached."""
         return self.spend.over(self.config.spend_max_tokens_day)
@@ -204,3 +213,9 @@ class AssistantPorts:
 
     def _stored(self, messages: Sequence[Message]) -> None:
         self.memory.remember_messages(messages)
+
+
+def _not_written(path: Any, failure: Any) -> None:
+    """Tell of an audit line that could not be written."""
+    failure.trap(OSError)
+    logger.log_err(f"[ai] cannot write {path}: {failure.value}")

@@ -83,6 +83,30 @@ class Engine:
                     known[source_id] = _store(memory, scope, text, metadata)
             return [known[source_id] for source_id, _, _ in checked]
 
+    def extraction_prompt(self, scope: str, item: Mapping[str, Any]) -> list[dict[str, str]] | None:
+        """What Mem0 asks a model; see `Mem0Store.extraction_prompt`."""
+        source_id, text, metadata = _checked(item)
+        with self._opened("read") as memory:
+            if source_id in self._known(memory, scope, [source_id]):
+                return None
+            asking = setup.Asking()
+            try:
+                _infer(memory, asking, scope, text, metadata)
+            except Exception:
+                if asking.asked is None:
+                    raise
+            return asking.asked
+
+    def add_extracted(self, scope: str, item: Mapping[str, Any], answer: str) -> str:
+        """Store what a model extracted; see `Mem0Store.add_extracted`."""
+        source_id, text, metadata = _checked(item)
+        with self._opened("add to") as memory:
+            known = self._known(memory, scope, [source_id])
+            if source_id in known:
+                return known[source_id]
+            made = _infer(memory, setup.Asking(answer), scope, text, metadata)
+            return str(made[0]["id"]) if made else _store(memory, scope, text, metadata)
+
     def search(
         self, scope: str, query: str, limit: int, audience: str | None
     ) -> list[dict[str, Any]]:
@@ -106,7 +130,7 @@ class Engine:
     def delete(self, scope: str, memory_ids: Iterable[str]) -> int:
         """Delete memories and every copy of their text; see `Mem0Store.delete`."""
         with self._opened("delete from") as memory:
-            held = [id_ for id_ in memory_ids if _belongs(memory, id_, scope)]
+            held = _with_siblings(memory, scope, memory_ids)
             if held:
                 self._erase(memory, scope, held)
             if files.drop_damaged(self._directory):
@@ -282,6 +306,43 @@ def _checked(item: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
 def _store(memory: Any, scope: str, text: str, metadata: dict[str, Any]) -> str:
     added = memory.add(text, agent_id=_agent(scope), metadata=metadata, infer=False)
     return str(added["results"][0]["id"])
+
+
+def _infer(
+    memory: Any, model: "setup.Asking", scope: str, text: str, metadata: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Have Mem0 extract memories of a text with `model`; the memories made.
+
+    Mem0 shows the model what it stored near the text under the same run; hence a run for each
+    audience, or what was whispered would stand in a prompt about what was said aloud.
+    """
+    run, theirs = quote(metadata["audience"], safe=""), memory.llm
+    memory.llm = model
+    try:
+        with setup.quiet():
+            added = memory.add(
+                text, agent_id=_agent(scope), run_id=run, metadata=metadata, infer=True
+            )
+    finally:
+        memory.llm = theirs
+    return list(added["results"])
+
+
+def _with_siblings(memory: Any, scope: str, memory_ids: Iterable[str]) -> list[str]:
+    """Those of the memories that a scope holds, with all others made from the same sources."""
+    held = [id_ for id_ in memory_ids if _belongs(memory, id_, scope)]
+    found = (memory.get(id_) for id_ in held)
+    sources = {
+        str(source) for one in found if (source := (one.get("metadata") or {}).get("source_id"))
+    }
+    siblings = (
+        str(one["id"])
+        for start in range(0, len(sources), LOOKUP_BATCH)
+        for one in _listed(
+            memory, scope, source_id={"in": sorted(sources)[start : start + LOOKUP_BATCH]}
+        )
+    )
+    return list(dict.fromkeys([*held, *siblings]))
 
 
 def _listed(memory: Any, scope: str, **filters: Any) -> list[dict[str, Any]]:

@@ -97,8 +97,10 @@ def forget_rows(history: Path, memory_ids: Sequence[str], session_scope: str) ->
                 marks = ",".join("?" * len(batch))
                 sql = f"DELETE FROM history WHERE memory_id IN ({marks})"
                 gone += connection.execute(sql, batch).rowcount
-            sql = "DELETE FROM messages WHERE session_scope = ?"
-            gone += connection.execute(sql, (session_scope,)).rowcount
+            # Mem0 sets a run apart by more text behind the scope's.
+            sql = "DELETE FROM messages WHERE session_scope = ? OR substr(session_scope, 1, ?) = ?"
+            run = f"{session_scope}&"
+            gone += connection.execute(sql, (session_scope, len(run), run)).rowcount
     return gone
 
 

@@ -8,7 +8,8 @@ Nothing in this module runs on the reactor thread.
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,44 @@ class InertLlm:
             StoreError: Always.
         """
         raise StoreError("Mem0 has no `llm` configured; set one in `EVENNIA_AI_MEM0_CONFIG`.")
+
+
+class Asking:
+    """Stands where Mem0 wants a model: notes what it is asked, or gives an answer known already.
+
+    So no thread waits for a model: Mem0 is asked once for its prompt, and once more, with the
+    model's answer, to store what stands in it.
+
+    Args:
+        answer: The answer to give; None to note the question and fail.
+    """
+
+    def __init__(self, answer: str | None = None):
+        self._answer = answer
+        self.asked: list[dict[str, str]] | None = None
+
+    def generate_response(self, messages: Any, *args: Any, **kwargs: Any) -> str:
+        """The answer.
+
+        Raises:
+            StoreError: If there is none yet.
+        """
+        if self._answer is None:
+            self.asked = [dict(message) for message in messages]
+            raise StoreError("asked")
+        return self._answer
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep Mem0 from logging as an error that it was only asked for its prompt."""
+    log = logging.getLogger("mem0")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def import_mem0(directory: Path) -> Any:

@@ -65,6 +65,27 @@ class Mem0Store:
             ids += yield self._run(self._engine.add, scope, items[start : start + ADD_BATCH])
         return ids
 
+    def extraction_prompt(
+        self, scope: str, item: Mapping[str, Any]
+    ) -> Deferred[list[dict[str, str]] | None]:
+        """What a model is to be asked so that memories can be extracted from an item's text.
+
+        Returns:
+            Fires with chat messages, or None where the item is stored already.
+        """
+        return self._run(self._engine.extraction_prompt, scope, item)
+
+    def add_extracted(self, scope: str, item: Mapping[str, Any], answer: str) -> Deferred[str]:
+        """Store what a model's answer to `extraction_prompt` holds, under the item's source.
+
+        An answer that holds nothing, or cannot be read, loses nothing: then the text is stored
+        as it is. An item that is stored already is left alone.
+
+        Returns:
+            Fires with the id of the first memory.
+        """
+        return self._run(self._engine.add_extracted, scope, item, answer)
+
     def search(
         self, scope: str, query: str, limit: int = 10, audience: str | None = None
     ) -> Deferred[list[dict[str, Any]]]:

@@ -4,7 +4,7 @@ Each step can be cut short at any point and run again: storing is idempotent by 
 links are a set, and an entry is marked only after both.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -13,6 +13,9 @@ from twisted.internet.task import deferLater
 
 from evennia_ai.core import entities
 from evennia_ai.core.messages import audience_of
+from evennia_ai.errors import ModelError
+from evennia_ai.llm_interaction.prompt import context_limit
+from evennia_ai.llm_interaction.summary import call_llm_simple
 from evennia_ai.ports import Entry
 
 # Entries stored, linked and marked together: a crash repeats no more than that, and each batch
@@ -29,8 +32,9 @@ RECALLED = "recalled"
 def consolidate_memories_to_semantic(script: Any, character: Any, limit: int = 200) -> Any:
     """Store journal entries that are not yet in semantic memory, and link them to entities.
 
-    Syntheses and recalled text are never stored, or the assistant would remember its own
-    remembering; they are marked as done, so that they do not stand in the way of the next.
+    One entry becomes one memory, or, with the setting `EVENNIA_AI_MEM0_INFER`, what a model
+    extracts of it. Syntheses and recalled text are never stored, or the assistant would remember
+    its own remembering; they are marked as done, so that they do not stand in the way of the next.
 
     Args:
         script: The assistant's script; `scope` and `semantic` are used.
@@ -177,8 +181,46 @@ def memory_item(entry: Mapping[str, Any]) -> dict[str, Any]:
 @inlineCallbacks
 def _store(script: Any, chosen: list[Entry]) -> Any:
     """Store entries; fires with pairs of entry and memory id."""
-    ids = yield script.semantic.add(script.scope, [memory_item(entry) for entry in chosen])
+    items = [memory_item(entry) for entry in chosen]
+    if script.extracts_memories:
+        ids = []
+        for item in items:
+            memory_id = yield _extracted(script, item)
+            ids.append(memory_id)
+    else:
+        ids = yield script.semantic.add(script.scope, items)
     return list(zip(chosen, ids, strict=True))
+
+
+@inlineCallbacks
+def _extracted(script: Any, item: Mapping[str, Any]) -> Any:
+    """Store what a model makes of an entry; the entry as it is where no model answers."""
+    prompt = yield script.semantic.extraction_prompt(script.scope, item)
+    if prompt and script.extracts_memories:
+        try:
+            answer = yield _asked(script, prompt)
+        except ModelError as error:
+            script.log_error("extracting a memory", error)
+        else:
+            memory_id = yield script.semantic.add_extracted(script.scope, item, answer)
+            return memory_id
+    ids = yield script.semantic.add(script.scope, [item])
+    return ids[0]
+
+
+@inlineCallbacks
+def _asked(script: Any, prompt: Sequence[Mapping[str, str]]) -> Any:
+    """Fires with the model's answer to Mem0's prompt, which is long: it may not fit."""
+    system, user = (
+        "\n".join(m["content"] for m in prompt if (m["role"] == "system") is wanted)
+        for wanted in (True, False)
+    )
+    tokens = yield script.offload(script.counter, f"{system}\n{user}")
+    needed, limit = tokens + script.config.reply_reserve_tokens, context_limit(script)
+    if needed > limit:
+        raise ModelError(f"Mem0's prompt takes {needed:,} tokens, more than the limit of {limit:,}")
+    answer = yield call_llm_simple(script, system, user, purpose="memory")
+    return answer
 
 
 @inlineCallbacks
