@@ -179,7 +179,10 @@ _runtimes: dict[str, Runtime] = {}
 
 def runtime_for(script_id: str) -> Runtime:
     """The live state of the assistant with this stable id, made at first use."""
-    return _runtimes.setdefault(script_id, Runtime())
+    runtime = _runtimes.get(script_id)
+    if runtime is None:
+        runtime = _runtimes[script_id] = Runtime()
+    return runtime
 
 
 def forget_runtime(script_id: str) -> None:

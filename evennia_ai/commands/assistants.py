@@ -216,7 +216,7 @@ class CmdAI(AssistantCommand):
         def tell(lines: list[str]) -> None:
             viewer.page(escaped("\n".join(lines) or "The audit log has no lines for this yet."))
 
-        viewer.later(services.worker().submit(last_lines, path, name), tell, "Reading the log")
+        viewer.later(services.workshop().submit(last_lines, path, name), tell, "Reading the log")
 
 
 def good_name(text: str) -> str:

@@ -9,6 +9,7 @@ column and a dictionary key alike:
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 PUBLIC = "public"
 STAFF = "staff"
@@ -28,6 +29,7 @@ def private(ids: Iterable[str]) -> str:
     return _PRIVATE + "+".join(members) if members else STAFF
 
 
+@lru_cache(maxsize=1024)
 def members(audience: str) -> frozenset[str]:
     """The stable ids named by a private audience; empty for any other."""
     if not audience.startswith(_PRIVATE):

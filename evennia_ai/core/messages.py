@@ -6,8 +6,8 @@ by `rendered`.
 """
 
 import json
+import random
 import re
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -62,6 +62,9 @@ class Message(TypedDict, total=False):
 
 
 Counter = Callable[[str], int]
+# Made once: every prompt renders every message.
+_as_json = json.JSONEncoder(ensure_ascii=False).encode
+_UNSAFE = re.compile(r'[\s"\[\]<>]+')
 
 
 def utc_iso(at: float) -> str:
@@ -86,13 +89,14 @@ class IdSource:
 
     Args:
         now: Clock, seconds since the epoch.
-        random_bits: Source of random bits, as `secrets.randbits`.
+        random_bits: Source of random bits. By default one that is seeded by the system once and
+            does not ask it again, which would let go of Python's lock at every id.
     """
 
     def __init__(
         self,
         now: Callable[[], float] = time.time,
-        random_bits: Callable[[int], int] = secrets.randbits,
+        random_bits: Callable[[int], int] = random.Random().getrandbits,  # noqa: B008
     ):
         self._now = now
         self._random_bits = random_bits
@@ -250,13 +254,13 @@ def heard_line(key: str, speaker_id: str, channel: str, text: str) -> str:
 
 def quoted(text: str) -> str:
     """A text as a JSON string on one line, by any reading of what ends a line."""
-    quoted = json.dumps(text, ensure_ascii=False)
+    quoted = _as_json(text)
     return _LINE_ENDS.sub(lambda end: f"\\u{ord(end.group()):04x}", quoted)
 
 
 def one_line(text: str) -> str:
     """A name made safe to stand outside quotes: one line, no quote marks or brackets."""
-    return re.sub(r'[\s"\[\]<>]+', " ", text).strip()
+    return _UNSAFE.sub(" ", text).strip()
 
 
 def rendered(message: Message) -> dict[str, Any]:

@@ -22,9 +22,10 @@ def pairing(messages: Sequence[Message]) -> dict[int, int]:
     waiting: dict[str, list[int]] = {}
     pairs: dict[int, int] = {}
     for index, message in enumerate(messages):
-        for call_id in call_ids(message):
-            waiting.setdefault(call_id, []).append(index)
-        if message["role"] == "tool":
+        if message["role"] == "assistant":
+            for call_id in call_ids(message):
+                waiting.setdefault(call_id, []).append(index)
+        elif message["role"] == "tool":
             callers = waiting.get(_answered_id(message))
             if callers:
                 pairs[index] = callers.pop()

@@ -32,7 +32,11 @@ def plain(text: Any) -> str:
 
 def is_private_room(room: Any) -> bool:
     """Whether a room is marked private: tag `private` of category `evennia_ai`."""
-    return bool(room is not None and room.tags.has(*PRIVATE_TAG))
+    if room is None:
+        return False
+    key, category = PRIVATE_TAG
+    # By category: that there is none is remembered then, or each prompt would ask the database.
+    return key in room.tags.get(category=category, return_list=True)
 
 
 class GameHandler:

@@ -1,6 +1,9 @@
 """Keeping things: journal entries and observations about people, places and things."""
 
+from collections.abc import Generator
 from typing import Any
+
+from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.core.audience import visible
 from evennia_ai.core.entities import find, new_profile, observe, with_alias
@@ -14,7 +17,7 @@ from evennia_ai.tools.base import Tool, ToolContext
 
 # Newest entries among which the same words are looked for: two pages.
 _JOURNAL_SEEN = 100
-# Newest messages among which an extraction's entry looks for what it rests on: some milliseconds.
+# Newest messages among which an extraction's entry looks for what it rests on: a tenth of a second.
 _HISTORY_SEEN = 1500
 
 
@@ -28,8 +31,11 @@ class AddJournalEntry(Tool):
     }
     lock = "tool:perm(Player)"
 
-    def run(self, ctx: ToolContext, content: str, importance: int | None = None) -> str:
-        """Append the entry, with the turn's audience and sources.
+    @inlineCallbacks
+    def run(
+        self, ctx: ToolContext, content: str, importance: int | None = None
+    ) -> Generator[Deferred[Any], Any, str]:
+        """Append the entry, with the turn's audience and sources; fires with what was done.
 
         What only repeats memories that were shown is marked as recalled: it is neither searched
         nor consolidated, or the assistant would remember its own remembering.
@@ -39,26 +45,29 @@ class AddJournalEntry(Tool):
             return f"That is in your journal already: entry {known['id']}."
         shown = [*ctx.retrieved, *shown_memories(ctx.script.history.messages())]
         recalled = is_recalled(content, shown)
+        sources = yield _sources(ctx, content)
         entry = ctx.character.journal.add(
             content,
             importance=importance or score_importance(content),
             source_type="recalled" if recalled else "assistant",
             audience=ctx.audience,
-            source_message_ids=_sources(ctx, content),
+            source_message_ids=sources,
         )
         return f"Entry {entry['id']} written."
 
 
-def _sources(ctx: ToolContext, content: str) -> tuple[str, ...]:
+@inlineCallbacks
+def _sources(ctx: ToolContext, content: str) -> Generator[Deferred[Any], Any, tuple[str, ...]]:
     """Ids of what an entry rests on: the turn's messages, or those of a whole history.
 
-    An extraction looks at everything it may see; its own id stays, for a rollback.
+    An extraction looks at everything it may see, on a thread; its own id stays, for a rollback.
     """
     if not ctx.whole_history:
         return ctx.source_message_ids
     seen = ctx.script.history.messages()[-_HISTORY_SEEN:]
     shown = [message for message in seen if visible(audience_of(message), ctx.audience)]
-    return (*supporting(content, shown), *ctx.source_message_ids)
+    found = yield ctx.script.offload(supporting, content, shown)
+    return (*found, *ctx.source_message_ids)
 
 
 def _written(ctx: ToolContext, content: str) -> dict[str, Any] | None:

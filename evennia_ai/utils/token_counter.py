@@ -22,6 +22,8 @@ BYTES_PER_TOKEN = 4
 _O200K = ("gpt-4o", "gpt-4.1", "gpt-5", "o1", "o3", "o4", "chatgpt")
 # Above this a text is counted by pieces, as tiktoken's time grows with the longest word.
 _PIECE_CHARS = 50_000
+# Counts of so many shorter texts are kept: prompts hold the same rules, names and lines again.
+_KNOWN_TEXTS, _SHORT_CHARS = 1024, 10_000
 
 
 def estimate(text: str) -> int:
@@ -62,7 +64,13 @@ def _tiktoken_counter(name: str) -> Counter | None:
     except (ImportError, OSError, ValueError):
         return None
 
+    @functools.lru_cache(maxsize=_KNOWN_TEXTS)
+    def short(text: str) -> int:
+        return len(encoding.encode_ordinary(text))
+
     def count(text: str) -> int:
+        if len(text) <= _SHORT_CHARS:
+            return short(text)
         pieces = range(0, len(text), _PIECE_CHARS)
         return sum(len(encoding.encode_ordinary(text[i : i + _PIECE_CHARS])) for i in pieces)
 
