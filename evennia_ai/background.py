@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -38,6 +39,8 @@ _IMPORT_GRACE_S = 5.0
 _ours: "weakref.WeakSet[threading.Thread]" = weakref.WeakSet()
 _ending = threading.Event()
 _watched: "weakref.WeakSet[Any]" = weakref.WeakSet()
+_deliveries: "weakref.WeakKeyDictionary[Any, _Deliveries]" = weakref.WeakKeyDictionary()
+_deliveries_lock = threading.Lock()
 
 
 def _default_reactor() -> Any:
@@ -110,6 +113,33 @@ def _watch(reactor: Any) -> None:
         reactor.addSystemEventTrigger("after", "shutdown", end_imports)
 
 
+class _Deliveries:
+    """Results for a reactor thread, handed over one in each turn of the reactor.
+
+    A result often sets off some milliseconds of work, and those of many assistants come at once.
+    Twisted would do all of them before it looks at a connection or a timer again; so everything
+    else has its turn between two of them.
+    """
+
+    def __init__(self, reactor: Any):
+        self._reactor = weakref.ref(reactor)
+        self._waiting: deque[Callable[[], Any]] = deque()
+        self._turn_taken = False
+
+    def put(self, fire: Callable[[], Any]) -> None:
+        """Call now, or behind what waits already. On the reactor thread."""
+        self._waiting.append(fire)
+        if not self._turn_taken:
+            self._next()
+
+    def _next(self) -> None:
+        self._turn_taken = bool(self._waiting)
+        if self._waiting:
+            fire = self._waiting.popleft()
+            self._reactor().callLater(0, self._next)  # type: ignore[union-attr]
+            fire()
+
+
 def _deliver(reactor: Any, deferred: Deferred[Any], result: Any, failed: bool) -> None:
     """Fire `deferred` on the reactor thread, unless it was cancelled meanwhile."""
 
@@ -121,7 +151,9 @@ def _deliver(reactor: Any, deferred: Deferred[Any], result: Any, failed: bool) -
         else:
             deferred.callback(result)
 
-    reactor.callFromThread(fire)
+    with _deliveries_lock:
+        deliveries = _deliveries.setdefault(reactor, _Deliveries(reactor))
+    reactor.callFromThread(deliveries.put, fire)
 
 
 def in_time(running: Deferred[Any], timeout_s: float, reactor: Any = None) -> Deferred[Any]:

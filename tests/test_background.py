@@ -11,7 +11,7 @@ from twisted.internet.defer import CancelledError
 
 from evennia_ai import background
 from evennia_ai.background import AsyncioThread, DaemonExecutor, Worker
-from tests.waiting import pump_until, wait_for
+from tests.waiting import pump_until, started_reactor, wait_for
 
 
 class TestWorker(unittest.TestCase):
@@ -41,6 +41,25 @@ class TestWorker(unittest.TestCase):
         for job in jobs:
             wait_for(job)
         self.assertEqual(order, list(range(50)))
+
+    def test_others_have_their_turn_between_two_results(self):
+        """Results that come together are handed over one in a turn of the reactor."""
+        order = []
+        started_reactor().callLater(0, self.note_turns, order)
+        jobs = [self.worker.submit(int) for _ in range(5)]
+        for job in jobs:
+            job.addCallback(lambda _: order.append("result"))
+        ended = threading.Event()
+        self.worker.submit(ended.set)
+        ended.wait(10)  # all results wait for the reactor now
+        pump_until(lambda: order.count("result") == 5)
+        self.assertNotIn(("result", "result"), list(zip(order, order[1:], strict=False)))
+
+    def note_turns(self, order):
+        """Note each turn of the reactor until all results are there."""
+        order.append("turn")
+        if order.count("result") < 5:
+            started_reactor().callLater(0, self.note_turns, order)
 
     def test_cancelled_job_is_skipped(self):
         """A job cancelled before its turn never runs."""

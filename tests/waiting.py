@@ -9,7 +9,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 
-def _started_reactor() -> Any:
+def started_reactor() -> Any:
     """The global reactor, started once without signal handlers.
 
     Its thread pool gets daemon threads: nobody runs the shutdown that would end the others.
@@ -24,7 +24,7 @@ def _started_reactor() -> Any:
 
 def pump_until(condition: Callable[[], Any], timeout_s: float = 10.0) -> None:
     """Turn the reactor until `condition()` is true; raises `TimeoutError` after `timeout_s`."""
-    reactor = _started_reactor()
+    reactor = started_reactor()
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
