@@ -194,10 +194,9 @@ class StateHandler:
 
     def intend(self, intent: Mapping[str, Any] | None) -> None:
         """Note what a compaction is about to do, or None when it is done."""
-        if intent is None:
-            self.store.delete("compaction_intent")
-        else:
-            self.store.set("compaction_intent", dict(intent))
+        # Emptied, not deleted: making an Attribute anew takes a dozen statements.
+        if intent or self.intent:
+            self.store.set("compaction_intent", dict(intent or {}))
 
     @property
     def last_compaction(self) -> dict[str, Any]:

@@ -134,19 +134,23 @@ class AttributeStore:
         return tuple(found)
 
     def set(self, key: str, value: Any, category: str | None = None) -> None:
-        """Store a value in one write."""
+        """Store a value in one write.
+
+        A new Attribute is made and filled in one transaction.
+        """
         from evennia_ai.handlers.plain import write
 
+        attribute = self._attribute(key, category)
+        if attribute is None and not _open:
+            with transaction():
+                self.set(key, value, category)
+            return
         if _open:
             _open[-1].touched.append((self.obj, key, category))
-        attribute = self._attribute(key, category)
-        if attribute is not None:
-            write(attribute, value)
-            return
-        with transaction():
-            _open[-1].touched.append((self.obj, key, category))
+        if attribute is None:
             self.obj.attributes.add(key, None, category=category)
-            write(self._attribute(key, category), value)
+            attribute = self._attribute(key, category)
+        write(attribute, value)
 
     def delete(self, key: str, category: str | None = None) -> None:
         """Remove a value."""
