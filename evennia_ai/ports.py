@@ -78,6 +78,9 @@ class EntityPort(Protocol):
     def get(self, entity_id: str) -> dict[str, Any] | None:
         """One profile as a plain copy."""
 
+    def forget_sources(self, sources: Iterable[str]) -> None:
+        """Take out the observations that rest on these sources alone."""
+
     def put(self, profiles: Mapping[str, dict[str, Any]]) -> None:
         """Store these profiles (others stay) in one write."""
 

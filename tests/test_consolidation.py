@@ -59,6 +59,21 @@ class ConsolidationCase(unittest.TestCase):
 class TestConsolidate(ConsolidationCase):
     """From the journal to the store."""
 
+    def test_observes_what_entries_tell(self):
+        """A dream adds what entries tell of those she knows; a later value takes its place."""
+        self.journal.add("Alice lives in Ford.")
+        self.consolidate()
+        self.journal.add("Alice has moved to Ash. The Old Mill is haunted.")
+        self.consolidate()
+        self.consolidate()
+        alice = self.character.entities.get("o1")["observations"]
+        told = [(o["predicate"], o["value"], o["status"]) for o in alice]
+        self.assertEqual(told, [("lives in", "Ford", "superseded"), ("lives in", "Ash", "current")])
+        (mill,) = self.character.entities.get("r7")["observations"]
+        self.assertEqual(mill["text"], "The Old Mill is haunted.")
+        self.repair()
+        self.assertEqual(self.character.entities.get("o1")["observations"], alice)
+
     def test_stores_marks_and_links(self):
         """Each entry becomes one memory, linked to those it names by id, name or in its text."""
         first = self.journal.add("She keeps bees.", entities=["o1"], importance=7, tags=["bees"])

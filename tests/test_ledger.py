@@ -3,6 +3,7 @@
 from evennia_ai.commands.cmdset import AssistantCmdSet
 from evennia_ai.core import ledger
 from evennia_ai.core.audience import PUBLIC, private
+from evennia_ai.core.entities import new_profile
 from evennia_ai.core.ledger import LedgerError
 from evennia_ai.handlers.identity import stable_id
 from evennia_ai.handlers.ledger import LedgerHandler
@@ -273,6 +274,15 @@ class TestForgetEntry(CommandLineTest):
         self.assertTrue(self.aria.journal.get(self.entry["id"])["withdrawn"])
         self.assertEqual(wait_for(self.semantic.ids(self.script.scope)), set())
         self.assertTold(line, "forgotten already")
+
+    def test_its_observations_go(self):
+        """What a dream made of it is no longer known of anybody."""
+        bob = new_profile("o9", "Bob", 0.0)
+        self.aria.entities.put({"o9": bob})
+        wait_for(self.script._run_sleep_tick(), 30)
+        self.assertEqual(len(self.aria.entities.get("o9")["observations"]), 1)
+        self.typed(f"aimemory/forget Aria = {self.entry['id']}", until="finds journal entry")
+        self.assertEqual(self.aria.entities.get("o9")["observations"], [])
 
     def test_stays_forgotten(self):
         """Neither a night, nor a rebuilt index, nor a failing store brings it back."""

@@ -1,8 +1,10 @@
 """Rollback, verify, masking, the off switch and hostile summarisers, on a real script."""
 
+from evennia_ai.core.entities import new_profile
 from evennia_ai.core.masking import PLACEHOLDER
 from evennia_ai.core.messages import is_summary
 from evennia_ai.errors import AssistantError
+from evennia_ai.handlers.identity import stable_id
 from evennia_ai.handlers.mending import mend_when_ready
 from evennia_ai.handlers.rollback import ROLLBACK_STEPS
 from evennia_ai.handlers.verify import verify_history
@@ -14,6 +16,7 @@ from evennia_ai.sleep.compaction import (
     run_pre_compaction_extraction,
     wants_compaction,
 )
+from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.sleep.reversal import rollback_compaction
 from evennia_ai.testing import call, model_down
 from tests.base import AssistantTest, label
@@ -68,6 +71,23 @@ class TestRollback(LosslessTest):
         self.assertEqual(self.prompt(), before)
         self.assertEqual(self.script.history.messages(), stored)
         self.assert_proven()
+
+    def test_takes_back_what_was_dreamt_of_it(self):
+        """What a night made of the extraction's entries goes with them."""
+        char = stable_id(self.char1)
+        self.aria.entities.put({char: new_profile(char, "Char", 0.0)})
+        self.fill(50)
+        self.model.answers = [
+            call("add_journal_entry", content="Char lives in Ford."),
+            call("noop"),
+        ]
+        self.extract()
+        self.compact()
+        wait_for(consolidate_memories_to_semantic(self.script, self.aria))
+        (dreamt,) = self.aria.entities.get(char)["observations"]
+        self.assertEqual((dreamt["predicate"], dreamt["value"]), ("lives in", "Ford"))
+        self.roll_back()
+        self.assertEqual(self.aria.entities.get(char)["observations"], [])
 
     def test_what_came_since_stays(self):
         """Messages after the compaction stand behind those that came back."""

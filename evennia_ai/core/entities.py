@@ -291,6 +291,28 @@ def _latest_of_each(
     return result
 
 
+def without_sources(profile: Mapping[str, Any], sources: Iterable[str]) -> Profile:
+    """A profile without what rests on these sources alone, and what it had superseded restored.
+
+    Equal to the profile where nothing rests on them.
+    """
+    gone, kept = set(sources), []
+    if not any(gone.intersection(_sources(item)) for item in profile.get("observations", ())):
+        return {**profile}
+    for observation in profile.get("observations", ()):
+        left = [source for source in _sources(observation) if source not in gone]
+        if left:
+            kept.append({**observation, "source": left[0]})
+            if "sources" in observation:
+                kept[-1]["sources"] = left
+    ids = {observation["id"] for observation in kept}
+    for observation in kept:
+        if observation.get("superseded_by") and observation["superseded_by"] not in ids:
+            observation.update(status=CURRENT, superseded_by=None)
+            observation.pop("superseded_at", None)
+    return tidy({**profile, "observations": kept})
+
+
 def link_memories(profile: Mapping[str, Any], memory_ids: Iterable[str]) -> Profile:
     """A profile with links to these memories too, each once."""
     links = [*profile.get("memory_links", ()), *memory_ids]

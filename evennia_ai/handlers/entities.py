@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from evennia_ai.core.entities import without_sources
 from evennia_ai.core.messages import SCHEMA_VERSION
 from evennia_ai.handlers.records import Reader, as_count, as_list, as_text, as_texts, sound
 from evennia_ai.handlers.store import Store
@@ -37,6 +38,14 @@ class EntityHandler:
         merged = {**self._load(), **profiles}
         self.store.set(PROFILES, {"version": SCHEMA_VERSION, "profiles": merged})
         self._profiles, self._stamp = merged, self.store.stamp(PROFILES)
+
+    def forget_sources(self, sources: Iterable[str]) -> None:
+        """Take out the observations that rest on these sources alone, in one write."""
+        gone, profiles = list(sources), self._load()
+        changed = {key: without_sources(profile, gone) for key, profile in profiles.items()}
+        changed = {key: new for key, new in changed.items() if new != profiles[key]}
+        if changed:
+            self.put(changed)
 
     def remove(self, entity_ids: Iterable[str]) -> None:
         """Drop profiles, in one write; ids that are not there are passed over."""

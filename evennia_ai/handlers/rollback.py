@@ -72,6 +72,7 @@ class Rollback:
             self.journal.withdraw(entries)
             self.on_step("entities")
             self._take_back_profiles(extraction)
+            self.entities.forget_sources(entries)
             self.on_step("record")
             self._close(record, at)
             self.on_step("done")

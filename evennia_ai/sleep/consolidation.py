@@ -13,6 +13,7 @@ from twisted.internet.task import deferLater
 
 from evennia_ai.core import entities
 from evennia_ai.core.messages import audience_of
+from evennia_ai.core.observed import observed
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.llm_interaction.summary import call_llm_simple
@@ -248,7 +249,10 @@ def _gone(character: Any, stored: Iterable[tuple[Entry, str]]) -> set[str]:
 
 
 def _link(character: Any, stored: Iterable[tuple[Entry, str]]) -> int:
-    """Link memories to the profiles of the entities their entries name; how many links are new."""
+    """Link memories to the profiles of the entities their entries name; how many links are new.
+
+    What an entry tells of an entity becomes an observation of it, in the same write.
+    """
     profiles = character.entities.profiles()
     names = entities.names_index(profiles)
     changed: dict[str, dict[str, Any]] = {}
@@ -257,7 +261,8 @@ def _link(character: Any, stored: Iterable[tuple[Entry, str]]) -> int:
         for entity_id in entities_of(entry, profiles, names):
             profile = changed.get(entity_id, profiles[entity_id])
             if memory_id not in profile.get("memory_links", ()):
-                changed[entity_id] = entities.link_memories(profile, [memory_id])
+                seen = observed(entity_id, profile, entry, names)
+                changed[entity_id] = entities.link_memories(seen, [memory_id])
                 linked += 1
     if changed:
         character.entities.put(changed)

@@ -23,6 +23,7 @@ def forget_entry(
         night deletes its memory.
     """
     character.journal.withdraw([entry_id])
+    character.entities.forget_sources([entry_id])
     yield script.memory.forget([entry_id])
     known = yield script.semantic.sources(script.scope)
     if entry_id not in known:

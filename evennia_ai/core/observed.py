@@ -1,0 +1,126 @@
+"""What a journal entry tells of an entity: observations, made without a model while dreaming.
+
+A sentence that begins with the name of somebody known is an observation of them. Where it tells
+one of a few properties of which there is one at a time (where somebody lives, works, was born,
+whom they are married to, how old they are), predicate and value are read as well, so that a later
+value supersedes an earlier one (`core.entities`). A model that observes says so itself, by
+`update_entity_observation`.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from evennia_ai.core.audience import STAFF
+from evennia_ai.core.entities import NamesIndex, Profile, observe
+from evennia_ai.core.messages import new_id
+
+# Sentences of an entry that are read, and observations above which a profile takes no more that
+# tell no property: the journal has them all, and a profile is read and written whole.
+SENTENCES, MOST_PLAIN = 6, 100
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+")
+_ARTICLE = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
+# Longest name of a subject, in words, and the words that may stand between it and what is owned.
+_NAME_WORDS = 6
+_OWNED = re.compile(
+    r"^['’]s?\s+(?:[\w-]+\s){0,2}?[\w-]+\s+(?=(?:is|was|has|lives?|works?|moved)\b)"
+)
+# A colon behind a name tells who speaks, not whom it is about.
+_ABOUT = re.compile(r"(?:['’]s?)?\s+\w")
+_ADVERB = r"(?:(?:now|still|also|currently|recently|really|just)\s+)?"
+_PROPERTIES: tuple[tuple[str, str], ...] = (
+    ("lives in", r"(?:lives?|dwells?|resides?|(?:has )?settled) (?:over |just )?(?:in|at|on|near)"),
+    ("lives in", r"(?:has )?moved (?:house )?to"),
+    ("works as", r"works? as"),
+    ("works at", r"works? (?:at|for|in)"),
+    ("was born in", r"(?:was|is) born in"),
+    ("is married to", r"(?:is |was |got )?(?:married to|married|wed)"),
+    ("is called", r"is called"),
+    ("age", r"is(?= (?:\d+|[\w-]+) years old)"),
+)
+_FACTS = tuple(
+    (name, re.compile(rf"^{_ADVERB}{verb}\s+{_ADVERB}(?P<value>[^.,;:!?]+)", re.IGNORECASE))
+    for name, verb in _PROPERTIES
+)
+_TAIL = re.compile(
+    r"\s+(?:now|these days|nowadays|any ?more|today|again|by trade|years old|with .*|since .*|"
+    r"because .*|and .*|but .*|where .*|who .*)$",
+    re.IGNORECASE,
+)
+
+
+def observed(
+    entity_id: str,
+    profile: Mapping[str, Any],
+    entry: Mapping[str, Any],
+    names: NamesIndex,
+    make_id: Callable[[str], str] = new_id,
+) -> Profile:
+    """A profile with what a journal entry tells of the entity; the same where it tells nothing.
+
+    Args:
+        entity_id: Whose profile it is.
+        profile: The profile before.
+        entry: A journal entry: `id`, `content`, `timestamp`, `audience`.
+        names: The `names_index` of all profiles; a name of two entities tells of neither.
+        make_id: Makes an observation's id from a prefix.
+
+    Returns:
+        A new profile. An entry that was read before adds nothing.
+    """
+    result: Profile = {**profile}
+    known = {o.get("source") for o in profile.get("observations", ())}
+    known |= {s for o in profile.get("observations", ()) for s in o.get("sources", ())}
+    if entry["id"] in known:
+        return result
+    for text, subject, predicate, value in _told(entity_id, str(entry.get("content") or ""), names):
+        if not predicate and len(result.get("observations", ())) >= MOST_PLAIN:
+            continue
+        result = observe(
+            result,
+            text,
+            str(entry["timestamp"]),
+            str(entry["id"]),
+            entry.get("audience") or STAFF,
+            subject=subject,
+            predicate=predicate,
+            value=value,
+            make_id=make_id,
+        )
+    return result
+
+
+def _told(
+    entity_id: str, content: str, names: NamesIndex
+) -> Iterator[tuple[str, str | None, str | None, str | None]]:
+    """The sentences about an entity, each with subject, predicate and value where it has them."""
+    for sentence in _SENTENCE.split(content.strip())[:SENTENCES]:
+        rest = _after_name(sentence, entity_id, names)
+        if rest is None or sentence.rstrip().endswith("?"):
+            continue
+        owned = _OWNED.match(rest)
+        if owned is None:
+            yield (sentence, None, *_property(rest.strip()))
+        else:
+            subject = sentence[: len(sentence) - len(rest)] + owned.group(0).rstrip()
+            yield (sentence, subject, *_property(rest[owned.end() :]))
+
+
+def _after_name(sentence: str, entity_id: str, names: NamesIndex) -> str | None:
+    """What follows the entity's name at the beginning of a sentence; None where it is not there."""
+    bare = _ARTICLE.sub("", sentence)
+    found = list(re.finditer(r"\w+", bare))[:_NAME_WORDS]
+    for count in range(len(found), 0, -1):
+        name = " ".join(word.group() for word in found[:count]).casefold()
+        if names.get(name) == (entity_id,):
+            rest = bare[found[count - 1].end() :]
+            return rest if _ABOUT.match(rest) else None
+    return None
+
+
+def _property(told: str) -> tuple[str | None, str | None]:
+    for predicate, pattern in _FACTS:
+        if matched := pattern.match(told):
+            value = _TAIL.sub("", matched["value"].strip())
+            return predicate, _ARTICLE.sub("", value) or None
+    return None, None
