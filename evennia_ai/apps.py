@@ -1,7 +1,10 @@
 """The Django app: wires itself into Evennia's launcher and start hooks."""
 
+from typing import Any
+
 from django.apps import AppConfig
 from django.conf import settings
+from django.core.checks import CheckMessage, register
 
 START_STOP = "evennia_ai.startstop"
 LAUNCHER_COMMANDS = {"ai": "evennia_ai.launcher.main"}
@@ -22,6 +25,11 @@ class EvenniaAIConfig(AppConfig):
         modules = [modules] if isinstance(modules, str) else list(modules)
         if START_STOP not in modules:
             settings.AT_SERVER_STARTSTOP_MODULE = [*modules, START_STOP]
-        from evennia_ai.checks import register
+        register(_check_settings, "evennia_ai")
 
-        register()
+
+def _check_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
+    """The package's checks, imported when they are run: Evennia's launcher and Portal never do."""
+    from evennia_ai.checks import check_settings
+
+    return check_settings(app_configs, **kwargs)

@@ -1,6 +1,6 @@
 """Django system checks: what is wrong with the settings, told at boot and not at the first tick.
 
-`apps.py` calls `register`. Django runs the checks for `evennia migrate`, `evennia check` and
+`apps.py` registers `check_settings`. Django runs it for `evennia migrate`, `evennia check` and
 `evennia ai doctor`; `log_problems` is for the Server's start, where Django would not run them.
 Nothing is imported from the game here, as the checks also run before Evennia is ready.
 """
@@ -30,11 +30,6 @@ KNOWN = (MODEL, API_BASE, API_KEY, TOOLS, MEM0_CONFIG, MEM0_INFER, DATA_DIR, LOG
 _ELSEWHERE = ("EVENNIA_AI_DEMO_PASSWORD", "EVENNIA_AI_MAKE")
 _URL = re.compile(r"https?://[^\s/]+(/\S*)?")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
-
-
-def register() -> None:
-    """Hand the checks to Django; called once, when the app is ready."""
-    checks.register(check_settings, "evennia_ai")
 
 
 def value_of(name: str, default: Any = None) -> Any:

@@ -76,12 +76,12 @@ def index() -> Any:
 
 
 def ready() -> bool:
-    """Whether everything slow was loaded, so that a tick does not hold the reactor."""
+    """Whether everything slow was loaded and the assistants mended, so that ticks may think."""
     return bool(_made.get("ready"))
 
 
 def warm_up() -> "Deferred[Any]":
-    """Load what is slow on background threads; fires when ticks may think."""
+    """Load what is slow on background threads; fires when it is there."""
     if ready():
         return succeed(None)
     _made["data_dir"] = conf.data_dir()
@@ -104,7 +104,6 @@ def _warm(results: Any) -> None:
     for good, result in results:
         if not good and not result.check(CancelledError):
             logger.log_err(f"[ai] warming up: {result.getErrorMessage()}")
-    _made["ready"] = True
 
 
 def cancel_calls() -> int:

@@ -1,7 +1,16 @@
 """Called by Evennia when the server starts and stops."""
 
+from collections.abc import Iterator
+from typing import Any
+
+from twisted.internet.task import cooperate
+
 from evennia_ai import services
 from evennia_ai.handlers.mending import mend_when_ready
+
+# Players come back first: the imports take seconds, and meanwhile hold up all else.
+WARM_UP_AFTER_S = 1.0
+_warm_up: Any = None
 
 
 def assistants() -> list:
@@ -12,21 +21,36 @@ def assistants() -> list:
 
 
 def at_server_start() -> None:
-    """Load what is slow in the background; scripts mend themselves in their own hook."""
-    services.warm_up().addCallback(_ready)
+    """Load what is slow in the background, soon; scripts mend themselves in their own hook."""
+    from twisted.internet import reactor
+
+    global _warm_up
+    _warm_up = reactor.callLater(WARM_UP_AFTER_S, warm_up)  # type: ignore[attr-defined]
 
 
-def _ready(result: object) -> None:
-    """Everything is loaded: mend what had to wait for it."""
+def warm_up() -> None:
+    """Load what is slow, then mend what had to wait for it, one assistant after the other.
+
+    Only then may ticks think: none must run on what is not mended yet.
+    """
+    done = services.warm_up().addCallback(lambda _: cooperate(_mend_all()).whenDone())
+    done.addBoth(lambda _: services.use(ready=True))
+
+
+def _mend_all() -> Iterator[None]:
+    """Mend all assistants; others have their turn on the reactor at each step."""
     for script in assistants():
         try:
             mend_when_ready(script)
         except Exception as error:  # noqa: BLE001 - one broken assistant must not stop the others
             script.log_error("mending after the start", error)
+        yield
 
 
 def at_server_stop() -> None:
     """Cancel calls and let go of files, however the server stops."""
+    if _warm_up is not None and _warm_up.active():
+        _warm_up.cancel()
     for script in assistants():
         script.stop_thinking()
     services.close()

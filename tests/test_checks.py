@@ -123,8 +123,7 @@ class TestCheckSettings(unittest.TestCase):
         self.assertTrue(lines[0].startswith("evennia_ai.E001: "))
 
     def test_django_runs_them_once_registered(self):
-        """After `register`, Django's own check command reports our problems."""
-        checks.register()
+        """Django's own check command reports our problems."""
         with override_settings(EVENNIA_AI_LLM_MODEL=5):
             found = django_checks.run_checks(tags=["evennia_ai"])
         self.assertEqual([problem.id for problem in found], ["evennia_ai.E001"])

@@ -3,7 +3,7 @@
 from evennia import ScriptDB
 from twisted.internet.defer import Deferred
 
-from evennia_ai import services
+from evennia_ai import services, startstop
 from evennia_ai.handlers.mending import mend_at_start, mend_when_ready
 from evennia_ai.runtime import forget_runtime
 from evennia_ai.testing import call
@@ -30,6 +30,26 @@ class TestRestart(AssistantTest):
         self.restart()
         self.assertIsNone(self.script.ndb._task)
         self.script.unpause()
+
+    def test_no_tick_thinks_before_all_are_mended(self):
+        """At the start of the server ticks wait until everything is loaded and mended."""
+        self.script.history.append(
+            [{"role": "assistant", "content": "", "tool_calls": call("look")}]
+        )
+        services.use(ready=False)
+        startstop.warm_up()
+        self.say("Aria, are you there?")
+        self.assertEqual(self.tick(), "warming up")
+        pump_until(services.ready)
+        self.assertEqual(self.script.history.messages()[-1]["role"], "tool")
+        self.assertEqual(self.tick(), "turn")
+
+    def test_a_server_that_stops_at_once_loads_nothing(self):
+        """What is loaded soon after the start is not loaded once the server stops."""
+        services.use(ready=False)
+        startstop.at_server_start()
+        startstop.at_server_stop()
+        self.assertFalse(startstop._warm_up.active())
 
     def test_timer_outlives_another_interval(self):
         """A timer that was given another interval runs on after a reload and after a crash."""

@@ -38,7 +38,10 @@ def mend_when_ready(script: Any) -> None:
 
 def restore_queue(script: Any) -> None:
     """Take up again what was heard but is not in the history or not answered yet."""
-    messages, saved = script.history.messages(), script.state.load_queue()
+    saved = script.state.load_queue()
+    if not saved:
+        return  # the history need not be read yet
+    messages = script.history.messages()
     places = {message["id"]: place for place, message in enumerate(messages)}
     queued = {event["id"] for event in script.runtime.queue}
     script.runtime.give_back(
