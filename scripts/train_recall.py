@@ -7,16 +7,22 @@ swapped, which makes them honest ones.
 
 The figures of leaving one conversation out, training on the others, go into the file.
 
+A second set of weights is for a crowd, where many talk at once: neighbouring turns tell little
+there, and much is told of people by others. It is learned on the same questions, asked of all
+conversations merged into one talk, where half of what somebody tells of themselves is told by
+somebody else; once with each conversation's turns in their order, once in none.
+
     python scripts/train_recall.py [path/to/locomo.json]
 """
 
 import argparse
 import hashlib
 import json
+import random
 import re
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +40,25 @@ from benchmarks.recall import (  # noqa: E402
     read_conversations,
 )
 from evennia_ai.embedding import default_embedder  # noqa: E402
-from evennia_ai.recall import RecallIndex  # noqa: E402
+from evennia_ai.recall import RecallIndex, Turn  # noqa: E402
 from evennia_ai.recall.features import Reader  # noqa: E402
 from evennia_ai.recall.query import parsed_query  # noqa: E402
 from evennia_ai.recall.ranking import WEIGHTS, LinearModel  # noqa: E402
 
 ROUNDS = 40
 PENALTY = 0.1
-CLIP = 6.0
+# A crowd: how often somebody else tells what one tells of oneself, how many lines an evening.
+HEARSAY = 0.5
+EVENING_LINES = 120
+_OF_SELF = re.compile(r"\b(I'm|I am|I was|I've|I have|I|my|me|myself)\b", re.IGNORECASE)
+_OF_OTHER = {
+    "i'm": "{} is",
+    "i am": "{} is",
+    "i was": "{} was",
+    "i've": "{} has",
+    "i have": "{} has",
+    "my": "{}'s",
+}
 
 
 @dataclass
@@ -55,23 +72,97 @@ class Example:
     training_only: bool = False
 
 
+Asked = tuple[int, Question, bool]
+
+
 def read_examples(conversations: Sequence[Conversation]) -> tuple[list[str], list[Example]]:
     """Features of all questions' candidates; returns their names and the examples."""
     names: list[str] = []
     examples = []
     for number, conversation in enumerate(conversations):
-        index = RecallIndex(":memory:")
-        index.add("talk", conversation.turns)
-        turns = index._view(1).seen_by(None)
-        ids = [turn.id for turn in conversation.turns]
-        for question, training_only in _questions(conversation):
-            query = parsed_query(question.text, turns.view.speakers.all)
-            found = Reader(turns, query, default_embedder()).candidates()
-            names = names or list(found.features)
-            holds = np.array([ids[p] in question.evidence for p in turns.base[found.positions]])
-            matrix = found.matrix(tuple(names)).T
-            examples.append(Example(number, question.category, matrix, holds, training_only))
+        asked = ((number, *each) for each in _questions(conversation))
+        names, found = _examples(conversation.turns, asked)
+        examples += found
     return names, examples
+
+
+def read_crowd_examples(
+    conversations: Sequence[Conversation],
+) -> tuple[list[str], list[Example]]:
+    """The same for questions asked of all conversations merged, in order and in none."""
+    rng = random.Random(0)
+    names: list[str] = []
+    examples = []
+    for in_order in (True, False):
+        turns = crowd(conversations, rng, in_order)
+        names, found = _examples(turns, _asked_in_crowd(conversations))
+        examples += [each for each in found if each.evidence.any() and trains(each)]
+    return names, examples
+
+
+def _examples(turns: Sequence[Turn], asked: Iterable[Asked]) -> tuple[list[str], list[Example]]:
+    index = RecallIndex(":memory:")
+    index.add("talk", turns)
+    seen = index._view(1).seen_by(None)
+    ids = [turn.id for turn in turns]
+    names: list[str] = []
+    examples = []
+    for number, question, training_only in asked:
+        query = parsed_query(question.text, seen.view.speakers.all)
+        found = Reader(seen, query, default_embedder()).candidates()
+        names = names or list(found.features)
+        holds = np.array([ids[p] in question.evidence for p in seen.base[found.positions]])
+        matrix = found.matrix(tuple(names)).T
+        examples.append(Example(number, question.category, matrix, holds, training_only))
+    return names, examples
+
+
+def crowd(conversations: Sequence[Conversation], rng: random.Random, in_order: bool) -> list[Turn]:
+    """All conversations as one talk among all who speak, some of it hearsay.
+
+    Args:
+        conversations: The conversations; ids get the conversation's number in front.
+        rng: Says who speaks next, and what is hearsay.
+        in_order: Whether the turns of each conversation keep their order.
+    """
+    heads = [iter(each.turns) for each in conversations]
+    order = [n for n, each in enumerate(conversations) for _ in each.turns]
+    rng.shuffle(order)
+    merged = [(n, next(heads[n])) for n in order]
+    if not in_order:
+        rng.shuffle(merged)
+    speakers = sorted({turn.speaker for _, turn in merged})
+    return [
+        replace(_retold(turn, speakers, rng), id=f"{n}:{turn.id}", at=_evening(place), session=None)
+        for place, (n, turn) in enumerate(merged)
+    ]
+
+
+def _evening(place: int) -> float:
+    evening, line = divmod(place, EVENING_LINES)
+    return evening * 86_400.0 + line * 60.0
+
+
+def _retold(turn: Turn, speakers: Sequence[str], rng: random.Random) -> Turn:
+    """A turn as it is, or what its speaker tells of themselves told by somebody else."""
+    if rng.random() >= HEARSAY or not _OF_SELF.search(turn.text):
+        return turn
+    teller = rng.choice([name for name in speakers if name != turn.speaker])
+    return replace(turn, speaker=teller, text=_of_other(turn.text, turn.speaker))
+
+
+def _of_other(text: str, name: str) -> str:
+    def named(found: re.Match[str]) -> str:
+        return _OF_OTHER.get(found[0].lower(), "{}").format(name)
+
+    return _OF_SELF.sub(named, text)
+
+
+def _asked_in_crowd(conversations: Sequence[Conversation]) -> Iterable[Asked]:
+    for number, conversation in enumerate(conversations):
+        for question, training_only in _questions(conversation):
+            evidence = frozenset(f"{number}:{each}" for each in question.evidence)
+            yield number, replace(question, evidence=evidence), training_only
 
 
 def _questions(conversation: Conversation) -> list[tuple[Question, bool]]:
@@ -176,11 +267,12 @@ def left_out_figures(examples: Sequence[Example]) -> dict[str, Any]:
     rows = []
     for number, weights in left_out_weights(examples).items():
         rows += recall_rows([e for e in examples if e.conversation == number], weights)
-    groups = {"categories_1_to_4": (1, 2, 3, 4)} | {f"category_{n}": (n,) for n in range(1, 6)}
-    return {name: _means(rows, categories) for name, categories in groups.items()}
+    known = {category for category, _ in rows}
+    groups = {"categories_1_to_4": {1, 2, 3, 4}} | {f"category_{n}": {n} for n in range(1, 6)}
+    return {name: _means(rows, each) for name, each in groups.items() if each & known}
 
 
-def _means(rows: Sequence[tuple[int, list[float]]], categories: Sequence[int]) -> dict[str, float]:
+def _means(rows: Sequence[tuple[int, list[float]]], categories: set[int]) -> dict[str, float]:
     means = np.mean([shares for category, shares in rows if category in categories], axis=0)
     return {f"R@{cut}": round(float(mean), 4) for cut, mean in zip(CUTS, means, strict=True)}
 
@@ -200,28 +292,35 @@ def bias_of(examples: Sequence[Example], weights: np.ndarray) -> float:
     return -float(scores[order[above[-1] if len(above) else 0]])
 
 
+def learned_data(names: Sequence[str], examples: Sequence[Example]) -> dict[str, Any]:
+    """Figures of leaving one out, and the weights learned on all, as they are stored."""
+    training = [example for example in examples if trains(example)]
+    weights = learned(training)
+    return {
+        "one_conversation_left_out": left_out_figures(examples),
+        "bias": round(bias_of(training, weights), 4),
+        "weights": {n: round(float(w), 5) for n, w in zip(names, weights, strict=True)},
+    }
+
+
 def main() -> None:
     """Learn, write the weights, print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="?", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--dry", action="store_true", help="write nothing")
     options = parser.parse_args()
-    names, examples = read_examples(read_conversations(options.data))
-    figures = left_out_figures(examples)
-    print(json.dumps(figures, indent=1))
-    if options.dry:
-        return
-    training = [example for example in examples if trains(example)]
-    weights = learned(training)
+    conversations = read_conversations(options.data)
     data = {
         "trained_by": "scripts/train_recall.py",
         "trained_on": f"{options.data.name}: questions of LoCoMo (CC BY-NC 4.0); no text kept",
         "trained_on_sha256": digest(options.data),
-        "one_conversation_left_out": figures,
-        "bias": round(bias_of(training, weights), 4),
-        "weights": {n: round(float(w), 5) for n, w in zip(names, weights, strict=True)},
+        **learned_data(*read_examples(conversations)),
+        "crowd": learned_data(*read_crowd_examples(conversations)),
     }
-    WEIGHTS.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(data["one_conversation_left_out"], indent=1))
+    print(json.dumps({"crowd": data["crowd"]["one_conversation_left_out"]}, indent=1))
+    if not options.dry:
+        WEIGHTS.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """The recall benchmark judges our ranking by talks its weights have not seen."""
 
+import random
 import tempfile
 import unittest
 from pathlib import Path
 
 from benchmarks.recall import Conversation, Question, all_recalls, weights_have_seen
 from evennia_ai.recall import Turn
+from scripts.train_recall import crowd
 
 LINES = (
     ("Ann", "I bought a raven at the harbour."),
@@ -44,3 +46,16 @@ class TestAllRecalls(unittest.TestCase):
             path = Path(folder) / "talks.json"
             path.write_text("[]", encoding="utf-8")
             self.assertFalse(weights_have_seen(path))
+
+
+class TestCrowd(unittest.TestCase):
+    def test_all_is_said_once_some_of_it_by_others(self):
+        """Merged talks hold every turn; what another tells of one names them and not `I`."""
+        talks = [conversation("a"), conversation("b")] * 5
+        merged = crowd(talks, random.Random(1), in_order=True)
+        self.assertEqual(len({turn.id for turn in merged}), 10 * len(LINES))
+        self.assertEqual(
+            [t.id for t in merged if t.id.startswith("3:")], [f"3:t{n}" for n in range(4)]
+        )
+        told = {(turn.speaker, turn.text) for turn in merged if turn.id.endswith(":t2")}
+        self.assertEqual(told, {("Ann", LINES[2][1]), ("Ben", "Ann's aunt keeps the lighthouse.")})

@@ -2,14 +2,20 @@
 
 import random
 import unittest
+from dataclasses import replace
+
+import numpy as np
 
 from evennia_ai.core.audience import STAFF, private
+from evennia_ai.embedding import default_embedder
 from evennia_ai.recall import RecallIndex, Turn
-from evennia_ai.recall.features import CANDIDATES
+from evennia_ai.recall.features import CANDIDATES, Reader
 from evennia_ai.recall.kinds import members, members_by_kind
 from evennia_ai.recall.query import parsed_query
 from evennia_ai.recall.ranking import default_model
 from evennia_ai.recall.text import stem
+from evennia_ai.recall.turnwords import TurnWords
+from evennia_ai.recall.vocabulary import Vocabulary
 
 WORDS = [
     "the",
@@ -123,15 +129,76 @@ class TestQuery(unittest.TestCase):
         self.assertIn("place", parsed_query("Where is the mill?", []).wants)
 
 
+class TestCrowd(unittest.TestCase):
+    def setUp(self):
+        self.index = RecallIndex(":memory:")
+        self.addCleanup(self.index.close)
+
+    def in_crowd(self, viewer=None):
+        return self.index._view(1).seen_by(viewer).in_crowd
+
+    def test_talk_without_a_thread_is_a_crowd(self):
+        """Lines that have nothing to do with the next make a crowd; a few of them do not yet."""
+        self.index.add("aria", chatter(50))
+        self.assertFalse(self.in_crowd())
+        self.index.add("aria", chatter(500))
+        self.assertTrue(self.in_crowd())
+
+    def test_talk_of_one_thing_after_the_other_is_none(self):
+        """Where the next turn is about the same there is no crowd, however many talk."""
+        self.index.add("aria", threads())
+        self.assertFalse(self.in_crowd())
+
+    def test_what_is_hidden_does_not_make_a_crowd(self):
+        """Turns that the asker may not see have no say in it."""
+        hidden = [replace(turn, id=f"h{turn.id}", audience=STAFF) for turn in chatter(500)]
+        self.index.add("aria", [*threads(), *hidden])
+        self.assertTrue(self.in_crowd())
+        self.assertFalse(self.in_crowd("public"))
+
+    def test_added_words_are_known_at_once(self):
+        """In a crowd, what is added after a search is found by the next one."""
+        self.index.add("aria", chatter(500))
+        self.index.search("aria", "Who keeps the lighthouse?")
+        said = Turn("needle", "Ann", "My aunt Odile tends the lighthouse.", 42_000.5)
+        self.index.add("aria", [said])
+        self.assertEqual(
+            self.index.search("aria", "Who keeps the lighthouse?", 1)[0].turn_id, "needle"
+        )
+
+
+def threads():
+    """Talk of one thing after the other."""
+    return [
+        Turn(f"w{n}", "ABCD"[n % 4], f"{WORDS[n // 30]} {WORDS[n // 30]} {WORDS[n % 7]}", 60.0 * n)
+        for n in range(30 * len(WORDS))
+    ]
+
+
+class TestTurnWords(unittest.TestCase):
+    def test_nearness(self):
+        """A turn is as near as its nearest word; one without words is near to nothing."""
+        embedder = default_embedder()
+        turns = TurnWords(Vocabulary(embedder))
+        turns.extend(["A raven and a candle.", "", "The and of."])
+        turns.extend(["Bread."])
+        vectors = embedder.embed(["raven", "bread"])
+        near = turns.nearness(np.array([3, 0, 1, 2]), vectors)
+        self.assertEqual(near.shape, (2, 4))
+        np.testing.assert_allclose([near[0, 1], near[1, 0]], 1.0, atol=0.02)
+        self.assertTrue(0 <= near[1, 1] < 0.9)
+        np.testing.assert_array_equal(near[:, 2:], 0)
+        self.assertEqual(turns.nearness(np.array([1]), vectors).tolist(), [[0.0], [0.0]])
+
+
 class TestWeights(unittest.TestCase):
     def test_weights_fit_the_features(self):
-        """The shipped weights name exactly the features that are computed."""
-        index = RecallIndex(":memory:")
-        self.addCleanup(index.close)
-        index.add("aria", chatter(3))
-        from evennia_ai.embedding import default_embedder
-        from evennia_ai.recall.features import Reader
-
-        turns = index._view(1).seen_by(None)
-        found = Reader(turns, parsed_query("warm ale", []), default_embedder()).candidates()
-        self.assertEqual(sorted(found.features), sorted(default_model().names))
+        """The shipped weights name exactly the features that are computed, in a crowd and not."""
+        for count, crowd in ((3, False), (300, True)):
+            index = RecallIndex(":memory:")
+            self.addCleanup(index.close)
+            index.add("aria", chatter(count))
+            turns = index._view(1).seen_by(None)
+            self.assertEqual(turns.in_crowd, crowd)
+            found = Reader(turns, parsed_query("warm ale", []), default_embedder()).candidates()
+            self.assertEqual(sorted(found.features), sorted(default_model(crowd).names))

@@ -10,7 +10,7 @@ from benchmarks.mudlife import Fact, distinct_facts, found_figures, make_life, r
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.features import Candidates
 from evennia_ai.recall.query import parsed_query
-from evennia_ai.recall.recency import LOOKED_AT, MARGIN, latest_first
+from evennia_ai.recall.recency import CROWD_MARGIN, LOOKED_AT, MARGIN, latest_first
 
 DAY = 86_400.0
 SPEAKERS = ["Alice", "Bram"]
@@ -21,6 +21,21 @@ def day(month, number):
     return datetime(2023, month, number, 12, tzinfo=UTC).timestamp()
 
 
+def babble(count):
+    """Lines that have nothing to do with the next, half a minute apart."""
+    rng = random.Random(8)
+    things = ["ale", "bread", "rain", "carts", "dice", "boots", "geese", "fiddle", "candle"]
+    return [
+        Turn(
+            f"b{n}",
+            rng.choice(["Alice", "Bram", "Cora", "Dora"]),
+            f"{rng.choice(things).title()} and {rng.choice(things)}, as ever.",
+            30.0 * n,
+        )
+        for n in range(count)
+    ]
+
+
 class TestLatestFirst(unittest.TestCase):
     def setUp(self):
         self.candidates = Candidates(
@@ -29,6 +44,7 @@ class TestLatestFirst(unittest.TestCase):
             matched=np.array([1, 1, 2, 1, 0]),
             tells=np.array([True, True, True, False, True]),
             times=np.array([0.0, 9 * DAY, 20 * DAY, 30 * DAY, 40 * DAY]),
+            rarity=np.array([1.0, 1.0, 1.0], dtype=np.float32),
         )
         self.order = np.arange(5)
         self.scores = np.array([5.0, 4.0, 3.5, 3.0, 2.0])
@@ -76,6 +92,7 @@ class TestLatestFirst(unittest.TestCase):
             matched=np.array([1] + [2] * (count - 2) + [1]),
             tells=np.array([True] + [False] * (count - 2) + [True]),
             times=np.arange(count) * DAY,
+            rarity=np.ones(3, dtype=np.float32),
         )
         self.order = np.arange(count)
         self.scores = np.linspace(1, 0, count)
@@ -85,6 +102,53 @@ class TestLatestFirst(unittest.TestCase):
         """Turns of one talk are not told apart by seconds."""
         self.candidates.times[1] = 60.0
         self.assertEqual(self.ordered("Where does Alice live?"), [0, 1, 2, 3, 4])
+
+
+class TestLatestFirstInACrowd(unittest.TestCase):
+    """What `alike` says counts with the words in common."""
+
+    def ordered(self, query, matched, cosine, scores=(3.0, 2.0), tells=(True, True)):
+        asked = parsed_query(query, SPEAKERS)
+        found = Candidates(
+            positions=np.arange(2),
+            features={},
+            matched=np.array(matched),
+            tells=np.array(tells),
+            times=np.array([0.0, 9 * DAY]),
+            rarity=np.array([2.0, 1.0, 1.0], dtype=np.float32)[: len(asked.content)],
+        )
+        alike = np.array([[1.0, cosine], [cosine, 1.0]], dtype=np.float32)
+        return latest_first(np.arange(2), np.array(scores), found, asked, alike).tolist()
+
+    def test_words_in_common_and_likeness_add_up(self):
+        """Half of the words by rarity, or less of them and more likeness, make the same news."""
+        query = "What does Alice like to drink at breakfast?"
+        self.assertEqual(parsed_query(query, SPEAKERS).content, ("drink", "breakfast"))
+        self.assertEqual(self.ordered(query, [0b11, 0b01], 0.0), [1, 0])
+        self.assertEqual(self.ordered(query, [0b11, 0b10], 0.0), [0, 1])
+        self.assertEqual(self.ordered(query, [0b11, 0b10], 0.2), [1, 0])
+        self.assertEqual(self.ordered(query, [0, 0], 0.4), [0, 1])
+        self.assertEqual(self.ordered(query, [0, 0], 0.6), [1, 0])
+
+    def test_names_must_stand_in_both(self):
+        """A turn that lacks a name of the query says nothing of the one it names."""
+        query = "Where does old Tomas live?"
+        self.assertEqual(self.ordered(query, [0b111, 0b101], 0.9), [0, 1])
+        self.assertEqual(self.ordered(query, [0b111, 0b110], 0.9), [1, 0])
+        self.assertEqual(self.ordered("Who is Tomas?", [1, 1], 0.9), [0, 1])
+
+    def test_what_tells_nothing_or_answers_far_worse_stays(self):
+        """A question, or a turn of a much lower score, never takes a better place."""
+        query = "What does Alice drink?"
+        self.assertEqual(self.ordered(query, [1, 1], 0.9, tells=(True, False)), [0, 1])
+        low = 3.0 - CROWD_MARGIN - 0.1
+        self.assertEqual(self.ordered(query, [1, 1], 0.9, scores=(3.0, low)), [0, 1])
+
+    def test_the_past_is_left_alone_but_not_where_something_was_put(self):
+        """Where Alice hid a thing asks where it is; where she lived does not."""
+        self.assertEqual(self.ordered("Where did Alice live?", [1, 1], 0.9), [0, 1])
+        self.assertEqual(self.ordered("Where did Alice hide it?", [1, 1], 0.9), [1, 0])
+        self.assertEqual(self.ordered("Who employs Alice?", [1, 1], 0.9), [1, 0])
 
 
 class TestSearch(unittest.TestCase):
@@ -105,6 +169,19 @@ class TestSearch(unittest.TestCase):
         hits = self.index.search("aria", "Where does Alice live?")
         self.assertEqual([hit.turn_id for hit in hits][:2], ["new", "old"])
         self.assertEqual(hits, sorted(hits, key=lambda hit: -hit.score))
+
+    def test_the_newest_of_two_homes_in_a_crowd(self):
+        """Among many who talk at once the newest telling comes first too, in whatever words."""
+        self.index.add("aria", babble(300))
+        self.index.add(
+            "aria",
+            [
+                Turn("old", "Bram", "Alice lives over in Dunmere.", 30.5),
+                Turn("new", "Cora", "Alice has a house to live in, out in Oakhollow.", 9_000.5),
+            ],
+        )
+        hits = self.index.search("aria", "Where does Alice live?")
+        self.assertEqual([hit.turn_id for hit in hits][:2], ["new", "old"])
 
     def test_dates(self):
         """A day the query names draws the turns said on it, in whatever year it leaves open."""

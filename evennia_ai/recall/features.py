@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from evennia_ai.recall.query import Query
 from evennia_ai.recall.text import TRAITS
-from evennia_ai.recall.view import Flags, Floats, Ints, VisibleTurns
+from evennia_ai.recall.view import VisibleTurns
+from evennia_ai.recall.vocabulary import Flags, Floats, Ints
 from evennia_ai.recall.wordrows import WordRows, word_rows
 
 # Scopes of so many turns are looked at whole; of larger ones, so many turns closely.
@@ -46,6 +47,7 @@ class Candidates:
         tells: Whether each tells, rather than asks, of one the query names (of anything, where it
             names nobody who speaks here), shape (n,).
         times: When each was said, in seconds, shape (n,).
+        rarity: How rare each of the query's words is, shape (words,).
     """
 
     positions: Ints
@@ -53,6 +55,7 @@ class Candidates:
     matched: Ints
     tells: Flags
     times: NDArray[np.float64]
+    rarity: Floats
 
     def matrix(self, names: tuple[str, ...]) -> Floats:
         """The named features as rows, shape (len(names), n)."""
@@ -74,6 +77,7 @@ class Reader:
         # One call for all: it costs more than what is embedded.
         vectors = np.asarray(embedder.embed([query.text, *query.content]), dtype=np.float32)
         whole, words = vectors[0], vectors[1:]
+        self._words = words
         self._rows = dict(zip(_WORD_ROWS, word_rows(turns, query.content, words), strict=True))
         found = self._rows["exact"].counts()
         self._rarity = np.log1p((turns.size - found + 0.5) / (found + 0.5))
@@ -95,8 +99,12 @@ class Reader:
         features.update(self._speaker_features(positions))
         features.update(self._utterance_features(positions))
         features.update(self._date_features(positions))
+        if self.turns.in_crowd:
+            features.update(self._subject_features(features))
+            features.update(self._soft_features(features))
         times = self.turns.times[positions]
-        return Candidates(positions, features, self._matched(), self._tells(features), times)
+        tells = self._tells(features)
+        return Candidates(positions, features, self._matched(), tells, times, self._rarity)
 
     def _matched(self) -> Ints:
         """Bits of the words that each candidate holds in any of the readings."""
@@ -198,6 +206,44 @@ class Reader:
             "named": named,
             "named_by_other": named * (1 - spoke),
         }
+
+    def _subject_features(self, features: dict[str, Floats]) -> dict[str, Floats]:
+        """Whether a turn is about those the query names: who speaks here, and any other name."""
+        proper = self._rows["exact"].select(self.query.proper)
+        holds = proper.at(self._positions).mean(axis=0) if len(proper) else 0.0
+        around = proper.at(self._places) * self._same_talk
+        window = (around * _LENT_ROWS).max(axis=1).mean(axis=0) if len(proper) else 0.0
+        of_self = features["spoke"] * features["is_self"]
+        asked = float(len(self.query.asked) == 1)
+        zeros = np.zeros(len(self._positions), dtype=np.float32)
+        return {
+            "self_of_asked": of_self,
+            "about_asked": np.maximum(of_self > 0, features["named"]) * asked,
+            "self_of_other": features["is_self"] * (1 - features["spoke"]) * asked,
+            "proper": zeros + holds,
+            "proper_window": zeros + window,
+            "self_without_proper": features["is_self"] * float(len(proper) > 0) * (1 - holds),
+        }
+
+    def _soft_features(self, features: dict[str, Floats]) -> dict[str, Floats]:
+        """How near a turn's words come to the query's; names are near to nothing but themselves."""
+        proper = np.array(self.query.proper, dtype=bool)
+        near = self.turns.nearness(self._positions, self._words)
+        near[proper] = self._rows["exact"].select(self.query.proper).at(self._positions)
+        whole = self._rarity / (float(self._rarity.sum()) or 1.0)
+        topic = self._rarity * ~proper
+        topic /= float(topic.sum()) or 1.0
+        raw = {
+            "here": _weighed(whole, near),
+            "topic": _weighed(topic, near),
+            "topic_square": _weighed(topic, near * near),
+            "topic_best": (near * ~proper[:, None]).max(axis=0, initial=0),
+        }
+        found = _with_relative("soft", raw)
+        about = np.maximum(features["about_asked"], features["proper"])
+        found["soft_topic_about"] = found["soft_topic"] * about
+        found["soft_topic_square_about"] = found["soft_topic_square_rel"] * about
+        return found
 
     def _naming(self, positions: Ints) -> Floats:
         """Whether a turn holds the name of somebody the query names."""

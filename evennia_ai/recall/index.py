@@ -12,16 +12,12 @@ from evennia_ai.embedding import default_embedder
 from evennia_ai.recall.features import Reader
 from evennia_ai.recall.query import parsed_query
 from evennia_ai.recall.ranking import LinearModel, default_model, probability
-from evennia_ai.recall.recency import latest_first
+from evennia_ai.recall.recency import LOOKED_AT, latest_first
 from evennia_ai.recall.store import Store
 from evennia_ai.recall.text import packed_traits, storable
 from evennia_ai.recall.values import Hit, Turn, given, seconds
-from evennia_ai.recall.view import (
-    ScopeView,
-    Vocabulary,
-    packed_vectors,
-    words_of,
-)
+from evennia_ai.recall.view import ScopeView
+from evennia_ai.recall.vocabulary import Vocabulary, packed_vectors, words_of
 
 Row = tuple[Any, ...]
 _BATCH = 2_000
@@ -169,9 +165,12 @@ class RecallIndex:
         if not turns.size or not (query.content or query.asked):
             return []
         candidates = Reader(turns, query, self._embedder).candidates()
-        scores = (self._model or default_model()).scores(candidates)
+        scores = (self._model or default_model(turns.in_crowd)).scores(candidates)
         order = np.argsort(-scores, kind="stable")
-        best = latest_first(order, scores, candidates, query)[:limit]
+        alike = None
+        if turns.in_crowd:
+            alike = turns.likeness(candidates.positions[order[:LOOKED_AT]])
+        best = latest_first(order, scores, candidates, query, alike)[:limit]
         rowids = view.rowids.values[turns.base[candidates.positions[best]]]
         # A turn that takes a better place takes its score: scores never rise down the list.
         return [

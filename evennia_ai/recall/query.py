@@ -23,6 +23,17 @@ _NOW = re.compile(r"\b(is|are|does|do|has|have|lives?|s|'s|’s|now|current\w*|t
 _PAST = re.compile(
     r"\b(did|was|were|had|when|first|once|before|ago|last|used|original\w*|always|ever|(19|20)\d\d)\b"
 )
+# What may be asked about now for all that: in the tense of the past, where a thing was put.
+_SURELY_PAST = re.compile(
+    r"\b(did|was|were|had|first|once|before|ago|last|used|original\w*|always|ever|times"
+    r"|(19|20)\d\d)\b"
+)
+_PUT = re.compile(
+    r"^where (did|has|have)\b.*\b(hid|hide|hidden|put|stash\w*|leave|left|keep|kept|store\w*"
+    r"|bury|buried|tuck\w*)\b"
+)
+# A capital that no query begins with.
+_NAME = re.compile(r"(?<=\s)[\"'“‘]?([A-Z]\w+)")
 _YEAR = re.compile(r"^(19|20)\d\d$")
 _DAY = re.compile(r"^([0-3]?\d)(st|nd|rd|th)?$")
 
@@ -35,6 +46,7 @@ class Query:
         text: The query, cut to a length worth reading.
         content: Words that carry it, without stop words and speakers' names, in order, once.
         asked: Names of the speakers it names; who does something comes first.
+        proper: Which words of `content` are written as names, in order.
         name_words: Folded words of those names, and their short forms in the query.
         together: Whether it asks about several speakers together.
         months: Numbers 1-12 of the months it names.
@@ -42,11 +54,14 @@ class Query:
         days: Days of the month it names, if it names a month.
         wants: Which of `time`, `number`, `name`, `place` it asks for.
         asks_now: Whether it asks how things are, rather than what happened, when, or how often.
+        may_ask_now: Whether it may ask so: nothing in it speaks of the past, unless it asks where
+            something was put.
     """
 
     text: str
     content: tuple[str, ...]
     asked: tuple[str, ...]
+    proper: tuple[bool, ...] = ()
     name_words: frozenset[str] = frozenset()
     together: bool = False
     months: tuple[int, ...] = ()
@@ -54,6 +69,7 @@ class Query:
     days: tuple[int, ...] = ()
     wants: frozenset[str] = frozenset()
     asks_now: bool = False
+    may_ask_now: bool = False
 
     def dates(self, year: int) -> tuple[date, ...]:
         """The full dates it names; `year` is taken where it names none."""
@@ -85,13 +101,16 @@ def parsed_query(text: str, speakers: Iterable[str]) -> Query:
         for token in dict.fromkeys(tokens)
         if token not in STOP_WORDS and not any(_same_name(token, part) for part in parts)
     ]
+    content = content[:MAX_WORDS]
+    capitals = {word for name in _NAME.findall(cut) for word in words(name)}
     lower = cut.lower()
     months = _months(tokens, lower)
     days = (_DAY.match(token) for token in tokens) if months else ()
     return Query(
         text=cut,
-        content=tuple(content[:MAX_WORDS]),
+        content=tuple(content),
         asked=asked,
+        proper=tuple(word in capitals for word in content),
         name_words=frozenset(parts | called),
         together=len(asked) > 1 and bool(_TOGETHER.search(lower)),
         months=months,
@@ -99,6 +118,7 @@ def parsed_query(text: str, speakers: Iterable[str]) -> Query:
         days=tuple(int(day[1]) for day in days if day and 1 <= int(day[1]) <= 31),
         wants=_wants(lower),
         asks_now=bool(_NOW.search(lower)) and not _PAST.search(lower) and not months,
+        may_ask_now=bool(_PUT.search(lower)) or not (_SURELY_PAST.search(lower) or months),
     )
 
 

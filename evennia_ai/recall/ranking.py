@@ -1,4 +1,7 @@
-"""From features to scores: a linear model whose weights ship as JSON.
+"""From features to scores: linear models whose weights ship as JSON.
+
+One is for talk where a turn answers the last; one for a crowd, where many talk at once and of one
+another.
 
 `scripts/train_recall.py` learns them; the file says from what and how well they did on talks
 they had not seen.
@@ -48,9 +51,10 @@ class LinearModel:
 
 
 @cache
-def default_model() -> LinearModel:
-    """The shipped model."""
-    return LinearModel.from_dict(json.loads(WEIGHTS.read_text(encoding="utf-8")))
+def default_model(crowd: bool = False) -> LinearModel:
+    """The shipped model for talk of few, or for a crowd."""
+    data = json.loads(WEIGHTS.read_text(encoding="utf-8"))
+    return LinearModel.from_dict(data["crowd"] if crowd else data)
 
 
 def probability(score: float) -> float:

@@ -1,15 +1,17 @@
 """Of several turns that say the same of the same one, the newest comes first.
 
-Whoever asks in the present tense where somebody lives wants to know where they live now. Two turns
-are taken to say the same if they hold the same words of the query, in any of the three readings
-and all but one at most, about the same one, and were said at different times; to share a name
-alone is not enough. The places that such a group has in the ranking stay; the newest takes the
-best of them. All other turns keep theirs.
-Turns below the best ten never come up in this way: they would push out what answers as well, as
-where a question asks for several things.
+Whoever asks in the present tense where somebody lives wants to know where they live now. The
+places that turns which say the same have in the ranking stay; the newest takes the best of them.
+All other turns keep theirs. Turns below the best ten never come up in this way: they would push
+out what answers as well, as where a question asks for several things.
+
+Among few, turns are taken to say the same if they hold the same words of the query, in any of
+the three readings and all but one at most, about the same one, and were said at different times; to
+share a name alone is not enough. In a crowd, where the same is told in many words by many, they
+may also be alike in meaning: what they share of the query's words and how alike they are count
+together.
 """
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,19 +19,24 @@ from numpy.typing import NDArray
 
 from evennia_ai.recall.features import Candidates
 from evennia_ai.recall.query import Query
-from evennia_ai.recall.text import words
-from evennia_ai.recall.view import SESSION_GAP_S, Ints
+from evennia_ai.recall.view import SESSION_GAP_S
+from evennia_ai.recall.vocabulary import Floats, Ints
 
 # So many best turns are looked at, and so much lower a score (in units of log-odds) still counts
-# as saying the same.
+# as saying the same: among few, and in a crowd.
 LOOKED_AT = 10
 MARGIN = 2.5
-# A capital that no query begins with.
-_NAME = re.compile(r"(?<=\s)[\"'“‘]?([A-Z]\w+)")
+CROWD_MARGIN = 4.5
+# In a crowd: the share of the query's words in common and the centred cosine add up to so much.
+IN_COMMON = 0.5
 
 
 def latest_first(
-    order: Ints, scores: NDArray[np.float64], candidates: Candidates, query: Query
+    order: Ints,
+    scores: NDArray[np.float64],
+    candidates: Candidates,
+    query: Query,
+    alike: Floats | None = None,
 ) -> Ints:
     """Put newer turns before older ones that say the same.
 
@@ -38,14 +45,21 @@ def latest_first(
         scores: Of each candidate, shape (n,).
         candidates: The candidates.
         query: What is asked.
+        alike: In a crowd, how alike the best turns are, in their order: cosines of shape
+            (min(n, LOOKED_AT), min(n, LOOKED_AT)). None among few.
 
     Returns:
         The candidates in their new order, shape (n,).
     """
-    if not query.asks_now:
-        return order
+    best = order[:LOOKED_AT].tolist()
+    if alike is None:
+        groups = _groups(best, scores, candidates, query) if query.asks_now else []
+    else:
+        # Of those who are merely named, any two things told are alike.
+        may = query.may_ask_now and _beyond_names(query)
+        groups = _groups_in_crowd(best, scores, candidates, query, alike) if may else []
     found = order.copy()
-    for places in _groups(order[:LOOKED_AT].tolist(), scores, candidates, query):
+    for places in groups:
         found[places] = _newest_first(order[places], candidates.times)
     return found
 
@@ -66,10 +80,43 @@ def _groups(
     return [group for group in groups.values() if len(group) > 1]
 
 
+def _groups_in_crowd(
+    best: Sequence[int],
+    scores: NDArray[np.float64],
+    candidates: Candidates,
+    query: Query,
+    alike: Floats,
+) -> list[list[int]]:
+    """The same for talk among several; all names in the query must stand in each turn."""
+    telling = _beyond_names(query)
+    names = (1 << len(query.content)) - 1 - telling
+    groups: list[list[int]] = []
+    for place, at in enumerate(best):
+        key = int(candidates.matched[at])
+        if not candidates.tells[at] or names & ~key:
+            continue
+        for group in groups:
+            first = best[group[0]]
+            known = int(candidates.matched[first]) & telling
+            common = _share(key & known, known, candidates.rarity) + alike[group[0], place]
+            if common >= IN_COMMON and scores[first] - scores[at] <= CROWD_MARGIN:
+                group.append(place)
+                break
+        else:
+            groups.append([place])
+    return [group for group in groups if len(group) > 1]
+
+
+def _share(part: int, whole: int, rarity: Floats) -> float:
+    """What part of some words, given as bits, others are, by rarity."""
+    bits = np.arange(len(rarity))
+    total = float(rarity[(whole >> bits & 1) > 0].sum())
+    return float(rarity[(part >> bits & 1) > 0].sum()) / total if total else 0.0
+
+
 def _beyond_names(query: Query) -> int:
     """Bits of the query's words that are not written as names, as in `Candidates.matched`."""
-    names = {word for name in _NAME.findall(query.text) for word in words(name)}
-    return sum(1 << n for n, word in enumerate(query.content) if word not in names)
+    return sum(1 << n for n, proper in enumerate(query.proper) if not proper)
 
 
 def _newest_first(members: Ints, times: NDArray[np.float64]) -> Ints:

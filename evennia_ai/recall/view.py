@@ -7,7 +7,7 @@ them.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,182 +15,31 @@ from numpy.typing import NDArray
 
 from evennia_ai.core.audience import visible
 from evennia_ai.recall.store import Store
-from evennia_ai.recall.text import TRAITS, stem, words
+from evennia_ai.recall.text import TRAITS
+from evennia_ai.recall.turnwords import TurnWords
+from evennia_ai.recall.vocabulary import (
+    ExactVectors,
+    Floats,
+    Growing,
+    Ints,
+    Names,
+    Vocabulary,
+    norms_of,
+    quantised,
+    unpacked_vectors,
+)
 
 # A pause that ends a talk whose turns carry no session.
 SESSION_GAP_S = 1_800.0
-# Words of similar meaning are taken for related from this cosine on.
-NEAR_MEANING = 0.4
-_KEPT_WORDS = 2_000
 # The mean of so many turns is taken for the mean of all.
 _CENTRE_TURNS = 2_000
+# Talk is coherent if successive turns are so alike (mean centred cosine), judged by so many pairs
+# of them; with fewer there is no telling, and it is taken to be.
+_COHERENT = 0.07
+_FEWEST_PAIRS = 100
+_MOST_PAIRS = 500
 # How many audiences of one scope keep their arrays.
 _KEPT_AUDIENCES = 8
-_FIRST_ROWS = 1_024
-# Multiplications a call to BLAS may take; from 2**18 on OpenBLAS wakes threads of its own, and on
-# a busy machine waits for them many times longer than the product takes.
-_BLOCK_WORK = 245_760
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float32]
-Flags = NDArray[np.bool_]
-
-
-class Growing:
-    """A numpy array that grows by doubling.
-
-    Args:
-        dtype: Element type.
-        width: Columns, or 0 for one dimension.
-    """
-
-    def __init__(self, dtype: Any, width: int = 0):
-        self._data = np.zeros((_FIRST_ROWS, width) if width else _FIRST_ROWS, dtype=dtype)
-        self._size = 0
-
-    def extend(self, values: Any) -> None:
-        """Append rows."""
-        end = self._size + len(values)
-        if end > len(self._data):
-            shape = (max(end, 2 * len(self._data)), *self._data.shape[1:])
-            grown = np.zeros(shape, dtype=self._data.dtype)
-            grown[: self._size] = self._data[: self._size]
-            self._data = grown
-        self._data[self._size : end] = values
-        self._size = end
-
-    @property
-    def values(self) -> NDArray[Any]:
-        """The rows so far; a view, valid until the next `extend`."""
-        return self._data[: self._size]
-
-
-class ExactVectors:
-    """Quantised vectors whose cosines do not depend on what stands beside them.
-
-    The products of whole numbers up to 127 sum to less than 2**24, which float32 holds exactly:
-    whatever order a BLAS adds in, the result is the same. So a search answers the same after a
-    rebuild, and as if turns hidden from the asker did not exist.
-
-    Args:
-        dims: Dimensions; 127 * 127 * dims must stay below 2**24, so at most 1,040.
-    """
-
-    def __init__(self, dims: int):
-        self._numbers = Growing(np.int8, dims)
-        self._norms = Growing(np.float32)
-        self._buffer = np.zeros((_BLOCK_WORK // dims, dims), dtype=np.float32)
-
-    def __len__(self) -> int:
-        return len(self._norms.values)
-
-    def extend(self, numbers: NDArray[Any]) -> None:
-        """Append vectors that `quantised` made, shape (n, dims)."""
-        self._numbers.extend(numbers)
-        self._norms.extend(_norms(numbers.astype(np.float32)))
-
-    def mean(self, positions: Ints) -> Floats:
-        """Mean of the unit vectors at some positions, shape (dims,)."""
-        numbers = self._numbers.values[positions].astype(np.float32)
-        return np.asarray((numbers / self._norms.values[positions][:, None]).mean(axis=0))
-
-    def cosines(self, vectors: Floats, start: int = 0) -> Floats:
-        """Cosine of each given vector (rows; any scale) with each one here from `start` on."""
-        asked = quantised(vectors)
-        products = self._products(asked, start)
-        products /= self._norms.values[start:]
-        products /= _norms(asked)[:, None]
-        return products
-
-    def _products(self, asked: Floats, start: int) -> Floats:
-        """Products in blocks that stay in the cache and are too small for BLAS to share out."""
-        here = self._numbers.values[start:]
-        found = np.empty((len(asked), len(here)), dtype=np.float32)
-        # A single row would be a matrix-vector product, which BLAS shares out much sooner.
-        rows = asked if len(asked) > 1 else np.repeat(asked, 2, axis=0)
-        step = len(self._buffer) // len(rows)
-        for low in range(0, len(here), step):
-            block = self._buffer[: min(step, len(here) - low)]
-            block[:] = here[low : low + step]
-            found[:, low : low + step] = (rows @ block.T)[: len(asked)]
-        return found
-
-
-def _norms(numbers: Floats) -> Floats:
-    norms = np.sqrt((numbers * numbers).sum(axis=1))
-    return np.where(norms > 0, norms, 1).astype(np.float32)
-
-
-class Names:
-    """Strings numbered in order of first use."""
-
-    def __init__(self) -> None:
-        self.all: list[str] = []
-        self._numbers: dict[str, int] = {}
-
-    def number(self, name: str) -> int:
-        """The number of a string, a new one if it is new."""
-        known = self._numbers.get(name)
-        if known is None:
-            known = self._numbers[name] = len(self.all)
-            self.all.append(name)
-        return known
-
-
-class Vocabulary:
-    """Words that may stand in turns, their stems, and their vectors for near-synonyms.
-
-    Args:
-        embedder: Has `embed` and `dims`, as `StaticEmbedder`.
-    """
-
-    def __init__(self, embedder: Any):
-        self._embedder = embedder
-        self._names = Names()
-        self._by_stem: dict[str, list[str]] = {}
-        self._vectors = ExactVectors(embedder.dims)
-        self._near: OrderedDict[str, tuple[int, list[tuple[float, int]]]] = OrderedDict()
-
-    def add(self, new_words: Iterable[str]) -> None:
-        """Take in words; known ones cost nothing."""
-        for word in new_words:
-            known = len(self._names.all)
-            if self._names.number(word) == known:
-                self._by_stem.setdefault(stem(word), []).append(word)
-
-    def forms(self, word: str) -> Sequence[str]:
-        """Words with the same stem."""
-        return self.forms_of_stem(stem(word))
-
-    def forms_of_stem(self, stemmed: str) -> Sequence[str]:
-        """Words that have this stem."""
-        return self._by_stem.get(stemmed, ())
-
-    def near(self, word: str, vector: Floats) -> Iterator[tuple[str, float]]:
-        """Known words of near meaning and their cosines, nearest first.
-
-        Args:
-            word: A word.
-            vector: Its vector, shape (dims,).
-        """
-        self._embed_new_words()
-        known_to, found = self._near.get(word, (0, []))
-        size = len(self._vectors)
-        if known_to < size:
-            cosines = self._vectors.cosines(vector[None], known_to)[0]
-            close = np.flatnonzero(cosines >= NEAR_MEANING)
-            fresh = [(-float(cosines[n]), known_to + int(n)) for n in close]
-            found = sorted(found + fresh)
-            self._near[word] = (size, found)
-        self._near.move_to_end(word)
-        if len(self._near) > _KEPT_WORDS:
-            self._near.popitem(last=False)
-        return ((self._names.all[number], -minus) for minus, number in found)
-
-    def _embed_new_words(self) -> None:
-        missing = self._names.all[len(self._vectors) :]
-        if missing:
-            self._vectors.extend(quantised(self._embedder.embed(missing)))
 
 
 class ScopeView:
@@ -218,6 +67,7 @@ class ScopeView:
         self.traits = Growing(np.float32, len(TRAITS))
         self.lengths = Growing(np.float32)
         self.vectors = ExactVectors(embedder.dims)
+        self._turn_words = TurnWords(vocabulary)
         self._postings: dict[str, Ints] = {}
         self._known_to: dict[str, int] = {}
         self._visible: OrderedDict[str | None, VisibleTurns] = OrderedDict()
@@ -239,6 +89,18 @@ class ScopeView:
         self.kind_numbers.extend([self._kinds.number(row[8]) for row in rows])
         self._extend_traits(np.array([row[9] for row in rows], dtype=np.int64))
         self.vectors.extend(unpacked_vectors([row[10] for row in rows]))
+
+    def nearness(self, positions: Ints, vectors: Floats) -> Floats:
+        """See `TurnWords.nearness`. The first call reads all turns' words into memory."""
+        self._turn_words.extend(self._texts(len(self._turn_words)))
+        return self._turn_words.nearness(positions, vectors)
+
+    def _texts(self, start: int) -> Iterator[str]:
+        """Texts of the turns from the `start`th added on, in order of adding."""
+        if start == len(self.rowids.values):
+            return iter(())
+        after = int(self.rowids.values[start - 1]) if start else 0
+        return (row[3] for row in self._store.scope_rows(self._scope, after))
 
     def _last_rowid(self) -> int:
         return int(self.rowids.values[-1]) if len(self.rowids.values) else 0
@@ -310,6 +172,30 @@ class VisibleTurns:
         self.session_starts = np.flatnonzero(np.diff(self.sessions, prepend=-1))
         self.places = np.arange(self.size) - self.session_starts[self.sessions]
         self.session_sizes = np.bincount(self.sessions, minlength=self.session_count)
+        self._crowd_kept: bool | None = None
+
+    @property
+    def in_crowd(self) -> bool:
+        """Whether what stands together is hardly more alike than any two turns.
+
+        So it is where many talk at once of this and that. In talk of two or three people on one
+        subject after the other, centred cosines of successive turns are 0.15 and more on average.
+        """
+        if self._crowd_kept is None:
+            together = np.flatnonzero(self.sessions[1:] == self.sessions[:-1])
+            enough = len(together) >= _FEWEST_PAIRS
+            self._crowd_kept = enough and self._coherence(together) < _COHERENT
+        return self._crowd_kept
+
+    def _coherence(self, together: Ints) -> float:
+        """Mean centred cosine of turns (some of those at `together`) with the next."""
+        first = together[np.linspace(0, len(together) - 1, _MOST_PAIRS).astype(np.int64)]
+        _, size, towards = self._centre()
+        here, there = towards[first], towards[first + 1]
+        plain = self.view.vectors.pairwise(self.base[first], self.base[first + 1])
+        lengths = (1 - 2 * here + size) * (1 - 2 * there + size)
+        cosines = (plain - here - there + size) / np.sqrt(np.maximum(lengths, 1e-12))
+        return float(cosines.mean())
 
     def _session_numbers(self, kinds: NDArray[np.uint8]) -> Ints:
         """Consecutive numbers of talks; a turn that is no message is a talk of its own."""
@@ -334,11 +220,19 @@ class VisibleTurns:
         """
         centre, size, towards = self._centre()
         asked = quantised(vectors)
-        asked_towards = (asked * centre).sum(axis=1)[:, None] / _norms(asked)[:, None]
+        asked_towards = (asked * centre).sum(axis=1)[:, None] / norms_of(asked)[:, None]
         products = cosines - towards - asked_towards + size
         lengths = np.sqrt(np.maximum(1 - 2 * towards + size, 1e-6))
         asked_lengths = np.sqrt(np.maximum(1 - 2 * asked_towards + size, 1e-6))
         return np.asarray(products / lengths / asked_lengths, dtype=np.float32)
+
+    def likeness(self, positions: Ints) -> Floats:
+        """Centred cosines of some few turns with one another, shape (n, n)."""
+        _, size, towards = self._centre()
+        near = towards[positions]
+        lengths = np.sqrt(np.maximum(1 - 2 * near + size, 1e-6))
+        products = self.view.vectors.between(self.base[positions]) - near - near[:, None] + size
+        return np.asarray(products / lengths / lengths[:, None], dtype=np.float32)
 
     def _centre(self) -> tuple[Floats, float, Floats]:
         """The mean vector, its squared length, its product with each turn's unit vector."""
@@ -347,7 +241,7 @@ class VisibleTurns:
             # As stored vectors are: whole numbers, with which products are exact.
             whole = quantised(mean[None])
             scale = float(np.abs(mean).max()) / 127
-            length = float(_norms(whole)[0]) * scale
+            length = float(norms_of(whole)[0]) * scale
             towards = self.similarities(whole)[0] * np.float32(length)
             self._centre_kept = (whole[0] * np.float32(scale), length * length, towards)
         return self._centre_kept
@@ -368,29 +262,10 @@ class VisibleTurns:
         found = self.view.vectors.cosines(vectors)
         return found if self._is_all else np.asarray(found[:, self.base])
 
+    def nearness(self, positions: Ints, vectors: Floats) -> Floats:
+        """How near the nearest word of some turns comes to each vector, shape (vectors, turns)."""
+        return self.view.nearness(self.base[positions], vectors)
+
     def traits(self, positions: Ints) -> Floats:
         """Traits of turns, a row each, columns as `TRAITS`."""
         return np.asarray(self.view.traits.values[self.base[positions]])
-
-
-def quantised(vectors: Floats) -> Floats:
-    """Vectors scaled by their largest component to whole numbers in -127..127."""
-    if not vectors.size:
-        return vectors
-    peaks = np.abs(vectors).max(axis=1, keepdims=True)
-    return np.asarray(np.rint(vectors / np.where(peaks > 0, peaks, 1) * 127), dtype=np.float32)
-
-
-def packed_vectors(vectors: Floats) -> list[bytes]:
-    """Vectors as they are stored: quantised, a byte a dimension."""
-    return [row.tobytes() for row in quantised(vectors).astype(np.int8)]
-
-
-def unpacked_vectors(blobs: Sequence[bytes]) -> NDArray[np.int8]:
-    """What `packed_vectors` made, as whole numbers."""
-    return np.frombuffer(b"".join(blobs), dtype=np.int8).reshape(len(blobs), -1)
-
-
-def words_of(texts: Iterable[str]) -> set[str]:
-    """All words of some texts."""
-    return {word for text in texts for word in words(text)}

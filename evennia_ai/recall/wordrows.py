@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from evennia_ai.recall.kinds import members
-from evennia_ai.recall.view import Floats, Ints, VisibleTurns
+from evennia_ai.recall.view import VisibleTurns
+from evennia_ai.recall.vocabulary import Floats, Ints
 
 # At most so many words of near meaning count for a word of the query.
 SYNONYMS = 16
@@ -30,6 +31,10 @@ class WordRows:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def select(self, chosen: Sequence[bool]) -> "WordRows":
+        """The rows of some of the words."""
+        return WordRows([row for row, yes in zip(self.rows, chosen, strict=True) if yes], self.size)
 
     def counts(self) -> Floats:
         """In how many turns each word counts, shape (words,)."""
