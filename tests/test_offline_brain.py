@@ -281,6 +281,26 @@ class TestAnswers(unittest.TestCase):
         before = [asked, {"role": "assistant", "content": reply}]
         self.assertIn("m7", play("How do you know that?", [fact], before=before))
 
+    def test_quotes_what_changed_since(self):
+        """News of the same thing, in words of its own, is quoted behind what it may replace."""
+        first = hit("I keep my spare oars at the north gate.", at="2026-01-01T10:00:00")
+        moved = "I had to move the oars, they're at Norbert's boathouse now."
+        other = "I had to move the barrels, they're at the mill now."
+        for text, told in ((moved, True), (other, False)):
+            with self.subTest(text):
+                later = hit(text, memory_id="m2", at="2026-01-02T10:00:00")
+                reply = play("Where are Alice's spare oars kept?", [later, first])
+                self.assertIn("north gate", reply)
+                self.assertEqual("the later one last" in reply, told)
+                self.assertEqual("boathouse" in reply, told)
+
+    def test_where_we_are_and_where_we_meet(self):
+        """A question that only begins like the one for the place is looked up."""
+        told = hit("We are meeting at the smokehouse for the catch.")
+        reply = play("Where are we meeting for the catch?", [told], who="Alice")
+        self.assertIn("smokehouse", reply)
+        self.assertIn("Gilded Lantern", play("Where are we now?", [], who="Alice"))
+
     def test_offers_nothing_far(self):
         """What only shares a word or a kind with the question is not offered."""
         far = hit("Klaus is the tallest man in Silverfen, nearly seven feet.")

@@ -116,7 +116,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "place",
         _all(
-            r"\bwhere (?:are we|am i|is this|are you)\b",
+            r"\bwhere (?:are we|am i|is this|are you)(?: now| here| exactly)?\b(?!\s+[a-z])",
             r"\bwhat(?:'s| is) this (?:place|room|building|tavern|inn)\b",
             r"\bwhat place is this\b",
             r"\blook around\b",

@@ -12,6 +12,7 @@ from evennia_ai.offline.match import Match
 from evennia_ai.offline.question import Query
 from evennia_ai.offline.smalltalk import line_for
 from evennia_ai.offline.transcript import Done, Talk
+from evennia_ai.offline.updates import update_of
 
 MAX_SEARCHES = 5
 MAX_QUOTE = 500
@@ -70,13 +71,19 @@ def answer(text: str, asker: str, talk: Talk, tools: Set[str], cite: bool = Fals
         return Answer(searches=searches)
     if not matches:
         return Answer(_unknown(query, evidence, asker, talk))
-    return Answer(_told(query, matches, asker, talk.me, cite), known=True)
+    if query.kind == "about":
+        return Answer(_told(matches[:3], asker, talk.me, cite), known=True)
+    best, later = matches[0], update_of(query, matches[0].claim, evidence)
+    if later is None:
+        return Answer(_told([best], asker, talk.me, cite), known=True)
+    both = _told([best, Match(later, best.score)], asker, talk.me, cite)
+    return Answer(f"{line_for('changed', text, asker, talk.me)} {both}", known=True)
 
 
 def _unknown(query: Query, evidence: Evidence, asker: str, talk: Talk) -> str:
     """That it does not know, and what comes nearest, quoted for the asker to judge."""
     near = match.nearest(query, evidence, _places(talk.done))
-    quotes = [_quoted(found, asker, talk.me) for found in near]
+    quotes = dict.fromkeys(_quoted(found, asker, talk.me) for found in near)
     said = line_for("nearest" if near else "unknown", query.text, asker, talk.me)
     return " ".join([said, *quotes])
 
@@ -141,8 +148,7 @@ def _aliases(query: Query, evidence: Evidence) -> list[str]:
     return found
 
 
-def _told(query: Query, matches: list[Match], asker: str, me: str, cite: bool) -> str:
-    wanted = matches[:3] if query.kind == "about" else matches[:1]
+def _told(wanted: list[Match], asker: str, me: str, cite: bool) -> str:
     quoted = list(dict.fromkeys(_quoted(found, asker, me) for found in wanted))
     said = " ".join(quoted)
     if cite:

@@ -48,6 +48,7 @@ LINES: dict[str, tuple[str, ...]] = {
         "I don't know that for certain. This comes nearest.",
         "I don't know for sure. The nearest thing I remember is this.",
     ),
+    "changed": ("I was told two things about that, the later one last.",),
     "insult": (
         "I'm sorry you feel that way. I'll help if I can.",
         "No need for that. What can I do for you?",

@@ -1,0 +1,63 @@
+"""What was told later and may change an answer: `moved`, `no longer`, `change of plan`.
+
+A rule cannot know whether the later words replace the earlier ones. Where they speak of the same
+and sound like news, both are quoted in their order, and the asker knows what holds now.
+"""
+
+import re
+
+from evennia_ai.offline import lexicon
+from evennia_ai.offline.claims import Claim, Evidence
+from evennia_ai.offline.kinds import kind_factor
+from evennia_ai.offline.question import Query
+from evennia_ai.offline.words import Word
+
+_NEWS = re.compile(
+    r"\b(?:now|no longer|any ?more|nowadays|these days|instead|after all|change of plans?|changed|"
+    r"moved|left|dropped|raised|lowered|(?:came|come|gone|went|put) (?:up|down)|g[ai]ven? up|quit|"
+    r"stopped|over between|from now on|turns out|isn['’]t|wasn['’]t|not)\b",
+    re.IGNORECASE,
+)
+
+
+def update_of(query: Query, answer: Claim, evidence: Evidence) -> Claim | None:
+    """The latest claim that sounds like news of what an answer tells; None where there is none.
+
+    Args:
+        query: The question.
+        answer: The claim that answers it.
+        evidence: What was told.
+    """
+    own = (*answer.words, *answer.near)
+    later = (
+        claim
+        for claim in evidence.claims
+        if not claim.whole
+        and claim.rank > answer.rank
+        and claim.quote != answer.quote
+        and _NEWS.search(claim.line.text)
+        and _tells_of_same(query, answer, own, claim)
+    )
+    return max(later, key=lambda claim: (claim.rank, kind_factor(query, claim)), default=None)
+
+
+def _tells_of_same(query: Query, answer: Claim, own: tuple[Word, ...], claim: Claim) -> bool:
+    """Whether a claim shares enough with an answer: two things, or one and who it is about."""
+    words = (*claim.words, *claim.near)
+    shared = len(_things(own) & _things(words))
+    named = bool(_named(own) & _named(words))
+    if shared >= 2 or (shared and (named or claim.line.who == answer.line.who)):
+        return True
+    return named and not claim.owners() and kind_factor(query, claim) > 0
+
+
+def _things(words: tuple[Word, ...]) -> set[str]:
+    return {
+        word.fold
+        for word in words
+        if not word.name and word.lower not in lexicon.STOP and word.fold not in lexicon.LIGHT
+    }
+
+
+def _named(words: tuple[Word, ...]) -> set[str]:
+    return {word.name for word in words if word.name and not word.pronoun}
