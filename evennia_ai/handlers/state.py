@@ -194,9 +194,10 @@ class StateHandler:
 
     def intend(self, intent: Mapping[str, Any] | None) -> None:
         """Note what a compaction is about to do, or None when it is done."""
-        # Emptied, not deleted: making an Attribute anew takes a dozen statements.
-        if intent or self.intent:
-            self.store.set("compaction_intent", dict(intent or {}))
+        if intent is None:
+            self.store.delete("compaction_intent")
+        else:
+            self.store.set("compaction_intent", dict(intent))
 
     @property
     def last_compaction(self) -> dict[str, Any]:
