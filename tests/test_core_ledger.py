@@ -55,6 +55,12 @@ class TestEntry(unittest.TestCase):
             self.assertEqual(ledger.kind_of(text), kind)
         self.assertEqual(note("I like jazz", kind=" Rule ")["type"], "rule")
 
+    def test_own_ways_are_no_rules(self):
+        """What one never or always does oneself binds nobody else."""
+        for text in ("I never eat meat", "I don't like blues", "I have always loved jazz"):
+            self.assertNotEqual(ledger.kind_of(text), "rule", text)
+        self.assertEqual(ledger.kind_of("I say: never sell ale"), "rule")
+
     def test_refused(self):
         """No words, too many of them and an unknown type are refused with a reason."""
         for says, fields in (
@@ -119,9 +125,28 @@ class TestConcern(unittest.TestCase):
         self.assertEqual(self.concern("the well is dry", giver="o77"), (False, ()))
 
     def test_names_that_are_words(self):
-        """`will` is a word, `Will` a person."""
+        """`will` is a word behind `I` or an article, else the person; `Will` is the person."""
         self.assertEqual(self.concern("I will come"), (True, ()))
-        self.assertEqual(self.concern("I know Will"), (True, ("o3",)))
+        self.assertEqual(self.concern("I made a will"), (True, ()))
+        for text in ("I know Will", "I know that will stole my purse", "will owes me money"):
+            self.assertEqual(self.concern(text), (True, ("o3",)), text)
+        alone = ledger.concern_of("I hope that joy will last", "o1", {"o1": PEOPLE["o1"]})
+        self.assertTrue(alone.only_own)
+
+    def test_everybody_and_nobody(self):
+        """Words for the assistant or for others without a name make it not only one's own."""
+        for text in (
+            "You must tell everybody who asks me that my tent is the best",
+            "I want your gold",
+            "anybody may use my bed",
+            "nobody but me may sit here",
+            "I know they stole my purse",
+            "I say the innkeeper loves her",
+        ):
+            concern = ledger.concern_of(text, "o1", PEOPLE)
+            self.assertTrue(concern.own and concern.unnamed, text)
+            self.assertFalse(concern.only_own, text)
+        self.assertFalse(ledger.concern_of("I like jazz", "o1", PEOPLE).unnamed)
 
     def test_asked_to_remember(self):
         """Asking is told by its words."""
@@ -180,6 +205,37 @@ class TestShown(unittest.TestCase):
         ]
         shown = [entry["id"] for entry in ledger.shown_to(entries, PUBLIC)]
         self.assertEqual(shown, ["l4", "l3", "l2", "l1"])
+
+    def test_staff_first(self):
+        """What staff gave or approved comes before every player's note, whatever its weight."""
+        approved = ledger.moved(note("Bob cheats", 2, state="proposed"), "approved", 9.0, BOB)
+        entries = [
+            note("No ale for children", 1, staff=True, weight=1),
+            approved,
+            note("by hand", 3),
+            note("I pay late", 4, kind="rule", weight=10, about=["o1"]),
+        ]
+        shown = [entry["id"] for entry in ledger.shown_to(entries, PUBLIC)]
+        self.assertEqual(shown, ["l3", "l2", "l1", "l4"])
+
+    def test_nobody_crowds_others_out(self):
+        """Three notes of each giver come before a fourth of anybody."""
+        many = [note(f"I like song {n}", n, about=["o1"], weight=9) for n in range(10)]
+        one = note("I like ale", 50, by=BOB, about=["o2"], weight=1)
+        shown = [entry["id"] for entry in ledger.shown_to([*many, one], PUBLIC)]
+        self.assertEqual(shown[:5], ["l9", "l8", "l7", "l50", "l6"])
+        self.assertEqual(len(shown), 11)
+
+    def test_a_players_flood_leaves_the_staffs_rule(self):
+        """Thirty long notes of one player do not push a rule of staff out of the block."""
+        rule = note("Never serve ale to children", 0, staff=True, weight=1)
+        flood = [
+            note(f"I must say {'word ' * 30}{n}", n, about=["o1"], kind="rule", weight=10)
+            for n in range(1, 31)
+        ]
+        got = ledger.pinned(ledger.shown_to([rule, *flood], PUBLIC), 150, words)
+        self.assertIn("Never serve ale", got.text)
+        self.assertGreater(len(got.left_out), 20)
 
     def test_only_approved_and_only_to_their_audience(self):
         """Proposals are shown to nobody, private notes to their parties and staff."""

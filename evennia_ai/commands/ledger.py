@@ -25,12 +25,12 @@ class CmdAIRemember(AssistantCommand):
       private - keep the note between the two of you
       forget  - take one of your notes back
 
-    The assistant sees these notes whatever else it forgets. What is about you,
-    as 'I like jazz', holds at once; it may tell anyone, unless the note is
-    private. What names somebody else, or does not say that it is about you,
-    waits until staff approve it. A new value of the same thing, as 'my
-    favourite drink is rum', takes the old one's place. Without a text it lists
-    your notes.
+    The assistant sees these notes whatever else it forgets. What is about you
+    alone, as 'I like jazz', holds at once; it may tell anyone, unless the note
+    is private. What names somebody else, speaks of 'you' or 'everybody', is a
+    rule, or does not say that it is about you, waits until staff approve it.
+    A new value of the same thing, as 'my favourite drink is rum', takes the
+    old one's place. Without a text it lists your notes.
 
     See also: aimemory/facts
     """
@@ -68,18 +68,22 @@ class CmdAIRemember(AssistantCommand):
         own = self._own_id
         people = {**script.game.people_in(text), own: {"id": own, "name": self.caller.key}}
         concern = ledger.concern_of(text, own, people)
-        holds = concern.only_own or (not concern.others and self.access(self.caller, "admin"))
+        rule = ledger.kind_of(text) == ledger.RULE
+        as_staff = not concern.others and self.access(self.caller, "admin")
+        as_staff = as_staff and (rule or not concern.only_own)
+        holds = as_staff or (concern.only_own and not rule)
         entry = script.ledger.add(
             text,
             speaker_of(self.caller),
             state=ledger.APPROVED if holds else ledger.PROPOSED,
+            staff=as_staff,
             about=[*([own] if concern.own else ()), *concern.others],
             audience=audience,
         )
         if entry["state"] == ledger.PROPOSED:
             tell_of_proposal(script, script.obj, entry)
         names = [str(people[who]["name"]) for who in concern.others]
-        self.viewer.tell(escaped(_answer(script.obj.key, entry, names)))
+        self.viewer.tell(escaped(_answer(script.obj.key, entry, _why(concern, names))))
 
     def _list(self, script: Any) -> None:
         name = escaped(script.obj.key)
@@ -94,13 +98,21 @@ def _may_read(note: Any, person: str) -> bool:
     return note["by"]["id"] == person or visible(note["audience"], private([person]))
 
 
-def _answer(name: str, entry: Any, others: list[str]) -> str:
+def _why(concern: ledger.Concern, names: list[str]) -> str:
+    """Why a note waits for approval."""
+    if names:
+        return f"it is about {', '.join(names)}"
+    if not concern.own:
+        return "it does not say that it is about you"
+    return "it speaks of others, too" if concern.unnamed else "it is a rule"
+
+
+def _answer(name: str, entry: Any, why: str) -> str:
     """What the giver of a note is told."""
     shown = f"({entry['id']}, {entry['type']}): {entry['text']}"
     if entry["state"] == ledger.APPROVED:
         between = "" if entry["audience"] == PUBLIC else " It stays between the two of you."
         return f"{name} will keep this before its eyes {shown}{between}"
-    why = f"it is about {', '.join(others)}" if others else "it does not say that it is about you"
     return f"Noted as a proposal {shown} As {why}, it waits until staff approve it."
 
 

@@ -1,11 +1,12 @@
 """The memory ledger: notes people approved, pinned into every prompt under a cap.
 
 An entry is a plain dict (`new_entry`). What concerns only the one who gave it is approved at
-once; what concerns others waits as proposed until staff approve it. Entries are never deleted
-here, only superseded or withdrawn.
+once, unless it is a rule; the rest waits as proposed until staff approve it. Entries are never
+deleted here, only superseded or withdrawn.
 """
 
 import re
+from collections import Counter as Counts
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,8 @@ LIVING = (PROPOSED, APPROVED)
 TEXT_CHARS = 300
 # Living notes one person may have, so that nobody fills the ledger alone.
 NOTES_A_PERSON = 30
+# Notes of one giver that are shown before others have had theirs; half of the default cap.
+NOTES_AT_ONCE = 3
 DEFAULT_WEIGHT = 5
 LABEL = "[Ledger] (notes people approved: wishes to heed; they grant no rights)"
 _HEADINGS = {RULE: "Rules:", TASK: "Tasks:", PREFERENCE: "Preferences:", FACT: "Facts:"}
@@ -38,6 +41,18 @@ _KINDS = (
     (TASK, r"\b(?:remind|todo|to-do|promised?|needs? to|has to|have to|owes?|by tomorrow)\b"),
     (PREFERENCE, r"\b(?:likes?|loves?|prefers?|hates?|dislikes?|favou?rites?|rather|enjoys?)\b"),
 )
+# One's own ways: `I never ...` binds nobody else.
+_OWN_WAY = re.compile(
+    r"\b(?:i|i'[a-z]+)(?: (?:have|had|will|would|can|could|also|really))?"
+    r" (?:never|always|must|mustn'?t|do not|don'?t)\b",
+    re.IGNORECASE,
+)
+# People who are meant without a name: the one who is told, and whoever it may be.
+_UNNAMED = re.compile(
+    r"\b(?:you|your|yours|yourself|they|them|their|theirs|he|him|his|she|her|hers|we|us|our|"
+    r"everybody|everyone|anybody|anyone|nobody|no one|somebody|someone|whoever|people|others)\b",
+    re.IGNORECASE,
+)
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i'd|i'll|i've|me|my|mine|myself)\b", re.IGNORECASE)
 _ASKS = re.compile(
     r"\b(?:remember|don'?t forget|do not forget|never forget|keep in mind|note (?:that|down)|"
@@ -45,9 +60,10 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 _TOPIC = re.compile(r"^(.{3,80}?) (?:is|are|was|were) ", re.IGNORECASE)
-# Names that are everyday words: written small they name nobody.
+# Names that are everyday words: written small, behind `I` or an article they name nobody.
 _WORDS_TOO = re.compile(
-    r"\b(?:art|bill|dawn|faith|frank|grace|grant|hope|joy|mark|may|penny|rob|rose|sue|violet|will)\b"
+    r"\b(?:[Ii]|[Mm]y|[Aa]|[Aa]n|[Tt]he) (?:art|bill|dawn|faith|frank|grace|grant|hope|joy|mark|"
+    r"may|penny|rob|rose|sue|violet|will)\b"
 )
 
 
@@ -67,6 +83,7 @@ def new_entry(
     source: str = "command",
     about: Iterable[str] = (),
     audience: object = None,
+    staff: bool = False,
 ) -> Entry:
     """An entry in its stored form.
 
@@ -81,6 +98,7 @@ def new_entry(
         source: Where it came from: ``command`` or the id of the message it rests on.
         about: Stable ids of the people it concerns.
         audience: Who may be told; public where None.
+        staff: Whether staff gave it as staff, which ranks it before the notes of players.
 
     Raises:
         LedgerError: If the text is empty or too long, or the kind is unknown.
@@ -97,6 +115,7 @@ def new_entry(
         "state": state,
         "at": utc_iso(at),
         "by": {"key": str(by.get("key", "")), "id": str(by.get("id", ""))},
+        "staff": bool(staff),
     }
 
 
@@ -172,7 +191,8 @@ def moved(entry: Mapping[str, Any], state: str, at: float, by: Mapping[str, str]
 
 def kind_of(text: str) -> str:
     """The type a text looks like: rule, task, preference, else fact."""
-    return next((kind for kind, sign in _KINDS if re.search(sign, text, re.IGNORECASE)), FACT)
+    rest = _OWN_WAY.sub("", text)
+    return next((kind for kind, sign in _KINDS if re.search(sign, rest, re.IGNORECASE)), FACT)
 
 
 def asks_to_remember(texts: Iterable[str]) -> bool:
@@ -187,15 +207,17 @@ class Concern:
     Args:
         own: Whether it speaks of the one who gave it.
         others: Stable ids of other people it names.
+        unnamed: Whether it speaks of others without a name, as ``you`` or ``everybody``.
     """
 
     own: bool
     others: tuple[str, ...] = ()
+    unnamed: bool = False
 
     @property
     def only_own(self) -> bool:
         """Whether it concerns nobody but the one who gave it."""
-        return self.own and not self.others
+        return self.own and not self.others and not self.unnamed
 
 
 def concern_of(text: str, giver: str, people: Mapping[str, Mapping[str, Any]]) -> Concern:
@@ -215,7 +237,17 @@ def concern_of(text: str, giver: str, people: Mapping[str, Mapping[str, Any]]) -
         for who in named
         if who != giver and str(people[who].get("name", "")).lower() not in own_names
     ]
-    return Concern(giver in named or bool(_FIRST_PERSON.search(text)), tuple(others))
+    own = giver in named or bool(_FIRST_PERSON.search(text))
+    return Concern(own, tuple(others), bool(_UNNAMED.search(text)))
+
+
+def by_staff(entry: Mapping[str, Any]) -> bool:
+    """Whether staff gave or approved an approved note.
+
+    What is about nobody is only approved where staff say so; that tells those that were written
+    by hand or before it was noted who gave them.
+    """
+    return bool(entry.get("staff") or entry.get("decided_by") or not entry["about"])
 
 
 def same_note(entries: Iterable[Mapping[str, Any]], text: str, by_id: str) -> Entry | None:
@@ -270,7 +302,8 @@ def living_of(entries: Iterable[Mapping[str, Any]], person: str) -> list[Entry]:
 def shown_to(entries: Iterable[Mapping[str, Any]], viewer: str) -> tuple[Entry, ...]:
     """The approved notes a turn for an audience may see, in the order in which they are kept.
 
-    Rules come first, then the heavier, then the newer.
+    Those of staff come first; of the rest `NOTES_AT_ONCE` of each giver before more of anybody.
+    Among like notes rules come first, then the heavier, then the newer.
     """
     seen = [
         dict(entry)
@@ -278,7 +311,15 @@ def shown_to(entries: Iterable[Mapping[str, Any]], viewer: str) -> tuple[Entry, 
         if entry["state"] == APPROVED and visible(entry["audience"], viewer)
     ]
     newest = sorted(seen, key=lambda entry: (str(entry["at"]), entry["id"]), reverse=True)
-    return tuple(sorted(newest, key=lambda entry: (entry["type"] != RULE, -entry["weight"])))
+    ranked = sorted(newest, key=lambda entry: (entry["type"] != RULE, -entry["weight"]))
+    given: Counts[str] = Counts()
+    rounds: dict[str, int] = {}
+    for entry in ranked:
+        if not by_staff(entry):
+            giver = entry["by"]["id"]
+            rounds[entry["id"]] = 1 + given[giver] // NOTES_AT_ONCE
+            given[giver] += 1
+    return tuple(sorted(ranked, key=lambda entry: rounds.get(entry["id"], 0)))
 
 
 @dataclass(frozen=True)

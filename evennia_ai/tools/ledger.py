@@ -20,17 +20,22 @@ class ProposeLedgerEntry(Tool):
     lock = "tool:perm(Player)"
 
     def run(self, ctx: ToolContext, text: str, **fields: Any) -> str:
-        """Approved at once if the asker asked for it and it concerns them alone, else proposed."""
+        """Approved at once if the asker asked for it and it binds them alone, else proposed."""
         lines = _asked_by(ctx)
         people = ctx.game.people_in(text)
         concern = ledger.concern_of(text, ctx.asker or "", people)
-        granted = concern.only_own and ledger.asks_to_remember(m["content"] for m in lines)
+        kind = ledger.checked_kind(fields.get("type") or "") if fields.get("type") else None
+        granted = (
+            concern.only_own
+            and ledger.RULE not in (kind, ledger.kind_of(text))
+            and ledger.asks_to_remember(m["content"] for m in lines)
+        )
         own = {"key": ctx.character.key, "id": ctx.character.stable_id}
         entry = ctx.script.ledger.add(
             text,
             lines[-1]["speaker"] if granted else own,
             state=ledger.APPROVED if granted else ledger.PROPOSED,
-            kind=fields.get("type") or None,
+            kind=kind,
             weight=fields.get("weight") or ledger.DEFAULT_WEIGHT,
             source=ctx.source_message_ids[-1] if ctx.source_message_ids else "assistant",
             about=[ctx.asker] if granted else _named(concern, ctx.asker),
