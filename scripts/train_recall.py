@@ -49,6 +49,8 @@ ROUNDS = 40
 PENALTY = 0.1
 # A crowd: how often somebody else tells what one tells of oneself, how many lines an evening.
 HEARSAY = 0.5
+# What says where in a talk a turn stands, and in which: an evening in a crowd is no talk.
+_OF_TALK = re.compile(r"_session|^place$|^open")
 EVENING_LINES = 120
 _OF_SELF = re.compile(r"\b(I'm|I am|I was|I've|I have|I|my|me|myself)\b", re.IGNORECASE)
 _OF_OTHER = {
@@ -97,7 +99,10 @@ def read_crowd_examples(
         turns = crowd(conversations, rng, in_order)
         names, found = _examples(turns, _asked_in_crowd(conversations))
         examples += [each for each in found if each.evidence.any() and trains(each)]
-    return names, examples
+    kept = [n for n, name in enumerate(names) if not _OF_TALK.search(name)]
+    for example in examples:
+        example.features = example.features[:, kept]
+    return [names[n] for n in kept], examples
 
 
 def _examples(turns: Sequence[Turn], asked: Iterable[Asked]) -> tuple[list[str], list[Example]]:
