@@ -13,6 +13,7 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, su
 
 from evennia_ai.background import Worker, in_time
 from evennia_ai.core.audience import PUBLIC, visible
+from evennia_ai.core.crowding import asks, echoes_last, once, questions_last, uncrowded
 from evennia_ai.core.messages import audience_of
 from evennia_ai.core.ranking import fused
 from evennia_ai.helpers.episodic_index import is_pruned
@@ -21,12 +22,9 @@ from evennia_ai.helpers.episodic_index import is_pruned
 INDEXED_ROLES = ("user", "assistant")
 # Source of a journal entry that repeats what was just found in memory.
 RECALLED = "recalled"
-# Most hits of a search that are summaries, of each kind.
-SUMMARIES = 3
-# Most hits of a search that are the assistant's own lines, before all others were named.
-OWN_LINES = 3
-# How far down the index's ranking a hit with every word of the query is looked for.
-EXACT_DEPTH = 400
+# How far down the index's ranking a look goes past what crowds: for a hit with every word of a
+# query of a few typed words, and for the answer to what is asked often.
+DEEP, TYPED_WORDS = 400, 8
 # A turn goes on without its memories rather than wait longer for a store, seconds.
 SEARCH_TIMEOUT_S = 10.0
 SPOKEN_CHANNELS = ("say", "whisper", "page", "pose")
@@ -126,26 +124,32 @@ class Memory:
         skip = set(exclude)
         wanted = 2 * limit + len(skip)  # some are left out again as too many of a kind
         lexical = yield self._run(
-            lambda index: [_as_dict(hit) for hit in self._ranked(index, query, wanted, audience)],
+            lambda index: self._ranked(index, query, wanted, audience),
             default=[],
             timeout_s=SEARCH_TIMEOUT_S,
         )
         semantic = yield self._semantic_hits(query, wanted, audience)
         known = {hit["id"] for hit in lexical}
         merged = fused([lexical, [hit for hit in semantic if hit["id"] not in known]])
-        hits = uncrowded([hit for hit in merged if hit["id"] not in skip])
-        return echoes_last(hits, own_name)[:limit]
+        hits = uncrowded(once([hit for hit in merged if hit["id"] not in skip]))
+        return echoes_last(questions_last(hits), own_name)[:limit]
 
-    def _ranked(self, index: Any, query: str, limit: int, audience: str) -> list[Any]:
-        """The index's hits, first those in which every word of the query stands.
+    def _ranked(self, index: Any, query: str, limit: int, audience: str) -> list[dict[str, Any]]:
+        """The index's hits, each text once, few that only ask, exact ones of typed words first.
 
         The index ranks by what answers a question; who types the very words wants them.
         """
-        hits = index.search(self.scope, query, limit=max(limit, EXACT_DEPTH), audience=audience)
         words = _words(query)
-        exact = [hit for hit in hits if words and words <= _words(f"{hit.speaker} {hit.text}")]
-        known = {hit.turn_id for hit in exact}
-        return [*exact, *(hit for hit in hits if hit.turn_id not in known)][:limit]
+        typed = 0 < len(words) <= TYPED_WORDS and not asks(query)
+
+        def look(depth: int) -> list[dict[str, Any]]:
+            hits = index.search(self.scope, query, limit=depth, audience=audience)
+            return [_as_dict(hit) for hit in hits]
+
+        hits = _exact_first(look(DEEP), words) if typed else look(limit)
+        if len(hits) >= limit and _is_crowded(hits[:limit]):
+            return _tidied(hits if typed else look(max(limit, DEEP)))[:limit]
+        return _tidied(hits[:limit])
 
     @inlineCallbacks
     def _semantic_hits(
@@ -196,34 +200,25 @@ def _words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.lower()))
 
 
-def uncrowded(hits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The hits with the first `SUMMARIES` of each kind of summary only, each summary once.
+def _exact_first(hits: Sequence[dict[str, Any]], words: set[str]) -> list[dict[str, Any]]:
+    """The hits, first those in which every word of a query stands and that do not just ask."""
 
-    A summary of many lines has something of every question and is stored twice, as an
-    experience and as a synthesis in the journal: unchecked, they push out what was really said.
-    """
-    experiences = {hit["id"][1:] for hit in hits if hit["kind"] == "experience"}
-    left = dict.fromkeys(("experience", "summary"), SUMMARIES)
-    kept = []
-    for hit in hits:
-        kind = hit["kind"]
-        if kind == "summary" and hit["id"].removeprefix("compact_") in experiences:
-            continue
-        if left.get(kind, 1) > 0:
-            kept.append(hit)
-        if kind in left:
-            left[kind] -= 1
-    return kept
+    def exact(hit: dict[str, Any]) -> bool:
+        text = f"{hit['speaker']} {hit['text']}"
+        held = all(word in text.lower() for word in words) and words <= _words(text)
+        return held and not asks(hit["text"])
+
+    return sorted(hits, key=lambda hit: not exact(hit))
 
 
-def echoes_last(hits: Sequence[dict[str, Any]], own_name: str) -> list[dict[str, Any]]:
-    """The hits with all but the first `OWN_LINES` of the assistant's own lines behind the rest.
+def _tidied(hits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each text once, few questions first."""
+    return questions_last(once(hits))
 
-    She repeats at every question what she was told once: unchecked, her own lines push it out.
-    """
-    echoes = [hit for hit in hits if hit["speaker"] == own_name][OWN_LINES:]
-    ids = {hit["id"] for hit in echoes}
-    return [*(hit for hit in hits if hit["id"] not in ids), *echoes]
+
+def _is_crowded(hits: Sequence[dict[str, Any]]) -> bool:
+    """Whether more than half of the hits only ask or repeat."""
+    return 2 * sum(not asks(hit["text"]) for hit in once(hits)) < len(hits)
 
 
 def turn_of_message(message: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -2,8 +2,8 @@
 
 import unittest
 
+from evennia_ai.core.crowding import SUMMARIES, uncrowded
 from evennia_ai.recall import RecallIndex
-from evennia_ai.retrieval import SUMMARIES, uncrowded
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
 

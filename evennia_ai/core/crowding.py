@@ -1,0 +1,122 @@
+"""What crowds out the answer among search results, put behind it: questions, echoes, summaries.
+
+A result is a dict with ``id, kind, speaker, at, text``, as `Memory.search` gives it.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from evennia_ai.core.injection import plain, telling_words
+
+Hit = dict[str, Any]
+# Most hits of a search that are summaries, of each kind.
+SUMMARIES = 3
+# Most hits of a search that are the assistant's own lines, before all others were named.
+OWN_LINES = 3
+# Most hits of a search that only ask, before all others were named.
+QUESTIONS = 2
+_SENTENCE = re.compile(r"[^.!?…]*(?:[.!?…]+[\"'”’)]*(?=\s|$)|[.!?…]+|$)")
+_WORD = re.compile(r"\w+")
+# A question without its mark: asked of somebody by name or not.
+_UNMARKED = re.compile(
+    r"^\W*(?:\w+,\s+)?(?:(?:who|what|where|when|why|how|which|whose)(?:['’]s|['’]re|"
+    r"(?:\s+(?!(?:i|you|he|she|it|we|they)\b)\w+){0,2}"
+    r"\s+(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should))\b"
+    r"|(?:do|does|did|can|could|would|will|have) you\b|(?:tell|remind) me\b)",
+    re.IGNORECASE,
+)
+
+
+def asks(text: str) -> bool:
+    """Whether a text asks more than it tells, by the words of its sentences."""
+    asked = told = 0
+    for sentence in _SENTENCE.findall(text):
+        size = len(_WORD.findall(sentence))
+        if sentence.rstrip("\"'”’) ").endswith("?") or _UNMARKED.match(sentence):
+            asked += size
+        else:
+            told += size
+    return asked > 0 and asked >= told
+
+
+def once(hits: Sequence[Hit]) -> list[Hit]:
+    """Each text of a speaker once, each question once: at its best place, as last said."""
+    found: dict[tuple[str, str], Hit] = {}
+    for hit in hits:
+        key = _sameness(hit)
+        known = found.get(key)
+        if known is None or str(known["at"]) < str(hit["at"]):
+            found[key] = hit  # a dict keeps the place of a key that is there already
+    return list(found.values())
+
+
+def _sameness(hit: Hit) -> tuple[str, str]:
+    return "?" if asks(hit["text"]) else hit["speaker"], plain(hit["text"])
+
+
+def uncrowded(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits with the first `SUMMARIES` of each kind of summary only, each summary once.
+
+    A summary of many lines has something of every question and is stored twice, as an
+    experience and as a synthesis in the journal: unchecked, they push out what was really said.
+    """
+    experiences = {hit["id"][1:] for hit in hits if hit["kind"] == "experience"}
+    left = dict.fromkeys(("experience", "summary"), SUMMARIES)
+    kept = []
+    for hit in hits:
+        kind = hit["kind"]
+        if kind == "summary" and hit["id"].removeprefix("compact_") in experiences:
+            continue
+        if left.get(kind, 1) > 0:
+            kept.append(hit)
+        if kind in left:
+            left[kind] -= 1
+    return kept
+
+
+def questions_last(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits with all but the first `QUESTIONS` of those that ask behind the rest.
+
+    What is asked often is like the question each time: unchecked, it pushes out the answer.
+    """
+    return _behind(hits, lambda hit: asks(hit["text"]), QUESTIONS)
+
+
+def echoes_last(hits: Sequence[Hit], own_name: str) -> list[Hit]:
+    """The hits with all but the first `OWN_LINES` of the assistant's own lines behind the rest.
+
+    She repeats at every question what she was told once: unchecked, her own lines push it out.
+    """
+    return _behind(hits, lambda hit: bool(own_name) and hit["speaker"] == own_name, OWN_LINES)
+
+
+def _behind(hits: Sequence[Hit], crowds: Callable[[Hit], bool], most: int) -> list[Hit]:
+    """The hits, all but the first `most` of those that crowd behind the rest."""
+    ids = {hit["id"] for hit in [hit for hit in hits if crowds(hit)][most:]}
+    first = [hit for hit in hits if hit["id"] not in ids]
+    return [*first, *(hit for hit in hits if hit["id"] in ids)]
+
+
+def worth_quoting(hits: Sequence[Hit], own_name: str, said: str) -> list[Hit]:
+    """The hits from which memories for a prompt are chosen.
+
+    Questions only where nothing else was found; of the assistant's own lines the first, and
+    none on what others spoke of later: it may repeat what is no longer so.
+
+    Args:
+        hits: What a search for `said` found, best first.
+        own_name: The assistant's name.
+        said: What was just said.
+    """
+    telling = [hit for hit in hits if not asks(hit["text"])] or hits
+    others = [hit for hit in telling if hit["speaker"] != own_name]
+    wanted = telling_words(said, [own_name])
+
+    def outdated(own: Hit) -> bool:
+        mine = wanted & telling_words(own["text"])
+        later = (hit for hit in others if str(hit["at"]) > str(own["at"]))
+        return any(2 * len(mine & telling_words(hit["text"])) >= len(mine) > 0 for hit in later)
+
+    own = [hit for hit in telling if hit["speaker"] == own_name and not outdated(hit)][:1]
+    return [hit for hit in telling if hit["speaker"] != own_name or hit in own]

@@ -1,0 +1,148 @@
+"""What `Memory.search` finds, and that the index keeps up with what is stored."""
+
+import unittest
+
+from evennia_ai.core.crowding import QUESTIONS, asks, echoes_last, once
+from evennia_ai.recall import RecallIndex
+from evennia_ai.retrieval import DEEP
+from tests.memory_assistant import MemoryWorld
+from tests.waiting import wait_for
+
+QUESTION = "Aria, where is the forge of the smith?"
+FACT = "If you need a blade, the smith has his forge down at the old harbour, next to the ropewalk."
+MOVED = "The smith has moved his forge up to the north gate, by the way."
+ECHO = "The smith's forge? At the old harbour, next to the ropewalk, as Bram said."
+
+
+def hit(hit_id, text, speaker="Bram", at=None, kind="message"):
+    """A search result; ids made of a letter and a number tell the time."""
+    return {
+        "id": hit_id,
+        "kind": kind,
+        "speaker": speaker,
+        "text": text,
+        "at": f"2026-01-{int(hit_id[1:]):02d}" if at is None else at,
+    }
+
+
+def ids(hits):
+    """Ids of results."""
+    return [each["id"] for each in hits]
+
+
+class CountingIndex(RecallIndex):
+    """A real index that keeps how many hits it was asked for."""
+
+    def __init__(self):
+        super().__init__(":memory:")
+        self.limits = []
+
+    def search(self, scope, query, limit=10, audience=None):
+        """As `RecallIndex.search`."""
+        self.limits.append(limit)
+        return super().search(scope, query, limit, audience)
+
+
+class SearchTest(unittest.TestCase):
+    """An assistant with a real index."""
+
+    def setUp(self):
+        self.world = MemoryWorld()
+        self.index = self.world.index = CountingIndex()
+        self.world.restart()
+
+    def say(self, speaker, *texts):
+        """Messages of somebody, an hour apart, into the history; their ids."""
+        stored = []
+        for text in texts:
+            self.world.later(3600)
+            role = "assistant" if speaker == "Aria" else "user"
+            said = {"role": role, "channel": "say", "speaker": {"key": speaker, "id": "o1"}}
+            stored += self.world.script.history.append([{**said, "content": text}])
+        return ids(stored)
+
+    def search(self, query, limit=12, audience="public", **options):
+        """What is found."""
+        return wait_for(self.world.script.memory.search(query, limit, audience, **options))
+
+
+class TestAsks(unittest.TestCase):
+    """Which texts only ask."""
+
+    def test_questions(self):
+        """Marked or not, with somebody's name before them, with little told beside them."""
+        for text in (
+            QUESTION,
+            "Where is the forge, Aria? I need a blade.",
+            "where is the forge",
+            "what's the way to the mill",
+            "Aria, how many cows does Bob own",
+            "Aria, can you tell me the way to the mill",
+            "'Who goes there?'",
+        ):
+            self.assertTrue(asks(text), text)
+
+    def test_statements(self):
+        """What tells more than it asks, exclaims, or only begins like a question."""
+        for text in (
+            FACT,
+            ECHO,
+            "Do you know Bram? He has his forge at the harbour.",
+            "What I have is gold.",
+            "What a day!",
+            "He paid 3.5 crowns for it.",
+            "",
+        ):
+            self.assertFalse(asks(text), text)
+
+
+class TestOnce(unittest.TestCase):
+    """Identical texts."""
+
+    def test_last_said_at_the_best_place(self):
+        """A speaker's text stands once, with its newest id, where the first of them stood."""
+        found = once([hit("m1", "I live here."), hit("m2", "Ha."), hit("m3", " i live HERE.")])
+        self.assertEqual(ids(found), ["m3", "m2"])
+        self.assertEqual(ids(once([hit("m3", "Ha."), hit("m1", "Ha.")])), ["m3"])
+
+    def test_by_speaker(self):
+        """The same words of two people are two things told, but one thing asked."""
+        self.assertEqual(len(once([hit("m1", "I live here."), hit("m2", "I live here.", "Bo")])), 2)
+        self.assertEqual(len(once([hit("m1", "Who is it?"), hit("m2", "Who is it?", "Bo")])), 1)
+
+
+class TestEchoesLast(unittest.TestCase):
+    """The assistant's own lines."""
+
+    def test_nobody_speaks_in_a_journal(self):
+        """Without a name to look for, entries of the journal are nobody's echoes."""
+        entries = [hit(f"e{n}", f"Entry {n}.", "", kind="journal") for n in range(1, 6)]
+        self.assertEqual(ids(echoes_last([*entries, hit("m9", "Ha.")], ""))[-1], "m9")
+
+
+class TestOftenAsked(SearchTest):
+    """A question asked again and again."""
+
+    def test_does_not_bury_its_answer(self):
+        """The answer is among the first after any number of askings, few of which stand first."""
+        fact = self.say("Bram", FACT)[0]
+        for number in range(40):
+            self.say(
+                f"Guest{number}", QUESTION, f"Where is the smith's forge by now, no. {number}?"
+            )
+        found = self.search(QUESTION)
+        self.assertIn(fact, ids(found[: QUESTIONS + 1]))
+
+    def test_asked_in_typed_words(self):
+        """Also where a few words of it are typed."""
+        fact = self.say("Bram", FACT)[0]
+        for number in range(40):
+            self.say(f"Guest{number}", f"Where is the smith's forge by now, no. {number}?")
+        self.assertIn(fact, ids(self.search("smith forge")[: QUESTIONS + 1]))
+
+    def test_looks_no_deeper_than_needed(self):
+        """A question that was not asked before is looked up once, among the best hits only."""
+        self.say("Bram", FACT, *(f"The rain will not stop, {n}." for n in range(60)))
+        self.search(QUESTION)
+        self.assertEqual(len(self.index.limits), 1)
+        self.assertLess(self.index.limits[0], DEEP)
