@@ -10,6 +10,7 @@ from typing import Any
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
 from evennia_ai.core.audience import STAFF, is_private, visible
+from evennia_ai.core.crowding import worth_quoting
 from evennia_ai.core.events import Group, addressed, by_audience, resolved
 from evennia_ai.core.hours import within_hours
 from evennia_ai.core.injection import chosen, experiences, memory_line, plain, telling_words
@@ -274,13 +275,20 @@ def _retrieved(
     said = " ".join(str(event["content"]) for event in group.events)[-QUERY_CHARS:]
     if not telling_words(said, [character.key]):
         return ()
-    hits = yield script.memory.search(said, limit=RETRIEVED, audience=group.audience)
+    hits = yield script.memory.search(
+        said,
+        limit=RETRIEVED,
+        audience=group.audience,
+        exclude=[event["id"] for event in group.events],
+        own_name=character.key,
+    )
     shown = _shown(script, group.audience)
     ids = {message["id"] for message in shown}
     ids |= {m["metadata"].get("summary_id") for m in shown if is_summary(m)}
     importance = _importance(character, hits)
+    lasting = [hit for hit in hits if not _is_pruned(hit, importance, script.now())]
     memories = chosen(
-        [hit for hit in hits if not _is_pruned(hit, importance, script.now())],
+        worth_quoting(lasting, character.key, said),
         said,
         shown_ids=ids,
         shown_texts={plain(str(message["content"])) for message in shown},

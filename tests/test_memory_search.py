@@ -2,9 +2,11 @@
 
 import unittest
 
-from evennia_ai.core.crowding import QUESTIONS, asks, echoes_last, once
-from evennia_ai.recall import RecallIndex
+from evennia_ai.core.crowding import QUESTIONS, asks, echoes_last, once, worth_quoting
+from evennia_ai.core.events import by_audience
+from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.retrieval import DEEP
+from evennia_ai.tick import _retrieved
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
 
@@ -146,3 +148,52 @@ class TestOftenAsked(SearchTest):
         self.search(QUESTION)
         self.assertEqual(len(self.index.limits), 1)
         self.assertLess(self.index.limits[0], DEEP)
+
+
+class TestWorthQuoting(unittest.TestCase):
+    """What a prompt may quote."""
+
+    def quoted(self, *hits):
+        """Ids of those among the hits that may be quoted to who asks for the forge."""
+        return ids(worth_quoting(hits, "Aria", QUESTION))
+
+    def test_questions_only_without_answers(self):
+        """An earlier asking is quoted where nothing else was found."""
+        asked, told = hit("m1", QUESTION, "Cole"), hit("m2", FACT)
+        self.assertEqual(self.quoted(asked, told), ["m2"])
+        self.assertEqual(self.quoted(asked), ["m1"])
+
+    def test_one_own_line(self):
+        """Of her own lines the first only."""
+        own = [hit(f"m{n}", f"The smith has his forge, {n}.", "Aria") for n in (5, 4, 3)]
+        self.assertEqual(self.quoted(hit("m1", FACT), *own), ["m1", "m5"])
+
+    def test_no_own_line_on_what_changed(self):
+        """None where others spoke of it later; a later line on another thing takes away none."""
+        echo = hit("m2", ECHO, "Aria")
+        self.assertEqual(self.quoted(echo, hit("m3", MOVED)), ["m3"])
+        self.assertEqual(self.quoted(echo, hit("m3", "Rain again.")), ["m2", "m3"])
+        beside = hit("m2", "Nothing of that.", "Aria")
+        self.assertEqual(self.quoted(beside, hit("m3", MOVED)), ["m2", "m3"])
+
+
+class TestInjected(SearchTest):
+    """What comes into a prompt unasked."""
+
+    def test_what_holds_now(self):
+        """The newest telling is quoted and no echo of the older, after many askings."""
+        lines = [("Bram", FACT)]
+        for number in range(12):
+            lines += [(f"Guest{number}", QUESTION), ("Aria", f"{ECHO} That was {number}.")]
+        lines += [("Bram", MOVED), *(("Cole", f"Rain, {n}.") for n in range(30))]
+        self.index.add(
+            "Aria",
+            [Turn(f"m{n}", who, said, 1.7e9 + 9e4 * n) for n, (who, said) in enumerate(lines)],
+        )
+        asked = self.world.script.history.append(
+            [{"role": "user", "channel": "say", "speaker": {"key": "Dora"}, "content": QUESTION}]
+        )
+        (group,) = by_audience(asked)
+        quoted = wait_for(_retrieved(self.world.script, self.world.body, group))
+        self.assertTrue(any(MOVED in line for line in quoted), quoted)
+        self.assertFalse(any("Aria:" in line or "Guest" in line for line in quoted), quoted)
