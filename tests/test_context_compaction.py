@@ -200,7 +200,7 @@ class TestCompactConversationHistoryExecution(CompactionTest):
         """Empty, refusing and call-shaped answers are not taken."""
         self.fill(50)
         for bad in ("", "I'm sorry, but I can't help with that.", call("noop")):
-            self.model.answers = [bad, bad]
+            self.model.answers = [bad, model_down()]
             result = self.compact(force=True)
             self.assertEqual(result["error"], "summary generation failed", bad)
 

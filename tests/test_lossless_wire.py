@@ -226,6 +226,7 @@ class TestHourDown(WatchedTest):
     def setUp(self):
         self.is_back = False
         super().setUp()
+        self.configure(max_context_tokens=6000)
         start, self.minute = self.script.now(), 0
         self.script.now = lambda: start + 60.0 * self.minute
 

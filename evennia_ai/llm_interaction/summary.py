@@ -231,8 +231,8 @@ def _one_summary(
     for level, model in summary_levels(script, extractive_only):
         try:
             reply = yield ask_model(script, prompt, text, model=model, max_tokens=cap)
-            extract = model == OFFLINE_MODEL
-            short = yield script.offload(_shortened, reply, extract, source, cap, script.counter)
+            made = _extract if model == OFFLINE_MODEL else _shortened
+            short = yield script.offload(made, reply, source, cap, script.counter)
         except ModelError as error:
             rejected.append(f"{level} ({model}): {error}")
         else:
@@ -247,18 +247,26 @@ def _one_summary(
     raise ModelError("no summary: " + "; ".join(rejected), kind="bad_response")
 
 
-def _shortened(
-    reply: ModelReply, extract: bool, source: int, cap: int, count: Callable[[str], int]
-) -> str:
-    """The summary in a reply, under its cap.
+def _extract(reply: ModelReply, source: int, cap: int, count: Callable[[str], int]) -> str:
+    """The offline extract, cut until it is shorter than its source of `source` tokens.
+
+    It is the last level and no model's word: what is in it was said, whatever it looks like.
 
     Raises:
-        ModelError: If it is none, or not shorter than its `source` tokens; only the extract,
-            which is no model's word, is cut until it is.
+        ModelError: If there is none.
+    """
+    if reply.tool_calls or not reply.content.strip():
+        raise ModelError("an empty extract")
+    return capped(reply.content, min(cap, int(source * EXTRACT_SHARE)), count)
+
+
+def _shortened(reply: ModelReply, source: int, cap: int, count: Callable[[str], int]) -> str:
+    """The summary in a model's reply, under its cap.
+
+    Raises:
+        ModelError: If it is none, or not shorter than its `source` tokens.
     """
     text = accepted(reply)
-    if extract:
-        return capped(text, min(cap, int(source * EXTRACT_SHARE)), count)
     if count(text) >= source:
         raise ModelError(f"not shorter than its source ({source} tokens)")
     return capped(text, cap, count)

@@ -5,7 +5,7 @@ model once, as a list; what is still missing then is appended as one capped line
 becomes a journal entry.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +23,16 @@ from evennia_ai.core.retention import (
     source_items,
 )
 from evennia_ai.errors import ModelError
-from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
-from evennia_ai.llm_interaction.summary import Summary, accepted, ask_model, capped, summary_prompt
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps, context_limit
+from evennia_ai.llm_interaction.summary import (
+    FRAME_TOKENS,
+    Summary,
+    accepted,
+    ask_model,
+    capped,
+    format_messages_for_compaction,
+    summary_prompt,
+)
 
 # Most of a summary's cap the line of missing things may take.
 APPENDIX_SHARE = 0.25
@@ -80,14 +88,38 @@ def retained(
     text = summary.text
     lost = yield script.offload(missing, items, text, *elsewhere)
     if lost and summary.model and summary.model != OFFLINE_MODEL:
-        text = yield _asked_again(script, summary, lost)
-        lost = yield script.offload(missing, items, text, *elsewhere)
+        again = yield _asked_again(script, messages, earlier, summary, lost)
+        still = yield script.offload(missing, items, again, *elsewhere)
+        if len(still) < len(lost):
+            text, lost = again, still
     cap = context_caps(script).summary
-    line, overflow = appendix(lost, int(cap * APPENDIX_SHARE), script.count)
-    if line:
-        text = f"{capped(text, cap - script.count(line) - 1, script.count)}\n{line}"
+    text, lost, overflow = yield script.offload(
+        _appended, items, text, lost, elsewhere, cap, script.counter
+    )
     named = tuple(dict.fromkeys(item.text for item in items if item.kind == "name"))
     return Kept(text, score(items, lost), lost, overflow, named[:NAMED])
+
+
+def _appended(
+    items: Sequence[Item],
+    text: str,
+    lost: tuple[Item, ...],
+    elsewhere: Sequence[str],
+    cap: int,
+    count: Callable[[str], int],
+) -> tuple[str, tuple[Item, ...], tuple[Item, ...]]:
+    """A text with a line of what it lost, under the cap; what it lost, and what had no room.
+
+    Where text and line are too long together the text is cut first, and what stood in the part
+    that was cut off counts as lost too.
+    """
+    room = int(cap * APPENDIX_SHARE)
+    line, overflow = appendix(lost, room, count)
+    if line and count(text) + count(line) + 1 > cap:
+        text = capped(text, cap - room - 1, count)
+        lost = missing(items, text, *elsewhere)
+        line, overflow = appendix(lost, room, count)
+    return (f"{text}\n{line}" if line else text), lost, overflow
 
 
 def _items(
@@ -101,19 +133,26 @@ def _items(
 
 @inlineCallbacks
 def _asked_again(
-    script: Any, summary: Summary, lost: Sequence[Item]
+    script: Any, messages: Sequence[Message], earlier: str, summary: Summary, lost: Sequence[Item]
 ) -> Generator[Deferred[Any], Any, str]:
-    """The summary written once more with the missing things, if that is better."""
+    """The summary written once more with the missing things; the same where that fails.
+
+    The messages stand before the list where they fit, or the model could only guess.
+    """
     cap = context_caps(script).summary
     request = missing_request(summary.text, lost)
+    source = format_messages_for_compaction(messages, earlier)
+    tokens = yield script.offload(script.counter, f"{source}\n{request}")
+    if tokens + cap + FRAME_TOKENS <= context_limit(script):
+        request = f"{source}\n\n{request}"
     try:
         reply = yield ask_model(
             script, summary_prompt(script), request, model=summary.model, max_tokens=cap
         )
-        better = capped(accepted(reply), cap, script.count)
+        again = yield script.offload(lambda: capped(accepted(reply), cap, script.counter))
     except ModelError:
         return summary.text
-    return better if len(missing(lost, better)) < len(lost) else summary.text
+    return str(again)
 
 
 def _elsewhere(script: Any, character: Any, audience: str) -> list[str]:
