@@ -27,6 +27,9 @@ class HistoryPort(Protocol):
     def around(self, message_id: str) -> Sequence[Message]:
         """The live history or the archive segment a message stands in; empty if nowhere."""
 
+    def audiences(self) -> tuple[str, ...]:
+        """The audiences of the live messages."""
+
     def tokens(self, audience: str | None = None) -> int:
         """Summed tokens of all messages, or of those `audience` may see. Constant time."""
 
@@ -81,8 +84,8 @@ class EntityPort(Protocol):
     def forget_sources(self, sources: Iterable[str]) -> None:
         """Take out the observations that rest on these sources alone."""
 
-    def put(self, profiles: Mapping[str, dict[str, Any]]) -> None:
-        """Store these profiles (others stay) in one write."""
+    def put(self, profiles: Mapping[str, dict[str, Any]], gone: Iterable[str] = ()) -> None:
+        """Store these profiles and drop those that are gone (others stay), in one write."""
 
 
 class LedgerPort(Protocol):

@@ -97,9 +97,11 @@ class MemoryEntities:
         """One profile as a copy."""
         return copy.deepcopy(self._profiles.get(entity_id))
 
-    def put(self, profiles):
-        """Store these profiles."""
+    def put(self, profiles, gone=()):
+        """Store these profiles and drop those that are gone."""
         self._profiles.update(copy.deepcopy(dict(profiles)))
+        for entity_id in gone:
+            self._profiles.pop(entity_id, None)
 
 
 class MemorySemantic:

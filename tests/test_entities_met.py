@@ -1,7 +1,9 @@
 """Whom the assistant met gets a profile while it dreams, and memories are linked to it."""
 
+from evennia_ai.core.entities import new_profile, observe
 from evennia_ai.handlers.identity import stable_id
 from evennia_ai.helpers.entity_context import note_met
+from evennia_ai.testing import call
 from tests.base import AssistantTest
 
 
@@ -50,3 +52,69 @@ class TestEntitiesMet(AssistantTest):
         after = self.aria.entities.get(stable_id(self.char1))
         self.assertGreater(after["last_seen"], before["last_seen"])
         self.assertEqual(after["first_seen"], before["first_seen"])
+
+
+class TestToldOf(AssistantTest):
+    """Who was told of before they were met."""
+
+    def note(self, name, text, **fact):
+        """The model notes something of somebody by name; the result it gets."""
+        told = call("update_entity_observation", entity=name, observation=text, **fact)
+        self.model.answers = [told, call("noop")]
+        self.say("Aria, note that.")
+        self.tick()
+
+    def texts(self, entity_id):
+        return [item["text"] for item in self.aria.entities.get(entity_id)["observations"]]
+
+    def test_a_name_of_two_keeps_what_was_noted(self):
+        """What is noted of a name that has become ambiguous stands beside what was noted before."""
+        self.note("Bram", "Bram owes Alice seven coins.", predicate="owes", value="7 coins")
+        self.aria.entities.put({"o1.12": new_profile("o1.12", "Bram", 1.7e9)})
+        self.note("Bram", "Bram sails at dawn.")
+        told = ["Bram owes Alice seven coins.", "Bram sails at dawn."]
+        self.assertEqual(self.texts("n.bram"), told)
+
+    def test_met_at_last(self):
+        """What was noted of a mere name goes over to who is met by it, with its memory links."""
+        self.char2.location = self.room2
+        self.note("Char2", "Char2 owes Alice seven coins.")
+        unmet = self.aria.entities.get("n.char2")
+        self.aria.entities.put({"n.char2": {**unmet, "memory_links": ["v1"]}})
+        self.char2.location = self.room1
+        self.say("It is me.", self.char2)
+        self.tick()
+        self.assertEqual(note_met(self.script, self.aria)["joined"], 1)
+        met = stable_id(self.char2)
+        self.assertEqual(self.texts(met), ["Char2 owes Alice seven coins."])
+        self.assertEqual(self.aria.entities.get(met)["memory_links"], ["v1"])
+        self.assertIsNone(self.aria.entities.get("n.char2"))
+        again = note_met(self.script, self.aria)
+        self.assertEqual((again["met"], again["joined"]), (0, 0))
+
+    def test_not_joined_to_one_of_two(self):
+        """Of two who have the name neither is given what was noted of it."""
+        unmet = observe(new_profile("n.char", "Char", 0.0), "Char sings.", 1.0, "m1")
+        self.aria.entities.put({"n.char": unmet, "o9.x": new_profile("o9.x", "Char", 0.0)})
+        self.say("Aria, hello.")
+        self.tick()
+        self.assertEqual(note_met(self.script, self.aria)["joined"], 0)
+        self.assertEqual(self.texts("n.char"), ["Char sings."])
+
+    def test_renamed(self):
+        """Who goes by another name now is known by both."""
+        self.say("Aria, hello.")
+        self.tick()
+        note_met(self.script, self.aria)
+        self.char1.key = "Carla"
+        self.say("Aria, I am Carla now.")
+        self.tick()
+        note_met(self.script, self.aria)
+        profile = self.aria.entities.get(stable_id(self.char1))
+        self.assertEqual((profile["name"], profile["aliases"]), ("Carla", ["Char"]))
+        self.char1.key = "Char"
+        self.say("Aria, Char again.")
+        self.tick()
+        note_met(self.script, self.aria)
+        profile = self.aria.entities.get(stable_id(self.char1))
+        self.assertEqual((profile["name"], profile["aliases"]), ("Char", ["Carla"]))

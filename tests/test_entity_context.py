@@ -275,6 +275,34 @@ class TestNames(unittest.TestCase):
             self.assertEqual(entities.with_alias(alice, alias), alice)
 
 
+class TestJoined(unittest.TestCase):
+    """A profile of a mere name and that of who was met."""
+
+    def test_holds_what_both_held(self):
+        """Observations by their time, the latest value in force, links and aliases of both."""
+        mill = raw(1, "Lives in the mill.", DAY, fact=("lives in", "mill"), subject="n.alice")
+        ford = raw(2, "Lives in Ford.", 2 * DAY, fact=("lives in", "Ford"))
+        told = entities.new_profile("n.alice", "alice", 0.0, "unknown")
+        told |= {"observations": [mill], "memory_links": ["v1", "v2"], "relationship": "friend"}
+        told = entities.with_alias(told, "Al")
+        met = profile(ford, memory_links=["v2", "v3"])
+        both = entities.joined(met, told)
+        found = [(item["id"], item["status"], item["subject"]) for item in both["observations"]]
+        self.assertEqual(found, [("o1", "superseded", None), ("o2", "current", None)])
+        self.assertEqual((both["id"], both["name"], both["kind"]), ("o1", "Alice", "person"))
+        self.assertEqual((both["aliases"], both["relationship"]), (["Al"], "friend"))
+        self.assertEqual(both["memory_links"], ["v2", "v3", "v1"])
+        self.assertEqual(both["first_seen"], utc_iso(0.0))
+        self.assertTrue(entities.is_tidy(both))
+
+    def test_another_subject_stays(self):
+        """What was said of somebody else beside the entity keeps whom it is about."""
+        told = entities.new_profile("n.alice", "Alice", 0.0)
+        told = {**told, "observations": [raw(1, "Her sister sings.", subject="her sister")]}
+        (item,) = entities.joined(profile(), told)["observations"]
+        self.assertEqual(item["subject"], "her sister")
+
+
 class TestLinks(unittest.TestCase):
     """Links to memories."""
 

@@ -23,6 +23,8 @@ SUMMARY_FACTS = 3
 
 # The predicate whose value is what somebody is to the assistant.
 RELATIONSHIP = "relationship"
+# Begins the id of what was told of and never met; stable ids begin with the kind of an object.
+UNMET = "n."
 # Letters, at least, and words, at most, of a name that is looked for in running text.
 SHORTEST_MENTION, LONGEST_MENTION = 3, 6
 
@@ -323,6 +325,56 @@ def unlink_memories(profile: Mapping[str, Any], held: Iterable[str]) -> Profile:
     """A profile with links only to memories that are held."""
     alive = set(held)
     return {**profile, "memory_links": [i for i in profile.get("memory_links", ()) if i in alive]}
+
+
+def unmet_id(name: str) -> str:
+    """The id of somebody or something that was told of and never met."""
+    return UNMET + " ".join(name.split()).lower()
+
+
+def unmet_of(
+    profiles: Mapping[str, Mapping[str, Any]], entity_id: str, names: NamesIndex
+) -> list[str]:
+    """The ids of profiles made for a name alone that mean an entity which was met.
+
+    Args:
+        profiles: Profiles by entity id.
+        entity_id: Who was met.
+        names: Their `names_index`.
+
+    Returns:
+        Those called by the entity's present name; none if another that was met has that name too.
+    """
+    called = names.get(_bare(str(profiles[entity_id].get("name") or "")), ())
+    if [each for each in called if not each.startswith(UNMET)] != [entity_id]:
+        return []
+    return [each for each in called if each.startswith(UNMET)]
+
+
+def joined(profile: Mapping[str, Any], other: Mapping[str, Any]) -> Profile:
+    """One profile of two that are of the same entity: the first's id and name, what both hold."""
+    others = [_of_itself(other, item) for item in other.get("observations", ())]
+    both = [*profile.get("observations", ()), *others]
+    result: Profile = {**profile, "observations": sorted(both, key=_latest)}
+    for name in names_of(other):
+        result = with_alias(result, name)
+    result = link_memories(result, other.get("memory_links", ()))
+    result["relationship"] = profile.get("relationship") or other.get("relationship") or ""
+    seen = [str(each["first_seen"]) for each in (profile, other) if each.get("first_seen")]
+    return tidy({**result, "first_seen": min(seen, default="")})
+
+
+def _of_itself(profile: Mapping[str, Any], item: Mapping[str, Any]) -> Observation:
+    """An observation that names no subject where it is about the profile's own entity."""
+    own = _plain(item.get("subject")) in _own_names(profile)
+    return {**item, "subject": None if own else item["subject"]}
+
+
+def renamed(profile: Mapping[str, Any], name: str) -> Profile:
+    """A profile under a new name; the old one becomes an alias."""
+    aliases = [*profile.get("aliases", ()), profile.get("name")]
+    kept = [alias for alias in dict.fromkeys(aliases) if alias and _plain(alias) != _plain(name)]
+    return refresh({**profile, "name": name, "aliases": kept})
 
 
 def names_of(profile: Mapping[str, Any]) -> tuple[str, ...]:

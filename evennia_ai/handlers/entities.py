@@ -33,9 +33,11 @@ class EntityHandler:
         profile = self._load().get(entity_id)
         return None if profile is None else dict(profile)
 
-    def put(self, profiles: Mapping[str, Profile]) -> None:
-        """Store these profiles (others stay) in one write."""
+    def put(self, profiles: Mapping[str, Profile], gone: Iterable[str] = ()) -> None:
+        """Store these profiles and drop those that are gone (others stay), in one write."""
         merged = {**self._load(), **profiles}
+        for entity_id in gone:
+            merged.pop(entity_id, None)
         self.store.set(PROFILES, {"version": SCHEMA_VERSION, "profiles": merged})
         self._profiles, self._stamp = merged, self.store.stamp(PROFILES)
 

@@ -1,6 +1,6 @@
 """Entities in context: tidying what is known of them while the assistant dreams."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evennia_ai.core import entities
@@ -12,26 +12,47 @@ def note_met(script: Any, character: Any) -> dict[str, int]:
     """Give everybody who spoke, and the place she is in, a profile; note when each was last seen.
 
     In one write, before memories are linked, so that those of a first evening have somebody to
-    be linked to. Running it again changes nothing.
+    be linked to. What was noted of a mere name goes over to who was met by that name, if there is
+    but one. Running it again changes nothing.
 
     Args:
         script: The assistant's script; `history` and `game` are used.
         character: Its body; `entities` and `stable_id` are used.
 
     Returns:
-        ``{"met", "seen_again"}``: profiles made, and known ones seen since.
+        ``{"met", "seen_again", "joined"}``: profiles made, known ones seen since, and profiles of
+        mere names that went over to somebody.
     """
-    known, changed, met = character.entities.profiles(), {}, 0
-    for entity_id, (name, kind, at) in _sights(script, character).items():
-        before = known.get(entity_id)
-        if before is None:
-            met += 1
-            changed[entity_id] = entities.new_profile(entity_id, name, at, kind)
-        elif str(before.get("last_seen") or "") < at:
-            changed[entity_id] = entities.refresh({**before, "last_seen": at})
+    known, sights = character.entities.profiles(), _sights(script, character)
+    met = {key: _met(known.get(key), key, *sight) for key, sight in sights.items()}
+    now, gone = _joined({**known, **met}, met)
+    changed = {key: now[key] for key in met if now[key] != known.get(key)}
     if changed:
-        character.entities.put(changed)
-    return {"met": met, "seen_again": len(changed) - met}
+        character.entities.put(changed, gone)
+    new = len(met.keys() - known.keys())
+    return {"met": new, "seen_again": len(changed) - new, "joined": len(gone)}
+
+
+def _met(before: Profile | None, entity_id: str, name: str, kind: str, at: str) -> Profile:
+    """The profile of an entity seen at a time (ISO 8601) under a name."""
+    if before is None:
+        return entities.new_profile(entity_id, name, at, kind)
+    result = before if before["name"] == name else entities.renamed(before, name)
+    if str(before.get("last_seen") or "") < at:
+        result = entities.refresh({**result, "last_seen": at})
+    return result
+
+
+def _joined(
+    profiles: dict[str, Profile], met: Iterable[str]
+) -> tuple[dict[str, Profile], set[str]]:
+    """The profiles with those of mere names joined to who was met; the ids of the former."""
+    names, result, gone = entities.names_index(profiles), dict(profiles), set()
+    for entity_id in met:
+        for unmet in entities.unmet_of(profiles, entity_id, names):
+            result[entity_id] = entities.joined(result[entity_id], profiles[unmet])
+            gone.add(unmet)
+    return result, gone
 
 
 def _sights(script: Any, character: Any) -> dict[str, tuple[str, str, str]]:

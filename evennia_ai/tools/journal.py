@@ -6,7 +6,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.core.audience import visible
-from evennia_ai.core.entities import find, new_profile, observe, with_alias
+from evennia_ai.core.entities import find, new_profile, observe, unmet_id, with_alias
 from evennia_ai.core.injection import plain
 from evennia_ai.core.messages import audience_of
 from evennia_ai.core.parameters import Scale, Text
@@ -120,5 +120,5 @@ def _profile(ctx: ToolContext, entity: str, at: float) -> dict[str, Any]:
     found = find(known, entity)
     if found is not None:
         return known[found]
-    name = " ".join(entity.split())
-    return new_profile(f"n.{name.lower()}", name, at, "unknown")
+    unmet = unmet_id(entity)
+    return known.get(unmet) or new_profile(unmet, " ".join(entity.split()), at, "unknown")
