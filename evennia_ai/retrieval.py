@@ -13,7 +13,14 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, su
 
 from evennia_ai.background import Worker, in_time
 from evennia_ai.core.audience import PUBLIC, visible
-from evennia_ai.core.crowding import asks, echoes_last, once, questions_last, uncrowded
+from evennia_ai.core.crowding import (
+    asks,
+    echoes_last,
+    once,
+    questions_last,
+    repeats_last,
+    uncrowded,
+)
 from evennia_ai.core.messages import audience_of
 from evennia_ai.core.ranking import fused
 from evennia_ai.helpers.episodic_index import is_pruned
@@ -131,8 +138,8 @@ class Memory:
         semantic = yield self._semantic_hits(query, wanted, audience)
         known = {hit["id"] for hit in lexical}
         merged = fused([lexical, [hit for hit in semantic if hit["id"] not in known]])
-        hits = uncrowded(once([hit for hit in merged if hit["id"] not in skip]))
-        return echoes_last(questions_last(hits), own_name)[:limit]
+        hits = uncrowded(_tidied([hit for hit in merged if hit["id"] not in skip]))
+        return echoes_last(hits, own_name)[:limit]
 
     def _ranked(self, index: Any, query: str, limit: int, audience: str) -> list[dict[str, Any]]:
         """The index's hits, each text once, few that only ask, exact ones of typed words first.
@@ -212,8 +219,8 @@ def _exact_first(hits: Sequence[dict[str, Any]], words: set[str]) -> list[dict[s
 
 
 def _tidied(hits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each text once, few questions first."""
-    return questions_last(once(hits))
+    """Each text once, few questions and few of the same words first."""
+    return questions_last(repeats_last(once(hits)))
 
 
 def _is_crowded(hits: Sequence[dict[str, Any]]) -> bool:

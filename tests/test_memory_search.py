@@ -2,7 +2,7 @@
 
 import unittest
 
-from evennia_ai.core.crowding import QUESTIONS, asks, echoes_last, once, worth_quoting
+from evennia_ai.core.crowding import QUESTIONS, asks, echoes_last, once, repeats_last, worth_quoting
 from evennia_ai.core.events import by_audience
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.retrieval import DEEP
@@ -16,13 +16,14 @@ MOVED = "The smith has moved his forge up to the north gate, by the way."
 ECHO = "The smith's forge? At the old harbour, next to the ropewalk, as Bram said."
 
 
-def hit(hit_id, text, speaker="Bram", at=None, kind="message"):
+def hit(hit_id, text, speaker="Bram", at=None, kind="message", score=0.5):
     """A search result; ids made of a letter and a number tell the time."""
     return {
         "id": hit_id,
         "kind": kind,
         "speaker": speaker,
         "text": text,
+        "score": score,
         "at": f"2026-01-{int(hit_id[1:]):02d}" if at is None else at,
     }
 
@@ -113,6 +114,17 @@ class TestOnce(unittest.TestCase):
         self.assertEqual(len(once([hit("m1", "Who is it?"), hit("m2", "Who is it?", "Bo")])), 1)
 
 
+class TestRepeatsLast(unittest.TestCase):
+    """The same words of many."""
+
+    def test_few_first(self):
+        """The first two that say it stand where they stood, the others last."""
+        cheers = [hit(f"m{n}", "Cheers!", f"Guest{n}") for n in (1, 2, 3, 4)]
+        self.assertEqual(
+            ids(repeats_last([*cheers, hit("m5", FACT)])), ["m1", "m2", "m5", "m3", "m4"]
+        )
+
+
 class TestEchoesLast(unittest.TestCase):
     """The assistant's own lines."""
 
@@ -175,6 +187,18 @@ class TestWorthQuoting(unittest.TestCase):
         self.assertEqual(self.quoted(echo, hit("m3", "Rain again.")), ["m2", "m3"])
         beside = hit("m2", "Nothing of that.", "Aria")
         self.assertEqual(self.quoted(beside, hit("m3", MOVED)), ["m2", "m3"])
+
+    def test_what_was_told_later(self):
+        """A later line that shares as much scores as well as the earlier; no other line does."""
+        old, new = hit("m1", FACT, score=0.4), hit("m3", MOVED, score=0.001)
+        scores = [each["score"] for each in worth_quoting([old, new], "Aria", QUESTION)]
+        self.assertEqual(scores, [0.4, 0.4])
+        for other in (
+            hit("m3", "The forge is hot.", score=0.001),
+            hit("m3", MOVED, kind="memory", score=0.001),
+        ):
+            kept = worth_quoting([old, other], "Aria", QUESTION)[1]
+            self.assertEqual(kept["score"], 0.001)
 
 
 class TestInjected(SearchTest):

@@ -4,6 +4,7 @@ A result is a dict with ``id, kind, speaker, at, text``, as `Memory.search` give
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,10 @@ SUMMARIES = 3
 OWN_LINES = 3
 # Most hits of a search that only ask, before all others were named.
 QUESTIONS = 2
+# Most hits of a search in the same words, by different speakers, before all others were named.
+SAME_WORDS = 2
+# Words of what was said that a later line must share to be worth as much as an earlier one.
+SHARED_WORDS = 2
 _SENTENCE = re.compile(r"[^.!?…]*(?:[.!?…]+[\"'”’)]*(?=\s|$)|[.!?…]+|$)")
 _WORD = re.compile(r"\w+")
 # A question without its mark: asked of somebody by name or not.
@@ -91,6 +96,21 @@ def echoes_last(hits: Sequence[Hit], own_name: str) -> list[Hit]:
     return _behind(hits, lambda hit: bool(own_name) and hit["speaker"] == own_name, OWN_LINES)
 
 
+def repeats_last(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits with all but the first `SAME_WORDS` in the same words behind the rest.
+
+    Many greet and curse in the same words: what each tells of himself is told by the first, too.
+    """
+    counts: Counter[str] = Counter()
+    late = set()
+    for hit in hits:
+        words = plain(hit["text"])
+        counts[words] += 1
+        if counts[words] > SAME_WORDS:
+            late.add(hit["id"])
+    return _behind(hits, lambda hit: hit["id"] in late, 0)
+
+
 def _behind(hits: Sequence[Hit], crowds: Callable[[Hit], bool], most: int) -> list[Hit]:
     """The hits, all but the first `most` of those that crowd behind the rest."""
     ids = {hit["id"] for hit in [hit for hit in hits if crowds(hit)][most:]}
@@ -105,7 +125,7 @@ def worth_quoting(hits: Sequence[Hit], own_name: str, said: str) -> list[Hit]:
     none on what others spoke of later: it may repeat what is no longer so.
 
     Args:
-        hits: What a search for `said` found, best first.
+        hits: What a search for `said` found, best first, with ``score``.
         own_name: The assistant's name.
         said: What was just said.
     """
@@ -119,4 +139,23 @@ def worth_quoting(hits: Sequence[Hit], own_name: str, said: str) -> list[Hit]:
         return any(2 * len(mine & telling_words(hit["text"])) >= len(mine) > 0 for hit in later)
 
     own = [hit for hit in telling if hit["speaker"] == own_name and not outdated(hit)][:1]
-    return [hit for hit in telling if hit["speaker"] != own_name or hit in own]
+    kept = [hit for hit in telling if hit["speaker"] != own_name or hit in own]
+    return [_as_good_as_earlier(hit, others, wanted) for hit in kept]
+
+
+def _as_good_as_earlier(hit: Hit, others: Sequence[Hit], wanted: frozenset[str]) -> Hit:
+    """A hit with the score of earlier ones that share no more with what was said.
+
+    It may tell what has changed since, and must not fall out where they are quoted.
+    """
+    mine = wanted & telling_words(hit["text"])
+    if len(mine) < SHARED_WORDS or hit["kind"] == "memory":
+        return hit
+    earlier = (
+        each["score"]
+        for each in others
+        if str(each["at"]) < str(hit["at"]) and each["kind"] != "memory"
+        if len(wanted & telling_words(each["text"])) >= SHARED_WORDS
+        if wanted & telling_words(each["text"]) <= mine
+    )
+    return {**hit, "score": max([hit["score"], *earlier])}
