@@ -13,6 +13,7 @@ process, as the machine's own noise.
 """
 
 import argparse
+import gc
 import itertools
 import json
 import os
@@ -103,6 +104,30 @@ class Heartbeat:
         late, self.late = self.late, []
         busy, self.busy = self.busy, []
         return {"beats": len(late), **spread(late), "own_processor_time": spread(busy)}
+
+
+class Collections:
+    """Times Python's garbage collections, on whichever thread: they stop all threads."""
+
+    def __init__(self) -> None:
+        self.taken_ms: dict[int, list[float]] = {0: [], 1: [], 2: []}
+        self._began = 0.0
+        gc.callbacks.append(self._note)
+
+    def _note(self, phase: str, info: dict[str, int]) -> None:
+        now = time.perf_counter()
+        if phase == "start":
+            self._began = now
+        else:
+            self.taken_ms[info["generation"]].append((now - self._began) * 1000)
+
+    def take(self) -> dict[str, Any]:
+        """By generation how many there were since the last take, and the longest."""
+        taken, self.taken_ms = self.taken_ms, {0: [], 1: [], 2: []}
+        return {
+            f"generation_{number}": {"times": len(ms), "max_ms": round(max(ms, default=0.0), 2)}
+            for number, ms in taken.items()
+        }
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
@@ -250,7 +275,7 @@ def run(url: str, options: Any) -> dict[str, Any]:
         from evennia_ai import services
 
         os.environ["EVENNIA_AI_LLM_MODEL"] = "loopback"
-        heart = Heartbeat(reactor, options.trace)
+        heart, collections = Heartbeat(reactor, options.trace), Collections()
         crew = Crew(make, options.assistants, random.Random(7))
         figures["history_tokens"] = sum(s.history.tokens() for s in crew.scripts) // len(
             crew.scripts
@@ -268,12 +293,14 @@ def run(url: str, options: Any) -> dict[str, Any]:
 
         def talk(_: Any) -> Any:
             figures["quiet"] = heart.take()
+            collections.take()
             for loop, seconds in loops:
                 loop.start(seconds, now=False)
             return deferLater(reactor, options.seconds)
 
         def over(_: Any) -> None:
             figures["talking"] = heart.take()
+            figures["garbage_collections"] = collections.take()
             figures["done"] = crew.done()
             for stack, times in heart.stacks.most_common(40):
                 print(f"--- {times} times\n{stack}", file=sys.stderr)
