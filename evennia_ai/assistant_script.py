@@ -6,10 +6,10 @@ from evennia import DefaultScript
 from evennia.utils.gametime import gametime
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred, succeed
 
-from evennia_ai.core.messages import SCHEMA_VERSION
 from evennia_ai.handlers.identity import stable_id
 from evennia_ai.handlers.mending import mend_at_start, mend_when_ready
 from evennia_ai.handlers.ports import AssistantPorts
+from evennia_ai.handlers.schema import DATA_VERSION, VERSION_KEY
 from evennia_ai.handlers.timer import retime
 from evennia_ai.runtime import forget_runtime
 from evennia_ai.sleep import run_sleep_tick
@@ -28,7 +28,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
         self.interval = 2
         self.persistent = True
         self.start_delay = True
-        self.db.schema_version = SCHEMA_VERSION
+        self.attributes.add(VERSION_KEY, DATA_VERSION)
 
     @property
     def enabled(self) -> bool:

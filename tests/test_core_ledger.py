@@ -161,11 +161,36 @@ class TestAmongOthers(unittest.TestCase):
     def test_same(self):
         """The same words of the same person, case and marks aside, while that note lives."""
         entries = [note("I like jazz"), note("x", 2, by=BOB)]
-        self.assertEqual(ledger.same_note(entries, "i like Jazz!", "o1")["id"], "l1")
-        self.assertIsNone(ledger.same_note(entries, "I like jazz", "o2"))
-        self.assertIsNone(ledger.same_note(entries, "I like blues", "o1"))
+        self.assertEqual(ledger.same_note(entries, "i like Jazz!", "o1", PUBLIC)["id"], "l1")
+        self.assertIsNone(ledger.same_note(entries, "I like jazz", "o2", PUBLIC))
+        self.assertIsNone(ledger.same_note(entries, "I like blues", "o1", PUBLIC))
+        self.assertIsNone(ledger.same_note(entries, "I like jazz", "o1", private(["o1"])))
         gone = ledger.moved(entries[0], "withdrawn", 1.0, ALICE)
-        self.assertIsNone(ledger.same_note([gone], "I like jazz", "o1"))
+        self.assertIsNone(ledger.same_note([gone], "I like jazz", "o1", PUBLIC))
+
+    def test_replacing(self):
+        """Outdated ones are superseded, the same for others withdrawn, and both know of it."""
+        secret = private(["o1"])
+        old = [
+            note("My favourite drink is ale", 1),
+            note("My favourite drink is rum", 2, audience=secret),
+            note("My favourite drink is rum", 3, by=BOB),
+        ]
+        new, others = ledger.replacing(note("My favourite drink is rum", 4), old, 9.0)
+        self.assertEqual(set(new["replaces"]), {"l1", "l2"})
+        self.assertEqual([e["state"] for e in others], ["superseded", "withdrawn", "approved"])
+        self.assertEqual(others[0]["superseded_by"], "l4")
+
+    def test_what_waits_replaces_only_what_is_too_public(self):
+        """A proposal leaves others alone, but what is to be secret ends the public note."""
+        open_note, secret = note("I love Bob", 1), private(["o1"])
+        waiting = note("I love Bob", 2, state="proposed", audience=secret)
+        new, others = ledger.replacing(waiting, [open_note], 9.0)
+        self.assertEqual((new["replaces"], others[0]["state"]), (["l1"], "withdrawn"))
+        hidden = note("I love Bob", 1, audience=secret)
+        new, others = ledger.replacing(note("I love Bob", 2, state="proposed"), [hidden], 9.0)
+        self.assertEqual(others, [hidden])
+        self.assertNotIn("replaces", new)
 
     def test_outdated(self):
         """A new value of the same thing takes the old one's place; other things stay."""

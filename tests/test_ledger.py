@@ -20,7 +20,7 @@ CHAR = {"key": "Char", "id": "o1.x"}
 
 def states(script):
     """Texts and states of all notes."""
-    return {entry["text"]: entry["state"] for entry in script.ledger.entries()}
+    return {entry["text"]: entry["state"] for entry in script.ledger.everything()}
 
 
 class TestHandler(AssistantTest):
@@ -33,7 +33,7 @@ class TestHandler(AssistantTest):
         """It is one Attribute of the category `ai_ledger`, with a version."""
         entry = self.add("I like jazz")
         stored = self.script.attributes.get("ledger", category="ai_ledger")
-        self.assertEqual((stored["version"], stored["entries"][0]["id"]), (1, entry["id"]))
+        self.assertEqual((stored["version"], stored["entries"][0]["id"]), (2, entry["id"]))
         again = LedgerHandler(AttributeStore(self.script)).entries()
         self.assertEqual(again, self.script.ledger.entries())
 
@@ -56,12 +56,75 @@ class TestHandler(AssistantTest):
         replaced = self.script.ledger.get(old["id"])
         self.assertEqual((replaced["state"], replaced["superseded_by"]), ("superseded", new["id"]))
 
+    def test_closed_notes_go_into_pages(self):
+        """What is written at a change stays small; every note ever taken can be read."""
+        clock = iter(range(10**9))
+        now = [0.0]
+        handler = LedgerHandler(AttributeStore(self.script), lambda: now[0])
+        for number in clock:
+            if number == 130:
+                break
+            now[0] = 3600.0 * number
+            new = handler.add(f"My favourite drink is drink{number}", CHAR, state="approved")
+        stored = self.script.attributes.get("ledger", category="ai_ledger")
+        self.assertEqual([e["id"] for e in stored["entries"]], [new["id"]])
+        pages = AttributeStore(self.script).keys("ai_ledger_closed")
+        self.assertEqual(pages, ("page_000001", "page_000002", "page_000003"))
+        fresh = LedgerHandler(AttributeStore(self.script))
+        texts = [f"My favourite drink is drink{number}" for number in range(130)]
+        self.assertEqual([e["text"] for e in fresh.everything()], texts)
+        self.assertEqual([e["text"] for e in fresh.closed()], texts[-2::-1])
+        self.assertEqual(fresh.closed_count(), 129)
+        self.assertEqual(fresh.get(new["replaces"][0])["superseded_by"], new["id"])
+
+    def test_a_failed_write_changes_nothing(self):
+        """A note and the one it closes are stored together or not at all."""
+        self.add("My favourite drink is ale")
+        before = self.script.ledger.everything()
+        with self.assertRaises(RuntimeError), AttributeStore(self.script).transaction():
+            self.add("My favourite drink is rum")
+            raise RuntimeError
+        self.assertEqual(self.script.ledger.everything(), before)
+        self.assertEqual(LedgerHandler(AttributeStore(self.script)).everything(), before)
+
+    def test_so_many_a_day(self):
+        """A person gives only so many notes a day, closed ones counted; others are free to."""
+        day, handler = [86_400.0 * 9], None
+        handler = LedgerHandler(AttributeStore(self.script), lambda: day[0])
+        for number in range(ledger.NOTES_A_DAY):
+            handler.add(f"My favourite drink is drink{number}", CHAR, state="approved")
+        handler.add("My favourite drink is drink29.", CHAR, state="approved")  # said already
+        with self.assertRaisesRegex(LedgerError, "Char gave 30 notes today.*tomorrow"):
+            handler.add("My favourite drink is rum", CHAR, state="approved")
+        handler.add("My favourite drink is rum", {"key": "Bob", "id": "o9"}, state="approved")
+        again = LedgerHandler(AttributeStore(self.script), lambda: day[0])
+        with self.assertRaises(LedgerError):
+            again.add("My favourite drink is rum", CHAR, state="approved")
+        day[0] += 86_400.0
+        again.add("My favourite drink is rum", CHAR, state="approved")
+
+    def test_secret_now(self):
+        """Words noted in private after they were noted publicly are public no more."""
+        public = self.add("I fear cats")
+        circle = private([CHAR["id"]])
+        secret = self.add("i fear cats!", audience=circle)
+        self.assertEqual(secret["replaces"], [public["id"]])
+        self.assertEqual(self.script.ledger.get(public["id"])["state"], "withdrawn")
+        self.assertEqual(self.script.ledger.shown(PUBLIC), ())
+        self.assertEqual(self.script.ledger.shown(circle), (secret,))
+        waiting = self.add("I fear cats", state="proposed")
+        self.assertEqual(self.script.ledger.shown(circle), (secret,))
+        self.script.ledger.change(waiting["id"], ledger.APPROVED, CHAR)
+        self.assertEqual([e["id"] for e in self.script.ledger.entries()], [waiting["id"]])
+
     def test_bounded(self):
         """One person cannot fill the ledger."""
         for number in range(ledger.NOTES_A_PERSON):
-            self.add(f"I know song {number}")
+            self.add(f"My song number {number} is song {number}")
         with self.assertRaisesRegex(LedgerError, "30 notes already"):
             self.add("one more of mine")
+        with self.assertRaisesRegex(LedgerError, "30 notes today"):
+            self.add("My song number 7 is another")  # in the place of one, not one more
         with self.assertRaisesRegex(LedgerError, "no note `l0`"):
             self.script.ledger.change("l0", ledger.APPROVED, CHAR)
 
@@ -201,6 +264,14 @@ class TestRemember(CommandLineTest):
         self.assertTold("airemember/private Aria = I fear cats", "between the two of you")
         self.assertNotIn("cats", str(build_llm_messages(self.script, self.aria)))
         circle = private([stable_id(self.char1)])
+        self.typed("airemember Aria = I fear dogs")
+        (public,) = self.script.ledger.shown(PUBLIC)
+        self.assertTold(
+            "airemember/private Aria = I fear dogs",
+            "between the two of you",
+            f"place of {public['id']}",
+        )
+        self.assertNotIn("dogs", str(build_llm_messages(self.script, self.aria)))
         self.assertIn("cats", str(build_llm_messages(self.script, self.aria, audience=circle)))
 
     def test_list_and_forget(self):
@@ -218,6 +289,7 @@ class TestRemember(CommandLineTest):
         (own,) = [e for e in self.script.ledger.entries() if e["text"] == "I like jazz"]
         self.assertTold(f"airemember/forget Aria = {own['id']}", "puts note")
         self.assertEqual(states(self.script)["I like jazz"], "withdrawn")
+        self.assertTold(f"airemember/forget Aria = {own['id']}", "no such note")
         self.assertTold(f"airemember/forget Aria = {other['id']}", "no such note")
         self.assertEqual(states(self.script)["I like blues"], "approved")
 
@@ -258,7 +330,19 @@ class TestStaff(CommandLineTest):
     def test_reject(self):
         """A rejected note is withdrawn, not deleted."""
         self.assertTold(f"aimemory/reject Aria = {self.holding['id']}", "withdrawn by Char")
-        self.assertEqual(len(self.script.ledger.entries()), 2)
+        self.assertEqual(len(self.script.ledger.everything()), 2)
+        self.assertTold("aimemory/facts Aria", "(2)", "withdrawn by Char", "proposed fact")
+        line = f"aimemory/approve Aria = {self.holding['id']}"
+        self.assertTold(line, "is withdrawn; it cannot become approved")
+
+    def test_closed_by_page(self):
+        """Closed notes follow the living ones, the last closed first, page by page."""
+        for number in range(1, 26):
+            by = {"key": "Bob", "id": "o9.b"}
+            text = f"My favourite drink is drink{number}"
+            self.script.ledger.add(text, by, state="approved")
+        self.assertTold("aimemory/facts Aria", "(27)", "drink25", "instead of", "drink24")
+        self.assertIn("drink12", self.typed("n"))
 
     def test_unknown(self):
         """An id that names none or several is refused."""

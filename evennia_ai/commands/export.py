@@ -63,7 +63,7 @@ def _collected(script: Any, data: dict[str, Any]) -> Iterator[None]:
         history=list(script.history.messages()),
         queue=list(script.runtime.queue),
         entities=body.entities.profiles(),
-        ledger=list(script.ledger.entries()),
+        ledger=script.ledger.everything(),
         aliases=sorted(body.aliases.all()),
         tags=sorted(body.tags.all(return_key_and_category=True), key=str),
         permissions=sorted(body.permissions.all()),

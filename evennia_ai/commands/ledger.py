@@ -1,5 +1,7 @@
 """`airemember`: notes a player wants an assistant to keep before its eyes."""
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from evennia_ai.commands.base import AssistantCommand
@@ -110,10 +112,39 @@ def _why(concern: ledger.Concern, names: list[str]) -> str:
 def _answer(name: str, entry: Any, why: str) -> str:
     """What the giver of a note is told."""
     shown = f"({entry['id']}, {entry['type']}): {entry['text']}"
+    old = ", ".join(entry.get("replaces", ()))
+    instead = f" It takes the place of {old}, put away." if old else ""
     if entry["state"] == ledger.APPROVED:
         between = "" if entry["audience"] == PUBLIC else " It stays between the two of you."
-        return f"{name} will keep this before its eyes {shown}{between}"
-    return f"Noted as a proposal {shown} As {why}, it waits until staff approve it."
+        return f"{name} will keep this before its eyes {shown}{between}{instead}"
+    return f"Noted as a proposal {shown} As {why}, it waits until staff approve it.{instead}"
+
+
+class AllNotes:
+    """A ledger as a sequence for a pager: what waits, what holds, then what is closed.
+
+    Args:
+        notes: The ledger.
+        audience: Who looks; notes for others are left out.
+    """
+
+    def __init__(self, notes: Any, audience: str):
+        self._notes, self._audience = notes, audience
+        newest = sorted(notes.entries(), key=lambda entry: str(entry["at"]), reverse=True)
+        newest.sort(key=lambda entry: ledger.STATES.index(entry["state"]))
+        self._living = self._seen(newest)
+
+    def __len__(self) -> int:
+        return len(self._living) + int(self._notes.closed_count())
+
+    def __getitem__(self, wanted: slice) -> list[Any]:
+        first, last, _ = wanted.indices(len(self))
+        count = len(self._living)
+        closed = islice(self._notes.closed(), max(0, first - count), max(0, last - count))
+        return [*self._living[first:last], *self._seen(closed)]
+
+    def _seen(self, entries: Iterable[Any]) -> list[Any]:
+        return [entry for entry in entries if visible(entry["audience"], self._audience)]
 
 
 def note_text(entry: Any) -> str:
@@ -124,6 +155,8 @@ def note_text(entry: Any) -> str:
         by += f", {entry['state']} by {entry['decided_by']['key']}"
     if entry.get("superseded_by"):
         by += f" (now {entry['superseded_by']})"
+    if entry.get("replaces"):
+        by += f" (instead of {', '.join(entry['replaces'])})"
     return escaped(f"{head}, {by}: {audience_mark(entry['audience'])}{entry['text']}")
 
 

@@ -10,10 +10,11 @@ from twisted.internet.task import cooperate
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.facts import UNCONSOLIDATED_SHOWN
 from evennia_ai.commands.history import search_memory
-from evennia_ai.commands.ledger import note_called, note_text
+from evennia_ai.commands.ledger import AllNotes, note_called, note_text
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import Viewer, audience_mark, escaped, moment
-from evennia_ai.core.ledger import APPROVED, STATES, WITHDRAWN
+from evennia_ai.core.audience import PUBLIC, STAFF, normalised, visible
+from evennia_ai.core.ledger import APPROVED, WITHDRAWN
 from evennia_ai.errors import AssistantError
 from evennia_ai.handlers.identity import speaker_of
 from evennia_ai.retrieval import is_indexed, turn_of_entry, turn_of_message
@@ -61,6 +62,13 @@ class CmdAIMemory(AssistantCommand):
         "rebuild",
     )
 
+    # A game may open the command to others: they read what is public, and change nothing.
+    admin_switches = ("approve", "reject", "forget", "rebuild")
+
+    @property
+    def _audience(self) -> str:
+        return STAFF if self.access(self.caller, "admin") else PUBLIC
+
     def do(self) -> None:
         """Search, or count."""
         script = self.assistant()
@@ -77,17 +85,21 @@ class CmdAIMemory(AssistantCommand):
         """The profiles, the last met first."""
         script = self.assistant()
         profiles = script.obj.entities.profiles().values()
-        known = sorted(profiles, key=lambda p: str(p.get("last_seen") or ""), reverse=True)
+        audience = self._audience
+        known = [p for p in profiles if may_know_of(p, audience)]
+        known.sort(key=lambda p: str(p.get("last_seen") or ""), reverse=True)
         name = escaped(script.obj.key)
         self.viewer.listing(
-            known, profile_text, f"{name} knows ({len(known)}):", f"{name} knows nobody yet."
+            known,
+            lambda profile: profile_text(profile, audience),
+            f"{name} knows ({len(known)}):",
+            f"{name} knows nobody yet.",
         )
 
     def do_facts(self) -> None:
-        """The ledger: what waits first, then what holds, then the rest, newest first."""
+        """The ledger: what waits first, then what holds, then what is closed, newest first."""
         script = self.assistant()
-        entries = sorted(script.ledger.entries(), key=lambda e: str(e["at"]), reverse=True)
-        entries.sort(key=lambda entry: STATES.index(entry["state"]))
+        entries = AllNotes(script.ledger, self._audience)
         name = escaped(script.obj.key)
         head = f"The ledger of {name} ({len(entries)}):"
         self.viewer.listing(entries, note_text, head, f"The ledger of {name} is empty.")
@@ -104,7 +116,8 @@ class CmdAIMemory(AssistantCommand):
         verb = "approve" if state == APPROVED else "reject"
         wanted = self.words(f"aimemory/{verb} <assistant> = <id>")
         script = self.assistant()
-        entry = note_called(script.ledger.entries(), wanted)
+        notes = script.ledger
+        entry = note_called([*notes.entries(), *notes.closed()], wanted)
         done = script.ledger.change(entry["id"], state, speaker_of(self.caller))
         script.audit("ledger", note=done["id"], state=state, by=self.caller.key)
         self.viewer.tell(note_text(done))
@@ -241,14 +254,26 @@ def _turns(script: Any, turns: list[dict[str, Any]]) -> Iterator[None]:
     yield
 
 
-def profile_text(profile: Any) -> str:
-    """One profile: who, when, and what is known."""
+def may_know_of(profile: Any, audience: str) -> bool:
+    """Whether an audience may know of an entity: not where all that is known is kept from it."""
+    known = profile.get("observations") or ()
+    return not known or any(_may_know(item, audience) for item in known)
+
+
+def _may_know(item: Any, audience: str) -> bool:
+    return visible(normalised(item.get("audience", STAFF)), audience)
+
+
+def profile_text(profile: Any, audience: str = STAFF) -> str:
+    """One profile: who, when, and what an audience may know of them."""
     head = f"{profile.get('name')} ({profile.get('kind', 'unknown')}, {profile.get('id')})"
     seen = f"seen {moment(profile.get('first_seen') or '?')} to"
     lines = [f"{head}, {seen} {moment(profile.get('last_seen') or '?')}"]
     if profile.get("relationship"):
         lines.append(f"  relationship: {profile['relationship']}")
     for item in profile.get("observations") or ():
+        if not _may_know(item, audience):
+            continue
         old = "" if item.get("status", "current") == "current" else "(no longer) "
         lines.append(f"  {old}{audience_mark(item.get('audience', 'public'))}{item.get('text')}")
     return escaped("\n".join(lines))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evennia_ai.core.audience import STAFF, normalised, visible
+from evennia_ai.core.audience import PUBLIC, STAFF, normalised, visible
 from evennia_ai.core.entities import mentioned, names_index
 from evennia_ai.core.messages import OVERHEAD_TOKENS, SCHEMA_VERSION, one_line, quoted, utc_iso
 from evennia_ai.errors import AssistantError
@@ -30,6 +30,8 @@ LIVING = (PROPOSED, APPROVED)
 TEXT_CHARS = 300
 # Living notes one person may have, so that nobody fills the ledger alone.
 NOTES_A_PERSON = 30
+# Notes one person may give in a day (UTC), closed ones among them.
+NOTES_A_DAY = 30
 # Notes of one giver that are shown before others have had theirs; half of the default cap.
 NOTES_AT_ONCE = 3
 DEFAULT_WEIGHT = 5
@@ -250,14 +252,64 @@ def by_staff(entry: Mapping[str, Any]) -> bool:
     return bool(entry.get("staff") or entry.get("decided_by") or not entry["about"])
 
 
-def same_note(entries: Iterable[Mapping[str, Any]], text: str, by_id: str) -> Entry | None:
-    """A living note of the same person that says the same; None if there is none."""
+def same_note(
+    entries: Iterable[Mapping[str, Any]], text: str, by_id: str, audience: str
+) -> Entry | None:
+    """A living note of the same person that says the same to the same people, or None."""
     wanted = _plain(text)
     for entry in entries:
         own = entry["state"] in LIVING and entry["by"]["id"] == by_id
-        if own and _plain(entry["text"]) == wanted:
+        if own and entry["audience"] == audience and _plain(entry["text"]) == wanted:
             return dict(entry)
     return None
+
+
+def replacing(
+    entry: Mapping[str, Any], entries: Iterable[Mapping[str, Any]], at: float
+) -> tuple[Entry, list[Entry]]:
+    """A note with the ids of those it takes the place of, and all others, those of them closed.
+
+    Args:
+        entry: The note, new or newly approved.
+        entries: All notes; the note itself may be among them.
+        at: When, seconds since the epoch.
+
+    Returns:
+        The note, and the others in their order: outdated ones superseded, those that say the
+        same to other people withdrawn.
+    """
+    everything = list(entries)
+    closed = {old["id"]: WITHDRAWN for old in _elsewhere(entry, everything)}
+    if entry["state"] == APPROVED:
+        closed |= {old["id"]: SUPERSEDED for old in outdated_by(entry, everything)}
+    others = [
+        {**moved(old, closed[old["id"]], at, entry["by"]), "superseded_by": entry["id"]}
+        if old["id"] in closed
+        else dict(old)
+        for old in everything
+        if old["id"] != entry["id"]
+    ]
+    return {**entry, **({"replaces": list(closed)} if closed else {})}, others
+
+
+def _elsewhere(
+    entry: Mapping[str, Any], entries: Iterable[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Living notes of the same giver and words for other people than a note's.
+
+    A secret ends what was public at once; what is to be public ends a secret when it is approved.
+    """
+    if entry["state"] != APPROVED and entry["audience"] == PUBLIC:
+        return []
+    return [
+        old
+        for old in entries
+        if old["id"] != entry["id"]
+        and old["state"] in LIVING
+        and old["by"]["id"] == entry["by"]["id"]
+        and old["audience"] != entry["audience"]
+        and _plain(old["text"]) == _plain(entry["text"])
+    ]
 
 
 def outdated_by(entry: Mapping[str, Any], entries: Iterable[Mapping[str, Any]]) -> list[Entry]:

@@ -1,15 +1,44 @@
-"""The ledger of one assistant, in one Attribute of the script."""
+"""The ledger of one assistant: living notes in one Attribute, closed ones in pages of their own.
 
+A change rewrites the living notes, of which each person has a bounded number, and at most the
+newest page of closed ones.
+"""
+
+import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from evennia_ai.core import ledger
 from evennia_ai.core.ledger import Entry, LedgerError
-from evennia_ai.core.messages import SCHEMA_VERSION, new_id
+from evennia_ai.core.messages import new_id, utc_iso
 from evennia_ai.handlers.store import Store
 
-LEDGER, CATEGORY = "ledger", "ai_ledger"
+LEDGER, CATEGORY, PAGES = "ledger", "ai_ledger", "ai_ledger_closed"
+# Of what is stored: 1 held closed notes among the living.
+VERSION = 2
+PAGE_ENTRIES = 50
+_PAGE = re.compile(r"page_\d{6}")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The Attribute of the living notes, made whole.
+
+    Args:
+        entries: The living notes, oldest first.
+        leaving: Closed notes that still stand among them.
+        pages: Keys of the pages of closed notes, the first first.
+        day: The day of the newest note, as ``2026-01-31``.
+        given: How many notes each person gave on it, by stable id.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    leaving: tuple[Entry, ...] = ()
+    pages: tuple[str, ...] = ()
+    day: str = ""
+    given: Mapping[str, int] = field(default_factory=dict)
 
 
 class LedgerHandler:
@@ -24,24 +53,35 @@ class LedgerHandler:
         self.store = store
         self._now = now
         self._stamp: object = None
-        self._entries: tuple[Entry, ...] | None = None
+        self._stored: Stored | None = None
 
     def entries(self) -> tuple[Entry, ...]:
-        """Every note ever taken, oldest first. Treat them as immutable."""
-        stamp = self.store.stamp(LEDGER, CATEGORY)
-        if self._entries is None or stamp is not self._stamp:
-            value = self.store.get(LEDGER, category=CATEGORY)
-            stored = value.get("entries") if isinstance(value, Mapping) else value
-            self._entries = ledger.sound_entries(stored)
-            self._stamp = stamp
-        return self._entries
+        """The living notes, oldest first. Treat them as immutable."""
+        return self._load().entries
+
+    def closed(self) -> Iterator[Entry]:
+        """Superseded and withdrawn notes, the last closed first; loads a page at a time."""
+        stored = self._load()
+        yield from reversed(stored.leaving)
+        for key in reversed(stored.pages):
+            yield from reversed(self._page(key))
+
+    def closed_count(self) -> int:
+        """How many notes are closed."""
+        stored = self._load()
+        newest = sum(len(self._page(key)) for key in stored.pages[-1:])
+        return len(stored.leaving) + len(stored.pages[:-1]) * PAGE_ENTRIES + newest
+
+    def everything(self) -> list[Entry]:
+        """Every note ever taken, oldest first."""
+        return sorted([*self.closed(), *self.entries()], key=lambda e: (str(e["at"]), e["id"]))
 
     def shown(self, audience: str) -> tuple[Entry, ...]:
         """The approved notes a turn for an audience may see, as they are to be shown."""
         return ledger.shown_to(self.entries(), audience)
 
     def add(self, text: str, by: Mapping[str, str], *, state: str, **fields: Any) -> Entry:
-        """Take a note; one of the same words by the same person is not taken twice.
+        """Take a note; one of the same words, person and audience is not taken twice.
 
         Args:
             text: The note.
@@ -50,22 +90,40 @@ class LedgerHandler:
             **fields: As for `core.ledger.new_entry`.
 
         Returns:
-            The entry, or the one that says the same already.
+            The entry, with the ids of those it `replaces`, or the one that says the same already.
 
         Raises:
             LedgerError: If it cannot be taken.
         """
-        known = ledger.same_note(self.entries(), text, by["id"])
+        now = self._now()
+        entry = ledger.new_entry(text, new_id("l"), now, by, state=state, **fields)
+        known = ledger.same_note(self.entries(), text, by["id"], entry["audience"])
         if known is not None:
             return known
-        entry = ledger.new_entry(text, new_id("l"), self._now(), by, state=state, **fields)
-        given = [e for e in ledger.living_of(self.entries(), by["id"]) if e["by"]["id"] == by["id"]]
+        entry, others = ledger.replacing(entry, self.entries(), now)
+        given = [e for e in others if e["state"] in ledger.LIVING and e["by"]["id"] == by["id"]]
         if len(given) >= ledger.NOTES_A_PERSON:
             raise LedgerError(
                 f"{by['key']} has {len(given)} notes already; withdraw one to make room."
             )
-        self._save([*self._without_outdated(entry), entry])
+        self._save([*others, entry], self._counted(by, utc_iso(now)[:10]))
         return entry
+
+    def _counted(self, by: Mapping[str, str], day: str) -> dict[str, int]:
+        """How many notes each person gave today, with one more.
+
+        Raises:
+            LedgerError: If that is one too many.
+        """
+        stored = self._load()
+        given = dict(stored.given) if stored.day == day else {}
+        given[by["id"]] = given.get(by["id"], 0) + 1
+        if given[by["id"]] > ledger.NOTES_A_DAY:
+            raise LedgerError(
+                f"{by['key']} gave {ledger.NOTES_A_DAY} notes today; that is the most in a day. "
+                "The next can be given tomorrow (UTC)."
+            )
+        return given
 
     def change(self, entry_id: str, state: str, by: Mapping[str, str]) -> Entry:
         """Approve or withdraw a note.
@@ -78,9 +136,13 @@ class LedgerHandler:
         Raises:
             LedgerError: If there is none of that id, or it cannot become that.
         """
-        entry = ledger.moved(self.get(entry_id), state, self._now(), by)
-        others = self._without_outdated(entry)
-        self._save([entry if old["id"] == entry["id"] else old for old in others])
+        now = self._now()
+        entry = ledger.moved(self.get(entry_id), state, now, by)
+        others = list(self.entries())
+        if state == ledger.APPROVED:
+            entry, others = ledger.replacing(entry, others, now)
+        left = [old for old in others if old["id"] != entry_id]
+        self._save(sorted([*left, entry], key=lambda e: (str(e["at"]), e["id"])))
         return entry
 
     def get(self, entry_id: str) -> Entry:
@@ -89,24 +151,84 @@ class LedgerHandler:
         Raises:
             LedgerError: If there is none.
         """
-        for entry in self.entries():
-            if entry["id"] == entry_id:
-                return entry
+        for notes in (self.entries(), self.closed()):
+            for entry in notes:
+                if entry["id"] == entry_id:
+                    return entry
         raise LedgerError(f"There is no note `{entry_id}`.")
 
-    def _without_outdated(self, entry: Entry) -> list[Entry]:
-        """All entries, those marked that an approved one takes the place of."""
-        everything = list(self.entries())
-        if entry["state"] != ledger.APPROVED:
-            return everything
-        old = {e["id"]: e for e in ledger.outdated_by(entry, everything)}
-        for outdated in old.values():
-            done = ledger.moved(outdated, ledger.SUPERSEDED, self._now(), entry["by"])
-            old[outdated["id"]] = {**done, "superseded_by": entry["id"]}
-        return [old.get(e["id"], e) for e in everything]
+    def put_closed_away(self) -> None:
+        """Move closed notes that stand among the living into their pages."""
+        if self.store.get(LEDGER, category=CATEGORY) is not None:
+            self._save(self.entries())
 
-    def _save(self, entries: Iterable[Entry]) -> None:
-        kept = tuple(entries)
-        value = {"version": SCHEMA_VERSION, "entries": list(kept)}
-        self.store.set(LEDGER, value, category=CATEGORY)
-        self._entries, self._stamp = kept, self.store.stamp(LEDGER, CATEGORY)
+    def _load(self) -> Stored:
+        stamp = self.store.stamp(LEDGER, CATEGORY)
+        if self._stored is None or stamp is not self._stamp:
+            self._stored = self._whole(self.store.get(LEDGER, category=CATEGORY))
+            self._stamp = stamp
+        return self._stored
+
+    def _whole(self, value: Any) -> Stored:
+        """A stored value, or one written by hand, made whole."""
+        value = value if isinstance(value, Mapping) else {"entries": value}
+        given = value.get("given")
+        pages = (key for key in self.store.keys(PAGES) if _PAGE.fullmatch(key))
+        entries = ledger.sound_entries(value.get("entries"))
+        return Stored(
+            tuple(e for e in entries if e["state"] in ledger.LIVING),
+            tuple(e for e in entries if e["state"] not in ledger.LIVING),
+            tuple(pages),
+            str(value.get("day") or ""),
+            {str(who): n for who, n in given.items() if isinstance(n, int)}
+            if isinstance(given, Mapping)
+            else {},
+        )
+
+    def _save(self, entries: Iterable[Entry], given: Mapping[str, int] | None = None) -> None:
+        """Store the notes, the closed ones in pages; `given` where a note was given today."""
+        before, everything = self._load(), list(entries)
+        living = tuple(e for e in everything if e["state"] in ledger.LIVING)
+        closed = [e for e in everything if e["state"] not in ledger.LIVING]
+        with self.store.transaction():
+            after = Stored(
+                living,
+                (),
+                self._append_closed([*before.leaving, *closed], before.pages),
+                before.day if given is None else utc_iso(self._now())[:10],
+                before.given if given is None else given,
+            )
+            self.store.set(LEDGER, _plain(after), category=CATEGORY)
+        self._stored, self._stamp = after, self.store.stamp(LEDGER, CATEGORY)
+
+    def _append_closed(self, entries: list[Entry], pages: tuple[str, ...]) -> tuple[str, ...]:
+        """Write closed notes behind those of the last page; returns the keys of all pages."""
+        rest = list(entries)
+        while rest:
+            held = self._page(pages[-1]) if pages else ()
+            if not pages or len(held) >= PAGE_ENTRIES:
+                held, pages = (), (*pages, f"page_{_number(pages) + 1:06d}")
+            room = PAGE_ENTRIES - len(held)
+            page = {"version": VERSION, "entries": [*held, *rest[:room]]}
+            self.store.set(pages[-1], page, category=PAGES)
+            rest = rest[room:]
+        return pages
+
+    def _page(self, key: str) -> tuple[Entry, ...]:
+        """The notes of a page, the first closed first."""
+        value = self.store.get(key, category=PAGES)
+        return ledger.sound_entries(value.get("entries") if isinstance(value, Mapping) else value)
+
+
+def _number(pages: tuple[str, ...]) -> int:
+    """The number of the last page, 0 if there is none."""
+    return int(pages[-1].removeprefix("page_")) if pages else 0
+
+
+def _plain(stored: Stored) -> dict[str, Any]:
+    return {
+        "version": VERSION,
+        "entries": list(stored.entries),
+        "day": stored.day,
+        "given": dict(stored.given),
+    }

@@ -7,9 +7,9 @@ next. Each runs in a transaction at server start, once.
 from collections.abc import Callable
 from typing import Any
 
-from evennia_ai.core.messages import SCHEMA_VERSION
-
 VERSION_KEY = "schema_version"
+# Of an assistant's data as a whole; each stored value has a version of its own shape besides.
+DATA_VERSION = 2
 
 
 def adopt_unversioned(script: Any) -> None:
@@ -24,11 +24,16 @@ def adopt_unversioned(script: Any) -> None:
             store.set("journal", journal.newest_page())
 
 
-MIGRATIONS: dict[int, Callable[[Any], None]] = {0: adopt_unversioned}
+def part_ledger(script: Any) -> None:
+    """From a ledger that held all notes ever taken: the closed ones go into pages."""
+    script.ledger.put_closed_away()
+
+
+MIGRATIONS: dict[int, Callable[[Any], None]] = {0: adopt_unversioned, 1: part_ledger}
 
 
 def migrate(script: Any) -> int:
-    """Bring a script's data to `SCHEMA_VERSION`.
+    """Bring a script's data to `DATA_VERSION`.
 
     Returns:
         How many migrations ran; 0 if the data were current. Data of a newer version of the
@@ -38,7 +43,7 @@ def migrate(script: Any) -> int:
     version = store.get(VERSION_KEY, default=0)
     version = version if isinstance(version, int) else 0
     ran = 0
-    while version < SCHEMA_VERSION:
+    while version < DATA_VERSION:
         with store.transaction():
             MIGRATIONS[version](script)
             version += 1
