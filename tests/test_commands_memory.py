@@ -10,8 +10,11 @@ from evennia.server.portal.mxp import mxp_parse
 from evennia.utils.ansi import parse_ansi
 
 from evennia_ai import services
+from evennia_ai.commands.compaction import CmdCompact
 from evennia_ai.commands.history import CmdAIHistory
+from evennia_ai.commands.memory import CmdAIMemory
 from evennia_ai.core.audience import private
+from evennia_ai.core.entities import new_profile, observe
 from evennia_ai.errors import StoreError
 from evennia_ai.handlers.identity import stable_id
 from evennia_ai.retrieval import turn_of_message
@@ -29,13 +32,26 @@ class CmdOpenHistory(CmdAIHistory):
     locks = "cmd:all();admin:perm(Admin)"
 
 
+class CmdOpenCompact(CmdCompact):
+    """The same of `compact`."""
+
+    locks = "cmd:all();admin:perm(Admin)"
+
+
+class CmdOpenMemory(CmdAIMemory):
+    """The same of `aimemory`."""
+
+    locks = "cmd:all();admin:perm(Admin)"
+
+
 class OpenCmdSet(CmdSet):
     """Goes over the assistants' own command set."""
 
     priority = 1
 
     def at_cmdset_creation(self):
-        self.add(CmdOpenHistory)
+        for command in (CmdOpenHistory, CmdOpenCompact, CmdOpenMemory):
+            self.add(command)
 
 
 class MemoryLineTest(CommandLineTest):
@@ -349,6 +365,19 @@ class TestCompact(MemoryLineTest):
         self.assertIn("compacted 40 messages", self.typed("compact Aria", until="compacted"))
         self.assertLessEqual(self.script.history.tokens(), bound)
 
+    def test_preview_of_private_talk(self):
+        """Where a game opens the command to others, private words are counted, not shown."""
+        self.configure(compact_preserve_window=2)
+        self.secret("the key is under the mat")
+        self.heard("a public word")
+        self.fill(4)
+        self.assertTold("compact/preview Aria", "under the mat", "a public word")
+        self.char1.cmdset.add(OpenCmdSet)
+        self.assertTold("compact/preview Aria", "under the mat", "a public word")
+        self.be("Player")
+        shown = self.assertTold("compact/preview Aria", "a public word", "[not for you] 1 messages")
+        self.assertNotIn("under the mat", shown)
+
     def test_preview_of_nothing(self):
         """A short history, or compaction switched off, is told."""
         self.fill(3)
@@ -452,6 +481,37 @@ class TestMemory(MemoryLineTest):
             "keeps |rbees|n",
             "(no longer) [staff] keeps cows",
         )
+
+    def test_opened_to_others(self):
+        """Where a game opens the command to others, they read what is public, change nothing."""
+        circle = private([stable_id(self.char1)])
+        by = {"key": "Bob", "id": "o9.b"}
+        waiting = self.script.ledger.add("Char is tall", by, state="proposed")
+        self.script.ledger.add("I fear cats", by, state="approved", audience=circle)
+        entry = self.aria.journal.add("Bob keeps bees")
+        met = {
+            "o9.b": observe(new_profile("o9.b", "Bob", 0.0), "keeps bees", 1.0, "e1"),
+            "o8.c": observe(new_profile("o8.c", "Cat", 0.0), "is a spy", 1.0, "e2", circle),
+        }
+        met["o9.b"] = observe(met["o9.b"], "owes ale", 2.0, "e3", circle)
+        self.aria.entities.put(met)
+        self.assertTold("aimemory/entities Aria", "is a spy", "owes ale", "keeps bees", "(2)")
+        self.char1.cmdset.add(OpenCmdSet)
+        self.be("Player")
+        shown = self.assertTold("aimemory/entities Aria", "keeps bees", "(1)")
+        shown += self.assertTold("aimemory/facts Aria", "Char is tall")
+        for hidden in ("is a spy", "Cat", "owes ale", "fear cats"):
+            self.assertNotIn(hidden, shown)
+        for line in (
+            f"approve Aria = {waiting['id']}",
+            f"reject Aria = {waiting['id']}",
+            f"forget Aria = {entry['id']}",
+            "rebuild Aria",
+        ):
+            self.assertTold(f"aimemory/{line}", "is for admins")
+        self.assertEqual(self.script.ledger.get(waiting["id"])["state"], "proposed")
+        self.be("Admin")
+        self.assertTold(f"aimemory/approve Aria = {waiting['id']}", "approved by Char")
 
     def test_no_entities(self):
         """Nobody known is said in words."""

@@ -8,6 +8,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.show import Viewer, audience_mark, escaped, moment
+from evennia_ai.core.audience import PUBLIC, STAFF, visible
 from evennia_ai.core.compaction import Plan
 from evennia_ai.core.messages import OVERHEAD_TOKENS, one_line, total_tokens
 from evennia_ai.core.verification import Violation, verify
@@ -58,7 +59,7 @@ class CmdCompact(AssistantCommand):
     """
 
     key = "compact"
-    locks = "cmd:perm(Admin)"
+    locks = "cmd:perm(Admin);admin:perm(Admin)"
     switches_known = ("preview", "rollback", "verify", "on", "off")
 
     def do(self) -> None:
@@ -68,7 +69,9 @@ class CmdCompact(AssistantCommand):
     def do_preview(self) -> None:
         """What would leave."""
         script = self.assistant()
-        self.viewer.tell(escaped("\n".join(preview_lines(script))))
+        # A game may open the command to others; private talk stays with admins.
+        audience = STAFF if self.access(self.caller, "admin") else PUBLIC
+        self.viewer.tell(escaped("\n".join(preview_lines(script, audience))))
 
     def do_rollback(self) -> None:
         """Take the latest compaction back, if the caller says yes."""
@@ -82,7 +85,9 @@ class CmdCompact(AssistantCommand):
         ask_yes_no(
             self.caller,
             escaped(what).replace("{", "(").replace("}", ")") + " {options}",
-            yes_action=lambda caller, *args, **kwargs: roll_back_and_tell(viewer, script),
+            yes_action=lambda caller, *args, **kwargs: roll_back_and_tell(
+                viewer, script, record["id"]
+            ),
             no_action=lambda caller, *args, **kwargs: viewer.tell(
                 f"{escaped(name)} keeps its compaction."
             ),
@@ -154,10 +159,10 @@ def compact_and_tell(viewer: Viewer, script: Any, instructions: str | None) -> N
     )
 
 
-def roll_back_and_tell(viewer: Viewer, script: Any) -> None:
-    """Take the latest compaction back under the turn lock; tell what came of it."""
+def roll_back_and_tell(viewer: Viewer, script: Any, compaction_id: str) -> None:
+    """Take a compaction back, if it is still the latest, under the turn lock; tell the outcome."""
     name = script.obj.key
-    done = script.run_exclusive(lambda: rollback_compaction(script, script.obj))
+    done = script.run_exclusive(lambda: rollback_compaction(script, script.obj, compaction_id))
 
     def tell(report: dict[str, Any]) -> None:
         script.tell_staff(
@@ -242,8 +247,13 @@ def result_line(name: str, result: dict[str, Any]) -> str:
     return lines
 
 
-def preview_lines(script: Any) -> list[str]:
-    """What a compaction would do now, without a model call."""
+def preview_lines(script: Any, viewer: str = STAFF) -> list[str]:
+    """What a compaction would do now, without a model call.
+
+    Args:
+        script: The assistant's script.
+        viewer: Audience of the one who looks; words kept from it are counted, not quoted.
+    """
     name, config = script.obj.key, script.config
     plan = make_plan(script, automatic=False)
     lines = [f"{name} uses {context_usage(script):.1%} of its context."]
@@ -258,13 +268,15 @@ def preview_lines(script: Any) -> list[str]:
         f"{len(plan.leaving)} messages would leave, from {moment(first)} to {moment(last)} (UTC), "
         f"into {summaries} {'summary' if summaries == 1 else 'summaries'}:"
     )
-    lines += [_part_line(plan, audience) for audience in plan.audiences]
+    lines += [_part_line(plan, audience, viewer) for audience in plan.audiences]
     return [*lines, _tokens_line(script, plan)]
 
 
-def _part_line(plan: Plan, audience: str) -> str:
+def _part_line(plan: Plan, audience: str, viewer: str) -> str:
     """One audience's part of what would leave, by its first and last words."""
     part = plan.part(audience)
+    if not visible(audience, viewer):
+        return f"  [not for you] {len(part)} messages, {total_tokens(part):,} tokens"
     told = [m for m in part if m["content"]] or part
     ends = dict.fromkeys(one_line(str(m["content"]))[:_EXCERPT] for m in (told[0], told[-1]))
     shown = " ... ".join(f'"{text}"' for text in ends)
