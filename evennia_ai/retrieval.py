@@ -4,6 +4,7 @@ The index is derived data: what is added here can be rebuilt from Attributes at 
 its work runs on a daemon thread.
 """
 
+import json
 import re
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -21,7 +22,7 @@ from evennia_ai.core.crowding import (
     repeats_last,
     uncrowded,
 )
-from evennia_ai.core.messages import audience_of
+from evennia_ai.core.messages import audience_of, tool_calls
 from evennia_ai.core.ranking import fused
 from evennia_ai.helpers.episodic_index import is_pruned
 
@@ -35,6 +36,8 @@ DEEP, TYPED_WORDS = 400, 8
 # A turn goes on without its memories rather than wait longer for a store, seconds.
 SEARCH_TIMEOUT_S = 10.0
 SPOKEN_CHANNELS = ("say", "whisper", "page", "pose")
+# Tools that speak, of which all but `whisper` are heard by everybody.
+SPEAKING_TOOLS = ("say", "emote", "whisper")
 
 
 class Memory:
@@ -230,21 +233,45 @@ def _is_crowded(hits: Sequence[dict[str, Any]]) -> bool:
 
 def turn_of_message(message: Mapping[str, Any]) -> dict[str, Any] | None:
     """A message as a turn for the index, or None if it was not said by anybody."""
-    speaker = message.get("speaker") or {}
-    spoken = message.get("channel") in SPOKEN_CHANNELS and message.get("content")
-    if message.get("role") not in INDEXED_ROLES or not spoken:
+    text = said_in(message)
+    if message.get("role") not in INDEXED_ROLES or not text:
         return None
     if (message.get("metadata") or {}).get("context") not in (None, "awake"):
         return None
     return {
         "id": message["id"],
-        "speaker": speaker.get("key", ""),
-        "text": message["content"],
+        "speaker": (message.get("speaker") or {}).get("key", ""),
+        "text": text,
         "at": message["created_at"],
         "session": message["created_at"][:10],
         "audience": audience_of(message),
         "kind": "message",
     }
+
+
+def said_in(message: Mapping[str, Any]) -> str:
+    """What a message says to others: its content, or what its tool calls say, a line each.
+
+    Content beside tool calls is thought, not said, except beside nothing but keeping silent.
+    """
+    calls = [call.get("function") or {} for call in tool_calls(message)]
+    if any(call.get("name") != "noop" for call in calls):
+        aloud = audience_of(message) == PUBLIC
+        spoken = (_spoken_by(call, aloud) for call in calls)
+        return "\n".join(text for text in spoken if text)
+    return str(message.get("content") or "") if message.get("channel") in SPOKEN_CHANNELS else ""
+
+
+def _spoken_by(call: Mapping[str, Any], aloud: bool) -> str:
+    """What a call of a tool says; what everybody would hear is refused where not all may."""
+    if call.get("name") not in (SPEAKING_TOOLS if aloud else ("whisper",)):
+        return ""
+    try:
+        arguments = json.loads(call.get("arguments") or "{}")
+    except ValueError:
+        return ""
+    text = arguments.get("text") if isinstance(arguments, dict) else None
+    return text.strip() if isinstance(text, str) else ""
 
 
 def turns_of(

@@ -5,7 +5,7 @@ import unittest
 from evennia_ai.core.crowding import QUESTIONS, asks, echoes_last, once, repeats_last, worth_quoting
 from evennia_ai.core.events import by_audience
 from evennia_ai.recall import RecallIndex, Turn
-from evennia_ai.retrieval import DEEP
+from evennia_ai.retrieval import DEEP, turn_of_message
 from evennia_ai.tick import _retrieved
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
@@ -221,3 +221,51 @@ class TestInjected(SearchTest):
         quoted = wait_for(_retrieved(self.world.script, self.world.body, group))
         self.assertTrue(any(MOVED in line for line in quoted), quoted)
         self.assertFalse(any("Aria:" in line or "Guest" in line for line in quoted), quoted)
+
+
+class TestSaidByTool(SearchTest):
+    """What the assistant says by calling a tool."""
+
+    def called(self, *calls, content="", audience="public"):
+        """The id of a reply that calls tools, each given as name and arguments."""
+        made = [
+            {"id": f"c{n}", "function": {"name": name, "arguments": arguments}}
+            for n, (name, arguments) in enumerate(calls)
+        ]
+        reply = {"role": "assistant", "channel": "say", "audience": audience, "content": content}
+        speaker = {"key": "Aria", "id": "o9"}
+        stored = self.world.script.history.append(
+            [{**reply, "speaker": speaker, "tool_calls": made}]
+        )
+        return stored[0]["id"]
+
+    def test_is_found(self):
+        """What was said, posed or whispered is found under the message's id."""
+        for tool in ("say", "emote", "whisper"):
+            made = self.called((tool, f'{{"text": "I {tool} that you get a free room."}}'))
+            self.assertIn((made, "Aria"), [(h["id"], h["speaker"]) for h in self.search("room")])
+
+    def test_for_whom_it_was(self):
+        """A whisper of a private turn is found by those who heard it."""
+        made = self.called(("whisper", '{"text": "The key is red."}'), audience="private:o1.a")
+        self.assertEqual(self.search("key"), [])
+        self.assertEqual(ids(self.search("key", audience="private:o1.a")), [made])
+
+    def test_what_was_not_said(self):
+        """Thoughts beside calls, other tools' texts, refused and broken calls are not found."""
+        self.called(("look", '{"target": "the room"}'), content="A room, I think.")
+        self.called(("say", '{"text": "A room."}'), audience="private:o1.a")
+        for broken in ("{", "[]", '{"text": 1}', ""):
+            self.called(("say", broken), content="A room.")
+        self.assertEqual(self.search("room", audience="staff"), [])
+
+    def test_beside_silence(self):
+        """Text beside a call that only ends the turn was said."""
+        made = self.called(("noop", "{}"), content="The room is yours.")
+        self.assertEqual(ids(self.search("room")), [made])
+
+    def test_several_at_once(self):
+        """Several calls of one reply are one turn, a line each."""
+        self.called(("emote", '{"text": "nods."}'), ("say", '{"text": "Yes."}'))
+        message = self.world.script.history.messages()[-1]
+        self.assertEqual(turn_of_message(message)["text"], "nods.\nYes.")
