@@ -6,14 +6,15 @@ its work runs on a daemon thread.
 
 import json
 import re
+import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, succeed
 
 from evennia_ai.background import Worker, in_time
-from evennia_ai.core.audience import PUBLIC, visible
+from evennia_ai.core.audience import PUBLIC, STAFF, normalised, visible
 from evennia_ai.core.crowding import (
     asks,
     echoes_last,
@@ -33,6 +34,8 @@ RECALLED = "recalled"
 # How far down the index's ranking a look goes past what crowds: for a hit with every word of a
 # query of a few typed words, and for the answer to what is asked often.
 DEEP, TYPED_WORDS = 400, 8
+# Turns kept while the index cannot be written; beyond them the next start catches up.
+MOST_PENDING = 5_000
 # A turn goes on without its memories rather than wait longer for a store, seconds.
 SEARCH_TIMEOUT_S = 10.0
 SPOKEN_CHANNELS = ("say", "whisper", "page", "pose")
@@ -49,6 +52,7 @@ class Memory:
         open_index: Makes or gives the `RecallIndex`; called on that thread.
         semantic: Gives the semantic store, or None.
         report: Called with an error that was survived.
+        now: The clock, seconds since the epoch.
     """
 
     def __init__(
@@ -58,13 +62,15 @@ class Memory:
         open_index: Callable[[], Any],
         semantic: Callable[[], Any] = lambda: None,
         report: Callable[[str, BaseException], None] = lambda what, error: None,
+        now: Callable[[], float] = time.time,
     ):
         self.scope = scope
         self._worker = worker
         self._open_index = open_index
         self._semantic = semantic
         self._report = report
-        self._pending: deque[dict[str, Any]] = deque()
+        self._now = now
+        self._pending: deque[dict[str, Any]] = deque(maxlen=MOST_PENDING)
 
     def remember_messages(self, messages: Iterable[Mapping[str, Any]]) -> "Deferred[int]":
         """Index what was said; fires with how many turns that were."""
@@ -76,21 +82,35 @@ class Memory:
         return succeed(0) if recalled else self._add([turn_of_entry(entry)])
 
     def forget(self, ids: Iterable[str]) -> "Deferred[Any]":
-        """Take turns out of the index."""
-        wanted = list(ids)
-        return self._run(lambda index: index.remove(self.scope, wanted)) if wanted else succeed(0)
+        """Take turns out of the index; fires with how many there were, None if that failed."""
+        wanted = set(ids)
+        return self._run(lambda index: self._remove(index, wanted)) if wanted else succeed(0)
 
-    def catch_up(self, turns: Callable[[], Iterable[dict[str, Any]]]) -> "Deferred[int]":
-        """Index those of these turns that are missing, as after a crash.
+    def _remove(self, index: Any, ids: Collection[str]) -> int:
+        for _ in range(len(self._pending)):
+            turn = self._pending.popleft()
+            if turn["id"] not in ids:
+                self._pending.append(turn)
+        return int(index.remove(self.scope, list(ids)))
+
+    def catch_up(
+        self, turns: Callable[[], Iterable[dict[str, Any]]], gone: Iterable[str] = ()
+    ) -> "Deferred[Any]":
+        """Index those of these turns that are missing or other than indexed, as after a crash.
 
         Args:
             turns: Gives the turns; called now, on the reactor thread.
+            gone: Ids of turns that are to be in the index no more.
+
+        Returns:
+            A Deferred that fires with how many were indexed; None if the index failed.
         """
-        wanted = list(turns())
+        wanted, unwanted = list(turns()), set(gone)
 
         def add_missing(index: Any) -> int:
-            known = {hit.id for hit in index.get(self.scope, [turn["id"] for turn in wanted])}
-            missing = [turn for turn in wanted if turn["id"] not in known]
+            self._remove(index, unwanted)
+            known = {hit.id: hit.text for hit in index.get(self.scope, [t["id"] for t in wanted])}
+            missing = [turn for turn in wanted if known.get(turn["id"]) != turn["text"]]
             return _put(index, self.scope, missing)
 
         return self._run(add_missing)
@@ -141,7 +161,9 @@ class Memory:
         semantic = yield self._semantic_hits(query, wanted, audience)
         known = {hit["id"] for hit in lexical}
         merged = fused([lexical, [hit for hit in semantic if hit["id"] not in known]])
-        hits = uncrowded(_tidied([hit for hit in merged if hit["id"] not in skip]))
+        now = self._now()
+        lasting = (hit for hit in merged if not _is_worn(hit, now))
+        hits = uncrowded(_tidied([hit for hit in lasting if hit["id"] not in skip]))
         return echoes_last(hits, own_name)[:limit]
 
     def _ranked(self, index: Any, query: str, limit: int, audience: str) -> list[dict[str, Any]]:
@@ -187,7 +209,11 @@ class Memory:
 
     def _flush(self, index: Any) -> int:
         turns = [self._pending.popleft() for _ in range(len(self._pending))]
-        return _put(index, self.scope, turns) if turns else 0
+        try:
+            return _put(index, self.scope, turns) if turns else 0
+        except Exception:
+            self._pending.extendleft(reversed(turns))  # for the next time
+            raise
 
     def _run(
         self, work: Callable[[Any], Any], default: Any = None, timeout_s: float | None = None
@@ -337,4 +363,11 @@ def _as_hit(memory: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _visible(memory: Mapping[str, Any], audience: str) -> bool:
-    return visible((memory.get("metadata") or {}).get("audience") or PUBLIC, audience)
+    """Whether a memory may be found; one of which nobody knows for whom it is, by staff only."""
+    stored = (memory.get("metadata") or {}).get("audience")
+    return visible(normalised(stored) if stored else STAFF, audience)
+
+
+def _is_worn(hit: Mapping[str, Any], now: float) -> bool:
+    """Whether a hit is a memory of an entry that is out of retrieval by now."""
+    return is_pruned({"importance": hit.get("importance"), "timestamp": hit["at"]}, now)

@@ -4,10 +4,12 @@ import unittest
 
 from evennia_ai.core.crowding import QUESTIONS, asks, echoes_last, once, repeats_last, worth_quoting
 from evennia_ai.core.events import by_audience
+from evennia_ai.core.messages import utc_iso
+from evennia_ai.helpers.episodic_index import KEEP_DAYS
 from evennia_ai.recall import RecallIndex, Turn
-from evennia_ai.retrieval import DEEP, turn_of_message
+from evennia_ai.retrieval import DEEP, Memory, turn_of_message
 from evennia_ai.tick import _retrieved
-from tests.memory_assistant import MemoryWorld
+from tests.memory_assistant import InlineWorker, MemoryWorld
 from tests.waiting import wait_for
 
 QUESTION = "Aria, where is the forge of the smith?"
@@ -34,11 +36,26 @@ def ids(hits):
 
 
 class CountingIndex(RecallIndex):
-    """A real index that keeps how many hits it was asked for."""
+    """A real index that keeps how many hits it was asked for, and that can be broken."""
 
     def __init__(self):
         super().__init__(":memory:")
         self.limits = []
+        self.broken = False
+
+    def add(self, scope, turns):
+        """As `RecallIndex.add`."""
+        self._work()
+        return super().add(scope, turns)
+
+    def remove(self, scope, ids):
+        """As `RecallIndex.remove`."""
+        self._work()
+        return super().remove(scope, ids)
+
+    def _work(self):
+        if self.broken:
+            raise OSError("database is locked")
 
     def search(self, scope, query, limit=10, audience=None):
         """As `RecallIndex.search`."""
@@ -269,3 +286,60 @@ class TestSaidByTool(SearchTest):
         self.called(("emote", '{"text": "nods."}'), ("say", '{"text": "Yes."}'))
         message = self.world.script.history.messages()[-1]
         self.assertEqual(turn_of_message(message)["text"], "nods.\nYes.")
+
+
+class TestFailingIndex(SearchTest):
+    """An index that cannot be written for a while."""
+
+    def test_nothing_is_lost(self):
+        """What was said meanwhile is indexed with what comes next, in order."""
+        self.index.broken = True
+        first = self.say("Bram", "The key is red.", "The key is blue.")
+        self.assertEqual(self.index.count("Aria"), 0)
+        self.index.broken = False
+        last = self.say("Bram", "The key is green.")
+        self.assertEqual(sorted(ids(self.search("key"))), sorted([*first, *last]))
+
+    def test_forgotten_meanwhile(self):
+        """What is forgotten before it could be indexed does not come back."""
+        self.index.broken = True
+        gone = self.say("Bram", "The key is red.")
+        self.index.broken = False
+        wait_for(self.world.script.memory.forget(gone))
+        kept = self.say("Bram", "A key again.")
+        self.assertEqual(ids(self.search("key")), kept)
+
+    def test_forgetting_fails(self):
+        """A forgetting that failed says so."""
+        gone = self.say("Bram", "The key is red.")
+        self.index.broken = True
+        self.assertIsNone(wait_for(self.world.script.memory.forget(gone)))
+
+
+class TestSemanticHits(SearchTest):
+    """What comes from semantic memory."""
+
+    def remember(self, **metadata):
+        """A memory of a red key."""
+        item = {"source_id": "e1", "text": "The key is red.", "metadata": metadata}
+        wait_for(self.world.semantic.add("Aria", [{**item, "metadata": metadata}]))
+
+    def test_without_audience_for_staff(self):
+        """A memory of which nobody knows for whom it is, is found by staff alone."""
+        self.remember()
+        self.assertEqual(self.search("key"), [])
+        self.assertEqual(len(self.search("key", audience="staff")), 1)
+
+    def test_worn_out(self):
+        """A memory of small importance is found for a month."""
+        at = self.world.script.now()
+        self.remember(audience="public", importance=1, at=utc_iso(at))
+        for days, found in ((KEEP_DAYS - 1, 1), (KEEP_DAYS + 1, 0)):
+            memory = Memory(
+                "Aria",
+                InlineWorker(),
+                lambda: self.index,
+                lambda: self.world.semantic,
+                now=lambda days=days: at + days * 86400,
+            )
+            self.assertEqual(len(wait_for(memory.search("key"))), found)
