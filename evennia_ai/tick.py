@@ -11,7 +11,7 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
 from evennia_ai.core.audience import STAFF, is_private, visible
 from evennia_ai.core.crowding import worth_quoting
-from evennia_ai.core.events import Group, addressed, by_audience, resolved
+from evennia_ai.core.events import SPEECH, Group, addressed, by_audience, resolved
 from evennia_ai.core.hours import within_hours
 from evennia_ai.core.injection import chosen, experiences, memory_line, plain, telling_words
 from evennia_ai.core.messages import audience_of, is_summary, one_line, quoted
@@ -251,7 +251,7 @@ def think(script: Any, character: Any, group: Group) -> Generator[Deferred[Any],
 def _talks(script: Any, audience: str) -> list[str]:
     """What those present spoke of with the assistant before, newest first."""
     names = {person["id"]: person["key"] for person in script.game.present()}
-    talks = visible_conversations(script.runtime.conversations, audience)
+    talks = visible_conversations(script.runtime.conversations, audience, script.now())
     here = [talk for talk in talks if talk["partner"] in names][:TALKS_SHOWN]
     return [f"{one_line(names[t['partner']])} last spoke of: {quoted(t['topic'])}" for t in here]
 
@@ -261,7 +261,7 @@ def note_talk(script: Any, group: Group) -> None:
     runtime = script.runtime
     for event in group.events:
         partner = (event.get("speaker") or {}).get("id")
-        if partner:
+        if partner and event.get("channel") in SPEECH:
             runtime.conversations = note(
                 runtime.conversations, partner, event["content"], script.now(), group.audience
             )

@@ -10,6 +10,7 @@ from typing import Any
 from evennia_ai.core.events import by_audience
 from evennia_ai.handlers.schema import migrate
 from evennia_ai.handlers.timer import restart_timer
+from evennia_ai.helpers.working_memory import from_history
 from evennia_ai.retrieval import turns_of
 from evennia_ai.runtime import Unanswered
 from evennia_ai.sleep.publishing import publish_summaries
@@ -26,13 +27,15 @@ def mend_at_start(script: Any) -> None:
 
 
 def mend_when_ready(script: Any) -> None:
-    """Token counts, unanswered calls, a compaction's remains, the index, feasibility."""
+    """Token counts, unanswered calls, a compaction's remains, the index, talks, feasibility."""
     migrate(script)
     script.history.recount()
     script.history.heal()
     _settle_intent(script)
     history, journal = script.history, script.obj.journal
     script.memory.catch_up(lambda: turns_of(history.messages(), journal.recent(), script.now()))
+    if not script.runtime.conversations:
+        script.runtime.conversations = from_history(history.messages(), script.now())
     check_feasible(script)
 
 

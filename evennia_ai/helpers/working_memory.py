@@ -1,20 +1,24 @@
 """Working memory: what the assistant is in the middle of talking about, and with whom.
 
-A plain dict of conversations. What is said aloud to a partner and what is said in private are
-two conversations, so that one never leaks into the other.
+A plain dict of conversations, made of what it hears and, after a start, of the live history.
+What is said aloud to a partner and what is said in private are two conversations, so that one
+never leaks into the other.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from evennia_ai.core.audience import PUBLIC, normalised, visible
+from evennia_ai.core.events import SPEECH
 
 Conversation = dict[str, Any]
 
-# Lines kept of a conversation: enough to pick up the thread, the history holds the rest.
-MAX_LINES = 12
 # Words of the last question or statement that name a topic.
 TOPIC_WORDS = 8
+# Seconds of silence after which a conversation is over; an hour, as people who come back to a
+# tavern later the same evening start anew.
+MAX_AGE_S = 3600.0
 
 
 def conversation_key(partner: str, audience: str = PUBLIC) -> str:
@@ -29,49 +33,76 @@ def note(
     text: str,
     at: float,
     audience: str = PUBLIC,
-    speaker: str | None = None,
-    max_lines: int = MAX_LINES,
 ) -> dict[str, Conversation]:
-    """Conversations with one more line.
+    """Conversations with one more line of a partner.
 
     Args:
         conversations: Conversations by key (`conversation_key`).
         partner: Stable id of the one the assistant talks with.
-        text: What was said.
+        text: What they said.
         at: When, seconds since the epoch.
         audience: Who heard it.
-        speaker: Who said it, by id; the partner where it is None.
-        max_lines: Newest lines that are kept.
 
     Returns:
-        A new dict; a conversation is ``{"partner", "audience", "last_at", "topic", "lines"}``,
-        a line ``{"speaker", "text", "at"}``. The partner's words give the topic.
+        A new dict; a conversation is ``{"partner", "audience", "last_at", "topic"}``.
     """
     key = conversation_key(partner, audience)
     before = conversations.get(key, {})
-    said = " ".join(text.split())
-    line = {"speaker": speaker or partner, "text": said, "at": at}
-    topic = _topic(said) if line["speaker"] == partner else ""
     after: Conversation = {
         "partner": partner,
         "audience": normalised(audience),
         "last_at": max(at, before.get("last_at", at)),
-        "topic": topic or before.get("topic", ""),
-        "lines": [*before.get("lines", ()), line][-max_lines:],
+        "topic": " ".join(text.split()[:TOPIC_WORDS]) or before.get("topic", ""),
     }
     return {**conversations, key: after}
 
 
+def from_history(
+    messages: Sequence[Mapping[str, Any]], now: float, max_age_s: float = MAX_AGE_S
+) -> dict[str, Conversation]:
+    """The conversations in progress, from the end of a history.
+
+    Args:
+        messages: Messages, oldest first, with `speaker`, `channel`, `audience`, `created_at`.
+        now: Seconds since the epoch.
+        max_age_s: As for `clear_stale_conversations`.
+
+    Returns:
+        Conversations by key, as `note` makes them.
+    """
+    recent: list[tuple[float, Mapping[str, Any]]] = []
+    for message in reversed(messages):
+        at = _seconds(message.get("created_at"))
+        if now - at > max_age_s:
+            break
+        recent.append((at, message))
+    talks: dict[str, Conversation] = {}
+    for at, message in reversed(recent):
+        partner = (message.get("speaker") or {}).get("id")
+        if partner and message.get("role") == "user" and message.get("channel") in SPEECH:
+            text, audience = str(message.get("content") or ""), str(message.get("audience") or "")
+            talks = note(talks, str(partner), text, at, audience)
+    return talks
+
+
+def _seconds(created_at: object) -> float:
+    """A stored time in seconds since the epoch, UTC where it names no zone; 0 if it is none."""
+    try:
+        when = datetime.fromisoformat(str(created_at))
+    except ValueError:
+        return 0.0
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
 def clear_stale_conversations(
-    conversations: Mapping[str, Mapping[str, Any]], now: float, max_age_s: float = 3600.0
+    conversations: Mapping[str, Mapping[str, Any]], now: float, max_age_s: float = MAX_AGE_S
 ) -> dict[str, Any]:
     """Decide which conversations are over: those in which nobody spoke for a while.
 
     Args:
-        conversations: Conversations by key; left as they are, see `without`.
+        conversations: Conversations by key; left as they are.
         now: Seconds since the epoch.
-        max_age_s: Seconds of silence after which a conversation is over; an hour, as people
-            who come back to a tavern later the same evening start anew.
+        max_age_s: Seconds of silence after which a conversation is over.
 
     Returns:
         ``{"cleared": int, "kept": int, "stale": [keys, sorted]}``.
@@ -84,21 +115,14 @@ def clear_stale_conversations(
     return {"cleared": len(stale), "kept": len(conversations) - len(stale), "stale": stale}
 
 
-def without(
-    conversations: Mapping[str, Conversation], keys: Iterable[str]
-) -> dict[str, Conversation]:
-    """Conversations without those of the given keys."""
-    gone = set(keys)
-    return {key: value for key, value in conversations.items() if key not in gone}
-
-
 def visible_conversations(
-    conversations: Mapping[str, Conversation], audience: str
+    conversations: Mapping[str, Conversation], audience: str, now: float
 ) -> list[Conversation]:
-    """The conversations a turn for an audience may know of, newest first."""
-    shown = [item for item in conversations.values() if visible(item["audience"], audience)]
+    """The conversations in progress that a turn for an audience may know of, newest first."""
+    stale = set(clear_stale_conversations(conversations, now)["stale"])
+    shown = [
+        item
+        for key, item in conversations.items()
+        if key not in stale and visible(item["audience"], audience)
+    ]
     return sorted(shown, key=lambda item: float(item["last_at"]), reverse=True)
-
-
-def _topic(text: str) -> str:
-    return " ".join(text.split()[:TOPIC_WORDS])
