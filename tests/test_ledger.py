@@ -384,7 +384,14 @@ class TestForgetEntry(CommandLineTest):
         self.assertEqual(self.remembered(), [])
         self.assertTrue(self.aria.journal.get(self.entry["id"])["withdrawn"])
         self.assertEqual(wait_for(self.semantic.ids(self.script.scope)), set())
-        self.assertTold(line, "forgotten already")
+
+    def test_forgotten_again(self):
+        """Asked a second time it does what is left to do, without an objection."""
+        line = f"aimemory/forget Aria = {self.entry['id']}"
+        self.typed(line, until="finds journal entry")
+        wait_for(self.script.memory.remember_entry(self.entry))  # as if it had been cut short
+        self.typed(line, until="0 of its memories left")
+        self.assertEqual(self.remembered(), [])
 
     def test_its_observations_go(self):
         """What a dream made of it is no longer known of anybody."""

@@ -5,9 +5,12 @@ import unittest
 from evennia_ai.core.crowding import QUESTIONS, asks, echoes_last, once, repeats_last, worth_quoting
 from evennia_ai.core.events import by_audience
 from evennia_ai.core.messages import utc_iso
+from evennia_ai.errors import StoreError
 from evennia_ai.helpers.episodic_index import KEEP_DAYS
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.retrieval import DEEP, Memory, turn_of_message
+from evennia_ai.sleep import prune_episodic_index
+from evennia_ai.sleep.forgetting import forget_entry
 from evennia_ai.tick import _retrieved
 from tests.memory_assistant import InlineWorker, MemoryWorld
 from tests.waiting import wait_for
@@ -343,3 +346,44 @@ class TestSemanticHits(SearchTest):
                 now=lambda days=days: at + days * 86400,
             )
             self.assertEqual(len(wait_for(memory.search("key"))), found)
+
+
+class TestForgetting(SearchTest):
+    """Journal entries taken out of all searches."""
+
+    def setUp(self):
+        super().setUp()
+        self.entry = self.world.body.journal.add("The key is under the mat.", importance=3)
+
+    def forget(self):
+        """Forget the entry."""
+        return wait_for(forget_entry(self.world.script, self.world.body, self.entry["id"]))
+
+    def test_index_down(self):
+        """A forgetting the index did not take part in fails, and can be repeated."""
+        self.index.broken = True
+        with self.assertRaisesRegex(StoreError, "forget it again"):
+            self.forget()
+        self.assertTrue(self.world.body.journal.get(self.entry["id"])["withdrawn"])
+        self.index.broken = False
+        self.forget()
+        self.assertEqual(self.search("mat"), [])
+
+    def test_killed_in_between(self):
+        """What was withdrawn when the server died leaves the index at the next start."""
+        self.world.body.journal.withdraw([self.entry["id"]])
+        self.assertEqual(ids(self.search("mat")), [self.entry["id"]])
+        self.world.restart()
+        self.assertEqual(self.search("mat"), [])
+
+    def test_nightly(self):
+        """The night takes out what was withdrawn or is worn, however long ago it was written."""
+        withdrawn = self.world.body.journal.add("The mat is red.")
+        for number in range(1_050):
+            self.world.body.journal.add(f"Nothing of note, {number}.", importance=9)
+        self.world.body.journal.withdraw([withdrawn["id"]])
+        self.world.later((KEEP_DAYS + 1) * 86400)
+        counts = wait_for(prune_episodic_index(self.world.script, self.world.body))
+        self.assertEqual(counts, {"pruned": 1, "kept": 1_050})
+        gone = {self.entry["id"], withdrawn["id"]}
+        self.assertEqual(gone & set(ids(self.search("mat", limit=100))), set())

@@ -123,14 +123,12 @@ class CmdAIMemory(AssistantCommand):
         self.viewer.tell(note_text(done))
 
     def do_forget(self) -> None:
-        """Take a journal entry out of retrieval and semantic memory."""
+        """Take a journal entry out of retrieval and semantic memory, also a second time."""
         wanted = self.words("aimemory/forget <assistant> = <id>")
         script, viewer = self.assistant(), self.viewer
         entry = script.obj.journal.get(wanted.strip())
         if entry is None:
             raise Refusal(f"There is no journal entry `{wanted.strip()}`.")
-        if entry.get("withdrawn"):
-            raise Refusal(f"Journal entry `{entry['id']}` is forgotten already.")
         name, by = escaped(script.obj.key), self.caller.key
 
         def tell(found: int) -> None:

@@ -33,7 +33,11 @@ def mend_when_ready(script: Any) -> None:
     script.history.heal()
     _settle_intent(script)
     history, journal = script.history, script.obj.journal
-    script.memory.catch_up(lambda: turns_of(history.messages(), journal.recent(), script.now()))
+    entries = journal.recent()
+    script.memory.catch_up(
+        lambda: turns_of(history.messages(), entries, script.now()),
+        gone=[entry["id"] for entry in entries if entry.get("withdrawn")],
+    )
     if not script.runtime.conversations:
         script.runtime.conversations = from_history(history.messages(), script.now())
     check_feasible(script)

@@ -5,9 +5,11 @@ Adding a step is adding a line to `SLEEP_STEPS`. A failing step is reported, and
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
+from twisted.internet.task import deferLater
 
 from evennia_ai.helpers.entity_context import note_met, run_entity_consolidation_batch
 from evennia_ai.helpers.episodic_index import prune_low_importance_entries
@@ -19,6 +21,7 @@ from evennia_ai.sleep.compaction import (
     wants_compaction,
 )
 from evennia_ai.sleep.consolidation import (
+    SLICE,
     consolidate_memories_to_semantic,
     prune_orphaned_memory_links,
     repair_semantic_memory,
@@ -40,11 +43,35 @@ class SleepStep:
     every_tick: bool = False
 
 
-def prune_episodic_index(script: Any, character: Any) -> dict[str, Any]:
-    """Take old entries of low importance out of retrieval; the journal keeps them."""
-    counts = prune_low_importance_entries(character.journal.recent(1000), script.now())
-    script.memory.forget(counts["pruned_ids"])
-    return {"pruned": counts["pruned"], "kept": counts["kept"]}
+@inlineCallbacks
+def prune_episodic_index(
+    script: Any, character: Any, reactor: Any = None
+) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """Take old entries of low importance out of retrieval; the journal keeps them.
+
+    So are withdrawn ones, in case a crash kept the index from forgetting them.
+
+    Args:
+        script: The assistant's script.
+        character: Its body.
+        reactor: Where to pause while a long journal is looked through; Twisted's by default.
+
+    Returns:
+        A Deferred that fires with ``{"pruned", "kept"}``.
+    """
+    if reactor is None:
+        from twisted.internet import reactor
+    counts, gone = {"pruned": 0, "kept": 0}, []
+    entries = character.journal.all()
+    while some := list(islice(entries, SLICE)):
+        found = prune_low_importance_entries(
+            [entry for entry in some if not entry.get("withdrawn")], script.now()
+        )
+        gone += [*found["pruned_ids"], *(entry["id"] for entry in some if entry.get("withdrawn"))]
+        counts = {key: counts[key] + found[key] for key in counts}
+        yield deferLater(reactor, 0)
+    yield script.memory.forget(gone)
+    return counts
 
 
 def clear_stale(script: Any, character: Any) -> dict[str, Any]:

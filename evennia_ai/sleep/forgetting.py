@@ -5,6 +5,8 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
+from evennia_ai.errors import StoreError
+
 
 @inlineCallbacks
 def forget_entry(
@@ -19,12 +21,24 @@ def forget_entry(
 
     Returns:
         A Deferred that fires with how many memories left semantic memory. It fails with
-        `StoreError` if that store fails; the entry is withdrawn then all the same, and the next
-        night deletes its memory.
+        `StoreError` if that store or the search index fails; the entry is withdrawn then all
+        the same, and the next night takes its traces away. It can be repeated at any time.
     """
     character.journal.withdraw([entry_id])
     character.entities.forget_sources([entry_id])
-    yield script.memory.forget([entry_id])
+    unindexed = yield script.memory.forget([entry_id])
+    gone = yield _forget_memory(script, entry_id)
+    if unindexed is None:
+        raise StoreError(
+            f"Journal entry `{entry_id}` is withdrawn, but the search index cannot be written and "
+            "may find it still; forget it again later."
+        )
+    return int(gone)
+
+
+@inlineCallbacks
+def _forget_memory(script: Any, entry_id: str) -> Generator["Deferred[Any]", Any, int]:
+    """Delete what semantic memory made of an entry; fires with how many memories that were."""
     known = yield script.semantic.sources(script.scope)
     if entry_id not in known:
         return 0
