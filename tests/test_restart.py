@@ -5,6 +5,7 @@ from twisted.internet.defer import Deferred
 
 from evennia_ai import services, startstop
 from evennia_ai.handlers.mending import mend_at_start, mend_when_ready
+from evennia_ai.handlers.schema import DATA_VERSION
 from evennia_ai.runtime import forget_runtime
 from evennia_ai.testing import call
 from tests.base import AssistantTest
@@ -238,7 +239,7 @@ class TestRestart(AssistantTest):
         self.script.attributes.add("conversation_history", [{"role": "user", "content": "by hand"}])
         self.aria.attributes.add("journal", {"entries": [{"content": "an old note"}]})
         self.restart()
-        self.assertEqual(self.script.db.schema_version, 1)
+        self.assertEqual(self.script.db.schema_version, DATA_VERSION)
         self.assertTrue(self.script.db.conversation_history[0]["id"])
         self.assertTrue(self.aria.db.journal["entries"][0]["id"])
         before = self.script.history.messages()
