@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
+from evennia.utils import logger
+from twisted.internet.defer import CancelledError
 from twisted.internet.task import cooperate
 
 from evennia_ai import services
 from evennia_ai.handlers.mending import mend_when_ready
+from evennia_ai.handlers.owed import pay_owed
 
 # Players come back first: the imports take seconds, and meanwhile hold up all else.
 WARM_UP_AFTER_S = 1.0
@@ -31,10 +34,19 @@ def at_server_start() -> None:
 def warm_up() -> None:
     """Load what is slow, then mend what had to wait for it, one assistant after the other.
 
+    What deleted assistants left goes last.
+
     Only then may ticks think: none must run on what is not mended yet.
     """
     done = services.warm_up().addCallback(lambda _: cooperate(_mend_all()).whenDone())
     done.addBoth(lambda _: services.use(ready=True))
+    done.addCallback(lambda _: pay_owed()).addErrback(_not_paid)
+
+
+def _not_paid(failure: Any) -> None:
+    """Tell of an error while memories of deleted assistants were deleted; the next start tries."""
+    if not failure.check(CancelledError):
+        logger.log_err(f"[ai] deleting what deleted assistants left: {failure.getTraceback()}")
 
 
 def _mend_all() -> Iterator[None]:

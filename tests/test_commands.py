@@ -5,18 +5,21 @@ from pathlib import Path
 
 from django.test import override_settings
 from evennia import Msg, create_object
+from twisted.internet.defer import Deferred, fail
 
-from evennia_ai import services
+from evennia_ai import services, startstop
 from evennia_ai.commands.assistants import last_lines
 from evennia_ai.commands.cmdset import COMMANDS
 from evennia_ai.commands.lookup import all_assistants, find_assistant
 from evennia_ai.core.audience import members
-from evennia_ai.errors import AssistantError, ToolError
+from evennia_ai.errors import AssistantError, StoreError, ToolError
 from evennia_ai.handlers.identity import stable_id
-from evennia_ai.testing import model_down
+from evennia_ai.handlers.owed import owe, owed, pay_owed
+from evennia_ai.recall import Turn
+from evennia_ai.testing import MemorySemanticStore, model_down
 from tests.base import CHARACTER
 from tests.command_line import CommandLineTest
-from tests.waiting import pump_until
+from tests.waiting import pump_until, wait_for
 
 STRANGER = "Command '"
 
@@ -302,6 +305,23 @@ class TestSwitches(CommandLineTest):
         self.assertIn("model", shown)
 
 
+class HangingStore(MemorySemanticStore):
+    """Never answers."""
+
+    asked = False
+
+    def ids(self, scope):
+        self.asked = True
+        return Deferred()
+
+
+class BrokenStore(MemorySemanticStore):
+    """Cannot be read."""
+
+    def ids(self, scope):
+        return fail(StoreError("the files are locked"))
+
+
 class TestDelete(CommandLineTest):
     """`ai/delete`."""
 
@@ -365,6 +385,54 @@ class TestDelete(CommandLineTest):
         self.typed("y", until="is deleted")
         self.assertEqual(self.semantic.memories[scope], {})
         self.assertEqual(services.index().count(scope), 0)
+
+    def remembered(self):
+        """Give it an entry in index and store; returns its scope and how much is there."""
+        self.aria.journal.add("Bob keeps bees.")
+        scope = self.script.scope
+        self.semantic.add(scope, [{"source_id": "e1", "text": "Bob keeps bees."}])
+        wait_for(self.script.memory.count())
+        return scope, lambda: (services.index().count(scope), len(self.semantic.memories[scope]))
+
+    def test_what_a_crash_leaves_goes_at_the_start(self):
+        """A server that dies behind the body's deletion deletes the rest when it starts."""
+        scope, left = self.remembered()
+        store = HangingStore()  # the process gets no further
+        services.use(semantic=store)
+        self.typed("ai/delete Aria")
+        self.typed("y")
+        pump_until(lambda: store.asked)
+        self.assertIsNone(self.script.pk)
+        services.use(semantic=self.semantic)
+        services.index().add(scope, [Turn("e9", "Bob", "Bees", "2026-01-01T00:00:00+00:00")])
+        self.assertEqual((owed(), left()), ([scope], (1, 1)))
+        startstop.warm_up()
+        pump_until(lambda: not owed())
+        self.assertEqual(left(), (0, 0))
+
+    def test_what_a_failing_store_leaves_goes_at_the_start(self):
+        """The deletion is told as done, what the store holds is owed until it works."""
+        scope, left = self.remembered()
+        services.use(semantic=BrokenStore())
+        self.typed("ai/delete Aria")
+        self.typed("y", until="is deleted")
+        wait_for(pay_owed())
+        self.assertEqual((owed(), left()), ([scope], (0, 1)))
+        services.use(semantic=self.semantic)
+        wait_for(pay_owed())
+        self.assertEqual((owed(), left()), ([], (0, 0)))
+
+    def test_a_body_that_stays_keeps_its_memories(self):
+        """Nothing is deleted of one that was to be deleted and was not."""
+        _, left = self.remembered()
+        before = left()
+        self.aria.at_object_delete = lambda: False
+        self.typed("ai/delete Aria")
+        self.typed("y", until="was not deleted")
+        self.assertEqual((owed(), left()), ([], before))
+        owe(self.script.scope)  # a crash before the body went
+        wait_for(pay_owed())
+        self.assertEqual((owed(), left()), ([], before))
 
     def test_may_not(self):
         """Without the delete lock it is refused."""

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from evennia import create_object
-from evennia.utils import logger
 from evennia.utils.evmenu import ask_yes_no
 from evennia.utils.utils import class_from_module
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -20,7 +19,7 @@ from evennia_ai.commands.facts import overview, usage_facts
 from evennia_ai.commands.lookup import Refusal, all_assistants
 from evennia_ai.commands.show import Viewer, escaped, moment
 from evennia_ai.core.prompt import Regions, fit_prompt
-from evennia_ai.errors import AssistantError
+from evennia_ai.handlers.owed import delete_derived, owe, settle
 from evennia_ai.llm_interaction.prompt import context_caps, context_limit, model_request
 from evennia_ai.prompt_contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
 
@@ -321,21 +320,18 @@ def export_and_delete(script: Any) -> Generator["Deferred[Any]", Any, Path]:
 
     Returns:
         A Deferred that fires with the file's path; if the file cannot be written it fails, and
-        nothing is deleted.
+        nothing is deleted. What a crash or a failing store leaves goes at the next start.
     """
     try:
         path = yield export_assistant(script)
     except OSError as error:
         raise Refusal(f"The export cannot be written: {error}") from error
-    memory, semantic, scope = script.memory, script.semantic, script.scope
+    scope = script.scope
+    owe(scope)
     if not script.obj.delete():
+        settle(scope)
         raise Refusal("Evennia refused to delete the body; see its `at_object_delete`.")
-    yield memory.rebuild(())
-    try:
-        ids = yield semantic.ids(scope)
-        yield semantic.delete(scope, ids)
-    except AssistantError as error:
-        logger.log_err(f"[ai] memories of the deleted assistant {scope} are left over: {error}")
+    yield delete_derived(scope)
     return path
 
 
