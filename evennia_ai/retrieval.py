@@ -53,6 +53,10 @@ class Memory:
         semantic: Gives the semantic store, or None.
         report: Called with an error that was survived.
         now: The clock, seconds since the epoch.
+
+    Attributes:
+        on_new_index: Called when another index stands in the place of the one used before.
+        restoring: Whether the index is being made whole.
     """
 
     def __init__(
@@ -70,6 +74,9 @@ class Memory:
         self._semantic = semantic
         self._report = report
         self._now = now
+        self._index: Any = None
+        self.on_new_index: Callable[[], Any] = lambda: None
+        self.restoring = False
         self._pending: deque[dict[str, Any]] = deque(maxlen=MOST_PENDING)
 
     def remember_messages(self, messages: Iterable[Mapping[str, Any]]) -> "Deferred[int]":
@@ -124,6 +131,11 @@ class Memory:
             return _put(index, self.scope, wanted)
 
         return self._run(anew)
+
+    def missing(self, ids: Iterable[str]) -> "Deferred[int | None]":
+        """Fires with how many of these turns are not indexed; None if that cannot be known."""
+        wanted = set(ids)
+        return self._run(lambda index: len(wanted) - len(index.get(self.scope, wanted)))
 
     def count(self) -> "Deferred[int]":
         """Fires with how many turns are indexed."""
@@ -218,7 +230,21 @@ class Memory:
     def _run(
         self, work: Callable[[Any], Any], default: Any = None, timeout_s: float | None = None
     ) -> "Deferred[Any]":
-        done = self._worker.submit(lambda: work(self._open_index()))
+        replaced: list[Any] = []
+
+        def do() -> Any:
+            index = self._open_index()
+            if self._index is not None and self._index is not index:
+                replaced.append(self._index)
+            self._index = index
+            return work(index)
+
+        def tell(result: Any) -> Any:
+            if replaced:
+                self.on_new_index()
+            return result
+
+        done = self._worker.submit(do).addBoth(tell)
 
         def survived(failure: Any) -> Any:
             # A cancelled turn ends here too; it must not go on without its memories.

@@ -64,15 +64,30 @@ def workshop() -> Worker:
 
 
 def index() -> Any:
-    """The recall index; called on the worker's thread only."""
+    """The recall index, opened anew if its file was deleted; on the worker's thread only."""
     with _index_lock:
+        if "index" in _made and _lost_file(_made["index"]):
+            _made.pop("index").close()
         if "index" not in _made:
             from evennia_ai.recall import RecallIndex
 
             folder = _made.get("data_dir") or conf.data_dir()
             folder.mkdir(parents=True, exist_ok=True)
-            _made["index"] = RecallIndex(folder / "recall.sqlite3")
+            path = folder / "recall.sqlite3"
+            _made["index"] = RecallIndex(path)
+            _made["index_file"] = (_made["index"], path, path.stat().st_ino)
         return _made["index"]
+
+
+def _lost_file(opened: Any) -> bool:
+    """Whether the file of an index made here is no longer the one under its name."""
+    made, path, inode = _made.get("index_file", (None, None, 0))
+    if made is not opened:
+        return False  # put in place by a test or a game
+    try:
+        return bool(path.stat().st_ino != inode)
+    except FileNotFoundError:
+        return True
 
 
 def ready() -> bool:

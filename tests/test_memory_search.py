@@ -1,11 +1,17 @@
 """What `Memory.search` finds, and that the index keeps up with what is stored."""
 
 import unittest
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from twisted.internet.task import Clock
+
+from evennia_ai import services
 from evennia_ai.core.crowding import QUESTIONS, asks, echoes_last, once, repeats_last, worth_quoting
 from evennia_ai.core.events import by_audience
 from evennia_ai.core.messages import utc_iso
 from evennia_ai.errors import StoreError
+from evennia_ai.handlers.indexing import missing_oldest, restore_index
 from evennia_ai.helpers.episodic_index import KEEP_DAYS
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.retrieval import DEEP, Memory, turn_of_message
@@ -13,7 +19,7 @@ from evennia_ai.sleep import prune_episodic_index
 from evennia_ai.sleep.forgetting import forget_entry
 from evennia_ai.tick import _retrieved
 from tests.memory_assistant import InlineWorker, MemoryWorld
-from tests.waiting import wait_for
+from tests.waiting import pump_until, wait_for
 
 QUESTION = "Aria, where is the forge of the smith?"
 FACT = "If you need a blade, the smith has his forge down at the old harbour, next to the ropewalk."
@@ -387,3 +393,122 @@ class TestForgetting(SearchTest):
         self.assertEqual(counts, {"pruned": 1, "kept": 1_050})
         gone = {self.entry["id"], withdrawn["id"]}
         self.assertEqual(gone & set(ids(self.search("mat", limit=100))), set())
+
+
+class TestWholeIndex(SearchTest):
+    """An index that lost what is stored."""
+
+    def setUp(self):
+        super().setUp()
+        history = self.world.script.history
+        for number in range(4):  # folded, the oldest first
+            self.say("Bram", *(f"Barrel {number}, {each}." for each in range(60)))
+            history.archive(f"{number:03}", "s1", history.messages())
+            history.replace([])
+        for number in range(120):
+            self.world.body.journal.add(f"Barrels, {number}.")
+        self.say("Bram", "The last barrel.")
+        self.all = 4 * 60 + 120 + 1
+        self.assertEqual(self.index.count("Aria"), self.all)
+
+    def settle(self):
+        """Wait until nothing is put into the index any more."""
+        pump_until(lambda: not self.world.script.memory.restoring)
+
+    def lacking(self):
+        """How many of the oldest turns are missing."""
+        return wait_for(missing_oldest(self.world.script))
+
+    def test_emptied(self):
+        """An index that was thrown away or of an older schema is made whole at the start."""
+        self.index.clear("Aria")
+        self.assertGreater(self.lacking(), 0)
+        self.world.restart()
+        self.settle()
+        self.assertEqual((self.index.count("Aria"), self.lacking()), (self.all, 0))
+        self.assertIn("whole again", str(self.world.script.audits))
+
+    def test_folded_before_it_was_indexed(self):
+        """The newest segments are looked at at each start, though the oldest turns are there."""
+        folded = [m["id"] for m in self.world.script.history.segment("003")["messages"]]
+        self.index.remove("Aria", folded)
+        self.assertEqual(self.lacking(), 0)
+        self.world.restart()
+        self.assertEqual(self.index.count("Aria"), self.all)
+        self.assertNotIn("whole again", str(self.world.script.audits))
+
+    def test_broken_off(self):
+        """What a stop kept from being put in is put in after the next start."""
+        self.index.clear("Aria")
+        clock = Clock()
+        restore_index(self.world.script, clock)
+        self.assertEqual(wait_for(restore_index(self.world.script, clock)), 0)  # runs already
+        clock.advance(1)
+        self.assertLess(self.index.count("Aria"), self.all)
+        self.world.restart()
+        self.settle()
+        self.assertEqual(self.index.count("Aria"), self.all)
+
+    def test_cannot_be_written(self):
+        """An index that takes nothing is given up until the next start, and it is said."""
+        self.index.clear("Aria")
+        self.index.broken = True
+        self.world.restart()
+        self.settle()
+        self.assertIn("stays incomplete", str(self.world.script.audits))
+
+    def test_another_index(self):
+        """Where another index takes the place of the one used, it is filled."""
+        self.world.restart()
+        memory = self.world.script.memory
+        opened = [self.index]
+        memory._open_index = lambda: opened[-1]
+        self.search("barrel")
+        opened.append(CountingIndex())
+        self.search("barrel")
+        self.settle()
+        self.assertEqual(opened[-1].count("Aria"), self.all)
+
+
+class TestLostFile(unittest.TestCase):
+    """The index's file, deleted under a running game."""
+
+    def setUp(self):
+        kept = dict(services._made)
+        self.addCleanup(services._made.update, kept)
+        self.addCleanup(services.reset)
+        services.reset()
+        self.folder = Path(self.enterContext(TemporaryDirectory()))
+        services.use(data_dir=self.folder)
+
+    def test_opened_anew(self):
+        """What is added after it is in a file that a restart finds; till then it stays open."""
+        first = services.index()
+        first.add("Aria", [Turn("m1", "Bram", "A key.", 1.7e9)])
+        self.assertIs(services.index(), first)
+        for path in self.folder.iterdir():
+            path.unlink()
+        second = services.index()
+        self.assertIsNot(second, first)
+        second.add("Aria", [Turn("m2", "Bram", "A key.", 1.7e9)])
+        second.close()
+        again = RecallIndex(self.folder / "recall.sqlite3")
+        self.assertEqual([turn.id for turn in again.get("Aria", ["m1", "m2"])], ["m2"])
+        again.close()
+
+    def test_another_file(self):
+        """A file that was put in its place is opened."""
+        first = services.index()
+        RecallIndex(self.folder / "other").close()
+        (self.folder / "other").replace(self.folder / "recall.sqlite3")
+        self.assertIsNot(services.index(), first)
+        services.index().close()
+
+    def test_put_in_place(self):
+        """An index somebody put in place is used whatever becomes of files."""
+        services.index().close()
+        mine = RecallIndex(":memory:")
+        services.use(index=mine)
+        for path in self.folder.iterdir():
+            path.unlink()
+        self.assertIs(services.index(), mine)

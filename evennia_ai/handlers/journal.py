@@ -84,6 +84,10 @@ class JournalHandler:
         for page in self._pages_back():
             yield from page["entries"]
 
+    def oldest(self) -> tuple[Entry, ...]:
+        """The entries of the oldest page, oldest first."""
+        return tuple(self._load_page(1)["entries"])
+
     def get(self, entry_id: str) -> Entry | None:
         """One entry by its id, or None; looks at a few pages only, as ids sort by time."""
         page = self._page_of(entry_id)

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from evennia_ai.core.events import by_audience
+from evennia_ai.handlers.indexing import mend_index
 from evennia_ai.handlers.schema import migrate
 from evennia_ai.handlers.timer import restart_timer
 from evennia_ai.helpers.working_memory import from_history
-from evennia_ai.retrieval import turns_of
 from evennia_ai.runtime import Unanswered
 from evennia_ai.sleep.publishing import publish_summaries
 from evennia_ai.sleep.triggers import check_feasible
@@ -32,14 +32,10 @@ def mend_when_ready(script: Any) -> None:
     script.history.recount()
     script.history.heal()
     _settle_intent(script)
-    history, journal = script.history, script.obj.journal
-    entries = journal.recent()
-    script.memory.catch_up(
-        lambda: turns_of(history.messages(), entries, script.now()),
-        gone=[entry["id"] for entry in entries if entry.get("withdrawn")],
-    )
+    mend_index(script)
     if not script.runtime.conversations:
-        script.runtime.conversations = from_history(history.messages(), script.now())
+        talks = from_history(script.history.messages(), script.now())
+        script.runtime.conversations = talks
     check_feasible(script)
 
 

@@ -1,0 +1,122 @@
+"""The search index kept whole: what it lacks is put into it again from what is stored."""
+
+from collections.abc import Generator, Iterator
+from itertools import islice
+from typing import Any
+
+from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.task import deferLater
+
+from evennia_ai.handlers.history import ARCHIVE
+from evennia_ai.retrieval import is_indexed, turn_of_entry, turn_of_message, turns_of
+
+Turn = dict[str, Any]
+# Archive segments whose messages may have been folded just before a crash, unindexed.
+NEWEST_SEGMENTS = 2
+# Turns put in at a time, and the pause behind them, in which searches have their turn.
+BATCH, PAUSE_S = 100, 0.05
+
+
+def mend_index(script: Any) -> "Deferred[Any]":
+    """Put in what a crash left out; if older talk is missing too, everything, bit by bit.
+
+    Returns:
+        A Deferred that fires with how many turns were put in, when all of them are.
+    """
+    script.memory.on_new_index = lambda: restore_index(script)
+    entries = script.obj.journal.recent()
+    done = script.memory.catch_up(
+        lambda: _newest(script, entries),
+        gone=[entry["id"] for entry in entries if entry.get("withdrawn")],
+    )
+    done.addCallback(lambda added: _restored_if_lost(script, added))
+    return done.addErrback(lambda failure: script.log_error("search index", failure.value))
+
+
+def _newest(script: Any, entries: Any) -> list[Turn]:
+    history = script.history
+    segments = map(history.segment, history.store.keys(ARCHIVE)[-NEWEST_SEGMENTS:])
+    folded = [message for segment in segments if segment for message in segment["messages"]]
+    return turns_of([*folded, *history.messages()], entries, script.now())
+
+
+@inlineCallbacks
+def _restored_if_lost(
+    script: Any, added: int | None
+) -> Generator["Deferred[Any]", Any, int | None]:
+    missing = yield missing_oldest(script)
+    if not missing:
+        return added
+    restored: int = yield restore_index(script)
+    return (added or 0) + restored
+
+
+def missing_oldest(script: Any) -> "Deferred[int | None]":
+    """How many of the oldest turns the index lacks; None if it cannot be read.
+
+    They are the last that `restore_index` puts in: where they are, everything is.
+    """
+    first = script.history.store.keys(ARCHIVE)[:1]
+    segments = [segment for segment in map(script.history.segment, first) if segment]
+    messages = [message for segment in segments for message in segment["messages"]]
+    oldest = turns_of(messages, script.obj.journal.oldest(), script.now())
+    missing: Deferred[int | None] = script.memory.missing([turn["id"] for turn in oldest])
+    return missing
+
+
+@inlineCallbacks
+def restore_index(script: Any, reactor: Any = None) -> Generator["Deferred[Any]", Any, int]:
+    """Put everything that is stored and not indexed into the index, in batches.
+
+    Safe to break off and to run again. While it runs, a second call does nothing.
+
+    Args:
+        script: The assistant's script.
+        reactor: Where to pause; Twisted's by default.
+
+    Returns:
+        A Deferred that fires with how many turns were put in.
+    """
+    if script.memory.restoring:
+        return 0
+    if reactor is None:
+        from twisted.internet import reactor
+    script.memory.restoring = True
+    script.log("the search index lacks what is stored: it is made whole in the background")
+    added = 0
+    try:
+        for turns in _batches(script):
+            put = yield script.memory.catch_up(lambda turns=turns: turns)
+            if put is None:
+                script.log("the search index cannot be written and stays incomplete", warning=True)
+                return added
+            added += put
+            yield deferLater(reactor, PAUSE_S)
+    finally:
+        script.memory.restoring = False
+    script.log(f"the search index is whole again: {added} items were put in")
+    return added
+
+
+def _batches(script: Any) -> Iterator[list[Turn]]:
+    """Everything stored, the oldest messages last; read as it is asked for."""
+    stored = _stored(script)
+    while some := list(islice(stored, BATCH)):
+        if turns := [turn for turn in some if turn]:
+            yield turns
+
+
+def _stored(script: Any) -> Iterator[Turn | None]:
+    history, now = script.history, script.now()
+    yield from map(turn_of_message, history.messages())
+    keys = history.store.keys(ARCHIVE)
+    yield from _archived(history, keys[1:])
+    for entry in script.obj.journal.all():
+        yield turn_of_entry(entry) if is_indexed(entry, now) else None
+    yield from _archived(history, keys[:1])
+
+
+def _archived(history: Any, keys: Any) -> Iterator[Turn | None]:
+    for key in keys:
+        segment = history.segment(key)
+        yield from map(turn_of_message, segment["messages"] if segment else ())
