@@ -92,7 +92,7 @@ class LedgerPort(Protocol):
     """Notes people approved, pinned into every prompt (`core.ledger`)."""
 
     def entries(self) -> tuple[Entry, ...]:
-        """Every note ever taken, oldest first."""
+        """The living notes, oldest first."""
 
     def shown(self, audience: str) -> tuple[Entry, ...]:
         """The approved notes a turn for an audience may see, as they are to be shown."""

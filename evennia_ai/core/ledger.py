@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evennia_ai.core.audience import PUBLIC, STAFF, normalised, visible
-from evennia_ai.core.entities import mentioned, names_index
+from evennia_ai.core.entities import SHORTEST_MENTION, mentioned, names_index, names_of
 from evennia_ai.core.messages import OVERHEAD_TOKENS, SCHEMA_VERSION, one_line, quoted, utc_iso
 from evennia_ai.errors import AssistantError
 
@@ -66,6 +66,11 @@ _TOPIC = re.compile(r"^(.{3,80}?) (?:is|are|was|were) ", re.IGNORECASE)
 _WORDS_TOO = re.compile(
     r"\b(?:[Ii]|[Mm]y|[Aa]|[Aa]n|[Tt]he) (?:art|bill|dawn|faith|frank|grace|grant|hope|joy|mark|"
     r"may|penny|rob|rose|sue|violet|will)\b"
+)
+# The like of two letters; written small they name nobody.
+_SHORT_WORD = re.compile(
+    r"a[hmnst]?|b[ey]|do|eh|go|h[aeio]|i[fnst]?|m[ey]|no|o[fhknr]|so|to|u[ps]|we|y[eo]",
+    re.IGNORECASE,
 )
 
 
@@ -232,6 +237,7 @@ def concern_of(text: str, giver: str, people: Mapping[str, Mapping[str, Any]]) -
             may be among them.
     """
     named = mentioned(people, _WORDS_TOO.sub("", text), names_index(people))
+    named = [*dict.fromkeys([*named, *_called_shortly(people, text)])]
     # Somebody who shares the giver's name is not meant by it.
     own_names = {str(people[giver].get("name", "")).lower()} if giver in people else set()
     others = [
@@ -241,6 +247,24 @@ def concern_of(text: str, giver: str, people: Mapping[str, Mapping[str, Any]]) -
     ]
     own = giver in named or bool(_FIRST_PERSON.search(text))
     return Concern(own, tuple(others), bool(_UNNAMED.search(text)))
+
+
+def _called_shortly(people: Mapping[str, Mapping[str, Any]], text: str) -> list[str]:
+    """People whose names of one or two letters stand in a text, words of the language as written.
+
+    `core.entities.mentioned` leaves such names out.
+    """
+    written = set(re.findall(r"\w+", text))
+    small = {word.lower() for word in written}
+    return [
+        who
+        for who, person in people.items()
+        if any(
+            len(name) < SHORTEST_MENTION
+            and (name in written if _SHORT_WORD.fullmatch(name) else name.lower() in small)
+            for name in names_of(person)
+        )
+    ]
 
 
 def by_staff(entry: Mapping[str, Any]) -> bool:

@@ -41,10 +41,12 @@ class ProposeLedgerEntry(Tool):
             about=[ctx.asker] if granted else _named(concern, ctx.asker),
             audience=ctx.audience,
         )
+        old = ", ".join(entry.get("replaces", ()))
+        instead = f" It takes the place of {old}." if old else ""
         if entry["state"] == ledger.PROPOSED:
             tell_of_proposal(ctx.script, ctx.character, entry)
-            return f"Note {entry['id']} is proposed; staff will decide."
-        return f"Note {entry['id']} is {entry['state']}."
+            return f"Note {entry['id']} is proposed; staff will decide.{instead}"
+        return f"Note {entry['id']} is {entry['state']}.{instead}"
 
 
 def _asked_by(ctx: ToolContext) -> list[Mapping[str, Any]]:
