@@ -26,6 +26,7 @@ from evennia_ai.sleep.compaction import (
     EMERGENCY_MAX_ITERATIONS,
     compact_conversation_history,
     make_plan,
+    masks_suffice,
     run_pre_compaction_extraction,
     wants_compaction,
 )
@@ -76,13 +77,14 @@ def check_emergency(script: Any, character: Any) -> Generator[Deferred[Any], Any
         return False
     if not worth_a_try(script, threshold):
         return False
-    if make_plan(script, automatic=False, threshold=threshold).empty:
+    plan = make_plan(script, automatic=False, threshold=threshold)
+    if plan.empty:
         _note_hopeless(script, threshold)
         return False
     share = context_usage(script)
     script.log(f"context nearly full ({share:.1%} of the limit): compacting now", warning=True)
     capped = script.over_spend()
-    if not capped:
+    if not capped and not masks_suffice(script, plan, threshold):
         yield run_pre_compaction_extraction(
             script, character, max_iterations=EMERGENCY_MAX_ITERATIONS
         )

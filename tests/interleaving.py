@@ -593,7 +593,7 @@ class Interleaving:
             for m in s["messages"]
         }
         for audience in AUDIENCES[:4]:
-            back = history.raw_back(audience, 10**9)
+            back = history.raw_back(audience, 10**9)[0]
             live = [m for m in history.messages() if not is_summary(m)]
             shown = [m for m in (*back, *live) if visible(audience_of(m), audience)]
             known = {m["id"] for m in shown}

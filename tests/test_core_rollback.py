@@ -44,12 +44,53 @@ class TestProfileWithout(unittest.TestCase):
 
     def test_nothing_came_since(self):
         """The former profile is back as it was, or gone where it was new."""
-        now = seen(("b1", "m1"), ("b2", "c9"), name="Robert")
-        self.assertEqual(profile_without(now, KNOWN, ["c9"]), KNOWN)
-        self.assertIsNone(profile_without(seen(("b2", "c9")), None, ["c9"]))
+        now = seen(("b1", "m1"), ("b2", "c9"), aliases=["Rob"])
+        self.assertEqual(profile_without(now, KNOWN, now, ["c9"]), KNOWN)
+        new = seen(("b2", "c9"))
+        self.assertIsNone(profile_without(new, None, new, ["c9"]))
+        self.assertIsNone(profile_without(new, None, None, ["c9"]))
 
     def test_what_came_since_stays(self):
-        """Observations from elsewhere stay, the extraction's go, the older are as before."""
-        now = seen(("b1", "changed"), ("b2", "c9"), ("b3", "m8"), name="Robert")
-        expected = seen(("b1", "m1"), ("b3", "m8"), name="Robert")
-        self.assertEqual(profile_without(now, KNOWN, ["c9"]), expected)
+        """Observations, names, aliases and links from elsewhere stay; the extraction's go."""
+        before = {**KNOWN, "aliases": ["Bobby"], "relationship": "a guest"}
+        after = seen(("b1", "m1"), ("b2", "c9"), aliases=["Bobby", "Rob"], relationship="friend")
+        now = seen(
+            ("b1", "m1"),
+            ("b2", "c9"),
+            ("b3", "m8"),
+            aliases=["Bobby", "Rob", "Bo"],
+            relationship="friend",
+            memory_links=["v1"],
+            name="Robert",
+        )
+        expected = seen(
+            ("b1", "m1"),
+            ("b3", "m8"),
+            aliases=["Bobby", "Bo"],
+            relationship="a guest",
+            memory_links=["v1"],
+            name="Robert",
+        )
+        self.assertEqual(profile_without(now, before, after, ["c9"]), expected)
+
+    def test_a_new_profile_that_others_use_stays(self):
+        """One the extraction made is kept where something rests on it since."""
+        after = seen(("b2", "c9"))
+        now = {**seen(("b2", "c9")), "memory_links": ["v1"]}
+        expected = {**now, "observations": []}
+        self.assertEqual(profile_without(now, None, after, ["c9"]), expected)
+
+    def test_what_it_superseded_or_repeated_is_as_before(self):
+        """An older observation holds again; one superseded by later words stays superseded."""
+        old = [{"id": each, "source": "m1", "status": "current"} for each in ("b1", "b2", "b3")]
+        before = {**KNOWN, "observations": old}
+        now_observations = [
+            {**old[0], "status": "superseded", "superseded_by": "x1"},
+            {**old[1], "status": "superseded", "superseded_by": "y1"},
+            {**old[2], "sources": ["m1", "c9"], "times": 2},
+            {"id": "x1", "source": "m4", "sources": ["m4", "c9"], "status": "current"},
+            {"id": "y1", "source": "m8", "status": "current"},
+        ]
+        now = {**KNOWN, "observations": now_observations}
+        kept = profile_without(now, before, None, ["c9"])["observations"]
+        self.assertEqual(kept, [old[0], now_observations[1], old[2], now_observations[4]])

@@ -18,7 +18,7 @@ class TestCountTrigger(AssistantTest):
 
     def setUp(self):
         super().setUp()
-        self.configure(**PRESETS["fewshot"], pre_compact_extraction_enabled=False)
+        self.configure(**PRESETS["fewshot"])
 
     def test_fires_at_129_193_257(self):
         """It folds 64 messages each time more than 128 are live, counting no markers."""
@@ -35,7 +35,7 @@ class TestCountTrigger(AssistantTest):
         self.assertEqual(self.model.requests[0].messages[0]["content"], FEWSHOT_PROMPT)
 
     def test_waits_for_a_legal_cut(self):
-        """Where the cut would part a call from its result, fewer messages are folded."""
+        """Where the cut would part a call from its result, it is moved on; none fires early."""
         for _ in range(63):
             self.script.history.append([{"role": "user", "content": "a line of talk " * 3}])
         made = call("look") + call("look")
@@ -48,7 +48,7 @@ class TestCountTrigger(AssistantTest):
             self.script.history.append([{"role": "user", "content": "a line of talk " * 3}])
         self.tick()
         (segment,) = self.script.history.segments()
-        self.assertEqual(len(segment["messages"]), 63)
+        self.assertEqual(len(segment["messages"]), 66)
 
     def test_memories_come_back(self):
         """A summary is embedded with type, time and range, and comes back when it fits."""

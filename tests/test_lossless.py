@@ -1,5 +1,8 @@
 """Rollback, verify, masking, the off switch and hostile summarisers, on a real script."""
 
+from twisted.internet.defer import Deferred
+
+from evennia_ai.core.audience import private
 from evennia_ai.core.entities import new_profile
 from evennia_ai.core.masking import PLACEHOLDER
 from evennia_ai.core.messages import is_summary
@@ -202,6 +205,36 @@ class TestMasking(LosslessTest):
             ]
         )
 
+    def test_masks_need_no_extraction(self):
+        """Neither in an emergency nor asleep is a model called where masks are enough."""
+        self.configure(
+            max_context_tokens=14_000,
+            compact_preserve_token_share=0.0,
+            compact_sleep_threshold=0.6,
+            compact_emergency_threshold=0.6,
+        )
+        for asleep in (False, True):
+            for _ in range(10):
+                self.look(700)
+            self.fill(20)
+            if asleep:
+                self.script.fall_asleep()
+            self.tick()
+            self.assertEqual(self.script.state.last_compaction["level"], "masked")
+            self.assertEqual(self.model.requests, [])
+            self.configure(compact_emergency_threshold=0.99)
+
+    def test_masks_of_others_are_no_relief(self):
+        """What is freed in one private talk does not count for another one that is full."""
+        bob, eve = private(["o1"]), private(["o2"])
+        self.configure(max_context_tokens=12_000, compact_preserve_window=2)
+        self.look(700)
+        self.script.history.append([{"role": "user", "content": "mine", "audience": bob}])
+        for message in self.script.history.messages():
+            self.assertIn(message["audience"], ("public", bob))
+        self.fill(30, words=250, audience=eve)
+        self.assertNotEqual(self.compact(force=False)["level"], "masked")
+
     def test_masking_alone_may_do(self):
         """If it frees enough no model is called, and the raw text stays stored."""
         self.configure(max_context_tokens=12_000, compact_preserve_token_share=0.0)
@@ -258,6 +291,17 @@ class TestOffSwitch(LosslessTest):
         self.configure(compact_enabled=False, max_context_tokens=4000)
         self.prompt()
         self.assertTrue(self.script.runtime.budgets[-1].left_out)
+
+    def test_off_counts_what_was_not_even_looked_at(self):
+        """Shown, left out by id and left in the archive together are all there is."""
+        for _ in range(4):
+            self.fill(50, words=30)
+            self.compact()
+        self.configure(compact_enabled=False, max_context_tokens=4000)
+        shown = sum(m["role"] in ("user", "assistant") for m in self.prompt()) - 1
+        budget = self.script.runtime.budgets[-1]
+        (note,) = (note for note in budget.notes if "older messages of the archive" in note)
+        self.assertEqual(shown + len(budget.left_out) + int(note.split(" ")[0]), 200)
 
 
 class TestHostileSummariser(LosslessTest):
@@ -376,6 +420,88 @@ class TestAfterTheCommit(LosslessTest):
         self.assertIn(result["summary_id"], known)
         self.assertEqual(self.script.state.intent, {})
         self.assert_proven()
+
+    def test_a_store_that_hangs(self):
+        """The compaction is told and the next turn comes, though the store never answers."""
+        self.fill(40)
+        self.semantic.sources = lambda scope: Deferred()
+        self.assertTrue(self.compact()["success"])
+        self.assertEqual(self.script.state.intent["phase"], "committed")
+        self.model.default = "Indeed."
+        self.say("Aria, are you there?")
+        self.assertEqual(self.tick(), "turn")
+
+    def test_a_rollback_while_the_store_is_down(self):
+        """What was withdrawn is owed, also over a compaction that fails, until the night."""
+        self.fill(40)
+        summary = self.compact()["summary_id"]
+        inner, self.semantic.sources = self.semantic.sources, self.fail
+        self.roll_back()
+        self.semantic.sources = inner
+        self.assertIn(summary, wait_for(self.semantic.sources(self.script.scope)))
+        self.model.default = model_down()
+        self.assertFalse(self.compact()["success"])
+        self.assertEqual(self.script.state.intent, {"phase": "committed"})
+        self.script.fall_asleep()
+        self.tick()
+        self.assertNotIn(summary, wait_for(self.semantic.sources(self.script.scope)))
+        self.assertEqual(self.script.state.intent, {})
+
+    def test_another_compaction_than_the_one_meant(self):
+        """A rollback that was confirmed for one compaction does not take back another."""
+        self.fill(40)
+        first = self.compact()["compaction_id"]
+        self.fill(40)
+        self.compact()
+        with self.assertRaisesRegex(AssistantError, "another compaction"):
+            wait_for(rollback_compaction(self.script, self.aria, first))
+        self.assertEqual(len(self.script.history.messages()), 22)
+
+
+class TestCrashInExtraction(LosslessTest):
+    """An extraction that a crash cut short is taken back like any other."""
+
+    def test_rollback_takes_all_of_it_back(self):
+        """Its calls, results and entries are found by the id it noted when it began."""
+        self.fill(50)
+        before, stored = self.prompt(), self.script.history.messages()
+        self.model.answers = [call("add_journal_entry", content="Bob owes Alice.")]
+        self.model.default = self.die
+        with self.assertRaises(SystemExit):
+            self.extract()
+        del self.script.state.note_extraction
+        self.model.default = SUMMARY
+        self.aria.journal.add("Written by herself.")
+        mend_when_ready(self.script)
+        self.compact()
+        self.roll_back()
+        self.assertEqual(self.prompt(), before)
+        self.assertEqual(self.script.history.messages(), stored)
+        entries = [(e["content"], bool(e.get("withdrawn"))) for e in self.aria.journal.recent()]
+        self.assertEqual(
+            [e for e in entries if "CONTEXT" not in e[0]],
+            [("Bob owes Alice.", True), ("Written by herself.", False)],
+        )
+
+    def die(self, request):
+        """As a kill: nothing after it runs, not even what always should."""
+        self.script.state.note_extraction = lambda noted: None
+        raise SystemExit
+
+
+class TestSingle(LosslessTest):
+    """The strategy with one summary."""
+
+    def test_expands_to_every_generation(self):
+        """All raw messages below it are shown, oldest first."""
+        self.configure(compact_strategy="single")
+        ids = []
+        for _ in range(3):
+            ids += [m["id"] for m in self.fill(30)]
+            result = self.compact()
+        below = [m["id"] for m in self.script.history.messages_below(result["summary_id"])]
+        self.assertEqual(below, ids[: len(below)])
+        self.assertEqual(len(below), 70)
 
 
 class TestStalls(LosslessTest):

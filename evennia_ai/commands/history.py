@@ -182,7 +182,8 @@ def _kept(record: Any) -> str:
     """How much a summary kept by itself, and in which generation it was made."""
     if record.get("retention") is None:
         return ""
-    return f", generation {record['generation']}, kept {record['retention']:.0%}"
+    kept = f", generation {record['generation']}, kept {record['retention']:.0%}"
+    return kept + (f", drift {record['drift']:.0%}" if "drift" in record else "")
 
 
 def summary_called(script: Any, text: str) -> Any:

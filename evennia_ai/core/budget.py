@@ -1,6 +1,6 @@
 """The token budget of a prompt: usage, what fits, and the record of what was left out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -84,6 +84,16 @@ def widest_of(tally: Mapping[str, int]) -> int:
         sum(tokens for owner, tokens in tally.items() if visible(owner, viewer))
         for viewer in viewers
     )
+
+
+def most_seen(audiences: Iterable[str]) -> int:
+    """How many of these audiences' messages any one viewer sees; 1 where there are none.
+
+    A private circle sees what is said aloud besides its own, and with it the summaries of both.
+    """
+    owners = set(audiences)
+    viewers = [PUBLIC, *filter(is_private, owners)]
+    return max(1, *(sum(visible(owner, viewer) for owner in owners) for viewer in viewers))
 
 
 def feasible(fixed: int, window_tokens: int, reserve: int, trigger_tokens: int) -> str | None:

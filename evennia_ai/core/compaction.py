@@ -50,6 +50,7 @@ def plan_compaction(
     preserve_window: int,
     keep_tokens: int = 0,
     capacity_tokens: int | None = None,
+    later: bool = False,
 ) -> Plan:
     """Decide what leaves.
 
@@ -58,13 +59,15 @@ def plan_compaction(
         preserve_window: Raw messages to keep at least.
         keep_tokens: Tokens of the newest raw messages to keep at least, if that is more.
         capacity_tokens: Most the kept raw messages may hold; overrides both. None: no cap.
+        later: Whether a cut that would part a pair is moved on rather than back.
 
     Returns:
         A plan; `empty` if the history lies within what is to be kept.
     """
     markers = tuple(message for message in history if is_summary(message))
     raw = tuple(message for message in history if not is_summary(message))
-    cut = _legal_cut(raw, _wanted_cut(raw, preserve_window, keep_tokens), capacity_tokens)
+    wanted = _wanted_cut(raw, preserve_window, keep_tokens)
+    cut = _legal_cut(raw, wanted, capacity_tokens, later)
     leaving = raw[:cut]
     touched = {audience_of(message) for message in leaving}
     folded = tuple(marker for marker in markers if audience_of(marker) in touched)
@@ -82,10 +85,17 @@ def _wanted_cut(raw: Sequence[Message], window: int, keep_tokens: int) -> int:
     return index
 
 
-def _legal_cut(raw: Sequence[Message], wanted: int, capacity: int | None) -> int:
-    """The legal cut nearest before `wanted`, or the first later one whose rest fits."""
+def _legal_cut(
+    raw: Sequence[Message], wanted: int, capacity: int | None, later: bool = False
+) -> int:
+    """The legal cut nearest before `wanted`, or the first later one whose rest fits.
+
+    If `later`, the nearest behind it, unless nothing would stay.
+    """
     points = cut_points(raw)
     before = max(point for point in points if point <= wanted)
+    if later:
+        before = next((point for point in points if wanted <= point < len(raw)), before)
     if capacity is None:
         return before
     # The newest turn is never cut away: what is too large in it is shortened when rendered.

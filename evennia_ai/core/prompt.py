@@ -85,6 +85,7 @@ class Regions:
         retrieved: Lines of retrieved memories, most relevant first.
         tail: Lines of the present moment, most important first.
         ledger: Approved notes the audience may see, as `core.ledger.shown_to` orders them.
+        archived: Messages of the archive that were not even looked at, as they could not fit.
     """
 
     system: str
@@ -93,6 +94,7 @@ class Regions:
     retrieved: tuple[str, ...] = ()
     tail: tuple[str, ...] = ()
     ledger: tuple[dict[str, Any], ...] = ()
+    archived: int = 0
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,8 @@ def fit_prompt(regions: Regions, caps: Caps, limit: int, count: Counter) -> Prom
         "Reserve": caps.reserve,
     }
     notes += _ledger_note(texts.ledger) + _summary_note(markers, texts.summaries)
+    if regions.archived:
+        notes += (f"{regions.archived:,} older messages of the archive do not fit",)
     budget = TokenBudget(sizes, limit, tuple(m["id"] for m in left_out if m.get("id")), notes)
     return Prompt(_assembled(texts, kept), regions.tools, budget)
 

@@ -55,24 +55,58 @@ def _markers_before(current: Sequence[Message], record: Mapping[str, Any]) -> li
 
 
 def profile_without(
-    now: Mapping[str, Any], before: Mapping[str, Any] | None, sources: Collection[str]
+    now: Mapping[str, Any],
+    before: Mapping[str, Any] | None,
+    after: Mapping[str, Any] | None,
+    sources: Collection[str],
 ) -> dict[str, Any] | None:
     """An entity profile without what an extraction added, keeping what came since.
+
+    A merge of three: what is as the extraction left it goes back to what it was before, what was
+    changed since stays.
 
     Args:
         now: The profile as it is.
         before: As it was before the extraction, None if there was none.
-        sources: Ids the extraction's observations carry as their source.
+        after: As the extraction left it, None where that is not known.
+        sources: Ids the extraction's observations carry among their sources.
 
     Returns:
-        The former profile if nothing came since; None if nothing would be left of a new one.
+        The profile; None if nothing would be left of one that the extraction made.
     """
-    known = {o["id"]: o for o in (before or {}).get("observations", ())}
-    kept = [
-        known.get(o["id"], o)
-        for o in now.get("observations", ())
-        if o["id"] in known or o.get("source") not in sources
-    ]
-    if [o["id"] for o in kept] == list(known):
+    if after is not None and dict(now) == dict(after):
         return dict(before) if before else None
-    return {**now, "observations": kept}
+    former, left = before or {}, after or now
+    merged = {**now, "observations": _observations_without(now, former, sources)}
+    for name in merged:
+        if name == "observations":
+            continue
+        if isinstance(now[name], list):
+            added = [each for each in left.get(name, ()) if each not in former.get(name, ())]
+            merged[name] = [each for each in now[name] if each not in added]
+        elif before and now[name] == left.get(name):
+            merged[name] = former.get(name, now[name])
+    own = (merged["observations"], merged.get("memory_links"), merged.get("aliases"))
+    return merged if before or any(own) else None
+
+
+def _observations_without(
+    now: Mapping[str, Any], former: Mapping[str, Any], sources: Collection[str]
+) -> list[dict[str, Any]]:
+    """Observations without those of these sources, older ones as they were before these."""
+    known = {each["id"]: each for each in former.get("observations", ())}
+    present = now.get("observations", ())
+    added = {each["id"] for each in present if each["id"] not in known and _rests(each, sources)}
+    return [
+        known[each["id"]]
+        if each["id"] in known and (_rests(each, sources) or each.get("superseded_by") in added)
+        else each
+        for each in present
+        if each["id"] not in added
+    ]
+
+
+def _rests(observation: Mapping[str, Any], sources: Collection[str]) -> bool:
+    """Whether one of these is among the sources of an observation."""
+    named = {observation.get("source"), *(observation.get("sources") or ())}
+    return not named.isdisjoint(sources)

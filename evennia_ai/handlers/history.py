@@ -147,6 +147,8 @@ class HistoryHandler:
                 "content": INTERRUPTED,
                 "channel": "tool",
                 "audience": audience_of(owners[index]),
+                # An extraction's result is taken back with its call.
+                "metadata": dict(owners[index].get("metadata") or {}),
             }
             for index, call_id, name in missing
         ]
@@ -197,15 +199,19 @@ class HistoryHandler:
     def messages_below(self, summary_id: str) -> list[Message]:
         """The raw messages a summary rests on, oldest first, through the summaries below it."""
         found: list[Message] = []
-        waiting, seen = [summary_id], set()
+        waiting, seen = [(summary_id, False)], set()
         while waiting:
-            record = self.summary(waiting.pop(0))
-            if record is None or record["id"] in seen:
+            key, is_below_done = waiting.pop()
+            record = self.summary(key)
+            if record is None or (key in seen and not is_below_done):
                 continue
-            seen.add(record["id"])
-            waiting = [*record["child_ids"], *waiting]
-            segment = self.segment(record["segment"]) if record["segment"] else None
-            found += segment["messages"] if segment else []
+            if is_below_done:
+                segment = self.segment(record["segment"]) if record["segment"] else None
+                found += segment["messages"] if segment else []
+                continue
+            seen.add(key)
+            below = (*record["child_ids"], *record.get("earlier_ids", ()))
+            waiting += [(key, True), *((each, False) for each in reversed(below))]
         return found
 
     def around(self, message_id: str) -> Sequence[Message]:
@@ -225,7 +231,12 @@ class HistoryHandler:
                     return list(messages)
         return ()
 
-    def raw_back(self, audience: str, room_tokens: int) -> list[Message]:
+    def audiences(self) -> tuple[str, ...]:
+        """The audiences of the live messages."""
+        self.messages()
+        return tuple(self._tally)
+
+    def raw_back(self, audience: str, room_tokens: int) -> tuple[list[Message], int]:
         """Archived raw messages that precede the live ones, newest segments first until full.
 
         Args:
@@ -233,15 +244,19 @@ class HistoryHandler:
             room_tokens: Stop once they hold so many tokens.
 
         Returns:
-            Messages, oldest first.
+            Messages, oldest first, and how many older ones were left where they are.
         """
         found: list[Message] = []
+        older = 0
         for record in reversed(self.compactions()):
-            if record["status"] != "committed" or total_tokens(found) >= room_tokens:
+            if record["status"] != "committed":
+                continue
+            if total_tokens(found) >= room_tokens:
+                older += len(record.get("leaving", ()))
                 continue
             left = self._messages_of(record)
             found = [m for m in left if visible(audience_of(m), audience)] + found
-        return [unmasked(message) for message in found]
+        return [unmasked(message) for message in found], older
 
     def _messages_of(self, compaction: Mapping[str, Any]) -> list[Message]:
         """What left with a compaction, in the order in which it stood: by its segments and ids."""

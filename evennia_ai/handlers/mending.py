@@ -13,7 +13,8 @@ from evennia_ai.handlers.schema import migrate
 from evennia_ai.handlers.timer import restart_timer
 from evennia_ai.helpers.working_memory import from_history
 from evennia_ai.runtime import Unanswered
-from evennia_ai.sleep.publishing import publish_summaries
+from evennia_ai.sleep.extraction import complete_extraction
+from evennia_ai.sleep.publishing import COMMITTED, SUMMARISING, drop_intent, publish_owed
 from evennia_ai.sleep.triggers import check_feasible
 
 
@@ -31,6 +32,7 @@ def mend_when_ready(script: Any) -> None:
     migrate(script)
     script.history.recount()
     script.history.heal()
+    complete_extraction(script, script.obj)
     _settle_intent(script)
     mend_index(script)
     if not script.runtime.conversations:
@@ -67,9 +69,9 @@ def _answers(message: Mapping[str, Any], audience: str) -> bool:
 def _settle_intent(script: Any) -> None:
     """Drop a compaction that a stop cut short, or complete what follows from one."""
     intent = script.state.intent
-    if intent.get("phase") == "committed":
-        done = publish_summaries(script).addCallback(lambda _: script.state.intend(None))
-        done.addErrback(lambda failure: script.log_error("publishing", failure.value))
-    elif intent:
+    if intent.get("phase") == SUMMARISING:
         script.log("a compaction was cut short by a stop; nothing of it was stored")
-        script.state.intend(None)
+        drop_intent(script)
+    elif intent and intent.get("phase") != COMMITTED:
+        script.state.intend(None)  # put in by hand, or by nobody
+    publish_owed(script)

@@ -131,6 +131,7 @@ _SUMMARY_MAY: Mapping[str, Reader] = {
     "tree_level": as_count,
     "retention": _retention,
     "earlier_ids": as_texts,
+    "drift": as_amount,
 }
 _RESULT: Mapping[str, Reader] = {
     "at": as_text,
@@ -142,6 +143,7 @@ _RESULT: Mapping[str, Reader] = {
     "masked_messages": as_count,
     "generation": as_count,
     "retention": as_amount,
+    "drift": as_amount,
     "level": as_text,
     "summary_id": as_text,
     "summary_ids": as_texts,
@@ -174,6 +176,8 @@ _EXTRACTION: Mapping[str, Reader] = {
     "messages": as_texts,
     "entries": as_texts,
     "profiles": _profiles,
+    "profiles_after": _profiles,
+    "begun": as_text,
 }
 _COMPACTION: Mapping[str, Reader] = {
     "at": as_text,

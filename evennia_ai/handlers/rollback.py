@@ -116,10 +116,11 @@ class Rollback:
                 self.history.save_summary({**summary, **before[summary["id"]]})
 
     def _take_back_profiles(self, extraction: Mapping[str, Any]) -> None:
-        """Profiles as they were before the extraction."""
+        """Profiles without what the extraction added."""
         sources, now = set(extraction.get("ids", ())), self.entities.profiles()
+        after = extraction.get("profiles_after", {})
         taken = {
-            key: profile_without(now[key], before, sources)
+            key: profile_without(now[key], before, after.get(key), sources)
             for key, before in extraction.get("profiles", {}).items()
             if key in now
         }

@@ -93,17 +93,20 @@ def build_prompt(
         regions lie within the limit.
     """
     tools, system = _fixed(script, character, audience, context, withdrawn, rules)
+    history, older = shown_history(script, audience)
     regions = Regions(
         system=system,
         tools=tools,
-        history=shown_history(script, audience),
+        history=history,
+        archived=older,
         retrieved=tuple(retrieved),
         tail=(*present_lines(script, character, audience), *talks),
         ledger=script.ledger.shown(audience),
     )
     limit = context_limit(script) - _protocol_extra(script, tools)
     prompt = fit_prompt(regions, context_caps(script), limit, script.counter)
-    script.runtime.fixed_tokens = _fixed_tokens(prompt)
+    if context == CONTEXT_AWAKE:  # an extraction has fewer tools; it says nothing of the next turn
+        script.runtime.fixed_tokens = _fixed_tokens(prompt)
     script.runtime.record_budget(prompt.budget)
     return prompt
 
@@ -138,19 +141,23 @@ def _fixed_tokens(prompt: Prompt) -> int:
     return int(sizes["System"] + sizes["Tools"] + sizes["Ledger"])
 
 
-def shown_history(script: Any, audience: str) -> tuple[Message, ...]:
+def shown_history(script: Any, audience: str) -> tuple[tuple[Message, ...], int]:
     """The live messages an audience may see, summaries among them.
 
     With compaction switched off there are no summaries: the raw history is shown instead, from
     the archive and unmasked, as far back as the limit could hold.
+
+    Returns:
+        The messages, and how many of the archive were not looked at, as they could not fit.
     """
     live = [m for m in script.history.messages() if visible(audience_of(m), audience)]
     if script.config.compact_enabled:
-        return tuple(live)
+        return tuple(live), 0
     raw = [unmasked(m) for m in live if not is_summary(m)]
     if len(raw) == len(live):
-        return tuple(raw)
-    return (*script.history.raw_back(audience, context_limit(script)), *raw)
+        return tuple(raw), 0
+    back, older = script.history.raw_back(audience, context_limit(script))
+    return (*back, *raw), older
 
 
 def build_llm_messages(script: Any, character: Any, **options: Any) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from evennia_ai.helpers.working_memory import clear_stale_conversations
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     make_plan,
+    masks_suffice,
     run_pre_compaction_extraction,
     wants_compaction,
 )
@@ -26,6 +27,7 @@ from evennia_ai.sleep.consolidation import (
     prune_orphaned_memory_links,
     repair_semantic_memory,
 )
+from evennia_ai.sleep.publishing import publish_owed
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,11 @@ def extract_before_compaction(script: Any, character: Any) -> Any:
     """The extraction, only when a compaction will follow."""
     if not wants_compaction(script, script.config.compact_sleep_threshold):
         return {"success": True, "skipped": True, "reason": "no compaction will follow"}
-    if make_plan(script, automatic=True).empty:
+    plan = make_plan(script, automatic=True)
+    if plan.empty:
         return {"success": True, "skipped": True, "reason": "nothing would be folded"}
+    if masks_suffice(script, plan, script.config.compact_sleep_threshold):
+        return {"success": True, "skipped": True, "reason": "old tool outputs are only masked"}
     iterations = script.config.pre_compact_max_iterations
     return run_pre_compaction_extraction(script, character, max_iterations=iterations)
 
@@ -101,10 +106,18 @@ def compact_if_needed(script: Any, character: Any) -> Any:
     return compact_conversation_history(script, character)
 
 
+@inlineCallbacks
+def repair_memory(script: Any, character: Any) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """Make semantic memory whole: what compactions owe it, and what it lost of the journal."""
+    yield publish_owed(script)
+    counts = yield repair_semantic_memory(script, character)
+    return dict(counts)
+
+
 SLEEP_STEPS: tuple[SleepStep, ...] = (
     SleepStep("entities_met", note_met),
     SleepStep("memory_links", consolidate_memories_to_semantic),
-    SleepStep("memory_repair", repair_semantic_memory),
+    SleepStep("memory_repair", repair_memory),
     SleepStep("entity_consolidation", run_entity_consolidation_batch),
     SleepStep("orphaned_links", prune_orphaned_memory_links),
     SleepStep("episodic_prune", prune_episodic_index),

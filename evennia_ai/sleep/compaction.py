@@ -10,10 +10,12 @@ from typing import Any
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
 from evennia_ai.core.audience import PUBLIC
+from evennia_ai.core.budget import widest_view_tokens
 from evennia_ai.core.compaction import Plan, spliced
 from evennia_ai.core.masking import masked, plan_masks
 from evennia_ai.core.messages import (
     SCHEMA_VERSION,
+    Message,
     is_summary,
     new_id,
     total_tokens,
@@ -25,7 +27,7 @@ from evennia_ai.llm_interaction.summary import LEVELS
 from evennia_ai.runtime import STALLS_TO_STOP
 from evennia_ai.sleep.extraction import EMERGENCY_MAX_ITERATIONS, run_pre_compaction_extraction
 from evennia_ai.sleep.folding import Fold, fold
-from evennia_ai.sleep.publishing import publish_summaries
+from evennia_ai.sleep.publishing import begin_intent, drop_intent, publish_owed
 from evennia_ai.sleep.receipts import receipt_line
 from evennia_ai.sleep.triggers import HEADROOM, count_fires, make_plan, usage_with, wants_compaction
 
@@ -112,25 +114,38 @@ def _skip_reason(script: Any, force: bool, threshold: float) -> str | None:
     return None
 
 
-def _mask_if_enough(
-    script: Any, plan: Plan, threshold: float, trigger: str
-) -> dict[str, Any] | None:
-    """Mask old tool outputs if that alone brings usage under an automatic trigger.
+def masks_suffice(script: Any, plan: Plan, threshold: float) -> bool:
+    """Whether masking old tool outputs alone brings usage under an automatic trigger.
 
-    Where there are too many messages masking is no relief.
+    Then nothing is summarised and no model is called, neither for an extraction. Where there are
+    too many messages masking is no relief.
     """
-    if trigger == "manual" or count_fires(script):
-        return None
-    at, before = utc_iso(script.now()), script.history.tokens()
+    return not count_fires(script) and _masked_history(script, plan, threshold) is not None
+
+
+def _masked_history(
+    script: Any, plan: Plan, threshold: float
+) -> tuple[list[Message], set[str]] | None:
+    """The history with masks and the ids of those masked; None where masks are not enough."""
+    at = utc_iso(script.now())
     ids = set(plan_masks(plan.leaving, len(plan.leaving), script.config.mask_min_tokens))
-    if not ids:
-        return None
     history = [
         masked(m, at, script.count) if m["id"] in ids else m for m in script.history.messages()
     ]
-    freed = before - total_tokens(history)
-    if usage_with(script, script.history.widest_tokens() - freed) >= threshold * HEADROOM:
+    if not ids or usage_with(script, widest_view_tokens(history)) >= threshold * HEADROOM:
         return None
+    return history, ids
+
+
+def _mask_if_enough(
+    script: Any, plan: Plan, threshold: float, trigger: str
+) -> dict[str, Any] | None:
+    """Mask old tool outputs if that is enough; the figures, or None where it is not."""
+    if trigger == "manual" or not masks_suffice(script, plan, threshold):
+        return None
+    history, ids = _masked_history(script, plan, threshold) or ([], set())
+    before = script.history.tokens()
+    freed = before - total_tokens(history)
     result = {
         "success": True,
         "skipped": False,
@@ -160,7 +175,7 @@ def _compact(
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Summaries first, then the commit, then what follows from it."""
     original = script.history.tokens()
-    script.state.intend({"phase": "summarising", "at": utc_iso(script.now()), "trigger": trigger})
+    begin_intent(script, trigger)
     folds: list[Fold] = []
     try:
         for audience in plan.audiences:
@@ -173,24 +188,10 @@ def _compact(
         script.log_error("compaction", error)
         return _failed(str(error))
     finally:
-        if script.state.intent.get("phase") == "summarising":
-            script.state.intend(None)
+        drop_intent(script)
     if result["success"]:
-        yield _publish(script)
+        publish_owed(script)  # beside the tick: a store that hangs does not hold up a turn
     return result
-
-
-@inlineCallbacks
-def _publish(script: Any) -> Generator[Deferred[Any], Any, None]:
-    """What follows a commit outside the database; what fails is done at the next start."""
-    try:
-        yield publish_summaries(script)
-    except CancelledError:
-        raise
-    except Exception as error:  # noqa: BLE001 - the compaction stands
-        script.log_error("publishing summaries", error)
-    else:
-        script.state.intend(None)
 
 
 def _failed(detail: str) -> dict[str, Any]:
@@ -288,6 +289,7 @@ def _result(plan: Plan, folds: Sequence[Fold], original: int, new: int) -> dict[
         "summary_ids": [made.summary_id for made in folds],
         "level": max((made.level for made in folds), key=LEVELS.index),
         "retention": round(min(made.score for made in folds), 3),
+        "drift": max(made.drift for made in folds),
         "generation": max(made.generation for made in folds),
         "token_usage": {
             "prompt_tokens": sum(s.prompt_tokens for s in summaries),

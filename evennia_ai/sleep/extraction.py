@@ -7,12 +7,17 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.core.audience import PUBLIC
 from evennia_ai.core.messages import new_id, utc_iso
+from evennia_ai.core.rollback import profile_without
 from evennia_ai.errors import ModelError
 from evennia_ai.helpers.execution import Turn, run_turn
 from evennia_ai.prompt_contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.sleep.triggers import make_plan
 
 MIN_MESSAGES = 5
+# Bound of all audiences' passes together, in iteration limits.
+MOST_PASSES = 3
+# Journal entries among which those of an extraction that a crash cut short are looked for.
+MOST_ENTRIES = 100
 MAX_ITERATIONS = 5
 EMERGENCY_MAX_ITERATIONS = 3
 SIGNAL = "pre_compaction"
@@ -54,7 +59,10 @@ def run_pre_compaction_extraction(
 def _passes(
     script: Any, character: Any, max_iterations: int, extraction_id: str
 ) -> Generator[Deferred[Any], Any, tuple[int, str]]:
-    """One turn an audience, within one bound; fires with model calls made and the last reason."""
+    """One turn an audience, within one bound; fires with model calls made and the last reason.
+
+    Each audience has one call at least, as far as the bound of all allows.
+    """
     iterations, stopped = 0, "noop"
     for audience in make_plan(script, automatic=False).audiences or (PUBLIC,):
         turn = Turn(
@@ -62,17 +70,20 @@ def _passes(
             CONTEXT_PRE_COMPACTION,
             rules=script.config.pre_compact_prompt,
             source_ids=(extraction_id,),
-            max_iterations=max_iterations - iterations,
+            max_iterations=max(1, max_iterations - iterations),
         )
         report = yield run_turn(script, character, turn)
         iterations, stopped = iterations + report.iterations, report.stopped_by
-        if iterations >= max_iterations:
+        if iterations >= MOST_PASSES * max_iterations:
             break
     return iterations, stopped
 
 
 class _Noted:
-    """What an extraction leaves behind, found by comparing before and after."""
+    """What an extraction leaves behind, found by comparing before and after.
+
+    Its id is noted before it begins, so that what a crash cut short can be completed.
+    """
 
     def __init__(self, script: Any, character: Any):
         self.id = new_id("x")
@@ -81,6 +92,7 @@ class _Noted:
         self._messages = {message["id"] for message in script.history.messages()}
         self._entries = character.journal.count()
         self._profiles = character.entities.profiles()
+        script.state.note_extraction({**script.state.extraction, "begun": self.id})
 
     def facts(self) -> int:
         """How many journal entries were made."""
@@ -115,8 +127,48 @@ class _Noted:
                 "messages": [*before.get("messages", ()), *self._said()],
                 "entries": [*before.get("entries", ()), *self._made()],
                 "profiles": {**profiles, **before.get("profiles", {})},
+                "profiles_after": {
+                    **before.get("profiles_after", {}),
+                    **{key: self._character.entities.get(key) for key in profiles},
+                },
             }
         )
+
+
+def complete_extraction(script: Any, character: Any) -> None:
+    """Note what an extraction did that a crash cut short, by the id it had noted; at start."""
+    noted = script.state.extraction
+    begun = noted.get("begun")
+    if not begun:
+        return
+    known = {*noted.get("messages", ())}
+    for record in script.history.compactions():
+        known.update((record.get("extraction") or {}).get("messages", ()))
+    said = [
+        message["id"]
+        for message in script.history.messages()
+        if (message.get("metadata") or {}).get("context") == CONTEXT_PRE_COMPACTION
+        and message["id"] not in known
+    ]
+    entries = character.journal.recent(MOST_ENTRIES)
+    profiles = character.entities.profiles()
+    former = {key: profile_without(now, None, None, [begun]) for key, now in profiles.items()}
+    changed = {key: former[key] for key, now in profiles.items() if former[key] != now}
+    script.state.note_extraction(
+        {
+            "ids": [*noted.get("ids", ()), begun],
+            "messages": [*noted.get("messages", ()), *said],
+            "entries": [
+                *noted.get("entries", ()),
+                *(e["id"] for e in entries if begun in e["source_message_ids"]),
+            ],
+            "profiles": {**changed, **noted.get("profiles", {})},
+            "profiles_after": {
+                **noted.get("profiles_after", {}),
+                **{key: profiles[key] for key in changed},
+            },
+        }
+    )
 
 
 def _report(success: bool, facts: int, iterations: int, stopped_by: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from evennia_ai.core.messages import (
     total_tokens,
     utc_iso,
 )
+from evennia_ai.core.retention import drift
 from evennia_ai.llm_interaction.prompt import context_caps
 from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summarise_lines
 from evennia_ai.sleep.retention import Kept, retained
@@ -32,6 +33,8 @@ Record = dict[str, Any]
 SYNTHESIS_IMPORTANCE = 7
 # Journal entries that take up names a summary had no room for.
 OVERFLOW_CHARS = 1500
+# The oldest recent summaries whose facts are looked for in each long-term summary.
+DRIFT_SUMMARIES = 8
 # A record names so many of the things a model's text left out; it counts all of them.
 LOST_NAMED = 200
 
@@ -49,6 +52,7 @@ class Fold:
         entries: Fields of the journal entries to make, `content` among them.
         summaries: All that models made, for the figures.
         score: Share of names, numbers and quoted words kept by the new recent summary.
+        drift: Share of those of the oldest recent summaries that the long-term one holds no more.
         generation: How many times this audience's history was folded, this time included.
         query: Words that find again what left: names in it.
     """
@@ -61,6 +65,7 @@ class Fold:
     entries: list[dict[str, Any]] = field(default_factory=list)
     summaries: list[Summary] = field(default_factory=list)
     score: float = 1.0
+    drift: float = 0.0
     generation: int = 1
     query: str = ""
 
@@ -102,7 +107,9 @@ def fold(
     made.summaries.append(summary)
     made.score, made.query = kept.score, " ".join(kept.named)
     if single:
-        _absorb(made, [r for r in known if r["status"] == "live"], record["id"])
+        former = [r for r in known if r["status"] == "live"]
+        record["earlier_ids"] = [r["id"] for r in former]
+        _absorb(made, former, record["id"])
     else:
         yield _cascade(script, character, made, known, extractive_only)
     earlier_count = sum(m["metadata"].get("compacted_count", 0) for m in previous) if single else 0
@@ -135,6 +142,8 @@ def _cascade(
     roots = [older[root] for root in topmost(nodes)]
     long = yield _merge(script, character, made, roots, "long", extractive_only)
     long["depth"] = 1 + max(depth(nodes, node.id) for node in nodes if node.level == 0)
+    oldest = [r["text"] for r in older.values() if r["tier"] != "node"][:DRIFT_SUMMARIES]
+    made.drift = long["drift"] = yield script.offload(drift, oldest, long["text"])
     _absorb(made, [r for r in known if r["tier"] == "long" and r["status"] == "live"], long["id"])
     count = sum(len(r["source_ids"]) for r in older.values() if r["tier"] != "node")
     made.markers.append(_marker(script, made, long, count))

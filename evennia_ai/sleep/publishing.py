@@ -9,9 +9,54 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.errors import StoreError
+from evennia_ai.core.messages import utc_iso
 
 MEMORY_SUMMARY = "memory_summary"
+# Phases of the intent: a compaction is at work; one, or a rollback, is stored, and what follows
+# from it outside the database is owed.
+SUMMARISING, COMMITTED = "summarising", "committed"
+
+
+def begin_intent(script: Any, trigger: str) -> None:
+    """Note that a compaction begins, and keep in mind what an earlier one still owes."""
+    owed = _is_owed(script.state.intent)
+    intent = {"phase": SUMMARISING, "at": utc_iso(script.now()), "trigger": trigger}
+    script.state.intend({**intent, "owed": True} if owed else intent)
+
+
+def drop_intent(script: Any) -> None:
+    """Note that a compaction ended without a commit; what an earlier one owes stays noted."""
+    intent = script.state.intent
+    if intent.get("phase") == SUMMARISING:
+        script.state.intend({"phase": COMMITTED} if intent.get("owed") else None)
+
+
+def _is_owed(intent: Mapping[str, Any]) -> bool:
+    return intent.get("phase") == COMMITTED or bool(intent.get("owed"))
+
+
+@inlineCallbacks
+def publish_owed(script: Any) -> Generator[Deferred[Any], Any, bool]:
+    """Do what a commit or a rollback noted to follow from it; what fails stays noted.
+
+    It is tried again after the next compaction, in the next night and at the next start.
+
+    Returns:
+        A Deferred that fires with whether nothing is owed any more; it never fails.
+    """
+    if not _is_owed(script.state.intent):
+        return True
+    try:
+        yield publish_summaries(script)
+    except Exception as error:  # noqa: BLE001 - the compaction stands
+        script.log_error("publishing summaries", error)
+        return False
+    intent = script.state.intent
+    if intent.get("phase") == COMMITTED:
+        script.state.intend(None)
+    elif intent.get("owed"):
+        script.state.intend({key: value for key, value in intent.items() if key != "owed"})
+    return True
 
 
 @inlineCallbacks
@@ -19,26 +64,20 @@ def publish_summaries(script: Any) -> Generator[Deferred[Any], Any, dict[str, in
     """Store recent summaries that semantic memory does not hold yet; delete withdrawn things.
 
     Returns:
-        A Deferred that fires with ``{"published"}``. A failing store is reported and passed
-        over: the next compaction publishes what is missing.
+        A Deferred that fires with ``{"published"}``, or fails with `StoreError`; what was done
+        before stays done.
     """
     withdrawn = withdrawn_sources(script.history.compactions())
-    try:
-        yield script.memory.forget(withdrawn)
-        known = yield script.semantic.sources(script.scope)
-        gone = [known[source] for source in withdrawn if source in known]
-        if gone:
-            yield script.semantic.delete(script.scope, gone)
-        items = [
-            summary_item(r)
-            for r in _publishable(script.history.summaries())
-            if r["id"] not in known
-        ]
-        if items:
-            yield script.semantic.add(script.scope, items)
-    except StoreError as error:
-        script.log_error("publishing summaries", error)
-        return {"published": 0}
+    yield script.memory.forget(withdrawn)
+    known = yield script.semantic.sources(script.scope)
+    gone = [known[source] for source in withdrawn if source in known]
+    if gone:
+        yield script.semantic.delete(script.scope, gone)
+    items = [
+        summary_item(r) for r in _publishable(script.history.summaries()) if r["id"] not in known
+    ]
+    if items:
+        yield script.semantic.add(script.scope, items)
     return {"published": len(items)}
 
 

@@ -31,7 +31,8 @@ def receipt_line(name: str, record: Mapping[str, Any], result: Mapping[str, Any]
     if result["generation"] >= FADING_GENERATION:
         parts.append(
             f"This is generation {result['generation']}: detail may have faded from the "
-            "summaries; the raw words are in the archive."
+            f"summaries ({result.get('drift', 0.0):.0%} of the names, numbers and quotes of the "
+            "first ones are no more in the long-term one); the raw words are in the archive."
         )
     return " ".join(parts)
 

@@ -8,13 +8,13 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.core.budget import widest_view_tokens
 from evennia_ai.errors import AssistantError
 from evennia_ai.llm_interaction.prompt import context_limit
-from evennia_ai.sleep.publishing import publish_summaries
+from evennia_ai.sleep.publishing import publish_owed
 from evennia_ai.sleep.triggers import usage_with
 
 
 @inlineCallbacks
 def rollback_compaction(
-    script: Any, character: Any
+    script: Any, character: Any, compaction_id: str | None = None
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Make the messages of the latest compaction live again.
 
@@ -22,15 +22,23 @@ def rollback_compaction(
     it made are withdrawn. Automatic triggers hold until the next manual compaction or an
     overflow.
 
+    Args:
+        script: The assistant's script.
+        character: Its body.
+        compaction_id: The compaction that is meant; whichever is the latest if None.
+
     Returns:
         A Deferred that fires with ``{"compaction_id", "restored_messages", "masks_removed",
         "original_tokens", "new_tokens"}``.
 
     Raises:
-        AssistantError: If there is none, or its messages no longer fit (with the numbers).
+        AssistantError: If there is none, if it is not the latest any more, or if its messages no
+            longer fit (with the numbers).
     """
     rollback = script.rollback
     record = rollback.latest()
+    if compaction_id not in (None, record["id"]):
+        raise AssistantError("Meanwhile there was another compaction; look at it first.")
     before, undone = script.history.tokens(), rollback.undone(record)
     _check_fits(script, undone.history)
     rollback(record, script.now())
@@ -42,8 +50,7 @@ def rollback_compaction(
         "new_tokens": script.history.tokens(),
     }
     script.audit("rollback", **report)
-    yield publish_summaries(script)
-    script.state.intend(None)
+    yield publish_owed(script)
     return report
 
 

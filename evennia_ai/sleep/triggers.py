@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from evennia_ai.core.budget import feasible, usage
+from evennia_ai.core.budget import feasible, most_seen, usage
 from evennia_ai.core.compaction import Plan, plan_compaction
 from evennia_ai.core.messages import is_summary, total_tokens
 from evennia_ai.llm_interaction.prompt import (
@@ -62,12 +62,13 @@ def make_plan(script: Any, automatic: bool, threshold: float | None = None) -> P
     config = script.config
     limit = context_limit(script)
     window, keep = config.compact_preserve_window, 0
-    if automatic and count_fires(script) and not _tokens_fire(script, threshold):
+    by_count = automatic and count_fires(script) and not _tokens_fire(script, threshold)
+    if by_count:
         window = raw_count(script) - config.recent_window
     elif automatic:
         keep = int(config.compact_preserve_token_share * config.max_context_tokens)
     capacity = kept_capacity(script, limit, threshold or config.compact_sleep_threshold)
-    return plan_compaction(script.history.messages(), window, keep, capacity)
+    return plan_compaction(script.history.messages(), window, keep, capacity, later=by_count)
 
 
 def _tokens_fire(script: Any, threshold: float | None) -> bool:
@@ -83,7 +84,7 @@ def kept_capacity(script: Any, limit: int, threshold: float) -> int | None:
     """
     caps = context_caps(script)
     room = int(threshold * limit * HEADROOM)
-    room -= script.runtime.fixed_tokens + caps.volatile + _tiers(script.config) * caps.summary
+    room -= script.runtime.fixed_tokens + caps.volatile + _summaries_seen(script) * caps.summary
     return room if room > 0 else None
 
 
@@ -132,7 +133,7 @@ def feasibility(script: Any) -> str | None:
     triggers = ("compact_sleep_threshold", "compact_emergency_threshold")
     threshold, name = min((getattr(config, trigger), trigger) for trigger in triggers)
     limit = context_limit(script)
-    reserves = caps.volatile + _tiers(config) * caps.summary
+    reserves = caps.volatile + _summaries_seen(script) * caps.summary
     numbers = feasible(
         script.runtime.fixed_tokens, total_tokens(kept), reserves, int(threshold * limit)
     )
@@ -151,5 +152,7 @@ def feasibility(script: Any) -> str | None:
     )
 
 
-def _tiers(config: Any) -> int:
-    return 2 if config.compact_strategy == "cascade" else 1
+def _summaries_seen(script: Any) -> int:
+    """Most summaries one prompt holds: each tier of each audience its viewer may know."""
+    tiers = 2 if script.config.compact_strategy == "cascade" else 1
+    return tiers * most_seen(script.history.audiences())
