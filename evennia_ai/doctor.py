@@ -293,6 +293,30 @@ def check_memory(patient: Patient) -> Any:
 
 
 @inlineCallbacks
+def check_index(patient: Patient) -> Any:
+    """The search index of each assistant is whole. Fires with a Check."""
+    from evennia_ai.handlers.indexing import missing_oldest
+    from evennia_ai.startstop import assistants
+
+    lacking, mended = [], True
+    for script in assistants():
+        if script.obj is None:
+            continue
+        missing = yield missing_oldest(script)
+        if missing is None:
+            return Check("index", False, "the search index cannot be read", _INDEX_FILE)
+        if missing:
+            lacking.append(script.obj.key)
+            mended = mended and script.memory.restoring
+    if not lacking:
+        return Check("index", True, "holds what is stored")
+    detail = f"lacks older talk of {', '.join(lacking)}"
+    if mended:
+        return Check("index", None, f"{detail}; it is being put in")
+    return Check("index", False, detail, f"Type in the game: aimemory/rebuild {lacking[0]}")
+
+
+@inlineCallbacks
 def check_model(patient: Patient) -> Any:
     """The model answers. Fires with a Check."""
     report = yield patient.client.probe(patient.model)
@@ -322,9 +346,11 @@ CHECKS: tuple[Callable[[Patient], Any], ...] = (
     check_tokenizer,
     check_embedder,
     check_memory,
+    check_index,
     check_model,
 )
 
+_INDEX_FILE = "Delete `recall.sqlite3` in the game's data folder and restart the game."
 _INSTALL = "Run `evennia-ai install`: it shows the lines."
 _REMEDIES = {
     "auth": f"Set `{checks.API_KEY}` to a valid key.",

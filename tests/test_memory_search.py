@@ -10,6 +10,7 @@ from evennia_ai import services
 from evennia_ai.core.crowding import QUESTIONS, asks, echoes_last, once, repeats_last, worth_quoting
 from evennia_ai.core.events import by_audience
 from evennia_ai.core.messages import utc_iso
+from evennia_ai.doctor import Patient, check_index, run_checks
 from evennia_ai.errors import StoreError
 from evennia_ai.handlers.indexing import missing_oldest, restore_index
 from evennia_ai.helpers.episodic_index import KEEP_DAYS
@@ -18,6 +19,7 @@ from evennia_ai.retrieval import DEEP, Memory, turn_of_message
 from evennia_ai.sleep import prune_episodic_index
 from evennia_ai.sleep.forgetting import forget_entry
 from evennia_ai.tick import _retrieved
+from tests.base import AssistantTest
 from tests.memory_assistant import InlineWorker, MemoryWorld
 from tests.waiting import pump_until, wait_for
 
@@ -512,3 +514,31 @@ class TestLostFile(unittest.TestCase):
         for path in self.folder.iterdir():
             path.unlink()
         self.assertIs(services.index(), mine)
+
+
+class TestDoctor(AssistantTest):
+    """What the doctor says of the index."""
+
+    def looked(self):
+        """The finding."""
+        (found,) = wait_for(run_checks(Patient("."), [check_index]))
+        return found
+
+    def test_index(self):
+        """Whole, lacking what is stored, being mended, and not to be read."""
+        self.aria.journal.add("The key is under the mat.")
+        wait_for(self.script.memory.count())
+        self.assertTrue(self.looked().ok)
+        wait_for(self.script.memory.rebuild([]))
+        found = self.looked()
+        self.assertIs(found.ok, False)
+        self.assertIn("aimemory/rebuild Aria", found.remedy)
+        self.script.memory.restoring = True
+        self.assertIsNone(self.looked().ok)
+        self.script.memory.restoring = False
+        wait_for(restore_index(self.script))
+        self.assertTrue(self.looked().ok)
+        closed = RecallIndex(":memory:")
+        closed.close()
+        services.use(index=closed)
+        self.assertIn("cannot be read", self.looked().detail)
