@@ -9,6 +9,9 @@ the share of questions whose evidence is among the first 5 and 10 found, and *la
 share of changed facts whose newest telling stands above the older one. Then the offline model is
 asked, in the tool loop of `offline_model.py`: told questions are answered, stale (the old value),
 unknown or wrong; untold ones are admitted or wrong.
+
+*game* is the search as the game runs it, through `Memory.search` with its limit, and *game_asked*
+the same after each question was asked aloud 12 times; *ours_asked* is the bare index after that.
 """
 
 import argparse
@@ -23,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from twisted.internet.defer import maybeDeferred
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -30,6 +34,7 @@ from benchmarks import offline_phrases as phrases  # noqa: E402
 from benchmarks.offline_model import ADMITS, PLAYERS, RESULTS, Game  # noqa: E402
 from benchmarks.recall import bm25_ranking, vector_ranking  # noqa: E402
 from evennia_ai.recall import RecallIndex, Turn  # noqa: E402
+from evennia_ai.retrieval import Memory  # noqa: E402
 
 PATRONS = (*PLAYERS, "Gwen", "Hob", "Ines", "Jarl", "Kit", "Lorna", "Mab", "Ned")
 # Relations of which a newer telling makes an older one untrue.
@@ -40,6 +45,7 @@ CHANGEABLE = (
 CUTS = (5, 10)
 TRIES = 60  # a relation that gives nothing new in so many draws has been told out
 DEEP = 50  # how far down a ranking the tellings of a changed fact are looked for
+ASKINGS = 12  # how often each question was asked before
 START = 1_767_290_400  # an evening at six
 DAY = 86_400
 
@@ -313,6 +319,34 @@ def _above(ids: Sequence[str], newest: str, older: str) -> bool:
     return older not in ids or ids.index(newest) < ids.index(older)
 
 
+class _Inline:
+    """A worker that works at once."""
+
+    def submit(self, function: Callable[[], Any]) -> Any:
+        return maybeDeferred(function)
+
+
+def _game_search(index: RecallIndex) -> Callable[[str], Sequence[str]]:
+    memory = Memory("mudlife", _Inline(), lambda: index)
+
+    def rank(query: str) -> Sequence[str]:
+        found: list[Any] = []
+        memory.search(query, limit=RESULTS, own_name="Aria").addCallback(found.extend)
+        return [hit["id"] for hit in found]
+
+    return rank
+
+
+def earlier_askings(life: Life) -> list[Turn]:
+    """Each question asked aloud `ASKINGS` times by guests, an hour apart, after all else."""
+    last = float(max(turn.at for turn in life.turns))
+    spoken = [each.fact.question for each in life.asked for _ in range(ASKINGS)]
+    return [
+        Turn(f"q{number}", f"Guest{number % ASKINGS}", f"Aria, {question}", last + 3600 * number)
+        for number, question in enumerate(spoken, 1)
+    ]
+
+
 # -- what is answered ----------------------------------------------------------------------------
 
 
@@ -367,6 +401,13 @@ def run(seed: int, weeks: int, lines: int, questions: int) -> dict[str, Any]:
         "bm25": bm25_ranking(life.turns),
         "static_vectors": vector_ranking(life.turns),
         "ours": lambda query: [hit.turn_id for hit in index.search("mudlife", query, DEEP)],
+    }
+    asked = RecallIndex(":memory:")
+    asked.add("mudlife", [*life.turns, *earlier_askings(life)])
+    makers |= {
+        "game": _game_search(index),
+        "ours_asked": lambda query: [hit.turn_id for hit in asked.search("mudlife", query, DEEP)],
+        "game_asked": _game_search(asked),
     }
     return {
         "seed": seed,
