@@ -12,7 +12,7 @@ from evennia_ai.core.injection import (
     plain,
     telling_words,
 )
-from evennia_ai.core.recalled import is_recalled, shown_memories
+from evennia_ai.core.recalled import drawn_on, is_recalled, shown_memories
 
 SAID = "Aria, who keeps bees?"
 
@@ -144,6 +144,72 @@ class TestRecalled(unittest.TestCase):
         self.assertTrue(is_recalled("Alice is not a smith in the harbour town", [memory]))
         self.assertFalse(is_recalled("town harbour the in smith not a is Alice", [memory]))
 
+    DRINK = "Alice: My favourite drink is plum brandy, Aria."
+    BISCUIT = "Alice: My dog Biscuit bit the tax collector."
+
+    def test_retold(self):
+        """The same in other forms, of another person, in another order, is recalled."""
+        for memory in (self.DRINK, "Alice My favourite drink is plum brandy, Aria."):
+            for text in (
+                "Alice's favourite drink is plum brandy.",
+                "Plum brandy is Alice's favourite drink.",
+                "Alice told me her favourite drink is plum brandy.",
+                "Well, well. Plum brandy is Alice's favourite drink.",
+            ):
+                self.assertTrue(is_recalled(text, [memory]), text)
+        drink = "Plum brandy is Alice's favourite drink."
+        both = f"{drink} Alice's dog Biscuit bit the tax collector."
+        self.assertTrue(is_recalled(both, [self.DRINK, self.BISCUIT]))
+        self.assertFalse(is_recalled(both, [self.DRINK]))
+
+    def test_changed(self):
+        """What shares words and says something else is news."""
+        for text, memory in (
+            ("Alice's favourite drink is cider now.", self.DRINK),
+            ("Alice's favourite drink is plum brandy again.", self.DRINK),
+            ("Again plum brandy is Alice's favourite drink.", self.DRINK),
+            ("Alice's favourite drink is not plum brandy.", self.DRINK),
+            ("Alice's favourite drink was plum brandy.", self.DRINK),
+            ("Plum brandy was Alice's favourite drink.", self.DRINK),
+            ("Bob's favourite drink is plum brandy.", self.DRINK),
+            ("Alice owes Carl 3 coins for the lamp", self.MEMORY),
+            ("Alice lives in the old mill.", "Alice: Bob lives in the old mill."),
+            ("Alice likes plum brandy.", "Alice: I like jazz. My brother hates plum brandy."),
+            ("Today the dog bit the old cat.", "Alice: Today the cat bit the old dog."),
+            ("Bob is the elder brother of Alice.", "Alice is the elder brother of Bob."),
+            ("Alice has 2 dogs.", "Alice: I keep my dogs in 2 huts. I have 3 dogs."),
+        ):
+            self.assertFalse(is_recalled(text, [memory]), text)
+        self.assertFalse(is_recalled("... and so on", ["other words entirely"]))
+
+    def test_paraphrased(self):
+        """Other words for a memory that nobody said are no news; words that were heard are."""
+        text = "Alice likes plum brandy best of all drinks."
+        self.assertFalse(is_recalled(text, [self.DRINK]))
+        self.assertTrue(is_recalled(text, [self.DRINK], ["Alice: What do I drink?"]))
+        self.assertFalse(
+            is_recalled(text, [self.DRINK], ["Alice: Of all drinks I like that best."])
+        )
+        turned = "Her favourite plum brandy: the drink of Alice."
+        self.assertTrue(is_recalled(turned, [self.DRINK], []))
+        for news, heard in (
+            ("Alice now drinks cider.", "Alice: It's cider these days."),
+            ("Alice stopped drinking plum brandy.", "Alice: I have gone off it."),
+            ("Alice is fond of jam.", "Alice: Well?"),
+            ("Alice and Bob Miller sing.", "Alice: Well?"),
+            ("Alice's favourite drink costs 4 coins.", "Alice: Well?"),
+            ("The plum harvest of Ford fails.", "Alice: Well?"),
+        ):
+            self.assertFalse(is_recalled(news, [self.DRINK], [heard]), news)
+
+    def test_replies_that_drew_on_memories(self):
+        """A reply keeps those shown memories that it may repeat, and they are read from it."""
+        lamp, drink = self.MEMORY, '- (m2) 2026-01-02 Alice: "My favourite drink is plum brandy"'
+        kept = drawn_on([lamp, drink], "Plum brandy, Alice, as ever.")
+        self.assertEqual(kept, [drink])
+        reply = {"role": "assistant", "content": "Plum brandy.", "metadata": {"memories": kept}}
+        self.assertEqual(shown_memories([{"role": "user", "content": "x"}, reply]), [drink])
+
     def test_results_of_searches(self):
         """Memories are read from the results of searches, the newest first."""
         found = {"results": [{"text": "I like jazz", "speaker": "Alice"}, {"id": "x"}, 3]}
@@ -157,5 +223,5 @@ class TestRecalled(unittest.TestCase):
             {"name": "search_memory", "content": "[1]"},
         ]
         self.assertEqual(
-            shown_memories(messages), ["shortened {", " raw", " near", "Alice I like jazz"]
+            shown_memories(messages), ["shortened {", "raw", "near", "Alice: I like jazz"]
         )

@@ -7,7 +7,10 @@ from pathlib import Path
 
 from evennia_ai import services
 from evennia_ai.commands.memory import rebuild_index
+from evennia_ai.core.entities import new_profile, observe
+from evennia_ai.handlers.identity import stable_id
 from evennia_ai.rag_memory import Mem0Store
+from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.testing import call
 from tests.base import AssistantTest
 from tests.stand_ins import HashingEmbedder
@@ -66,6 +69,76 @@ class TestWeek(AssistantTest):
         hits = wait_for(self.script.memory.search("who keeps bees", limit=30))
         recalled = {e["id"] for e in self.aria.journal.all() if e["source_type"] == "recalled"}
         self.assertFalse(recalled & {hit["id"] for hit in hits})
+
+
+PARAPHRASES = (
+    (
+        "Elin",
+        "Char's sister Elin is a keeper of bees.",
+        "Behind the mill, Char's sister keeps bees.",
+    ),
+    ("7 coins", "The baker still owes Char 7 coins.", "7 coins: the baker owes them to Char."),
+    (
+        "tax collector",
+        "The tax collector was bit by Char's dog Biscuit.",
+        "Biscuit, Char's dog, bit him.",
+    ),
+)
+
+
+ASKED = (
+    "Aria, who of us keeps bees behind the mill?",
+    "Aria, what does the baker owe me since harvest?",
+    "Aria, whom did my dog Biscuit bite: the collector?",
+)
+
+
+def retells_all_it_knows(request):
+    """A model that answers from its prompt and writes down in other words what stands there.
+
+    Awake it answers first and notes later; before a compaction it notes what stands above.
+    """
+    shown = " ".join(str(m["content"]) for m in request.messages[1:])
+    last = [m for m in request.messages if not str(m["content"]).startswith("[")][-1]
+    if last["role"] == "tool":
+        return call("noop")
+    known = [texts for key, *texts in PARAPHRASES if key in shown]
+    if request.purpose == "awake":
+        return " ".join(texts[0] for texts in known) or "Hm."
+    notes = [call("add_journal_entry", content=text)[0] for texts in known for text in texts]
+    entity = {"entity": "Char", "predicate": "owed by the baker", "value": "7 coins"}
+    notes += call("update_entity_observation", observation=PARAPHRASES[1][1], **entity)
+    return notes
+
+
+class TestParaphrases(AssistantTest):
+    """A week in which everything is told again in other words, the extraction included."""
+
+    def one_day(self):
+        """Questions, answers from memory, an extraction and a dream; what is held afterwards."""
+        for question in ASKED:
+            self.say(question)
+            self.tick()
+        wait_for(run_pre_compaction_extraction(self.script, self.aria), 60)
+        wait_for(self.script._run_sleep_tick(), 60)
+        return len(wait_for(self.semantic.ids(self.script.scope)))
+
+    def test_the_store_stays_bounded(self):
+        """What she knows only from memory becomes no memory, whoever words it and when."""
+        for fact in FACTS:
+            self.aria.journal.add(f"Char: {fact}")
+        char = new_profile(stable_id(self.char1), "Char", 0.0)
+        paid = ("Char got 5 coins back.", 2e9, "m1", "public", None, "owed by the baker", "2 coins")
+        self.aria.entities.put({char["id"]: observe(char, *paid)})
+        self.model.default = retells_all_it_knows
+        days = [self.one_day() for _ in range(7)]
+        self.assertGreater(self.aria.journal.count(), len(FACTS), "the model did write")
+        spoken = [m for m in self.script.history.messages() if m["metadata"].get("memories")]
+        self.assertTrue(spoken, "she did answer from memories")
+        self.assertEqual(days, [len(FACTS)] * 7)
+        known = self.aria.entities.get(char["id"])["observations"]
+        held = [o["value"] for o in known if o["predicate"] and o["status"] == "current"]
+        self.assertEqual(held, ["2 coins"])
 
 
 class TestThrownAway(AssistantTest):

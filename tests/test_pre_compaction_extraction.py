@@ -118,6 +118,32 @@ class TestPreCompactionExtraction(AssistantTest):
         (entry,) = self.aria.journal.recent()
         self.assertEqual(entry["source_message_ids"][0], said["id"])
 
+    def test_an_old_value_read_late_outdates_nothing(self):
+        """An observation has the time of what it rests on, and names it beside the extraction."""
+        char = {"key": "Char", "id": stable_id(self.char1)}
+        spoken = {"role": "user", "speaker": char}
+        tower, mill = self.script.history.append(
+            [
+                {**spoken, "content": "I live in the tower.", "created_at": "2026-01-01T00:00:00"},
+                {**spoken, "content": "I live in the mill.", "created_at": "2026-01-02T00:00:00"},
+            ]
+        )
+        self.fill(10)
+
+        def noted(value):
+            fact = {"predicate": "lives in", "value": value}
+            text = f"Char lives in the {value}."
+            return call("update_entity_observation", entity="Char", observation=text, **fact)[0]
+
+        self.model.answers = [[noted("mill"), noted("tower")], call("noop")]
+        self.extract()
+        told = self.aria.entities.get(char["id"])["observations"]
+        found = {o["value"]: (o["status"], o["at"], o["source"]) for o in told}
+        self.assertEqual(found["mill"], ("current", mill["created_at"], mill["id"]))
+        self.assertEqual(found["tower"], ("superseded", tower["created_at"], tower["id"]))
+        (extraction,) = self.script.state.extraction["ids"]
+        self.assertTrue(all(extraction in o["sources"] for o in told))
+
     def test_its_calls_enter_the_history(self):
         """Each call and its result stand there as the newest messages, and age like any other."""
         self.fill(30)

@@ -8,7 +8,7 @@ sorts as text.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -62,7 +62,7 @@ def observe(
     profile: Mapping[str, Any],
     text: str,
     at: float | str,
-    source: str,
+    source: str | Sequence[str],
     audience: str = PUBLIC,
     subject: str | None = None,
     predicate: str | None = None,
@@ -75,7 +75,7 @@ def observe(
         profile: The profile before.
         text: What was observed, one sentence.
         at: When, seconds since the epoch or ISO 8601.
-        source: Where it comes from, the id of a message or journal entry.
+        source: Where it comes from, the id of a message or journal entry, or several.
         audience: Who may know it.
         subject: What it is about; the entity itself where it is None.
         predicate: Which property, as ``lives in``.
@@ -86,6 +86,7 @@ def observe(
         A new profile; unchanged but for `last_seen` if it held this very observation.
     """
     when = _iso(at)
+    sources = [source] if isinstance(source, str) else list(source) or [""]
     fresh: Observation = {
         "id": make_id("o"),
         "text": " ".join(text.split()),
@@ -93,11 +94,13 @@ def observe(
         "predicate": predicate,
         "value": value,
         "at": when,
-        "source": source,
+        "source": sources[0],
         "audience": normalised(audience),
         "status": CURRENT,
         "superseded_by": None,
     }
+    if len(sources) > 1:
+        fresh["sources"] = sources
     grown = {**profile, "observations": [*profile.get("observations", ()), fresh]}
     return tidy(grown)
 

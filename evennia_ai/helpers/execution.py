@@ -17,6 +17,7 @@ from evennia_ai.core.cleaning import (
     strip_thoughts,
 )
 from evennia_ai.core.messages import adopted, new_id
+from evennia_ai.core.recalled import MEMORIES, drawn_on
 from evennia_ai.errors import ToolError
 from evennia_ai.llm_interaction import build_prompt, model_request
 from evennia_ai.llm_interaction.prompt import context_limit
@@ -27,6 +28,8 @@ from evennia_ai.utils.token_counter import counter_for
 
 # Texts of a model that are longer than this are never tokenised on the reactor thread.
 _COUNT_CHARS = 20_000
+# Characters of a reply that are compared with the memories it was shown, a few milliseconds.
+_DRAWN_CHARS = 8_000
 # Tokens one turn may use, in full contexts: enough for eight calls at half a context each.
 TURN_CONTEXTS = 4
 # A call that is begun shortly before the turn's deadline still gets this long.
@@ -275,9 +278,17 @@ def _store_reply(
     }
     if calls:
         message["tool_calls"] = list(calls)
+    if memories := _drawn_on(turn, text, calls):
+        message["metadata"][MEMORIES] = memories
     if len(text) > _COUNT_CHARS and reply.content_tokens:
         message["tokens"] = reply.content_tokens + 4
     script.history.append([message])
+
+
+def _drawn_on(turn: Turn, text: str, calls: Sequence[Any]) -> list[str]:
+    """The memories in the prompt that a reply may repeat: an extraction must not learn them."""
+    said = " ".join([text, *(str(call["function"].get("arguments")) for call in calls)])
+    return drawn_on(turn.retrieved, said[:_DRAWN_CHARS]) if turn.retrieved else []
 
 
 def _speak(script: Any, ctx: ToolContext, turn: Turn, text: str, report: TurnReport) -> None:

@@ -5,19 +5,16 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.core.audience import visible
 from evennia_ai.core.entities import find, new_profile, observe, unmet_id, with_alias
 from evennia_ai.core.injection import plain
-from evennia_ai.core.messages import audience_of
 from evennia_ai.core.parameters import Scale, Text
-from evennia_ai.core.provenance import supporting
-from evennia_ai.core.recalled import is_recalled, shown_memories
+from evennia_ai.core.provenance import Grounds, grounds_of_history, grounds_of_turn
 from evennia_ai.importance_scoring import score_importance
 from evennia_ai.tools.base import Tool, ToolContext
 
 # Newest entries among which the same words are looked for: two pages.
 _JOURNAL_SEEN = 100
-# Newest messages among which an extraction's entry looks for what it rests on: a tenth of a second.
+# Newest messages among which a note looks for what it rests on: a tenth of a second.
 _HISTORY_SEEN = 1500
 
 
@@ -43,31 +40,35 @@ class AddJournalEntry(Tool):
         known = _written(ctx, content)
         if known is not None:
             return f"That is in your journal already: entry {known['id']}."
-        shown = [*ctx.retrieved, *shown_memories(ctx.script.history.messages())]
-        recalled = is_recalled(content, shown)
-        sources = yield _sources(ctx, content)
+        grounds = yield _grounds(ctx, content)
         entry = ctx.character.journal.add(
             content,
             importance=importance or score_importance(content),
-            source_type="recalled" if recalled else "assistant",
+            source_type="recalled" if grounds.recalled else "assistant",
             audience=ctx.audience,
-            source_message_ids=sources,
+            source_message_ids=_sources(ctx, grounds),
         )
         return f"Entry {entry['id']} written."
 
 
-@inlineCallbacks
-def _sources(ctx: ToolContext, content: str) -> Generator[Deferred[Any], Any, tuple[str, ...]]:
-    """Ids of what an entry rests on: the turn's messages, or those of a whole history.
+def _grounds(ctx: ToolContext, note: str) -> "Deferred[Grounds]":
+    """Fires with what a note rests on, looked up on a thread.
 
-    An extraction looks at everything it may see, on a thread; its own id stays, for a rollback.
+    An extraction looks at all that the note's audience may see, any other turn at what it answers.
     """
-    if not ctx.whole_history:
-        return ctx.source_message_ids
     seen = ctx.script.history.messages()[-_HISTORY_SEEN:]
-    shown = [message for message in seen if visible(audience_of(message), ctx.audience)]
-    found = yield ctx.script.offload(supporting, content, shown)
-    return (*found, *ctx.source_message_ids)
+    found: Deferred[Grounds]
+    if ctx.whole_history:
+        found = ctx.script.offload(grounds_of_history, note, seen, ctx.audience, ctx.retrieved)
+    else:
+        answered = ctx.source_message_ids
+        found = ctx.script.offload(grounds_of_turn, note, seen, answered, ctx.retrieved)
+    return found
+
+
+def _sources(ctx: ToolContext, grounds: Grounds) -> tuple[str, ...]:
+    """Ids of messages, and of the extraction, by which a rollback finds what it made."""
+    return tuple(dict.fromkeys((*grounds.sources, *ctx.source_message_ids)))
 
 
 def _written(ctx: ToolContext, content: str) -> dict[str, Any] | None:
@@ -100,13 +101,25 @@ class UpdateEntityObservation(Tool):
     }
     lock = "tool:perm(Player)"
 
-    def run(self, ctx: ToolContext, entity: str, observation: str, **fact: Any) -> str:
-        """Add the observation to the entity's profile, made at the first one."""
-        entities, at = ctx.character.entities, ctx.script.now()
+    @inlineCallbacks
+    def run(
+        self, ctx: ToolContext, entity: str, observation: str, **fact: Any
+    ) -> Generator[Deferred[Any], Any, str]:
+        """Add the observation to the entity's profile, made at the first one.
+
+        It has the time at which it was said: what is read late outdates nothing that was said
+        later. What memory alone tells is known already, and is not noted as if it were new.
+        Fires with what was done.
+        """
+        grounds = yield _grounds(ctx, observation)
+        if grounds.recalled and not grounds.told:
+            return "You know that from memory already; nobody told it anew."
+        at = ctx.script.now()
+        sources = _sources(ctx, grounds)
         profile = _profile(ctx, entity, at)
-        source = ctx.source_message_ids[-1] if ctx.source_message_ids else ""
-        profile = observe(profile, observation, at, source, ctx.audience, **fact)
-        entities.put({profile["id"]: profile})
+        when = grounds.at or at
+        profile = observe(profile, observation, when, sources, ctx.audience, **fact)
+        ctx.character.entities.put({profile["id"]: profile})
         return f"Noted about {profile['name']} ({profile['id']})."
 
 
