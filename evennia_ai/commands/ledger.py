@@ -32,7 +32,8 @@ class CmdAIRemember(AssistantCommand):
     is private. What names somebody else, speaks of 'you' or 'everybody', is a
     rule, or does not say that it is about you, waits until staff approve it.
     A new value of the same thing, as 'my favourite drink is rum', takes the
-    old one's place. Without a text it lists your notes.
+    old one's place. Noted in private, the same words are public no more. You
+    may give 30 notes a day. Without a text it lists your notes.
 
     See also: aimemory/facts
     """
