@@ -77,6 +77,18 @@ class TestHandler(AssistantTest):
         self.assertEqual(fresh.closed_count(), 129)
         self.assertEqual(fresh.get(new["replaces"][0])["superseded_by"], new["id"])
 
+    def test_spoilt_pages(self):
+        """Pages that hold anything else are read as far as they can be, and written on."""
+        self.add("My favourite drink is ale")
+        for number, junk in enumerate((None, 5, "x", [5], {"entries": 5}, {"entries": [{}]}), 1):
+            key = f"page_{number:06d}"
+            self.script.attributes.add(key, junk, category="ai_ledger_closed")
+        self.script.attributes.add("x1", 5, category="ai_ledger_closed")
+        fresh = LedgerHandler(AttributeStore(self.script))
+        self.assertEqual(list(fresh.closed()), [])
+        fresh.add("My favourite drink is rum", CHAR, state="approved")
+        self.assertEqual([e["text"] for e in fresh.closed()], ["My favourite drink is ale"])
+
     def test_a_failed_write_changes_nothing(self):
         """A note and the one it closes are stored together or not at all."""
         self.add("My favourite drink is ale")
