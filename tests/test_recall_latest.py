@@ -242,6 +242,7 @@ class TestMudlife(unittest.TestCase):
     def test_run(self):
         """A run reports every ranking and what became of every question."""
         report = run(seed=3, weeks=1, lines=12, questions=10)
-        self.assertEqual(set(report["found"]), {"bm25", "static_vectors", "ours"})
+        rankings = {"bm25", "static_vectors", "ours", "ours_asked", "game", "game_asked"}
+        self.assertEqual(set(report["found"]), rankings)
         asked = sum(each["asked"] for each in report["offline_model"].values())
         self.assertEqual(asked, 10)
