@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from twisted.internet.task import Clock
 
 from evennia_ai import services
+from evennia_ai.commands.memory import rebuild_index
 from evennia_ai.core.crowding import QUESTIONS, asks, echoes_last, once, repeats_last, worth_quoting
 from evennia_ai.core.events import by_audience
 from evennia_ai.core.messages import utc_iso
@@ -451,6 +452,24 @@ class TestWholeIndex(SearchTest):
         self.settle()
         self.assertEqual(self.index.count("Aria"), self.all)
 
+    def test_deleted_meanwhile(self):
+        """Of an assistant that is deleted while it goes on, no more is put in."""
+        self.index.clear("Aria")
+        clock = Clock()
+        done = restore_index(self.world.script, clock)
+        self.world.script.pk = None
+        clock.advance(1)
+        self.assertEqual(wait_for(done), self.index.count("Aria"))
+        self.assertLess(self.index.count("Aria"), self.all)
+
+    def test_cannot_be_read(self):
+        """Where what is stored cannot be read, that is logged, at a start or later."""
+        self.world.restart()
+        script = self.world.script
+        script.history = None
+        script.memory.on_new_index()
+        self.assertEqual([what for what, _ in script.errors], ["search index"])
+
     def test_cannot_be_written(self):
         """An index that takes nothing is given up until the next start, and it is said."""
         self.index.clear("Aria")
@@ -514,6 +533,18 @@ class TestLostFile(unittest.TestCase):
         for path in self.folder.iterdir():
             path.unlink()
         self.assertIs(services.index(), mine)
+
+
+class TestRebuild(AssistantTest):
+    """The command's rebuilding."""
+
+    def test_fails(self):
+        """An index that cannot be written is an error, not a count."""
+        closed = RecallIndex(":memory:")
+        closed.close()
+        services.use(index=closed)
+        with self.assertRaises(StoreError):
+            wait_for(rebuild_index(self.script))
 
 
 class TestDoctor(AssistantTest):

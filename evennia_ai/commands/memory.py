@@ -15,7 +15,7 @@ from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import Viewer, audience_mark, escaped, moment
 from evennia_ai.core.audience import PUBLIC, STAFF, normalised, visible
 from evennia_ai.core.ledger import APPROVED, WITHDRAWN
-from evennia_ai.errors import AssistantError
+from evennia_ai.errors import AssistantError, StoreError
 from evennia_ai.handlers.identity import speaker_of
 from evennia_ai.retrieval import is_indexed, turn_of_entry, turn_of_message
 from evennia_ai.sleep.forgetting import forget_entry
@@ -223,13 +223,16 @@ def rebuild_index(script: Any) -> Generator["Deferred[Any]", Any, dict[str, int]
     """Make the search index anew from history, archive and journal, under the turn lock.
 
     Returns:
-        A Deferred that fires with ``{"indexed", "messages", "entries"}``.
+        A Deferred that fires with ``{"indexed", "messages", "entries"}``, or fails with
+        `StoreError` if the index cannot be written.
     """
     turns: list[dict[str, Any]] = []
     yield cooperate(_turns(script, turns)).whenDone()
     turns.sort(key=lambda turn: str(turn["at"]))
-    yield script.memory.rebuild(turns)
+    done = yield script.memory.rebuild(turns)
     indexed = yield script.memory.count()
+    if done is None or indexed is None:
+        raise StoreError("The search index cannot be written; see the log, then try again.")
     messages = sum(turn["kind"] == "message" for turn in turns)
     return {"indexed": indexed, "messages": messages, "entries": len(turns) - messages}
 

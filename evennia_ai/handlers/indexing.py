@@ -23,14 +23,18 @@ def mend_index(script: Any) -> "Deferred[Any]":
     Returns:
         A Deferred that fires with how many turns were put in, when all of them are.
     """
-    script.memory.on_new_index = lambda: restore_index(script)
+
+    def survived(failure: Any) -> None:
+        script.log_error("search index", failure.value)
+
+    script.memory.on_new_index = lambda: restore_index(script).addErrback(survived)
     entries = script.obj.journal.recent()
     done = script.memory.catch_up(
         lambda: _newest(script, entries),
         gone=[entry["id"] for entry in entries if entry.get("withdrawn")],
     )
     done.addCallback(lambda added: _restored_if_lost(script, added))
-    return done.addErrback(lambda failure: script.log_error("search index", failure.value))
+    return done.addErrback(survived)
 
 
 def _newest(script: Any, entries: Any) -> list[Turn]:
@@ -92,6 +96,8 @@ def restore_index(script: Any, reactor: Any = None) -> Generator["Deferred[Any]"
                 return added
             added += put
             yield deferLater(reactor, PAUSE_S)
+            if getattr(script, "pk", True) is None:
+                return added  # deleted meanwhile
     finally:
         script.memory.restoring = False
     script.log(f"the search index is whole again: {added} items were put in")
