@@ -4,12 +4,14 @@ import shutil
 import tempfile
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from evennia_ai.core.audience import private
 from evennia_ai.core.entities import new_profile
+from evennia_ai.core.observed import MOST_PLAIN
 from evennia_ai.errors import StoreError
 from evennia_ai.rag_memory import Mem0Store
 from evennia_ai.sleep.consolidation import (
@@ -102,6 +104,30 @@ class TestConsolidate(ConsolidationCase):
         self.consolidate()
         self.assertEqual(self.consolidate(), {"consolidated": 0, "linked": 0, "skipped": 0})
         self.assertEqual(len(self.semantic.rows), 1)
+
+    def test_none_is_left(self):
+        """A backlog is gone after one night; others have their turn between two batches."""
+        for number in range(2 * BATCH + 1):
+            self.journal.add(f"Alice did thing {number}.")
+        clock = Clock()
+        running = consolidate_memories_to_semantic(self.script, self.character, reactor=clock)
+        self.assertFalse(running.called)
+        self.assertEqual(len(self.journal.consolidated_ids), BATCH)
+        clock.advance(0)
+        counts = wait_for(running)
+        self.assertEqual(counts["consolidated"], 2 * BATCH + 1)
+        told = self.character.entities.get("o1")["observations"]
+        self.assertEqual(len(told), MOST_PLAIN)
+
+    def test_ends_when_called(self):
+        """Who speaks to the sleeper waits for one batch, not for a backlog."""
+        for number in range(2 * BATCH):
+            self.journal.add(f"fact {number}")
+        spoken = {"kind": "say", "content": "Aria, wake up!", "channel": "say"}
+        self.script.runtime = SimpleNamespace(queue=[])
+        self.script.game = SimpleNamespace(present=lambda: [{"player": True}] * 3)
+        self.semantic.before_add = lambda: self.script.runtime.queue.append(spoken)
+        self.assertEqual(self.consolidate()["consolidated"], BATCH)
 
     def test_the_limit_holds(self):
         """No more entries than the limit are taken, oldest first."""

@@ -1,6 +1,7 @@
 """Observations read off journal entries, and taken out again with them."""
 
 import unittest
+from itertools import count
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from evennia_ai.core.entities import (
     tidy,
     without_sources,
 )
-from evennia_ai.core.observed import MOST_PLAIN, observed
+from evennia_ai.core.observed import MOST_PLAIN, observed, observed_of_all
 
 PROFILES = {
     "o1": new_profile("o1", "Bob", 0.0),
@@ -154,6 +155,25 @@ class TestWithoutSources(unittest.TestCase):
         (kept,) = without_sources(profile, ["e1"])["observations"]
         self.assertEqual((kept["source"], kept["sources"]), ("e2", ["e2"]))
         self.assertEqual(without_sources(profile, ["e1", "e2"])["observations"], [])
+
+    def test_of_many_entries(self):
+        """Many entries at once make the profile that they make one by one."""
+        told = ["Bob sings."] * MOST_PLAIN + ["Bob lives in Ford.", "Bob dances.", "Bob hums. No."]
+        entries = [entry(number, content) for number, content in enumerate(told)]
+
+        def numbered():
+            numbers = count()
+            return lambda prefix: f"{prefix}{next(numbers)}"
+
+        one, make_id = PROFILES["o1"], numbered()
+        for each in entries:
+            one = observed("o1", one, each, NAMES, make_id)
+        many = observed_of_all("o1", PROFILES["o1"], entries, NAMES, numbered())
+        self.assertEqual(many, one)
+        self.assertEqual(
+            [o["text"] for o in many["observations"]][-2:], ["Bob dances.", "Bob hums."]
+        )
+        self.assertEqual(observed_of_all("o1", many, entries, NAMES), many)
 
     def test_changes_nothing_else(self):
         """A profile with nothing of them is as it was."""

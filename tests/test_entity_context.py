@@ -6,12 +6,14 @@ import unittest
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from twisted.internet.task import Clock
 
 from evennia_ai.core import entities
 from evennia_ai.core.audience import PUBLIC, STAFF, private
 from evennia_ai.core.messages import utc_iso
-from evennia_ai.helpers.entity_context import run_entity_consolidation_batch
+from evennia_ai.helpers.entity_context import BATCH, run_entity_consolidation_batch
 from tests import stand_ins
+from tests.waiting import wait_for
 
 ALICE_ONLY = private(["o1"])
 DAY = 86400.0
@@ -129,6 +131,18 @@ class TestObserve(unittest.TestCase):
         """Times may be given in the journal's form."""
         (noted,) = self.observe("x", "2026-01-01T00:00:00.000+00:00")
         self.assertEqual(noted["at"], "2026-01-01T00:00:00.000+00:00")
+
+
+class TestSources(unittest.TestCase):
+    """What an observation rests on."""
+
+    def test_one_or_several(self):
+        """The first of several is the source; none is an empty one."""
+        for sources, first, every in (("m1", "m1", None), (["m1", "m2"], "m1", ["m1", "m2"])):
+            (item,) = entities.observe(profile(), "x", 0.0, sources)["observations"]
+            self.assertEqual((item["source"], item.get("sources")), (first, every))
+        (item,) = entities.observe(profile(), "x", 0.0, ())["observations"]
+        self.assertEqual(item["source"], "")
 
 
 class TestAudience(unittest.TestCase):
@@ -303,6 +317,16 @@ class TestJoined(unittest.TestCase):
         self.assertEqual(item["subject"], "her sister")
 
 
+class TestMostLinks(unittest.TestCase):
+    """A profile does not grow for ever."""
+
+    def test_the_newest_links_stay(self):
+        """Of many memories those linked last are kept."""
+        found = [f"v{number}" for number in range(entities.MOST_LINKS + 2)]
+        linked = entities.link_memories(entities.link_memories(profile(), found[:3]), found[3:])
+        self.assertEqual(linked["memory_links"], found[2:])
+
+
 class TestLinks(unittest.TestCase):
     """Links to memories."""
 
@@ -371,6 +395,20 @@ class TestTidy(unittest.TestCase):
 class TestBatch(unittest.TestCase):
     """The sleep step."""
 
+    def run_step(self, character, **options):
+        return wait_for(run_entity_consolidation_batch(stand_ins.script(), character, **options))
+
+    def test_none_is_left(self):
+        """Batch follows batch until all are tidy, others having their turn between two."""
+        people = [profile(raw(1), id=f"o{n}") for n in range(BATCH + 1)]
+        character, clock = stand_ins.character(people), Clock()
+        running = run_entity_consolidation_batch(stand_ins.script(), character, reactor=clock)
+        self.assertFalse(running.called)
+        clock.advance(0)
+        counts = wait_for(running)
+        self.assertEqual((counts["changed"], counts["left"]), (BATCH + 1, 0))
+        self.assertTrue(all(map(entities.is_tidy, character.entities.profiles().values())))
+
     def test_counts_and_writes_once(self):
         """Merged and superseded observations are counted, all in one write."""
         alice = profile(
@@ -383,13 +421,13 @@ class TestBatch(unittest.TestCase):
         writes = []
         put = character.entities.put
         character.entities.put = lambda profiles: writes.append(1) or put(profiles)
-        counts = run_entity_consolidation_batch(stand_ins.script(), character)
+        counts = self.run_step(character)
         wanted = {"checked": 1, "changed": 1, "merged": 1, "superseded": 1, "left": 0}
         self.assertEqual(counts, wanted)
         after = character.entities.get("o1")
         self.assertEqual(len(after["observations"]), 3)
         self.assertEqual(after["first_seen"], utc_iso(1.0))
-        again = run_entity_consolidation_batch(stand_ins.script(), character)
+        again = self.run_step(character)
         self.assertEqual(again, {**dict.fromkeys(wanted, 0), "checked": 1})
         self.assertEqual(len(writes), 1)
 
@@ -397,7 +435,7 @@ class TestBatch(unittest.TestCase):
         """What does not fit is left for the next night and said."""
         people = [profile(raw(1), id=f"o{n}", last_seen=utc_iso(n * DAY)) for n in range(5)]
         character = stand_ins.character(people)
-        counts = run_entity_consolidation_batch(stand_ins.script(), character, limit=2)
+        counts = self.run_step(character, limit=2)
         self.assertEqual((counts["changed"], counts["left"]), (2, 3))
         everybody = character.entities.profiles().values()
         tidied = [person["id"] for person in everybody if entities.is_tidy(person)]
@@ -406,5 +444,5 @@ class TestBatch(unittest.TestCase):
     def test_a_profile_without_a_list_is_no_error(self):
         """A profile a builder wrote by hand is tidied as far as it goes."""
         character = stand_ins.character([{"id": "o9", "name": "Zed"}])
-        counts = run_entity_consolidation_batch(stand_ins.script(), character, limit=5)
+        counts = self.run_step(character, limit=5)
         self.assertEqual(counts["changed"], 1)

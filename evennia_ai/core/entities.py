@@ -21,6 +21,9 @@ SUPERSEDED = "superseded"
 # Observations named in the stored summary line of a profile; more would not be one short line.
 SUMMARY_FACTS = 3
 
+# Links to memories kept in a profile; profiles are read and written whole.
+MOST_LINKS = 200
+
 # The predicate whose value is what somebody is to the assistant.
 RELATIONSHIP = "relationship"
 # Begins the id of what was told of and never met; stable ids begin with the kind of an object.
@@ -85,6 +88,23 @@ def observe(
     Returns:
         A new profile; unchanged but for `last_seen` if it held this very observation.
     """
+    return tidy(
+        noted(profile, text, at, source, audience, subject, predicate, value, make_id=make_id)
+    )
+
+
+def noted(
+    profile: Mapping[str, Any],
+    text: str,
+    at: float | str,
+    source: str | Sequence[str],
+    audience: str = PUBLIC,
+    subject: str | None = None,
+    predicate: str | None = None,
+    value: str | None = None,
+    make_id: Callable[[str], str] = new_id,
+) -> Profile:
+    """The same, not tidied yet: for many observations at once."""
     when = _iso(at)
     sources = [source] if isinstance(source, str) else list(source) or [""]
     fresh: Observation = {
@@ -101,8 +121,7 @@ def observe(
     }
     if len(sources) > 1:
         fresh["sources"] = sources
-    grown = {**profile, "observations": [*profile.get("observations", ()), fresh]}
-    return tidy(grown)
+    return {**profile, "observations": [*profile.get("observations", ()), fresh]}
 
 
 def supersede(profile: Mapping[str, Any]) -> Profile:
@@ -319,9 +338,12 @@ def without_sources(profile: Mapping[str, Any], sources: Iterable[str]) -> Profi
 
 
 def link_memories(profile: Mapping[str, Any], memory_ids: Iterable[str]) -> Profile:
-    """A profile with links to these memories too, each once."""
-    links = [*profile.get("memory_links", ()), *memory_ids]
-    return {**profile, "memory_links": list(dict.fromkeys(links))}
+    """A profile with links to these memories too, each once; the newest `MOST_LINKS` stay.
+
+    A link only leads to a memory sooner: the memory itself is found without it.
+    """
+    links = list(dict.fromkeys([*profile.get("memory_links", ()), *memory_ids]))
+    return {**profile, "memory_links": links[-MOST_LINKS:]}
 
 
 def unlink_memories(profile: Mapping[str, Any], held: Iterable[str]) -> Profile:

@@ -8,11 +8,11 @@ value supersedes an earlier one (`core.entities`). A model that observes says so
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from evennia_ai.core.audience import STAFF
-from evennia_ai.core.entities import NamesIndex, Profile, observe
+from evennia_ai.core.entities import NamesIndex, Profile, noted, tidy
 from evennia_ai.core.messages import new_id
 
 # Sentences of an entry that are read, and observations above which a profile takes no more that
@@ -68,15 +68,43 @@ def observed(
     Returns:
         A new profile. An entry that was read before adds nothing.
     """
-    result: Profile = {**profile}
+    return observed_of_all(entity_id, profile, [entry], names, make_id)
+
+
+def observed_of_all(
+    entity_id: str,
+    profile: Mapping[str, Any],
+    entries: Iterable[Mapping[str, Any]],
+    names: NamesIndex,
+    make_id: Callable[[str], str] = new_id,
+) -> Profile:
+    """The same of several entries, tidied once."""
     known = {o.get("source") for o in profile.get("observations", ())}
     known |= {s for o in profile.get("observations", ()) for s in o.get("sources", ())}
-    if entry["id"] in known:
-        return result
+    result: Profile = {**profile}
+    for entry in entries:
+        if entry["id"] not in known:
+            known.add(entry["id"])
+            result = _with_entry(entity_id, result, entry, names, make_id)
+    same = len(result.get("observations", ())) == len(profile.get("observations", ()))
+    return result if same else tidy(result)
+
+
+def _with_entry(
+    entity_id: str,
+    profile: Profile,
+    entry: Mapping[str, Any],
+    names: NamesIndex,
+    make_id: Callable[[str], str],
+) -> Profile:
+    """A profile, not tidied, with what an entry tells."""
+    result = profile
     for text, subject, predicate, value in _told(entity_id, str(entry.get("content") or ""), names):
-        if not predicate and len(result.get("observations", ())) >= MOST_PLAIN:
-            continue
-        result = observe(
+        if not predicate and _is_full(result):
+            result = tidy(result)
+            if _is_full(result):
+                continue
+        result = noted(
             result,
             text,
             str(entry["timestamp"]),
@@ -88,6 +116,10 @@ def observed(
             make_id=make_id,
         )
     return result
+
+
+def _is_full(profile: Mapping[str, Any]) -> bool:
+    return len(profile.get("observations", ())) >= MOST_PLAIN
 
 
 def _told(

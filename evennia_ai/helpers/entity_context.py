@@ -1,11 +1,17 @@
 """Entities in context: tidying what is known of them while the assistant dreams."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any
+
+from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.task import deferLater
 
 from evennia_ai.core import entities
 from evennia_ai.core.entities import SUPERSEDED, Profile
 from evennia_ai.core.messages import utc_iso
+
+# Profiles tidied in one turn of the reactor and one write.
+BATCH = 20
 
 
 def note_met(script: Any, character: Any) -> dict[str, int]:
@@ -69,25 +75,51 @@ def _sights(script: Any, character: Any) -> dict[str, tuple[str, str, str]]:
     return sights
 
 
-def run_entity_consolidation_batch(script: Any, character: Any, limit: int = 20) -> dict[str, int]:
+@inlineCallbacks
+def run_entity_consolidation_batch(
+    script: Any, character: Any, limit: int | None = None, reactor: Any = None
+) -> Generator[Deferred[Any], Any, dict[str, int]]:
     """Tidy entity profiles: one observation a fact, outdated values marked, sights refreshed.
 
-    Deterministic, without a model, in one write; running it again changes nothing.
+    Deterministic, without a model, a write for each `BATCH` profiles until none needs it; running
+    it again changes nothing.
 
     Args:
         script: The assistant's script; unused, for the common signature of sleep steps.
         character: Its body; `entities` is used.
-        limit: Most profiles to change, those seen last first.
+        limit: Most profiles to change, those seen last first; None for all.
+        reactor: Where to pause between batches; Twisted's by default.
 
     Returns:
-        ``{"checked", "changed", "merged", "superseded", "left"}``: profiles looked at and
-        changed, observations merged away and newly marked as outdated, profiles that still
-        need it.
+        A Deferred that fires with ``{"checked", "changed", "merged", "superseded", "left"}``:
+        profiles looked at and changed, observations merged away and newly marked as outdated,
+        profiles that still need it.
     """
+    counts = {"checked": 0, "changed": 0, "merged": 0, "superseded": 0, "left": 0}
+    while True:
+        most = BATCH if limit is None else min(BATCH, max(limit - counts["changed"], 0))
+        done = _tidied(character, most)
+        counts = {key: counts[key] + done[key] for key in counts} | {
+            key: done[key] for key in ("checked", "left")
+        }
+        if not done["left"] or not done["changed"]:
+            return counts
+        yield _pause(reactor)
+
+
+def _pause(reactor: Any) -> Deferred[None]:
+    """Let everything else on the reactor have its turn."""
+    if reactor is None:
+        from twisted.internet import reactor
+    return deferLater(reactor, 0)
+
+
+def _tidied(character: Any, limit: int) -> dict[str, int]:
+    """Tidy some profiles in one write; what was done."""
     profiles = character.entities.profiles()
     untidy = [profile for profile in profiles.values() if not entities.is_tidy(profile)]
     untidy.sort(key=lambda item: (str(item.get("last_seen") or ""), item["id"]), reverse=True)
-    chosen = [(old, entities.tidy(old)) for old in untidy[: max(limit, 0)]]
+    chosen = [(old, entities.tidy(old)) for old in untidy[:limit]]
     if chosen:
         character.entities.put({new["id"]: new for _, new in chosen})
     return {

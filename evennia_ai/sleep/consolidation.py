@@ -12,16 +12,17 @@ from twisted.internet.defer import inlineCallbacks
 from twisted.internet.task import deferLater
 
 from evennia_ai.core import entities
+from evennia_ai.core.events import addressed
 from evennia_ai.core.messages import audience_of
-from evennia_ai.core.observed import observed
+from evennia_ai.core.observed import observed_of_all
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.llm_interaction.summary import call_llm_simple
 from evennia_ai.ports import Entry
 
 # Entries stored, linked and marked together: a crash repeats no more than that, and each batch
-# writes all profiles and the open pages of the journal once.
-BATCH = 100
+# writes all profiles and the open pages of the journal once. Linking so many takes milliseconds.
+BATCH = 50
 # Entries of the journal looked through at a time before others get their turn on the reactor;
 # reading them takes a few milliseconds.
 SLICE = 100
@@ -30,17 +31,21 @@ RECALLED = "recalled"
 
 
 @inlineCallbacks
-def consolidate_memories_to_semantic(script: Any, character: Any, limit: int = 200) -> Any:
+def consolidate_memories_to_semantic(
+    script: Any, character: Any, limit: int | None = None, reactor: Any = None
+) -> Any:
     """Store journal entries that are not yet in semantic memory, and link them to entities.
 
     One entry becomes one memory, or, with the setting `EVENNIA_AI_MEM0_INFER`, what a model
     extracts of it. Syntheses and recalled text are never stored, or the assistant would remember
     its own remembering; they are marked as done, so that they do not stand in the way of the next.
+    Batch follows batch until none waits, or somebody speaks to the sleeper.
 
     Args:
         script: The assistant's script; `scope` and `semantic` are used.
         character: Its body; `journal` and `entities` are used.
-        limit: Most entries to look at.
+        limit: Most entries to look at; None for all.
+        reactor: Where to pause between batches; Twisted's by default.
 
     Returns:
         Fires with ``{"consolidated", "linked", "skipped"}``: entries stored, links made,
@@ -49,20 +54,42 @@ def consolidate_memories_to_semantic(script: Any, character: Any, limit: int = 2
     Raises:
         StoreError: If the store fails; what was done before stays done.
     """
-    waiting = character.journal.unconsolidated(limit)
-    skipped = [entry for entry in waiting if not is_memorable(entry)]
-    if skipped:
-        character.journal.mark_consolidated(entry["id"] for entry in skipped)
-    counts = {"consolidated": 0, "linked": 0, "skipped": len(skipped)}
-    chosen = [entry for entry in waiting if is_memorable(entry)]
-    for start in range(0, len(chosen), BATCH):
-        stored = yield _store(script, chosen[start : start + BATCH])
-        stored = yield _withdraw_forgotten(script, character, stored)
-        counts["linked"] += _link(character, stored)
-        counts["consolidated"] += character.journal.mark_consolidated(
-            entry["id"] for entry, _ in stored
-        )
+    counts, left = {"consolidated": 0, "linked": 0, "skipped": 0}, limit
+    while left is None or left > 0:
+        waiting = character.journal.unconsolidated(BATCH if left is None else min(BATCH, left))
+        done = yield _consolidated(script, character, waiting)
+        counts = {key: counts[key] + done[key] for key in counts}
+        left = None if left is None else left - len(waiting)
+        if not done["consolidated"] + done["skipped"] or is_called(script, character):
+            break
+        yield _pause(reactor)
     return counts
+
+
+@inlineCallbacks
+def _consolidated(script: Any, character: Any, waiting: Sequence[Entry]) -> Any:
+    """Store, link and mark one batch; fires with its counts."""
+    skipped = [entry["id"] for entry in waiting if not is_memorable(entry)]
+    counts = {"consolidated": 0, "linked": 0, "skipped": len(skipped)}
+    if skipped:
+        character.journal.mark_consolidated(skipped)
+    chosen = [entry for entry in waiting if is_memorable(entry)]
+    if chosen:
+        stored = yield _store(script, chosen)
+        stored = yield _withdraw_forgotten(script, character, stored)
+        counts["linked"] = _link(character, stored)
+        marked = (entry["id"] for entry, _ in stored)
+        counts["consolidated"] = character.journal.mark_consolidated(marked)
+    return counts
+
+
+def is_called(script: Any, character: Any) -> bool:
+    """Whether somebody speaks to the assistant while it dreams."""
+    runtime = getattr(script, "runtime", None)
+    if runtime is None or not runtime.queue:
+        return False
+    others = [person for person in script.game.present() if person["player"]]
+    return addressed(runtime.queue, character.key, listeners=len(others) - 1)
 
 
 @inlineCallbacks
@@ -255,18 +282,19 @@ def _link(character: Any, stored: Iterable[tuple[Entry, str]]) -> int:
     """
     profiles = character.entities.profiles()
     names = entities.names_index(profiles)
-    changed: dict[str, dict[str, Any]] = {}
-    linked = 0
+    told: dict[str, list[tuple[Entry, str]]] = {}
     for entry, memory_id in stored:
         for entity_id in entities_of(entry, profiles, names):
-            profile = changed.get(entity_id, profiles[entity_id])
-            if memory_id not in profile.get("memory_links", ()):
-                seen = observed(entity_id, profile, entry, names)
-                changed[entity_id] = entities.link_memories(seen, [memory_id])
-                linked += 1
+            if memory_id not in profiles[entity_id].get("memory_links", ()):
+                told.setdefault(entity_id, []).append((entry, memory_id))
+    changed: dict[str, dict[str, Any]] = {}
+    for entity_id, pairs in told.items():
+        entries, memory_ids = zip(*pairs, strict=True)
+        seen = observed_of_all(entity_id, profiles[entity_id], entries, names)
+        changed[entity_id] = entities.link_memories(seen, memory_ids)
     if changed:
         character.entities.put(changed)
-    return linked
+    return sum(len(pairs) for pairs in told.values())
 
 
 def entities_of(
