@@ -255,7 +255,7 @@ class TestCompactConversationHistoryExecution(CompactionTest):
                 "select db_key, db_category, db_value from typeclasses_attribute order by id"
             )
             rows = [row for row in cursor.fetchall() if row[0] not in ("_last_puppet",)]
-        return shown, len(rows), self.script.db.last_compaction
+        return shown, rows, self.script.db.last_compaction
 
 
 class TestCompactConversationHistoryJournal(CompactionTest):
