@@ -202,6 +202,10 @@ class TestRecalled(unittest.TestCase):
         ):
             self.assertFalse(is_recalled(news, [self.DRINK], [heard]), news)
 
+        self.assertFalse(
+            is_recalled("Alice and Bob sing.", ["Alice: My brother is Bob."], ["Well?"])
+        )
+
     def test_replies_that_drew_on_memories(self):
         """A reply keeps those shown memories that it may repeat, and they are read from it."""
         lamp, drink = self.MEMORY, '- (m2) 2026-01-02 Alice: "My favourite drink is plum brandy"'

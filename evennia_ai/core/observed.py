@@ -82,10 +82,15 @@ def observed_of_all(
     known = {o.get("source") for o in profile.get("observations", ())}
     known |= {s for o in profile.get("observations", ()) for s in o.get("sources", ())}
     result: Profile = {**profile}
+    full = False
     for entry in entries:
-        if entry["id"] not in known:
-            known.add(entry["id"])
-            result = _with_entry(entity_id, result, entry, names, make_id)
+        if entry["id"] in known:
+            continue
+        if not full and _is_full(result):  # what says the same is merged before it counts
+            result = tidy(result)
+            full = _is_full(result)
+        known.add(entry["id"])
+        result = _with_entry(entity_id, result, entry, names, make_id, full)
     same = len(result.get("observations", ())) == len(profile.get("observations", ()))
     return result if same else tidy(result)
 
@@ -96,14 +101,13 @@ def _with_entry(
     entry: Mapping[str, Any],
     names: NamesIndex,
     make_id: Callable[[str], str],
+    full: bool,
 ) -> Profile:
-    """A profile, not tidied, with what an entry tells."""
+    """A profile, not tidied, with what an entry tells; of a full one only properties."""
     result = profile
     for text, subject, predicate, value in _told(entity_id, str(entry.get("content") or ""), names):
-        if not predicate and _is_full(result):
-            result = tidy(result)
-            if _is_full(result):
-                continue
+        if not predicate and full:
+            continue
         result = noted(
             result,
             text,

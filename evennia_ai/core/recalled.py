@@ -110,22 +110,32 @@ def is_recalled(text: str, memories: Iterable[str], heard: Iterable[str] | None 
             with most of its telling words from a memory and the others from nothing heard; where
             nothing was heard at all, in any order.
     """
-    known = list(memories)
-    if any(_repeats(text, memory) for memory in known):
+    notes = [told for told in map(_Told, sentences(text)) if told.telling]
+    known = [memory for memory in memories if _is_near(notes, memory)]
+    words = _words(text)
+    if words and any(_repeats(words, memory) for memory in known):
         return True
     new = None if heard is None else frozenset(w for each in heard for w in _Told(each).telling)
-    notes = [told for told in map(_Told, sentences(text)) if told.telling]
     pieces = [(who, _Told(piece)) for who, said in map(_parts, known) for piece in sentences(said)]
     return bool(notes) and all(
         any(_retells(told, who, piece, new) for who, piece in pieces) for told in notes
     )
 
 
-def _repeats(text: str, memory: str) -> bool:
-    words, known = _words(text), _words(memory)
+def _is_near(notes: Sequence["_Told"], memory: str) -> bool:
+    """Whether a memory may say what one of these sentences says; cheap, so that few remain."""
+    lowered = memory.lower()
+    return not notes or any(
+        sum(part in lowered for part in note.parts) >= PARAPHRASE_SHARE * len(note.parts)
+        for note in notes
+    )
+
+
+def _repeats(words: Sequence[str], memory: str) -> bool:
+    known = _words(memory)
     held = set(known)
     least = SAME_SHARE * len(words)
-    if not words or sum(word in held for word in words) < least:
+    if sum(word in held for word in words) < least:
         return False
     matcher = SequenceMatcher(None, known, words, autojunk=False)
     blocks = [block for block in matcher.get_matching_blocks() if block.size]
@@ -136,7 +146,7 @@ def _repeats(text: str, memory: str) -> bool:
     return same >= SPAN_SHARE * len(span) and _agrees(words, known, span, _named(memory))
 
 
-def _agrees(words: list[str], known: list[str], span: list[str], named: set[str]) -> bool:
+def _agrees(words: Sequence[str], known: list[str], span: list[str], named: set[str]) -> bool:
     """Whether what tells most agrees: no new word of content, and no number, denial or name."""
     fresh = {word for word in words if word not in known and _told_stem(word)}
     if fresh or not _weighty(words) <= _weighty(known) or not _denials(span) <= _denials(words):
@@ -202,6 +212,11 @@ class _Told:
     def telling(self) -> frozenset[str]:
         """The same as a set."""
         return frozenset(self.order)
+
+    @cached_property
+    def parts(self) -> list[str]:
+        """What any form of each telling word holds, in lower case."""
+        return [stem[:-1] if len(stem) > 3 else stem for stem in self.order]
 
     @cached_property
     def names(self) -> frozenset[str]:
