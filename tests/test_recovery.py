@@ -116,7 +116,7 @@ class TestRollback(RecoveryTest):
         result = {"role": "tool", "tool_call_id": made[0]["id"], "name": "look"}
         self.script.history.append([{**result, "content": "timber " * 3000}])
         self.fill(10)
-        self.world.configure(max_context_tokens=8000, compact_preserve_token_share=0.0)
+        self.world.configure(max_context_tokens=9500, compact_preserve_token_share=0.0)
         before, last = self.prompt(), self.script.state.last_compaction
         self.extract(call("add_journal_entry", content="Timber is dear."))
         self.assertEqual(self.compact(force=False)["level"], "masked")
