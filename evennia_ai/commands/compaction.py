@@ -12,7 +12,7 @@ from evennia_ai.core.audience import PUBLIC, STAFF, visible
 from evennia_ai.core.compaction import Plan
 from evennia_ai.core.messages import OVERHEAD_TOKENS, one_line, total_tokens
 from evennia_ai.core.verification import Violation, verify
-from evennia_ai.handlers.verify import evidence_of
+from evennia_ai.handlers.verify import gathered_evidence
 from evennia_ai.llm_interaction.prompt import context_caps, context_usage
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
@@ -98,7 +98,8 @@ class CmdCompact(AssistantCommand):
     def do_verify(self) -> None:
         """Prove that nothing was lost."""
         script = self.assistant()
-        done = script.offload(verify, evidence_of(script.history))
+        done = gathered_evidence(script.history)
+        done.addCallback(lambda evidence: script.offload(verify, evidence))
         self.viewer.later(
             done,
             lambda found: self.viewer.tell(escaped("\n".join(verify_lines(script, found)))),

@@ -92,7 +92,7 @@ class CmdAIHistory(AssistantCommand):
         record = summary_called(script, wanted)
         if not self._may_see(record):
             raise Refusal(f"The messages of summary `{record['id']}` cannot be shown.")
-        messages = script.history.messages_below(record["id"])
+        messages = script.history.listed_below(record["id"])
         head = f"Summary {record['id']} was made from these {len(messages)} messages, oldest first:"
         self.viewer.listing(
             messages, lambda m: message_line(m, script.obj.key), head, "No messages."

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from evennia_ai.core.audience import visible
@@ -28,6 +28,7 @@ from evennia_ai.core.messages import (
     total_tokens,
 )
 from evennia_ai.core.pairs import INTERRUPTED, unanswered
+from evennia_ai.handlers.cached import CachedRecords, Record, SummaryRecords
 from evennia_ai.handlers.records import sound_compaction, sound_segment, sound_summary
 from evennia_ai.handlers.store import Store
 
@@ -66,6 +67,8 @@ class HistoryHandler:
         self._counter = counter
         self._now = now
         self._on_append = on_append
+        self._summaries = SummaryRecords(store, SUMMARIES, sound_summary)
+        self._compactions = CachedRecords(store, COMPACTIONS, sound_compaction)
         self._stamps: tuple[object, object] | None = None
         self._merged: list[Message] = []
         self._page: list[Message] = []
@@ -196,9 +199,10 @@ class HistoryHandler:
         """How many archive segments there are."""
         return len(self.store.keys(ARCHIVE))
 
-    def messages_below(self, summary_id: str) -> list[Message]:
-        """The raw messages a summary rests on, oldest first, through the summaries below it."""
-        found: list[Message] = []
+    def records_below(self, summary_id: str) -> list[Record]:
+        """The records of a summary and of those below it, the deepest and oldest first."""
+        self._summaries.refresh()
+        found: list[Record] = []
         waiting, seen = [(summary_id, False)], set()
         while waiting:
             key, is_below_done = waiting.pop()
@@ -206,30 +210,58 @@ class HistoryHandler:
             if record is None or (key in seen and not is_below_done):
                 continue
             if is_below_done:
-                segment = self.segment(record["segment"]) if record["segment"] else None
-                found += segment["messages"] if segment else []
+                found.append(record)
                 continue
             seen.add(key)
             below = (*record["child_ids"], *record.get("earlier_ids", ()))
             waiting += [(key, True), *((each, False) for each in reversed(below))]
         return found
 
+    def each_below(self, summary_id: str) -> Iterator[Message]:
+        """The raw messages a summary rests on, oldest first, a segment loaded at a time."""
+        for record in self.records_below(summary_id):
+            segment = self.segment(record["segment"]) if record["segment"] else None
+            yield from segment["messages"] if segment else ()
+
+    def messages_below(self, summary_id: str) -> list[Message]:
+        """The raw messages a summary rests on, all at once; see `each_below`, `listed_below`."""
+        return list(self.each_below(summary_id))
+
+    def listed_below(self, summary_id: str) -> "MessagesBelow":
+        """The raw messages a summary rests on, to be read by slices."""
+        return MessagesBelow(self, self.records_below(summary_id))
+
     def around(self, message_id: str) -> Sequence[Message]:
         """The messages among which one stands: the live history, or its archive segment.
 
-        Only the records of summaries are looked through, not the segments. Empty if the id is
-        nowhere.
+        No other segment is loaded. Empty if the id is nowhere.
         """
         live = self.messages()
         if any(message["id"] == message_id for message in live):
             return live
-        for record in reversed(self.summaries()):
-            if message_id in record.get("source_ids", ()) and record.get("segment"):
-                segment = self.segment(record["segment"])
-                messages = segment["messages"] if segment else []
-                if any(message["id"] == message_id for message in messages):
-                    return list(messages)
-        return ()
+        self._summaries.refresh()
+        return self._archived_with(message_id)
+
+    def called(self, message_ids: Iterable[str]) -> list[Message]:
+        """Messages by their ids, wherever they are; those that are nowhere are left out."""
+        wanted = list(message_ids)
+        known = {message["id"]: message for message in self.messages()}
+        self._summaries.refresh()
+        places = {each: self._summaries.segments_with(each) for each in wanted if each not in known}
+        self.store.preload({keys[0] for keys in places.values() if keys}, ARCHIVE)
+        for each in places:
+            if each not in known:
+                known |= {message["id"]: message for message in self._archived_with(each)}
+        return [known[each] for each in wanted if each in known]
+
+    def _archived_with(self, message_id: str) -> list[Message]:
+        """The newest archive segment that holds a message; empty if none does."""
+        for key in self._summaries.segments_with(message_id):
+            segment = self.segment(key)
+            messages = segment["messages"] if segment else []
+            if any(message["id"] == message_id for message in messages):
+                return list(messages)
+        return []
 
     def audiences(self) -> tuple[str, ...]:
         """The audiences of the live messages."""
@@ -269,10 +301,8 @@ class HistoryHandler:
         self.store.set(record["id"], dict(record), category=COMPACTIONS)
 
     def compactions(self) -> list[dict[str, Any]]:
-        """All compaction records, oldest first."""
-        keys = self.store.keys(COMPACTIONS)
-        found = (sound_compaction(key, self.store.get(key, category=COMPACTIONS)) for key in keys)
-        return [record for record in found if record is not None]
+        """All compaction records, oldest first; the lists in them are not to be changed."""
+        return self._compactions.all()
 
     def restored_segments(self) -> set[str]:
         """Ids of segments whose messages are live again."""
@@ -287,14 +317,21 @@ class HistoryHandler:
         """Write a summary's record under its id."""
         self.store.set(record["id"], dict(record), category=SUMMARIES)
 
-    def summaries(self) -> list[dict[str, Any]]:
-        """All summary records, oldest first."""
-        found = (self.summary(key) for key in self.summary_ids())
-        return [record for record in found if record is not None]
+    def summaries(self, is_wanted: Callable[[Record], bool] = bool) -> list[Record]:
+        """The records of all summaries, or of those wanted, oldest first.
 
-    def summary(self, summary_id: str) -> dict[str, Any] | None:
+        The records may be changed; the lists in them may not.
+        """
+        return self._summaries.all(is_wanted)
+
+    def summary(self, summary_id: str) -> Record | None:
         """One summary's record, or None."""
-        return sound_summary(summary_id, self.store.get(summary_id, category=SUMMARIES))
+        return self._summaries.one(summary_id)
+
+    def warmed(self) -> Iterator[None]:
+        """Reads the records of summaries and compactions, a few at each step, for what follows."""
+        for records in (self._summaries, self._compactions):
+            yield from records.warmed()
 
     def summary_ids(self) -> tuple[str, ...]:
         """The ids of all summaries, oldest first, without loading them."""
@@ -375,6 +412,32 @@ class HistoryHandler:
             "recorded": {"count": count, "digest": digest},
             "messages": messages,
         }
+
+
+class MessagesBelow:
+    """The messages that records cite, oldest first, read by slices, as a pager does.
+
+    Only the segments that a slice lies in are loaded.
+
+    Args:
+        history: Where the segments are.
+        records: The records of summaries, oldest first.
+    """
+
+    def __init__(self, history: HistoryHandler, records: Iterable[Record]):
+        self._history = history
+        self._places = [
+            (r["segment"], each) for r in records if r["segment"] for each in r["source_ids"]
+        ]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, part: slice) -> list[Message]:
+        places = self._places[part]
+        segments = map(self._history.segment, dict.fromkeys(key for key, _ in places))
+        known = {m["id"]: m for segment in segments if segment for m in segment["messages"]}
+        return [known[each] for _, each in places if each in known]
 
 
 def _is_record(kept: Any) -> bool:

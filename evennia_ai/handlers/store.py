@@ -36,6 +36,8 @@ _open: list[_Open] = []
 _UNKNOWN = object()
 # Stands for a stored None, which must differ from nothing stored.
 _STORED_NONE = object()
+# Keys named in one query; databases bound the number of values in it.
+_MOST_NAMED = 500
 
 
 def _stamp(value: Any) -> object:
@@ -48,14 +50,14 @@ class Store(Protocol):
     def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
         """A copy of a value as plain data, or the default."""
 
-    def preload(self, keys: Iterable[str]) -> None:
+    def preload(self, keys: Iterable[str], category: str | None = None) -> None:
         """Make ready for reading these keys."""
 
     def stamp(self, key: str, category: str | None = None) -> object:
         """Something that is another object once the value was replaced or changed."""
 
-    def stamps(self, keys: Iterable[str]) -> tuple[object, ...]:
-        """The stamps of several keys without a category."""
+    def stamps(self, keys: Iterable[str], category: str | None = None) -> tuple[object, ...]:
+        """The stamps of several keys of a category."""
 
     def set(self, key: str, value: Any, category: str | None = None) -> None:
         """Store a value."""
@@ -99,17 +101,23 @@ class AttributeStore:
         cache: dict[str, Any] = self.obj.attributes.backend._cache
         return cache if settings.TYPECLASS_AGGRESSIVE_CACHE else {}
 
-    def preload(self, keys: Iterable[str]) -> None:
-        """Load Attributes without a category in one query; those not there are known as absent.
+    def preload(self, keys: Iterable[str], category: str | None = None) -> None:
+        """Load Attributes of a category in one query; those not there are known as absent.
 
-        Evennia asks the database once for each key it has not met, which adds up to dozens of
-        queries at an assistant's first tick.
+        Those that Evennia knows already are left alone. It asks the database once for each key
+        it has not met, which adds up to dozens of queries at an assistant's first tick, and to
+        one for each summary ever made.
         """
-        backend, wanted = self.obj.attributes.backend, list(keys)
-        rows = self.obj.db_attributes.filter(db_category__isnull=True, db_key__in=wanted)
+        backend = self.obj.attributes.backend
+        missing = [key for key in keys if f"{key}-{category}" not in backend._cache]
+        if not missing:
+            return
+        rows = self.obj.db_attributes.filter(db_category=category)
+        if len(missing) <= _MOST_NAMED:
+            rows = rows.filter(db_key__in=missing)
         found = {attribute.db_key: attribute for attribute in rows}
-        for key in wanted:
-            backend._cache.setdefault(f"{key}-None", found.get(key))
+        for key in missing:
+            backend._cache.setdefault(f"{key}-{category}", found.get(key))
 
     def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
         """A copy of a value as plain data, or the default."""
@@ -123,13 +131,13 @@ class AttributeStore:
         attribute = self._attribute(key, category)
         return None if attribute is None else _stamp(attribute.db_value)
 
-    def stamps(self, keys: Iterable[str]) -> tuple[object, ...]:
-        """The stamps of keys without a category."""
+    def stamps(self, keys: Iterable[str], category: str | None = None) -> tuple[object, ...]:
+        """The stamps of several keys of a category."""
         cache, found = self._cache(), []
         for key in keys:
-            attribute = cache.get(f"{key}-None", _UNKNOWN)
+            attribute = cache.get(f"{key}-{category}", _UNKNOWN)
             if attribute is _UNKNOWN:
-                attribute = self._attribute(key, None)
+                attribute = self._attribute(key, category)
             found.append(None if attribute is None else _stamp(attribute.db_value))
         return tuple(found)
 
@@ -223,7 +231,7 @@ class MemoryStore:
         self.values: dict[tuple[str, str | None], Any] = {}
         self._waiting: list[Callable[[], Any]] | None = None
 
-    def preload(self, keys: Iterable[str]) -> None:
+    def preload(self, keys: Iterable[str], category: str | None = None) -> None:
         """All values are in memory already."""
 
     def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
@@ -235,9 +243,9 @@ class MemoryStore:
         at = (key, category)
         return _stamp(self.values[at]) if at in self.values else None
 
-    def stamps(self, keys: Iterable[str]) -> tuple[object, ...]:
-        """The stamps of several keys."""
-        return tuple(self.stamp(key) for key in keys)
+    def stamps(self, keys: Iterable[str], category: str | None = None) -> tuple[object, ...]:
+        """The stamps of several keys of a category."""
+        return tuple(self.stamp(key, category) for key in keys)
 
     def set(self, key: str, value: Any, category: str | None = None) -> None:
         """Store a deep copy."""

@@ -1,19 +1,32 @@
 """The proof that nothing was lost, from what is stored."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from twisted.internet.defer import inlineCallbacks
+from twisted.internet.task import deferLater
+
 from evennia_ai.core.verification import Evidence, Violation, verify
-from evennia_ai.handlers.history import HistoryHandler, checksum
+from evennia_ai.handlers.history import ARCHIVE, HistoryHandler, checksum
+
+# Messages of archive segments read before everything else on the reactor has its turn.
+SLICE = 256
 
 
-def evidence_of(history: HistoryHandler) -> Evidence:
-    """All that the proof needs, loaded from the store."""
+def evidence_of(
+    history: HistoryHandler, segments: Iterable[dict[str, Any]] | None = None
+) -> Evidence:
+    """All that the proof needs, loaded from the store.
+
+    Args:
+        history: The history to be proven.
+        segments: Its archive segments, if they were loaded before.
+    """
     count, digest = history.recorded
     tombstones: Any = history.store.get("tombstones")
     return Evidence(
         live=history.messages(),
-        segments=tuple(history.segments()),
+        segments=tuple(history.segments() if segments is None else segments),
         restored=frozenset(history.restored_segments()),
         summaries={record["id"]: record for record in history.summaries()},
         tombstones=frozenset(
@@ -25,6 +38,54 @@ def evidence_of(history: HistoryHandler) -> Evidence:
     )
 
 
+@inlineCallbacks
+def gathered_evidence(history: HistoryHandler, reactor: Any = None) -> Any:
+    """The same, the archive read in slices with pauses between them.
+
+    A segment that is new or was changed meanwhile is read again, so that all of it is of the
+    moment at which it is handed out.
+
+    Args:
+        history: The history to be proven.
+        reactor: Where to pause; Twisted's by default.
+
+    Returns:
+        A Deferred that fires with the `Evidence`.
+    """
+    known: dict[str, tuple[object, dict[str, Any] | None]] = {}
+    for _ in history.warmed():
+        yield _pause(reactor)
+    while _read_slice(history, known):
+        yield _pause(reactor)
+    return evidence_of(history, [found for _, (_, found) in sorted(known.items()) if found])
+
+
+def _read_slice(
+    history: HistoryHandler, known: dict[str, tuple[object, dict[str, Any] | None]]
+) -> bool:
+    """Read segments that are not known as they are now; returns whether some may be left."""
+    keys = history.store.keys(ARCHIVE)
+    for gone in known.keys() - set(keys):
+        del known[gone]
+    read = 0
+    for key in keys:
+        stamp = history.store.stamp(key, ARCHIVE)
+        if key not in known or known[key][0] is not stamp:
+            if read >= SLICE:
+                return True
+            found = history.segment(key)
+            known[key] = (history.store.stamp(key, ARCHIVE), found)
+            read += len(found["messages"]) if found else 1
+    return False
+
+
 def verify_history(script: Any) -> tuple[Violation, ...]:
     """Violations of the invariant; empty if every message is accounted for."""
     return verify(evidence_of(script.history))
+
+
+def _pause(reactor: Any) -> Any:
+    """Let everything else on the reactor have its turn."""
+    if reactor is None:
+        from twisted.internet import reactor
+    return deferLater(reactor, 0)
