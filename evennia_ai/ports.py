@@ -27,6 +27,9 @@ class HistoryPort(Protocol):
     def around(self, message_id: str) -> Sequence[Message]:
         """The live history or the archive segment a message stands in; empty if nowhere."""
 
+    def called(self, message_ids: Iterable[str]) -> Sequence[Message]:
+        """Messages by their ids, wherever they are; those that are nowhere are left out."""
+
     def audiences(self) -> tuple[str, ...]:
         """The audiences of the live messages."""
 
@@ -132,6 +135,9 @@ class SemanticStore(Protocol):
 
     def sources(self, scope: str) -> "Deferred[dict[str, str]]":
         """Fires with memory ids by the id of their source."""
+
+    def source_of(self, scope: str, memory_id: str) -> "Deferred[str | None]":
+        """Fires with the id of the source of one memory; None if there is no such memory."""
 
     def delete(self, scope: str, memory_ids: Iterable[str]) -> "Deferred[int]":
         """Delete memories with their history rows; fires with how many there were."""

@@ -162,6 +162,11 @@ class MemorySemanticStore:
         kept = self.memories.get(scope, {})
         return succeed({m["metadata"]["source_id"]: k for k, m in kept.items()})
 
+    def source_of(self, scope: str, memory_id: str) -> "Deferred[str | None]":
+        """The source of one memory, or None."""
+        kept = self.memories.get(scope, {}).get(memory_id)
+        return succeed(kept["metadata"]["source_id"] if kept else None)
+
     def delete(self, scope: str, memory_ids: Iterable[str]) -> "Deferred[int]":
         """Delete memories."""
         kept = self.memories.get(scope, {})

@@ -86,6 +86,14 @@ class TestAddAndSearch(StoreCase):
         self.assertEqual(later, first)
         self.assertEqual(wait_for(self.store.ids("aria")), set(first))
 
+    def test_the_source_of_one(self):
+        """One memory's source is told by its id, in its own scope only."""
+        (kept,) = self.add(item("j1", "red door"))
+        found = [self.store.source_of(scope, each) for scope, each in (("aria", kept), ("b", kept))]
+        self.assertEqual([wait_for(done) for done in found], ["j1", None])
+        for unknown in ("m0", "00000000-0000-4000-8000-000000000000"):
+            self.assertIsNone(wait_for(self.store.source_of("aria", unknown)))
+
     def test_more_items_than_a_batch_keep_their_order(self):
         """A long list is stored in pieces and answered in one order."""
         items = [item(f"j{n}", f"fact number {n}") for n in range(60)]

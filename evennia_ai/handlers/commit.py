@@ -68,11 +68,10 @@ class CompactionCommit:
 
     def _undoing(self, folds: Sequence[Any]) -> dict[str, Any]:
         """What a rollback needs to know of the state before."""
-        new = [record_id for made in folds for record_id in made.records]
+        new = {record_id: None for made in folds for record_id in made.records}
         before = {
             r["id"]: {"status": r["status"], "absorbed_by": r.get("absorbed_by")}
-            for r in self.history.summaries()
-            if r["id"] in new
+            for r in self.history.summaries(lambda r: r["id"] in new)
         }
         return {
             "summaries": [i for i in new if i not in before],

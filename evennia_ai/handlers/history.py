@@ -246,8 +246,10 @@ class HistoryHandler:
         """Messages by their ids, wherever they are; those that are nowhere are left out."""
         wanted = list(message_ids)
         known = {message["id"]: message for message in self.messages()}
-        self._summaries.refresh()
-        places = {each: self._summaries.segments_with(each) for each in wanted if each not in known}
+        left = [each for each in wanted if each not in known]
+        if left:
+            self._summaries.refresh()
+        places = {each: self._summaries.segments_with(each) for each in left}
         self.store.preload({keys[0] for keys in places.values() if keys}, ARCHIVE)
         for each in places:
             if each not in known:

@@ -49,9 +49,9 @@ def restore_queue(script: Any) -> None:
     messages = script.history.messages()
     places = {message["id"]: place for place, message in enumerate(messages)}
     queued = {event["id"] for event in script.runtime.queue}
-    script.runtime.give_back(
-        e for e in saved if e["id"] not in {*places, *queued} and not script.history.around(e["id"])
-    )
+    lost = [event for event in saved if event["id"] not in {*places, *queued}]
+    archived = {message["id"] for message in script.history.called(e["id"] for e in lost)}
+    script.runtime.give_back(event for event in lost if event["id"] not in archived)
     stored = [messages[places[e["id"]]] for e in saved if e["id"] in places]
     for group in by_audience(stored):
         later = messages[places[group.events[-1]["id"]] + 1 :]

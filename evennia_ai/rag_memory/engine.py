@@ -127,6 +127,13 @@ class Engine:
         with self._opened("list") as memory:
             return _by_source(_listed(memory, scope))
 
+    def source_of(self, scope: str, memory_id: str) -> str | None:
+        """The `source_id` of one memory of a scope; None if there is no such memory."""
+        with self._opened("read") as memory:
+            found = _held(memory, memory_id, scope) or {}
+            source = (found.get("metadata") or {}).get("source_id")
+            return str(source) if source else None
+
     def delete(self, scope: str, memory_ids: Iterable[str]) -> int:
         """Delete memories and every copy of their text; see `Mem0Store.delete`."""
         with self._opened("delete from") as memory:
@@ -330,8 +337,7 @@ def _infer(
 
 def _with_siblings(memory: Any, scope: str, memory_ids: Iterable[str]) -> list[str]:
     """Those of the memories that a scope holds, with all others made from the same sources."""
-    held = [id_ for id_ in memory_ids if _belongs(memory, id_, scope)]
-    found = (memory.get(id_) for id_ in held)
+    found = [one for id_ in memory_ids if (one := _held(memory, id_, scope))]
     sources = {
         str(source) for one in found if (source := (one.get("metadata") or {}).get("source_id"))
     }
@@ -342,7 +348,7 @@ def _with_siblings(memory: Any, scope: str, memory_ids: Iterable[str]) -> list[s
             memory, scope, source_id={"in": sorted(sources)[start : start + LOOKUP_BATCH]}
         )
     )
-    return list(dict.fromkeys([*held, *siblings]))
+    return list(dict.fromkeys([*(str(one["id"]) for one in found), *siblings]))
 
 
 def _listed(memory: Any, scope: str, **filters: Any) -> list[dict[str, Any]]:
@@ -384,13 +390,14 @@ def _may_show(item: Mapping[str, Any], viewer: str) -> bool:
     return item["score"] > 0 and visible(item["metadata"].get("audience", STAFF), viewer)
 
 
-def _belongs(memory: Any, memory_id: str, scope: str) -> bool:
+def _held(memory: Any, memory_id: str, scope: str) -> Mapping[str, Any] | None:
+    """One memory by its id, if the scope holds it."""
     try:
         uuid.UUID(memory_id)  # what Mem0 makes; some stores fail on anything else
     except ValueError:
-        return False
-    found = memory.get(memory_id)
-    return bool(found) and found.get("agent_id") == _agent(scope)
+        return None
+    found: Mapping[str, Any] | None = memory.get(memory_id)
+    return found if found and found.get("agent_id") == _agent(scope) else None
 
 
 def _databases(memory: Any) -> list[Path]:

@@ -111,6 +111,10 @@ class Mem0Store:
         """Fires with the memory id of each `source_id` stored for a scope."""
         return self._run(self._engine.sources, scope)
 
+    def source_of(self, scope: str, memory_id: str) -> Deferred[str | None]:
+        """Fires with the `source_id` of one memory of a scope, or None if there is none."""
+        return self._run(self._engine.source_of, scope, memory_id)
+
     def delete(self, scope: str, memory_ids: Iterable[str]) -> Deferred[int]:
         """Delete memories of a scope with every copy of their text in Mem0's files.
 

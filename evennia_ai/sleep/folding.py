@@ -96,7 +96,7 @@ def fold(
         no level gave a summary.
     """
     made = Fold(audience, plan.part(audience), new_id("g"))
-    known = [r for r in script.history.summaries() if _counts(r, audience)]
+    known = script.history.summaries(lambda r: _counts(r, audience))
     made.generation = 1 + sum(record["tier"] in ("recent", "single") for record in known)
     single = script.config.compact_strategy == "single"
     previous = plan.previous(audience)

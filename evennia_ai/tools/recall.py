@@ -1,9 +1,11 @@
 """Bringing back the raw text behind an id, with what stood around it."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.task import deferLater
 
 from evennia_ai.core.audience import visible
 from evennia_ai.core.messages import audience_of, is_summary
@@ -18,6 +20,8 @@ AROUND_CHARS = 400
 # A text takes about a quarter of the context at most: four characters a token.
 MOST_CHARS = 12_000
 _SOURCES_SHOWN = 12
+# Messages read before everything else on the reactor has its turn.
+SLICE = 256
 
 
 class ExpandMemory(Tool):
@@ -37,22 +41,46 @@ class ExpandMemory(Tool):
         wanted = asked["id"].strip().strip("()")
         found = _look_up(ctx, wanted)
         if found is None:
-            sources = yield ctx.script.semantic.sources(ctx.script.scope)
-            by_memory = {memory: source for source, memory in sources.items()}
-            found = _look_up(ctx, by_memory[wanted]) if wanted in by_memory else None
+            source = yield ctx.script.semantic.source_of(ctx.script.scope, wanted)
+            found = _look_up(ctx, source) if source else None
         if found is None:
             raise ToolError(f"there is nothing you may see under `{wanted}`")
         room = min(MOST_CHARS, context_limit(ctx.script))
-        return _page(found, int(asked.get("offset") or 0), room)
+        page = yield _page(found, int(asked.get("offset") or 0), room)
+        return page
 
 
-def _page(found: dict[str, Any], offset: int, room: int) -> dict[str, Any]:
-    """A part of a long text, and where the next one begins."""
-    text = found["text"]
-    part = {**found, "text": text[offset : offset + room]}
-    if offset + room < len(text):
+@inlineCallbacks
+def _page(
+    found: dict[str, Any], offset: int, room: int
+) -> Generator["Deferred[Any]", Any, dict[str, Any]]:
+    """A part of a long text, and where the next one begins.
+
+    Args:
+        found: What was found; `more` in it are texts that follow its own, made as they are
+            needed.
+        offset: Characters before the part.
+        room: Characters of the part.
+    """
+    more: Iterator[str] = iter(found.pop("more", ()))
+    start, shown = len(found["text"]), found["text"][offset:]
+    while len(shown) <= room and (texts := list(islice(more, SLICE))):
+        text = "".join(texts)
+        shown += text[max(0, offset - start) :]
+        start += len(text)
+        if len(texts) == SLICE:
+            yield _pause()
+    part = {**found, "text": shown[:room]}
+    if len(shown) > room:
         part["next_offset"] = offset + room
     return part
+
+
+def _pause() -> "Deferred[None]":
+    """Let everything else on the reactor have its turn."""
+    from twisted.internet import reactor
+
+    return deferLater(reactor, 0)  # type: ignore[arg-type]
 
 
 def _look_up(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
@@ -80,7 +108,7 @@ def _entry(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
         return None
     found = {"id": wanted, "kind": "journal", "at": entry["timestamp"], "text": entry["content"]}
     ids = entry["source_message_ids"][:_SOURCES_SHOWN]
-    return {**found, "around": _said(_messages(ctx, ids), ctx.audience)}
+    return {**found, "around": _said(ctx.script.history.called(ids), ctx.audience)}
 
 
 def _summary(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
@@ -89,10 +117,16 @@ def _summary(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
         return None
     if not visible(record["audience"], ctx.audience):
         return None
-    below = _said(ctx.script.history.messages_below(wanted), ctx.audience)
-    lines = [f"{m['at'][:16]} {m['speaker']}: {m['text']}" for m in below]
-    text = "\n".join([record["text"], "", "Made from:", *lines])
-    return {"id": wanted, "kind": "summary", "at": record["created_at"], "text": text}
+    text = f"{record['text']}\n\nMade from:"
+    found = {"id": wanted, "kind": "summary", "at": record["created_at"], "text": text}
+    return {**found, "more": _lines_below(ctx, wanted)}
+
+
+def _lines_below(ctx: ToolContext, summary_id: str) -> Iterator[str]:
+    """A line for each message a summary was made from, empty where it may not be shown."""
+    for message in ctx.script.history.each_below(summary_id):
+        said = _said([message], ctx.audience)
+        yield "".join(f"\n{m['at'][:16]} {m['speaker']}: {m['text']}" for m in said)
 
 
 def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
@@ -101,17 +135,9 @@ def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
             by = entry["by"]["key"]
             found = {"id": wanted, "kind": "ledger", "at": entry["at"], "speaker": by}
             ids = [entry["source"]]
-            around = _said(_messages(ctx, ids), ctx.audience)
+            around = _said(ctx.script.history.called(ids), ctx.audience)
             return {**found, "text": entry["text"], "around": around}
     return None
-
-
-def _messages(ctx: ToolContext, ids: Sequence[str]) -> list[Mapping[str, Any]]:
-    """Messages by id, wherever they are."""
-    found = []
-    for wanted in ids:
-        found += [m for m in ctx.script.history.around(wanted) if m["id"] == wanted]
-    return found
 
 
 def _said(messages: Sequence[Mapping[str, Any]], audience: str) -> list[dict[str, Any]]:
