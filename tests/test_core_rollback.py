@@ -2,7 +2,7 @@
 
 import unittest
 
-from evennia_ai.core.rollback import plan_rollback, profile_without
+from evennia_ai.core.rollback import plan_rollback, profile_without, without_extraction
 from tests.strategies import heard, numbered
 
 KNOWN = {"id": "o7", "name": "Bob", "observations": [{"id": "b1", "source": "m1"}]}
@@ -79,6 +79,11 @@ class TestProfileWithout(unittest.TestCase):
         now = {**seen(("b2", "c9")), "memory_links": ["v1"]}
         expected = {**now, "observations": []}
         self.assertEqual(profile_without(now, None, after, ["c9"]), expected)
+
+    def test_no_former_state_is_known(self):
+        """Of a profile joined since, only what rests on the extraction goes."""
+        now = seen(("b1", "m1"), ("b2", "c9"), aliases=["Rob"])
+        self.assertEqual(without_extraction(now, ["c9"]), seen(("b1", "m1"), aliases=["Rob"]))
 
     def test_what_it_superseded_or_repeated_is_as_before(self):
         """An older observation holds again; one superseded by later words stays superseded."""

@@ -90,6 +90,11 @@ def profile_without(
     return merged if before or any(own) else None
 
 
+def without_extraction(now: Mapping[str, Any], sources: Collection[str]) -> dict[str, Any]:
+    """A profile of which no former state is known, as one joined since, without these sources."""
+    return {**now, "observations": _observations_without(now, {}, sources)}
+
+
 def _observations_without(
     now: Mapping[str, Any], former: Mapping[str, Any], sources: Collection[str]
 ) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from evennia_ai.core.messages import SCHEMA_VERSION, new_id, utc_iso
-from evennia_ai.core.rollback import Undone, plan_rollback, profile_without
+from evennia_ai.core.rollback import Undone, plan_rollback, profile_without, without_extraction
 from evennia_ai.errors import AssistantError
 from evennia_ai.handlers.entities import EntityHandler
 from evennia_ai.handlers.history import HistoryHandler
@@ -124,7 +124,13 @@ class Rollback:
             for key, before in extraction.get("profiles", {}).items()
             if key in now
         }
-        self.entities.put({key: profile for key, profile in taken.items() if profile})
+        others = {
+            key: without_extraction(profile, sources)
+            for key, profile in now.items()
+            if key not in taken
+        }
+        changed = {key: new for key, new in others.items() if new != now[key]}
+        self.entities.put({key: profile for key, profile in taken.items() if profile} | changed)
         self.entities.remove(key for key, profile in taken.items() if profile is None)
 
     def _close(self, record: Mapping[str, Any], at: float) -> None:
