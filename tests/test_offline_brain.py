@@ -294,6 +294,14 @@ class TestAnswers(unittest.TestCase):
                 self.assertEqual("the later one last" in reply, told)
                 self.assertEqual("boathouse" in reply, told)
 
+    def test_news_of_another_matter(self):
+        """What is told later of the same person, but of something else, is not quoted."""
+        taught = hit("Tomas was taught the fiddle by Odo.")
+        later = hit("Nobody believes Tomas any more.", memory_id="m2", at="2026-01-02T10:00:00")
+        reply = play("Which instrument does Tomas play?", [later, taught])
+        self.assertIn("fiddle", reply)
+        self.assertNotIn("believes", reply)
+
     def test_where_we_are_and_where_we_meet(self):
         """A question that only begins like the one for the place is looked up."""
         told = hit("We are meeting at the smokehouse for the catch.")

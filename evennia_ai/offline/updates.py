@@ -19,6 +19,9 @@ _NEWS = re.compile(
     re.IGNORECASE,
 )
 
+# Kinds of answers that show by themselves: where only the name is shared, the rest may be anything.
+_SHOWN = frozenset({"where", "when", "number", "measure"})
+
 
 def update_of(query: Query, answer: Claim, evidence: Evidence) -> Claim | None:
     """The latest claim that sounds like news of what an answer tells; None where there is none.
@@ -48,7 +51,9 @@ def _tells_of_same(query: Query, answer: Claim, own: tuple[Word, ...], claim: Cl
     named = bool(_named(own) & _named(words))
     if shared >= 2 or (shared and (named or claim.line.who == answer.line.who)):
         return True
-    return named and not claim.owners() and kind_factor(query, claim) > 0
+    shown = query.kind in _SHOWN and kind_factor(query, claim) > 0
+    shown = shown or any(query.wanted in word.concepts for word in claim.words)
+    return named and shown and not claim.owners()
 
 
 def _things(words: tuple[Word, ...]) -> set[str]:
