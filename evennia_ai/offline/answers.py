@@ -107,19 +107,24 @@ def _is_enough(matches: list[Match], done: list[Done]) -> bool:
 
 def _next_searches(query: Query, evidence: Evidence, done: list[Done]) -> tuple[str, ...]:
     """The words as asked and other words at once, so that a later fact is not missed."""
-    wider = (_in_other_words(query, evidence, width) for width in _WIDTHS)
+    wider = [_in_other_words(query, evidence, width) for width in _WIDTHS]
+    wider.append(_in_other_words(query, evidence, _WIDTHS[-1], classes=False))
     tried = {str(call.arguments.get("query")) for call in done if call.name == "search_memory"}
     searches = (query.keywords(), *wider, _by_kind(query), _by_names(query, evidence))
     fresh = dict.fromkeys(s[:MAX_SEARCH] for s in searches if s and s[:MAX_SEARCH] not in tried)
     return tuple(fresh)
 
 
-def _in_other_words(query: Query, evidence: Evidence, width: int) -> str:
-    """The names and people they stand for, with other words for what is asked."""
+def _in_other_words(query: Query, evidence: Evidence, width: int, classes: bool = True) -> str:
+    """The names and people they stand for, with other words for what is asked.
+
+    With `classes` also others of a word's class (`@kin`): a fact may name no more than one.
+    """
     found = [*query.names, *_aliases(query, evidence)]
     for term in query.terms:
         found.append(term.word.lower)
-        for concept in sorted(term.word.concepts | term.word.hints):
+        meant = {c for c in term.word.concepts | term.word.hints if classes or c[0] != "@"}
+        for concept in sorted(meant):
             found.extend(lexicon.MEMBERS.get(concept, ())[:width])
     if query.kind == "name":
         found.extend(("called", "name", "named", "known", "knew", "calls"))
