@@ -23,7 +23,7 @@ from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.sleep.reversal import rollback_compaction
 from evennia_ai.testing import call, model_down
 from tests.base import AssistantTest, label
-from tests.waiting import wait_for
+from tests.waiting import pump_until, wait_for
 
 SUMMARY = "They talked of the harvest."
 
@@ -446,6 +446,23 @@ class TestAfterTheCommit(LosslessTest):
         self.tick()
         self.assertNotIn(summary, wait_for(self.semantic.sources(self.script.scope)))
         self.assertEqual(self.script.state.intent, {})
+
+    def test_a_rollback_while_summaries_are_published(self):
+        """What a rollback owes is not taken as done by a publishing that began before it."""
+        self.fill(40)
+        held, inner = Deferred(), self.semantic.sources
+        self.semantic.sources = lambda scope: held
+        summary = self.compact()["summary_id"]
+        calls = []
+        self.semantic.sources = lambda scope: calls.append(scope) or Deferred()
+        rolling = rollback_compaction(self.script, self.aria)
+        held.callback({summary: "v1"})  # the first publishing goes on, as of before
+        self.assertIn("rolled_back", self.script.state.intent)
+        self.assertFalse(rolling.called)
+        self.semantic.sources = inner
+        mend_when_ready(self.script)
+        pump_until(lambda: not self.script.state.intent)
+        self.assertNotIn(summary, wait_for(self.semantic.sources(self.script.scope)))
 
     def test_another_compaction_than_the_one_meant(self):
         """A rollback that was confirmed for one compaction does not take back another."""

@@ -139,4 +139,4 @@ class Rollback:
         )
         self.history.store.set("last_compaction", dict(record.get("last_before") or {}))
         self.state.set_hold(True)
-        self.state.intend({"phase": "committed", "id": record["id"]})
+        self.state.intend({"phase": "committed", "id": record["id"], "rolled_back": utc_iso(at)})

@@ -27,7 +27,7 @@ from evennia_ai.sleep.consolidation import (
     prune_orphaned_memory_links,
     repair_semantic_memory,
 )
-from evennia_ai.sleep.publishing import publish_owed
+from evennia_ai.sleep.publishing import publish_owed, publish_summaries
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,7 @@ def compact_if_needed(script: Any, character: Any) -> Any:
 def repair_memory(script: Any, character: Any) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Make semantic memory whole: what compactions owe it, and what it lost of the journal."""
     yield publish_owed(script)
+    yield publish_summaries(script)  # also where nothing is known to be owed
     counts = yield repair_semantic_memory(script, character)
     return dict(counts)
 

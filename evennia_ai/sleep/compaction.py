@@ -188,7 +188,8 @@ def _compact(
         script.log_error("compaction", error)
         return _failed(str(error))
     finally:
-        drop_intent(script)
+        if drop_intent(script):
+            publish_owed(script)
     if result["success"]:
         publish_owed(script)  # beside the tick: a store that hangs does not hold up a turn
     return result

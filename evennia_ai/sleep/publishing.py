@@ -24,11 +24,18 @@ def begin_intent(script: Any, trigger: str) -> None:
     script.state.intend({**intent, "owed": True} if owed else intent)
 
 
-def drop_intent(script: Any) -> None:
-    """Note that a compaction ended without a commit; what an earlier one owes stays noted."""
+def drop_intent(script: Any) -> bool:
+    """Note that a compaction ended without a commit; what an earlier one owes stays noted.
+
+    Returns:
+        Whether something is owed now.
+    """
     intent = script.state.intent
-    if intent.get("phase") == SUMMARISING:
-        script.state.intend({"phase": COMMITTED} if intent.get("owed") else None)
+    if intent.get("phase") != SUMMARISING:
+        return False
+    owed = bool(intent.get("owed"))
+    script.state.intend({"phase": COMMITTED} if owed else None)
+    return owed
 
 
 def _is_owed(intent: Mapping[str, Any]) -> bool:
@@ -44,18 +51,17 @@ def publish_owed(script: Any) -> Generator[Deferred[Any], Any, bool]:
     Returns:
         A Deferred that fires with whether nothing is owed any more; it never fails.
     """
-    if not _is_owed(script.state.intent):
-        return True
-    try:
-        yield publish_summaries(script)
-    except Exception as error:  # noqa: BLE001 - the compaction stands
-        script.log_error("publishing summaries", error)
-        return False
-    intent = script.state.intent
-    if intent.get("phase") == COMMITTED:
-        script.state.intend(None)
-    elif intent.get("owed"):
-        script.state.intend({key: value for key, value in intent.items() if key != "owed"})
+    while _is_owed(owed := script.state.intent):
+        try:
+            yield publish_summaries(script)
+        except Exception as error:  # noqa: BLE001 - the compaction stands
+            script.log_error("publishing summaries", error)
+            return False
+        if owed.get("phase") == SUMMARISING:
+            return False  # a compaction is at work; it publishes when it ends, one way or other
+        # What was committed or taken back meanwhile is owed still.
+        if script.state.intent == owed:
+            script.state.intend(None)
     return True
 
 
