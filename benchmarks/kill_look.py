@@ -151,6 +151,7 @@ def _memories(script: Any, notes: list[str]) -> Generator[Deferred[Any], Any, di
     from evennia_ai.sleep import run_sleep_tick
 
     yield run_sleep_tick(script, script.obj)
+    yield until(lambda: not script.state.intent, SETTLE_S)  # summaries are published beside it
     ids = yield script.semantic.ids(script.scope)
     sources = yield script.semantic.sources(script.scope)
     journal = {e["id"]: e for e in script.obj.journal.recent(10**6)}
