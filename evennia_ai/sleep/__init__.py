@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
-from twisted.internet.task import deferLater
 
 from evennia_ai.helpers.entity_context import note_met, run_entity_consolidation_batch
 from evennia_ai.helpers.episodic_index import prune_low_importance_entries
@@ -24,6 +23,7 @@ from evennia_ai.sleep.compaction import (
 from evennia_ai.sleep.consolidation import (
     SLICE,
     consolidate_memories_to_semantic,
+    pause,
     prune_orphaned_memory_links,
     repair_semantic_memory,
 )
@@ -61,8 +61,6 @@ def prune_episodic_index(
     Returns:
         A Deferred that fires with ``{"pruned", "kept"}``.
     """
-    if reactor is None:
-        from twisted.internet import reactor
     counts, gone = {"pruned": 0, "kept": 0}, []
     entries = character.journal.all()
     while some := list(islice(entries, SLICE)):
@@ -71,7 +69,7 @@ def prune_episodic_index(
         )
         gone += [*found["pruned_ids"], *(entry["id"] for entry in some if entry.get("withdrawn"))]
         counts = {key: counts[key] + found[key] for key in counts}
-        yield deferLater(reactor, 0)
+        yield pause(reactor)
     yield script.memory.forget(gone)
     return counts
 

@@ -141,9 +141,12 @@ def _mask_if_enough(
     script: Any, plan: Plan, threshold: float, trigger: str
 ) -> dict[str, Any] | None:
     """Mask old tool outputs if that is enough; the figures, or None where it is not."""
-    if trigger == "manual" or not masks_suffice(script, plan, threshold):
+    if trigger == "manual" or count_fires(script):
         return None
-    history, ids = _masked_history(script, plan, threshold) or ([], set())
+    enough = _masked_history(script, plan, threshold)
+    if enough is None:
+        return None
+    history, ids = enough
     before = script.history.tokens()
     freed = before - total_tokens(history)
     result = {

@@ -62,7 +62,7 @@ def consolidate_memories_to_semantic(
         left = None if left is None else left - len(waiting)
         if not done["consolidated"] + done["skipped"] or is_called(script, character):
             break
-        yield _pause(reactor)
+        yield pause(reactor)
     return counts
 
 
@@ -122,7 +122,7 @@ def repair_semantic_memory(script: Any, character: Any, reactor: Any = None) -> 
             stored = yield _store(script, missing[start : start + BATCH])
             counts["linked"] += _link(character, stored)
             restored += stored
-        yield _pause(reactor)
+        yield pause(reactor)
     counts["repaired"] = len(restored)
     if restored:
         yield _withdraw_unmarked(script, character, restored, reactor)
@@ -139,12 +139,12 @@ def _withdraw_unmarked(
     while entries := list(islice(marked, SLICE)):
         for entry in entries:
             gone.pop(entry["id"], None)
-        yield _pause(reactor)
+        yield pause(reactor)
     if gone:
         yield script.semantic.delete(script.scope, list(gone.values()))
 
 
-def _pause(reactor: Any) -> Any:
+def pause(reactor: Any) -> Any:
     """Let everything else on the reactor have its turn."""
     if reactor is None:
         from twisted.internet import reactor
