@@ -39,15 +39,7 @@ AT_SERVER_STARTSTOP_MODULE = [*_modules, "benchmarks.kill_server"]
 CREATION_THROTTLE_LIMIT = None
 LOGIN_THROTTLE_LIMIT = None
 """
-CONFIG = {
-    "compact_preserve_window": 6,
-    "max_context_tokens": 9000,
-    "pre_compact_max_iterations": 3,
-    "max_react_iterations": 3,
-    "reply_cooldown_s": 0,
-    "sleep_after_idle_s": None,
-    "tick_interval_s": 1,
-}
+CONFIG = {**kill_steps.CONFIG, "tick_interval_s": 1}
 PLAYERS = ("Alice", "Bob", "Carol")
 STATEMENTS, MOMENT_S, START_S = 250, 8.0, 10.0
 LIFE_S, ANSWER_S, LOOK_S = 60.0, 20.0, 90.0

@@ -11,17 +11,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kill_steps import Killer, Log
+from benchmarks.kill_steps import CONFIG, Killer, Log
 
 CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"
-CONFIG = {
-    "compact_preserve_window": 6,
-    "max_context_tokens": 9000,
-    "pre_compact_max_iterations": 3,
-    "max_react_iterations": 3,
-    "reply_cooldown_s": 0,
-    "sleep_after_idle_s": None,
-}
 
 
 def prepare(folder: Path) -> None:

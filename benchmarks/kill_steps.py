@@ -13,6 +13,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+# Options of the assistant that is killed: small windows, so that compactions come often.
+CONFIG = {
+    "compact_preserve_window": 6,
+    "max_context_tokens": 9000,
+    "pre_compact_max_iterations": 3,
+    "max_react_iterations": 3,
+    "reply_cooldown_s": 0,
+    "sleep_after_idle_s": None,
+}
 COMMIT = ("archive", "summaries", "history", "journal", "record", "last_compaction", "done")
 ROLLBACK = tuple(
     f"rollback {name}"
