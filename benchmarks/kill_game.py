@@ -24,6 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks import kill_look, kill_steps
@@ -298,8 +299,9 @@ def measure(kills: int, seed: int, keep: bool = False) -> dict[str, Any]:
     """Kill a started game's Server so many times.
 
     Returns:
-        The figures of `kill.measure`, and ``looks``, ``said``, ``deeds``, ``tracebacks`` and
-        ``seconds_a_kill``. A life that was killed in its start got no look of its own.
+        The figures of `kill.measure`, and ``looks``, ``settled_s``, ``said``, ``deeds``,
+        ``tracebacks`` and ``seconds_a_kill``. A life that was killed in its start got no look of
+        its own.
     """
     game = Game(settings=SETTINGS, start=False, keep=keep)
     with game:
@@ -321,6 +323,7 @@ class _Tally:
         self.figures: Counter[str] = Counter()
         self.by_step: Counter[str] = Counter()
         self.notes: list[str] = []
+        self.settled: list[float] = []
         self.killed = 0
 
     def run(self, kills: int) -> dict[str, Any]:
@@ -377,6 +380,7 @@ class _Tally:
             self.figures["looks that failed"] += 1
             self.notes.append(f"after {plan}: {found['failed']}")
             return
+        self.settled.append(found["settled_s"])
         faults, notes = self.tavern.faults_of_lines(found["lines"])
         for name, count in faults.items():
             found[name] += count
@@ -392,6 +396,7 @@ class _Tally:
             "kills": self.killed,
             "by_step": dict(sorted(self.by_step.items())),
             **{name: self.figures[name] for name in (*kill_look.FIGURES, *named)},
+            "settled_s": _spread(self.settled),
             "said": kinds["said"],
             "told": kinds["told"],
             "deeds": dict(self.tavern.counts),
@@ -400,6 +405,10 @@ class _Tally:
             "seconds": round(seconds, 1),
             "seconds_a_kill": round(seconds / max(1, self.killed), 1),
         }
+
+
+def _spread(values: list[float]) -> dict[str, float]:
+    return {"median": median(values), "max": max(values)} if values else {}
 
 
 def _tracebacks(folder: Path) -> int:

@@ -22,7 +22,8 @@ FIGURES = (
     "recovered",
 )
 FAULTS = tuple(name for name in FIGURES if name not in ("told", "stored", "recovered"))
-SETTLE_S = 20.0
+# What is owed to semantic memory waits for Mem0, which is imported anew in each life.
+SETTLE_S = 60.0
 
 
 @inlineCallbacks
@@ -36,15 +37,17 @@ def look(script: Any, log: Any) -> Generator[Deferred[Any], Any, dict[str, Any]]
         log: What was told and stored before, a `kill_steps.Log`; the look is noted there.
 
     Returns:
-        A Deferred that fires with counts by the names of `FIGURES` and ``notes``, a list of
-        texts.
+        A Deferred that fires with counts by the names of `FIGURES`; ``notes``, a list of texts;
+        and ``settled_s``, the seconds until nothing of a compaction was owed any more.
     """
     notes: list[str] = []
+    began = time.monotonic()
     yield until(lambda: not script.state.intent, SETTLE_S)  # `_proof` reports one that stays
+    settled = round(time.monotonic() - began, 2)
     entries = log.entries()
     found = yield script.run_exclusive(lambda: _look(script, entries, notes))
     log.note("looked", {})
-    return {**found, "notes": notes}
+    return {**found, "notes": notes, "settled_s": settled}
 
 
 @inlineCallbacks

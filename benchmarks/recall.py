@@ -73,6 +73,8 @@ class Conversation:
 
 def read_conversations(path: Path) -> list[Conversation]:
     """Read LoCoMo; questions none of whose evidence names a turn are left out."""
+    if not path.is_file():
+        sys.exit(f"`{path}` is not there: give the path of a LoCoMo file in JSON.")
     return [_conversation(sample) for sample in json.loads(path.read_text(encoding="utf-8"))]
 
 
