@@ -15,8 +15,6 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from evennia_ai.core.budget import TokenBudget
 
 QUEUE_LIMIT = 500
-# Compactions in a row that hardly free anything before the automatic ones are stopped.
-STALLS_TO_STOP = 3
 BUDGETS_KEPT = 50
 # What a heard line costs beside its words, before it is counted: name, id, verb, quotes.
 _LINE_TOKENS = 20
@@ -69,7 +67,6 @@ class Runtime:
     feasible_for: Any = None
     spent_told: str = ""
     assistant_replies: int = 0
-    stalled: int = 0
     counts: "Counter[str]" = field(default_factory=Counter)
     budgets: "deque[TokenBudget]" = field(default_factory=lambda: deque(maxlen=BUDGETS_KEPT))
     conversations: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -131,11 +128,6 @@ class Runtime:
     def due(self, now: float) -> Unanswered | None:
         """A failed turn whose time has come again."""
         return next((late for late in self.unanswered.values() if late.due <= now), None)
-
-    @property
-    def stalled_out(self) -> bool:
-        """Whether automatic compaction is stopped because it frees nothing."""
-        return self.stalled >= STALLS_TO_STOP
 
     def run_exclusive(self, function: Callable[[], Any]) -> "Deferred[Any]":
         """Run something under the turn lock, once what holds it now is done.

@@ -34,19 +34,19 @@ def at_server_start() -> None:
 def warm_up() -> None:
     """Load what is slow, then mend what had to wait for it, one assistant after the other.
 
-    What deleted assistants left goes last.
-
     Only then may ticks think: none must run on what is not mended yet.
     """
     done = services.warm_up().addCallback(lambda _: cooperate(_mend_all()).whenDone())
-    done.addBoth(lambda _: services.use(ready=True))
-    done.addCallback(lambda _: pay_owed()).addErrback(_not_paid)
+    done.addErrback(_log_failure, "loading and mending after the start")
+    done.addCallback(lambda _: services.use(ready=True))
+    # What deleted assistants left; where that fails, the next start tries again.
+    done.addCallback(lambda _: pay_owed())
+    done.addErrback(_log_failure, "deleting what deleted assistants left")
 
 
-def _not_paid(failure: Any) -> None:
-    """Tell of an error while memories of deleted assistants were deleted; the next start tries."""
+def _log_failure(failure: Any, what: str) -> None:
     if not failure.check(CancelledError):
-        logger.log_err(f"[ai] deleting what deleted assistants left: {failure.getTraceback()}")
+        logger.log_err(f"[ai] {what}: {failure.getTraceback()}")
 
 
 def _mend_all() -> Iterator[None]:

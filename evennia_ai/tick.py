@@ -25,12 +25,15 @@ from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction import (
     EMERGENCY_MAX_ITERATIONS,
     compact_conversation_history,
-    make_plan,
-    masks_suffice,
-    run_pre_compaction_extraction,
-    wants_compaction,
+    extract_first,
 )
-from evennia_ai.sleep.triggers import check_feasible, count_fires, worth_a_try
+from evennia_ai.sleep.triggers import (
+    check_feasible,
+    count_fires,
+    make_plan,
+    wants_compaction,
+    worth_a_try,
+)
 
 # Two assistants may exchange this many replies before a person has to speak.
 ASSISTANT_REPLIES = 2
@@ -83,18 +86,9 @@ def check_emergency(script: Any, character: Any) -> Generator[Deferred[Any], Any
         return False
     share = context_usage(script)
     script.log(f"context nearly full ({share:.1%} of the limit): compacting now", warning=True)
-    capped = script.over_spend()
-    if not capped and not masks_suffice(script, plan, threshold):
-        yield run_pre_compaction_extraction(
-            script, character, max_iterations=EMERGENCY_MAX_ITERATIONS
-        )
+    yield extract_first(script, character, plan, threshold, EMERGENCY_MAX_ITERATIONS)
     result = yield compact_conversation_history(
-        script,
-        character,
-        force=True,
-        threshold=threshold,
-        extractive_only=capped,
-        trigger="emergency",
+        script, character, force=True, threshold=threshold, trigger="emergency"
     )
     if not result["success"] or result.get("skipped"):
         script.log(
@@ -118,22 +112,17 @@ def _note_hopeless(script: Any, threshold: float) -> None:
 def check_count(script: Any, character: Any) -> Generator[Deferred[Any], Any, bool]:
     """Compact where the two windows overflow or the assistant asked; fires with whether it did."""
     asked, script.runtime.compaction_requested = script.runtime.compaction_requested, False
-    threshold = script.config.compact_sleep_threshold
+    config = script.config
+    threshold = config.compact_sleep_threshold
     if not (count_fires(script) or asked) or not wants_compaction(
         script, threshold if asked else 1.0
     ):
         return False
-    if make_plan(script, automatic=True).empty:
+    plan = make_plan(script, automatic=True)
+    if plan.empty:
         return False
-    if not script.over_spend():
-        iterations = script.config.pre_compact_max_iterations
-        yield run_pre_compaction_extraction(script, character, max_iterations=iterations)
-    yield compact_conversation_history(
-        script,
-        character,
-        extractive_only=script.over_spend(),
-        trigger="request" if asked else "count",
-    )
+    yield extract_first(script, character, plan, threshold, config.pre_compact_max_iterations)
+    yield compact_conversation_history(script, character, trigger="request" if asked else "count")
     return True
 
 

@@ -377,6 +377,9 @@ class TestCompact(MemoryLineTest):
         self.be("Player")
         shown = self.assertTold("compact/preview Aria", "a public word", "[not for you] 1 messages")
         self.assertNotIn("under the mat", shown)
+        self.assertTold("compact Aria", "`compact` is for admins")
+        for switch in ("rollback", "verify", "on", "off"):
+            self.assertTold(f"compact/{switch} Aria", f"`compact/{switch}` is for admins")
 
     def test_preview_of_nothing(self):
         """A short history, or compaction switched off, is told."""

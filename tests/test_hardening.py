@@ -296,7 +296,7 @@ class TestEndlessLoops(AssistantTest):
         self.model.default = model_down()
         for _ in range(8):
             self.tick()
-        self.assertTrue(self.script.runtime.stalled_out)
+        self.assertTrue(self.script.state.stalled_out)
         self.assertLessEqual(len(self.model.requests), 3 * 2)
 
     def test_a_stopped_compaction_is_no_failure(self):
@@ -310,7 +310,7 @@ class TestEndlessLoops(AssistantTest):
             pump_until(lambda: self.model.requests)
             self.assertTrue(self.script.stop_thinking())
             pump_until(lambda: self.script.runtime.in_flight is None)
-        self.assertEqual(self.script.runtime.stalled, 0)
+        self.assertEqual(self.script.state.stalls, 0)
 
     def test_spend_cap_holds_inside_a_turn(self):
         """When the cap is reached the turn ends."""

@@ -14,13 +14,14 @@ from evennia_ai.handlers.verify import verify_history
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.offline.brain import respond
+from evennia_ai.runtime import forget_runtime
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
-    wants_compaction,
 )
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.sleep.reversal import rollback_compaction
+from evennia_ai.sleep.triggers import wants_compaction
 from evennia_ai.testing import call, model_down
 from tests.base import AssistantTest, label
 from tests.waiting import pump_until, wait_for
@@ -489,6 +490,7 @@ class TestCrashInExtraction(LosslessTest):
         del self.script.state.note_extraction
         self.model.default = SUMMARY
         self.aria.journal.add("Written by herself.")
+        met = self.bystanders()
         mend_when_ready(self.script)
         self.compact()
         self.roll_back()
@@ -499,6 +501,14 @@ class TestCrashInExtraction(LosslessTest):
             [e for e in entries if "CONTEXT" not in e[0]],
             [("Bob owes Alice.", True), ("Written by herself.", False)],
         )
+        self.assertEqual({key: self.aria.entities.get(key) for key in met}, met)
+
+    def bystanders(self):
+        """Profiles the extraction had nothing to do with: one with links, one bare."""
+        bare = new_profile("o8", "Wren", at=1.0)
+        linked = {**new_profile("o9", "Bram", at=1.0), "aliases": ["Bramble"], "memory_links": ["m1"]}
+        self.aria.entities.put({"o8": bare, "o9": linked})
+        return {key: self.aria.entities.get(key) for key in ("o8", "o9")}
 
     def die(self, request):
         """As a kill: nothing after it runs, not even what always should."""
@@ -544,9 +554,12 @@ class TestStalls(LosslessTest):
         for _ in range(3):
             self.assertEqual(self.says_stopped(), [])
             self.stall()
-        self.assertTrue(self.script.runtime.stalled_out)
+        self.assertTrue(self.script.state.stalled_out)
         self.assertEqual(len(self.says_stopped()), 1)
         self.assertIn("in a row", self.script.runtime.last_error)
+        forget_runtime(self.script.scope)
+        self.script.at_server_start()
+        self.assertTrue(self.script.state.stalled_out, "after a restart")
         self.assertFalse(wants_compaction(self.script, 0.0))
         self.script.fall_asleep()
         before = self.script.history.messages()
@@ -554,7 +567,7 @@ class TestStalls(LosslessTest):
         self.assertEqual(self.script.history.messages(), before)
         self.fill(60, words=60)
         self.compact()
-        self.assertFalse(self.script.runtime.stalled_out)
+        self.assertFalse(self.script.state.stalled_out)
 
     def stall(self):
         """An automatic compaction of one little line that stands before the huge message."""

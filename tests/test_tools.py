@@ -317,7 +317,7 @@ class TestRequestCompaction(AssistantTest):
         self.script.state.set_hold(True)
         self.assertIn("waits for them", self.ask())
         self.script.state.set_hold(False)
-        self.script.runtime.stalled = 3
+        self.script.state.count_stalls(3)
         self.assertIn("freed nothing", self.ask())
         self.configure(compact_enabled=False)
         self.assertIn("switched off", self.ask())

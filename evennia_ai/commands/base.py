@@ -6,6 +6,7 @@ from evennia import default_cmds
 
 from evennia_ai.commands.lookup import Refusal, find_assistant
 from evennia_ai.commands.show import Viewer, escaped
+from evennia_ai.core.audience import PUBLIC, STAFF
 from evennia_ai.errors import AssistantError
 
 MuxCommand: Any = default_cmds.MuxCommand
@@ -23,7 +24,8 @@ class AssistantCommand(MuxCommand):
     help_category = "AI assistants"
     arg_regex = r"\s|/|$"
     locks = "cmd:perm(Admin)"
-    # Switches by name; those of `admin_switches` need the command's `admin` lock as well.
+    # Switches by name. Those of `admin_switches`, an empty one for the command without a switch,
+    # need the command's `admin` lock as well.
     switches_known: tuple[str, ...] = ()
     admin_switches: tuple[str, ...] = ()
 
@@ -35,8 +37,19 @@ class AssistantCommand(MuxCommand):
         except AssistantError as error:
             self.viewer.tell(escaped(error))
 
+    @property
+    def audience(self) -> str:
+        """What the caller may see: a game may open commands to others, private talk stays."""
+        return STAFF if self.access(self.caller, "admin") else PUBLIC
+
     def _switch(self) -> str:
-        """The whole name of the one switch given, or an empty text."""
+        """The whole name of the one switch given, or an empty text, if the caller may use it."""
+        found = self._found_switch()
+        if found in self.admin_switches and not self.access(self.caller, "admin"):
+            raise Refusal(f"`{f'{self.key}/{found}'.rstrip('/')}` is for admins.")
+        return found
+
+    def _found_switch(self) -> str:
         given = [switch.lower() for switch in self.switches if switch]
         if not given:
             return ""
@@ -47,8 +60,6 @@ class AssistantCommand(MuxCommand):
             raise Refusal(
                 f"`{self.key}` has no switch `/{'/'.join(given)}`. Its switches: {listed}."
             )
-        if found[0] in self.admin_switches and not self.access(self.caller, "admin"):
-            raise Refusal(f"`{self.key}/{found[0]}` is for admins.")
         return found[0]
 
     def assistant(self, name: str | None = None) -> Any:

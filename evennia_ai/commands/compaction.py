@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.show import Viewer, audience_mark, escaped, moment
-from evennia_ai.core.audience import PUBLIC, STAFF, visible
+from evennia_ai.core.audience import visible
 from evennia_ai.core.compaction import Plan
 from evennia_ai.core.messages import OVERHEAD_TOKENS, one_line, total_tokens
 from evennia_ai.core.verification import Violation, verify
@@ -16,10 +16,10 @@ from evennia_ai.handlers.verify import gathered_evidence
 from evennia_ai.llm_interaction.prompt import context_caps, context_usage
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
-    make_plan,
     run_pre_compaction_extraction,
 )
 from evennia_ai.sleep.reversal import rollback_compaction
+from evennia_ai.sleep.triggers import make_plan
 
 # Tokens of a summary's title and frame, on top of its text.
 _MARKER_TOKENS = OVERHEAD_TOKENS + 8
@@ -61,6 +61,7 @@ class CmdCompact(AssistantCommand):
     key = "compact"
     locks = "cmd:perm(Admin);admin:perm(Admin)"
     switches_known = ("preview", "rollback", "verify", "on", "off")
+    admin_switches = ("", "rollback", "verify", "on", "off")
 
     def do(self) -> None:
         """Compact now and report."""
@@ -69,9 +70,7 @@ class CmdCompact(AssistantCommand):
     def do_preview(self) -> None:
         """What would leave."""
         script = self.assistant()
-        # A game may open the command to others; private talk stays with admins.
-        audience = STAFF if self.access(self.caller, "admin") else PUBLIC
-        self.viewer.tell(escaped("\n".join(preview_lines(script, audience))))
+        self.viewer.tell(escaped("\n".join(preview_lines(script, self.audience))))
 
     def do_rollback(self) -> None:
         """Take the latest compaction back, if the caller says yes."""
@@ -207,16 +206,13 @@ def compact_now(
         was an extraction, its report as `extraction`.
     """
     config, body = script.config, script.obj
-    capped = script.over_spend()
     extraction = None
     will_compact = config.compact_enabled and not make_plan(script, automatic=False).empty
-    if will_compact and config.pre_compact_extraction_enabled and not capped:
+    if will_compact and config.pre_compact_extraction_enabled and not script.over_spend():
         extraction = yield run_pre_compaction_extraction(
             script, body, max_iterations=config.pre_compact_max_iterations
         )
-    result = yield compact_conversation_history(
-        script, body, force=True, instructions=instructions, extractive_only=capped
-    )
+    result = yield compact_conversation_history(script, body, force=True, instructions=instructions)
     return {**result, "extraction": extraction}
 
 
@@ -248,12 +244,12 @@ def result_line(name: str, result: dict[str, Any]) -> str:
     return lines
 
 
-def preview_lines(script: Any, viewer: str = STAFF) -> list[str]:
+def preview_lines(script: Any, audience: str) -> list[str]:
     """What a compaction would do now, without a model call.
 
     Args:
         script: The assistant's script.
-        viewer: Audience of the one who looks; words kept from it are counted, not quoted.
+        audience: Of the one who looks; words kept from it are counted, not quoted.
     """
     name, config = script.obj.key, script.config
     plan = make_plan(script, automatic=False)
@@ -269,19 +265,19 @@ def preview_lines(script: Any, viewer: str = STAFF) -> list[str]:
         f"{len(plan.leaving)} messages would leave, from {moment(first)} to {moment(last)} (UTC), "
         f"into {summaries} {'summary' if summaries == 1 else 'summaries'}:"
     )
-    lines += [_part_line(plan, audience, viewer) for audience in plan.audiences]
+    lines += [_part_line(plan, each, audience) for each in plan.audiences]
     return [*lines, _tokens_line(script, plan)]
 
 
-def _part_line(plan: Plan, audience: str, viewer: str) -> str:
-    """One audience's part of what would leave, by its first and last words."""
-    part = plan.part(audience)
-    if not visible(audience, viewer):
+def _part_line(plan: Plan, owner: str, audience: str) -> str:
+    """One audience's part of what would leave, by its first and last words, for another."""
+    part = plan.part(owner)
+    if not visible(owner, audience):
         return f"  [not for you] {len(part)} messages, {total_tokens(part):,} tokens"
     told = [m for m in part if m["content"]] or part
     ends = dict.fromkeys(one_line(str(m["content"]))[:_EXCERPT] for m in (told[0], told[-1]))
     shown = " ... ".join(f'"{text}"' for text in ends)
-    mark = audience_mark(audience) or "[public] "
+    mark = audience_mark(owner) or "[public] "
     return f"  {mark}{len(part)} messages, {total_tokens(part):,} tokens: {shown}"
 
 

@@ -71,7 +71,7 @@ def compaction_state(script: Any) -> str:
         return "off"
     if not script.config.compact_auto:
         return "by command only"
-    return "stopped after stalls" if script.runtime.stalled_out else "on"
+    return "stopped after stalls" if script.state.stalled_out else "on"
 
 
 def _stored(script: Any) -> dict[str, int]:

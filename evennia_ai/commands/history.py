@@ -7,7 +7,7 @@ from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.export import export_assistant
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import audience_mark, escaped, moment
-from evennia_ai.core.audience import PUBLIC, STAFF, visible
+from evennia_ai.core.audience import STAFF, visible
 from evennia_ai.core.messages import audience_of, is_summary
 from evennia_ai.sleep.receipts import receipt_line
 
@@ -75,7 +75,7 @@ class CmdAIHistory(AssistantCommand):
         """Every summary, newest first, and for admins every compaction's receipt."""
         script = self.assistant()
         records = [r for r in script.history.summaries() if self._may_see(r)]
-        receipts = script.history.compactions() if self._audience == STAFF else []
+        receipts = script.history.compactions() if self.audience == STAFF else []
         newest = sorted([*records, *receipts], key=_made_at, reverse=True)
         key, name = script.obj.key, escaped(script.obj.key)
         self.viewer.listing(
@@ -111,13 +111,8 @@ class CmdAIHistory(AssistantCommand):
         done = script.run_exclusive(lambda: export_assistant(script))
         self.viewer.later(done, lambda path: self.viewer.tell(f"Written: {path}"), "The export")
 
-    @property
-    def _audience(self) -> str:
-        # A game may open the command to others; private talk stays with admins.
-        return STAFF if self.access(self.caller, "admin") else PUBLIC
-
     def _may_see(self, item: Any) -> bool:
-        return visible(audience_of(item), self._audience)
+        return visible(audience_of(item), self.audience)
 
     def _messages(self, script: Any) -> list[Any]:
         return [m for m in script.history.messages() if self._may_see(m)]
@@ -126,7 +121,7 @@ class CmdAIHistory(AssistantCommand):
 def search_memory(command: AssistantCommand, script: Any, words: str) -> None:
     """Search history, archive and journal, and list what is found when it comes."""
     viewer, name = command.viewer, escaped(script.obj.key)
-    audience = STAFF if command.access(command.caller, "admin") else PUBLIC
+    audience = command.audience
 
     def found(hits: list[dict[str, Any]]) -> None:
         head = f"{name} on `{escaped(words)}`, best first ({len(hits)}):"

@@ -7,7 +7,7 @@ from twisted.internet.task import cooperate
 
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.show import audience_mark, escaped, moment
-from evennia_ai.core.audience import PUBLIC, STAFF, visible
+from evennia_ai.core.audience import visible
 
 NEWEST = 50
 _SLICE = 50
@@ -70,8 +70,7 @@ class CmdAIJournal(AssistantCommand):
         self.viewer.listing(entries, entry_line, head, empty)
 
     def _seen(self, entries: Any) -> list[dict[str, Any]]:
-        audience = STAFF if self.access(self.caller, "admin") else PUBLIC
-        return [entry for entry in entries if visible(entry["audience"], audience)]
+        return [entry for entry in entries if visible(entry["audience"], self.audience)]
 
 
 class NewestFirst:

@@ -13,7 +13,7 @@ from evennia_ai.commands.history import search_memory
 from evennia_ai.commands.ledger import AllNotes, note_called, note_text
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import Viewer, audience_mark, escaped, moment
-from evennia_ai.core.audience import PUBLIC, STAFF, normalised, visible
+from evennia_ai.core.audience import STAFF, normalised, visible
 from evennia_ai.core.ledger import APPROVED, WITHDRAWN
 from evennia_ai.errors import AssistantError, StoreError
 from evennia_ai.handlers.identity import speaker_of
@@ -65,10 +65,6 @@ class CmdAIMemory(AssistantCommand):
     # A game may open the command to others: they read what is public, and change nothing.
     admin_switches = ("approve", "reject", "forget", "rebuild")
 
-    @property
-    def _audience(self) -> str:
-        return STAFF if self.access(self.caller, "admin") else PUBLIC
-
     def do(self) -> None:
         """Search, or count."""
         script = self.assistant()
@@ -85,7 +81,7 @@ class CmdAIMemory(AssistantCommand):
         """The profiles, the last met first."""
         script = self.assistant()
         profiles = script.obj.entities.profiles().values()
-        audience = self._audience
+        audience = self.audience
         known = [p for p in profiles if may_know_of(p, audience)]
         known.sort(key=lambda p: str(p.get("last_seen") or ""), reverse=True)
         name = escaped(script.obj.key)
@@ -99,7 +95,7 @@ class CmdAIMemory(AssistantCommand):
     def do_facts(self) -> None:
         """The ledger: what waits first, then what holds, then what is closed, newest first."""
         script = self.assistant()
-        entries = AllNotes(script.ledger, self._audience)
+        entries = AllNotes(script.ledger, self.audience)
         name = escaped(script.obj.key)
         head = f"The ledger of {name} ({len(entries)}):"
         self.viewer.listing(entries, note_text, head, f"The ledger of {name} is empty.")

@@ -10,6 +10,9 @@ from evennia_ai.core.audience import PUBLIC
 from evennia_ai.core.messages import Message, audience_of, is_summary, total_tokens
 from evennia_ai.core.pairs import cut_points
 
+# Compactions in a row of no use after which the automatic ones are stopped.
+STALLS_TO_STOP = 3
+
 
 @dataclass(frozen=True)
 class Plan:

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from evennia_ai.core.compaction import STALLS_TO_STOP
 from evennia_ai.core.config import OPTIONS, AssistantConfig, Problem, read_config
 from evennia_ai.handlers.records import (
     as_amount,
+    as_count,
     as_dict,
     as_list,
     sound,
@@ -23,6 +25,7 @@ RUNTIME_KEYS = (
     "sleep_phase",
     "context_signals",
     "compaction_hold",
+    "compaction_stalls",
     "conversation_history",
     "conversation_tail",
     "spend",
@@ -176,6 +179,21 @@ class StateHandler:
         """Let automatic compaction wait, or go on."""
         if on != self.hold:
             self.store.set("compaction_hold", on)
+
+    @property
+    def stalls(self) -> int:
+        """How many compactions in a row were of no use."""
+        return as_count(self.store.get("compaction_stalls"))
+
+    def count_stalls(self, stalls: int) -> None:
+        """Note how many there were; it holds over restarts."""
+        if stalls != self.stalls:
+            self.store.set("compaction_stalls", stalls)
+
+    @property
+    def stalled_out(self) -> bool:
+        """Whether automatic compaction is stopped because it frees nothing."""
+        return self.stalls >= STALLS_TO_STOP
 
     @property
     def extraction(self) -> dict[str, Any]:

@@ -158,7 +158,6 @@ def summarise(
     messages: Sequence[Message],
     earlier: str = "",
     instructions: str | None = None,
-    extractive_only: bool = False,
 ) -> "Deferred[Summary]":
     """Summarise messages, level by level: the model, its fallbacks, the offline extract.
 
@@ -170,13 +169,12 @@ def summarise(
         messages: What leaves, raw, oldest first.
         earlier: The summary they go on from.
         instructions: What the summary should heed besides.
-        extractive_only: Ask no paid model.
 
     Returns:
         A Deferred that fires with a `Summary`, or fails with `ModelError` when no level gave
         one that is shorter than its source.
     """
-    return summarise_lines(script, message_lines(messages), earlier, instructions, extractive_only)
+    return summarise_lines(script, message_lines(messages), earlier, instructions)
 
 
 @inlineCallbacks
@@ -185,12 +183,11 @@ def summarise_lines(
     lines: Sequence[str],
     earlier: str = "",
     instructions: str | None = None,
-    extractive_only: bool = False,
 ) -> Generator[Deferred[Any], Any, Summary]:
     """As `summarise`, of lines of text."""
     prompt = summary_prompt(script, instructions)
     cap = context_caps(script).summary
-    room = _room(script, prompt, earlier, cap, extractive_only)
+    room = _room(script, prompt, earlier, cap)
     made: list[Summary] = []
     parts: list[Summary] = []
     while True:
@@ -200,7 +197,7 @@ def summarise_lines(
         parts = []
         for run in [tuple(lines)] if last else runs:
             text = _request_text(run, earlier if not made else "")
-            part = yield _one_summary(script, prompt, text, cap, extractive_only)
+            part = yield _one_summary(script, prompt, text, cap)
             parts.append(part)
             made.append(part)
         lines = [part.text for part in parts]
@@ -223,12 +220,12 @@ def _joined(parts: Sequence[Summary], text: str) -> Summary:
 
 @inlineCallbacks
 def _one_summary(
-    script: Any, prompt: str, text: str, cap: int, extractive_only: bool
+    script: Any, prompt: str, text: str, cap: int
 ) -> Generator[Deferred[Any], Any, Summary]:
     """The summary of one request's text, by the first level whose answer is one."""
     rejected: list[str] = []
     source = yield script.offload(script.counter, text)
-    for level, model in summary_levels(script, extractive_only):
+    for level, model in summary_levels(script):
         try:
             reply = yield ask_model(script, prompt, text, model=model, max_tokens=cap)
             made = _extract if model == OFFLINE_MODEL else _shortened
@@ -272,12 +269,12 @@ def _shortened(reply: ModelReply, source: int, cap: int, count: Callable[[str], 
     return capped(text, cap, count)
 
 
-def summary_levels(script: Any, extractive_only: bool = False) -> list[tuple[str, str]]:
+def summary_levels(script: Any) -> list[tuple[str, str]]:
     """Level and model, in the order they are asked; the offline extract is always the last."""
     config = script.config
     named = [("main", config.compact_model or script.model_name)]
     named += [("fallback", name) for name in config.llm_fallback_models]
-    levels = [] if extractive_only or script.over_spend() else named
+    levels = [] if script.over_spend() else named
     if OFFLINE_MODEL in (model for _, model in levels):
         return levels
     return [*levels, ("extractive", OFFLINE_MODEL)]
@@ -289,10 +286,10 @@ def summary_prompt(script: Any, instructions: str | None = None) -> str:
     return f"{prompt}\n\nHeed besides: {instructions}" if instructions else prompt
 
 
-def _room(script: Any, prompt: str, earlier: str, cap: int, extractive_only: bool) -> int:
+def _room(script: Any, prompt: str, earlier: str, cap: int) -> int:
     """Tokens of lines one request may hold, whichever of the models it goes to."""
     used = script.count(prompt) + script.count(earlier) + cap + FRAME_TOKENS
-    windows = [script.model.window(model) for _, model in summary_levels(script, extractive_only)]
+    windows = [script.model.window(model) for _, model in summary_levels(script)]
     least = min([int(script.config.max_context_tokens), *filter(None, windows)])
     return max(100, least - used)
 

@@ -15,10 +15,7 @@ from evennia_ai.helpers.episodic_index import prune_low_importance_entries
 from evennia_ai.helpers.working_memory import clear_stale_conversations
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
-    make_plan,
-    masks_suffice,
-    run_pre_compaction_extraction,
-    wants_compaction,
+    extract_first,
 )
 from evennia_ai.sleep.consolidation import (
     SLICE,
@@ -28,6 +25,7 @@ from evennia_ai.sleep.consolidation import (
     repair_semantic_memory,
 )
 from evennia_ai.sleep.publishing import publish_owed, publish_summaries
+from evennia_ai.sleep.triggers import make_plan, wants_compaction
 
 
 @dataclass(frozen=True)
@@ -84,22 +82,21 @@ def clear_stale(script: Any, character: Any) -> dict[str, Any]:
 
 def extract_before_compaction(script: Any, character: Any) -> Any:
     """The extraction, only when a compaction will follow."""
-    if not wants_compaction(script, script.config.compact_sleep_threshold):
+    config = script.config
+    if not wants_compaction(script, config.compact_sleep_threshold):
         return {"success": True, "skipped": True, "reason": "no compaction will follow"}
     plan = make_plan(script, automatic=True)
     if plan.empty:
         return {"success": True, "skipped": True, "reason": "nothing would be folded"}
-    if masks_suffice(script, plan, script.config.compact_sleep_threshold):
-        return {"success": True, "skipped": True, "reason": "old tool outputs are only masked"}
-    iterations = script.config.pre_compact_max_iterations
-    return run_pre_compaction_extraction(script, character, max_iterations=iterations)
+    threshold, iterations = config.compact_sleep_threshold, config.pre_compact_max_iterations
+    return extract_first(script, character, plan, threshold, iterations)
 
 
 def compact_if_needed(script: Any, character: Any) -> Any:
     """The compaction at the sleep threshold."""
     if not script.config.compact_auto:
         return {"success": True, "skipped": True, "reason": "automatic compaction is off"}
-    if script.runtime.stalled_out:
+    if script.state.stalled_out:
         return {"success": True, "skipped": True, "reason": "stopped after stalled compactions"}
     return compact_conversation_history(script, character)
 

@@ -7,11 +7,11 @@ retention gate (nothing is stored until all are there), one commit, what follows
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
-from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
+from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, succeed
 
 from evennia_ai.core.audience import PUBLIC
 from evennia_ai.core.budget import widest_view_tokens
-from evennia_ai.core.compaction import Plan, spliced
+from evennia_ai.core.compaction import STALLS_TO_STOP, Plan, spliced
 from evennia_ai.core.masking import masked, plan_masks
 from evennia_ai.core.messages import (
     SCHEMA_VERSION,
@@ -24,21 +24,19 @@ from evennia_ai.core.messages import (
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.llm_interaction.summary import LEVELS
-from evennia_ai.runtime import STALLS_TO_STOP
 from evennia_ai.sleep.extraction import EMERGENCY_MAX_ITERATIONS, run_pre_compaction_extraction
 from evennia_ai.sleep.folding import Fold, fold
 from evennia_ai.sleep.publishing import begin_intent, drop_intent, publish_owed
 from evennia_ai.sleep.receipts import receipt_line
-from evennia_ai.sleep.triggers import HEADROOM, count_fires, make_plan, usage_with, wants_compaction
+from evennia_ai.sleep.triggers import HEADROOM, count_fires, make_plan, usage_with
 
 STALL_SHARE = 0.05
 
 __all__ = [
     "EMERGENCY_MAX_ITERATIONS",
     "compact_conversation_history",
-    "make_plan",
+    "extract_first",
     "run_pre_compaction_extraction",
-    "wants_compaction",
 ]
 
 
@@ -49,7 +47,6 @@ def compact_conversation_history(
     force: bool = False,
     instructions: str | None = None,
     threshold: float | None = None,
-    extractive_only: bool = False,
     trigger: str | None = None,
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Fold the older part of the history into summaries.
@@ -60,7 +57,6 @@ def compact_conversation_history(
         force: Skip the threshold; never `compact_enabled` nor the preserve window.
         instructions: What the summary should heed besides.
         threshold: The trigger to compare usage with; `compact_sleep_threshold` if None.
-        extractive_only: Ask no paid model.
         trigger: What fired: ``manual``, ``sleep``, ``emergency``, ``count``,
             ``request``; by default manual if forced.
 
@@ -80,7 +76,7 @@ def compact_conversation_history(
     if relief is not None:
         return relief
     try:
-        result = yield _compact(script, character, plan, instructions, extractive_only, trigger)
+        result = yield _compact(script, character, plan, instructions, trigger)
     except CancelledError:
         raise  # somebody stopped it; that says nothing of its use
     except Exception:
@@ -114,19 +110,45 @@ def _skip_reason(script: Any, force: bool, threshold: float) -> str | None:
     return None
 
 
+def extract_first(
+    script: Any, character: Any, plan: Plan, threshold: float, max_iterations: int
+) -> Deferred[dict[str, Any]]:
+    """The extraction before an automatic compaction, where a model is to be asked at all.
+
+    Args:
+        script: The assistant's script.
+        character: Its body.
+        plan: What the compaction would do.
+        threshold: The trigger that fired.
+        max_iterations: Bound of the extraction.
+
+    Returns:
+        A Deferred that fires with the extraction's report, or with why there was none.
+    """
+    if script.over_spend():
+        return succeed(_skipped("the spend cap is reached"))
+    if masks_suffice(script, plan, threshold):
+        return succeed(_skipped("old tool outputs are only masked"))
+    return run_pre_compaction_extraction(script, character, max_iterations=max_iterations)
+
+
 def masks_suffice(script: Any, plan: Plan, threshold: float) -> bool:
     """Whether masking old tool outputs alone brings usage under an automatic trigger.
 
-    Then nothing is summarised and no model is called, neither for an extraction. Where there are
-    too many messages masking is no relief.
+    Then nothing is summarised and no model is called, neither for an extraction.
     """
-    return not count_fires(script) and _masked_history(script, plan, threshold) is not None
+    return _masked_history(script, plan, threshold) is not None
 
 
 def _masked_history(
     script: Any, plan: Plan, threshold: float
 ) -> tuple[list[Message], set[str]] | None:
-    """The history with masks and the ids of those masked; None where masks are not enough."""
+    """The history with masks and the ids of those masked; None where masks are not enough.
+
+    Where there are too many messages masking is no relief.
+    """
+    if count_fires(script):
+        return None
     at = utc_iso(script.now())
     ids = set(plan_masks(plan.leaving, len(plan.leaving), script.config.mask_min_tokens))
     history = [
@@ -141,7 +163,7 @@ def _mask_if_enough(
     script: Any, plan: Plan, threshold: float, trigger: str
 ) -> dict[str, Any] | None:
     """Mask old tool outputs if that is enough; the figures, or None where it is not."""
-    if trigger == "manual" or count_fires(script):
+    if trigger == "manual":
         return None
     enough = _masked_history(script, plan, threshold)
     if enough is None:
@@ -173,7 +195,6 @@ def _compact(
     character: Any,
     plan: Plan,
     instructions: str | None,
-    extractive_only: bool,
     trigger: str,
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Summaries first, then the commit, then what follows from it."""
@@ -182,7 +203,7 @@ def _compact(
     folds: list[Fold] = []
     try:
         for audience in plan.audiences:
-            made = yield fold(script, character, plan, audience, instructions, extractive_only)
+            made = yield fold(script, character, plan, audience, instructions)
             folds.append(made)
         if not script.config.compact_enabled:  # switched off while the model was writing
             return _skipped("compaction disabled")
@@ -266,8 +287,8 @@ def _name(script: Any) -> str:
 
 def _count_stall(script: Any, stalled: bool) -> None:
     """Count compactions in a row that were of no use; the last one stops the automatic ones."""
-    script.runtime.stalled = script.runtime.stalled + 1 if stalled else 0
-    if script.runtime.stalled_out:
+    script.state.count_stalls(script.state.stalls + 1 if stalled else 0)
+    if script.state.stalled_out:
         says = (
             f"{STALLS_TO_STOP} compactions in a row failed or freed less than {STALL_SHARE:.0%}; "
             "automatic compaction is stopped until a manual one frees more. See `aistatus`."

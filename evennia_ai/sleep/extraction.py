@@ -7,7 +7,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.core.audience import PUBLIC
 from evennia_ai.core.messages import new_id, utc_iso
-from evennia_ai.core.rollback import profile_without
+from evennia_ai.core.rollback import without_extraction
 from evennia_ai.errors import ModelError
 from evennia_ai.helpers.execution import Turn, run_turn
 from evennia_ai.prompt_contexts import CONTEXT_PRE_COMPACTION
@@ -152,7 +152,7 @@ def complete_extraction(script: Any, character: Any) -> None:
     ]
     entries = character.journal.recent(MOST_ENTRIES)
     profiles = character.entities.profiles()
-    former = {key: profile_without(now, None, None, [begun]) for key, now in profiles.items()}
+    former = {key: _former_profile(now, begun) for key, now in profiles.items()}
     changed = {key: former[key] for key, now in profiles.items() if former[key] != now}
     script.state.note_extraction(
         {
@@ -169,6 +169,13 @@ def complete_extraction(script: Any, character: Any) -> None:
             },
         }
     )
+
+
+def _former_profile(now: dict[str, Any], extraction_id: str) -> dict[str, Any] | None:
+    """A profile before an extraction, as far as can be told; None if nothing is left of it."""
+    former = without_extraction(now, [extraction_id])
+    kept = any(former.get(part) for part in ("observations", "aliases", "memory_links"))
+    return former if kept or former == now else None
 
 
 def _report(success: bool, facts: int, iterations: int, stopped_by: str) -> dict[str, Any]:

@@ -87,7 +87,6 @@ def fold(
     plan: Plan,
     audience: str,
     instructions: str | None = None,
-    extractive_only: bool = False,
 ) -> Generator[Deferred[Any], Any, Fold]:
     """Make the summaries of one audience's part.
 
@@ -101,7 +100,7 @@ def fold(
     single = script.config.compact_strategy == "single"
     previous = plan.previous(audience)
     earlier = "\n".join(summary_text(marker) for marker in previous) if single else ""
-    summary = yield summarise(script, made.leaving, earlier, instructions, extractive_only)
+    summary = yield summarise(script, made.leaving, earlier, instructions)
     kept = yield retained(script, character, made.leaving, earlier, summary, audience)
     record = _new_record(script, made, summary, kept, "single" if single else "recent")
     made.summaries.append(summary)
@@ -111,7 +110,7 @@ def fold(
         record["earlier_ids"] = [r["id"] for r in former]
         _absorb(made, former, record["id"])
     else:
-        yield _cascade(script, character, made, known, extractive_only)
+        yield _cascade(script, character, made, known)
     earlier_count = sum(m["metadata"].get("compacted_count", 0) for m in previous) if single else 0
     made.markers.append(_marker(script, made, record, len(made.leaving) + earlier_count))
     made.entries += _entries(made, record, kept)
@@ -124,7 +123,7 @@ def _counts(record: Mapping[str, Any], audience: str) -> bool:
 
 @inlineCallbacks
 def _cascade(
-    script: Any, character: Any, made: Fold, known: Sequence[Record], extractive_only: bool
+    script: Any, character: Any, made: Fold, known: Sequence[Record]
 ) -> Generator[Deferred[Any], Any, None]:
     """Let the former recent summaries waterfall into the long-term one."""
     older = {r["id"]: r for r in known if r["tier"] in ("recent", "node", "single")}
@@ -133,14 +132,12 @@ def _cascade(
     nodes = [_node(record) for record in older.values()]
     while groups := due_groups(nodes):
         for group in groups:
-            record = yield _merge(
-                script, character, made, [older[i] for i in group], "node", extractive_only
-            )
+            record = yield _merge(script, character, made, [older[i] for i in group], "node")
             record["tree_level"] = 1 + _node(older[group[0]]).level
             older[record["id"]] = record
             nodes.append(_node(record))
     roots = [older[root] for root in topmost(nodes)]
-    long = yield _merge(script, character, made, roots, "long", extractive_only)
+    long = yield _merge(script, character, made, roots, "long")
     long["depth"] = 1 + max(depth(nodes, node.id) for node in nodes if node.level == 0)
     oldest = [r["text"] for r in older.values() if r["tier"] != "node"][:DRIFT_SUMMARIES]
     made.drift = long["drift"] = yield script.offload(drift, oldest, long["text"])
@@ -161,7 +158,6 @@ def _merge(
     made: Fold,
     children: Sequence[Record],
     tier: str,
-    extractive_only: bool,
 ) -> Generator[Deferred[Any], Any, Record]:
     """A summary of summaries: their texts as they are where they fit, else by a model."""
     texts = [f"[{r['created_at'][:16].replace('T', ' ')}] {r['text']}" for r in children]
@@ -170,7 +166,7 @@ def _merge(
     if script.count(whole) <= cap:
         summary, kept = Summary(whole, "", "main"), Kept(whole, 1.0)
     else:
-        summary = yield summarise_lines(script, texts, extractive_only=extractive_only)
+        summary = yield summarise_lines(script, texts)
         made.summaries.append(summary)
         source = "\n".join(r["text"] for r in children)  # the times in front are no facts
         kept = yield retained(script, character, (), source, summary, made.audience)

@@ -27,7 +27,7 @@ def wants_compaction(script: Any, threshold: float, by_count: bool = True) -> bo
         by_count: Whether the count of messages fires as well.
     """
     config = script.config
-    if not (config.compact_enabled and config.compact_auto) or script.runtime.stalled_out:
+    if not (config.compact_enabled and config.compact_auto) or script.state.stalled_out:
         return False
     if not script.history.messages():
         return False

@@ -31,6 +31,6 @@ def _refusal(script: Any) -> str:
         return "compaction is switched off"
     if not script.config.compact_auto:
         return "compaction is done only when staff start it"
-    if script.runtime.stalled_out:
+    if script.state.stalled_out:
         return "the last compactions freed nothing; staff must look into it"
     return "staff took the last one back; it waits for them" if script.state.hold else ""
