@@ -8,8 +8,8 @@ from twisted.internet.defer import CancelledError
 from twisted.internet.task import cooperate
 
 from evennia_ai import services
+from evennia_ai.handlers.deletions import pay_owed
 from evennia_ai.handlers.mending import mend_when_ready
-from evennia_ai.handlers.owed import pay_owed
 
 # Players come back first: the imports take seconds, and meanwhile hold up all else.
 WARM_UP_AFTER_S = 1.0

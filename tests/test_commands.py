@@ -13,8 +13,8 @@ from evennia_ai.commands.cmdset import COMMANDS
 from evennia_ai.commands.lookup import all_assistants, find_assistant
 from evennia_ai.core.audience import members
 from evennia_ai.errors import AssistantError, StoreError, ToolError
+from evennia_ai.handlers.deletions import owe, owed, pay_owed
 from evennia_ai.handlers.identity import stable_id
-from evennia_ai.handlers.owed import owe, owed, pay_owed
 from evennia_ai.recall import Turn
 from evennia_ai.testing import MemorySemanticStore, model_down
 from tests.base import CHARACTER

@@ -11,7 +11,7 @@ from twisted.internet.task import Clock
 
 from evennia_ai.core.audience import private
 from evennia_ai.core.entities import new_profile
-from evennia_ai.core.observed import MOST_PLAIN
+from evennia_ai.core.observations import MOST_PLAIN
 from evennia_ai.errors import StoreError
 from evennia_ai.rag_memory import Mem0Store
 from evennia_ai.sleep.consolidation import (

@@ -19,7 +19,7 @@ from evennia_ai.commands.facts import overview, usage_facts
 from evennia_ai.commands.lookup import Refusal, all_assistants
 from evennia_ai.commands.show import Viewer, escaped, moment
 from evennia_ai.core.prompt import Regions, fit_prompt
-from evennia_ai.handlers.owed import delete_derived, owe, settle
+from evennia_ai.handlers.deletions import delete_derived, owe, settle
 from evennia_ai.llm_interaction.prompt import context_caps, context_limit, model_request
 from evennia_ai.prompt_contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
 

@@ -28,7 +28,7 @@ from evennia_ai.core.messages import (
     total_tokens,
 )
 from evennia_ai.core.pairs import INTERRUPTED, unanswered
-from evennia_ai.handlers.cached import CachedRecords, Record, SummaryRecords
+from evennia_ai.handlers.record_cache import CachedRecords, Record, SummaryRecords
 from evennia_ai.handlers.records import sound_compaction, sound_segment, sound_summary
 from evennia_ai.handlers.store import Store
 

@@ -121,7 +121,7 @@ class AttributeStore:
 
     def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
         """A copy of a value as plain data, or the default."""
-        from evennia_ai.handlers.plain import read
+        from evennia_ai.handlers.codec import read
 
         attribute = self._attribute(key, category)
         return default if attribute is None else read(attribute)
@@ -146,7 +146,7 @@ class AttributeStore:
 
         A new Attribute is made and filled in one transaction.
         """
-        from evennia_ai.handlers.plain import write
+        from evennia_ai.handlers.codec import write
 
         attribute = self._attribute(key, category)
         if attribute is None and not _open:

@@ -14,7 +14,7 @@ from twisted.internet.task import deferLater
 from evennia_ai.core import entities
 from evennia_ai.core.events import addressed
 from evennia_ai.core.messages import audience_of
-from evennia_ai.core.observed import observed_of_all
+from evennia_ai.core.observations import observed_of_all
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.llm_interaction.summary import call_llm_simple

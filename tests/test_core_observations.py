@@ -14,7 +14,7 @@ from evennia_ai.core.entities import (
     tidy,
     without_sources,
 )
-from evennia_ai.core.observed import MOST_PLAIN, observed, observed_of_all
+from evennia_ai.core.observations import MOST_PLAIN, observed, observed_of_all
 
 PROFILES = {
     "o1": new_profile("o1", "Bob", 0.0),
