@@ -23,6 +23,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.task import deferLater
 
 # Threads for what asyncio libraries hand to a loop's executor. It is mostly computing, and each
 # thread that computes can keep the reactor waiting 5 ms for Python's lock: few of them.
@@ -47,6 +48,16 @@ def _default_reactor() -> Any:
     from twisted.internet import reactor
 
     return reactor
+
+
+def pause(reactor: Any = None, seconds: float = 0.0) -> "Deferred[None]":
+    """Let everything else on the reactor have its turn; fires after that time, or a little more.
+
+    Args:
+        reactor: The clock; Twisted's global one by default.
+        seconds: How long at least.
+    """
+    return deferLater(reactor or _default_reactor(), seconds)
 
 
 def _spawn(name: str, target: Callable[..., Any], *args: Any) -> threading.Thread:

@@ -5,8 +5,8 @@ from itertools import islice
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
-from twisted.internet.task import deferLater
 
+from evennia_ai.background import pause
 from evennia_ai.handlers.history import ARCHIVE
 from evennia_ai.retrieval import is_indexed, turn_of_entry, turn_of_message, turns_of
 
@@ -83,8 +83,6 @@ def restore_index(script: Any, reactor: Any = None) -> Generator["Deferred[Any]"
     """
     if script.memory.restoring:
         return 0
-    if reactor is None:
-        from twisted.internet import reactor
     script.memory.restoring = True
     script.log("the search index lacks what is stored: it is made whole in the background")
     added = 0
@@ -95,7 +93,7 @@ def restore_index(script: Any, reactor: Any = None) -> Generator["Deferred[Any]"
                 script.log("the search index cannot be written and stays incomplete", warning=True)
                 return added
             added += put
-            yield deferLater(reactor, PAUSE_S)
+            yield pause(reactor, PAUSE_S)
             if getattr(script, "pk", True) is None:
                 return added  # deleted meanwhile
     finally:

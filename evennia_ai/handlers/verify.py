@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from twisted.internet.defer import inlineCallbacks
-from twisted.internet.task import deferLater
 
+from evennia_ai.background import pause
 from evennia_ai.core.verification import Evidence, Violation, verify
 from evennia_ai.handlers.history import ARCHIVE, HistoryHandler, checksum
 
@@ -54,9 +54,9 @@ def gathered_evidence(history: HistoryHandler, reactor: Any = None) -> Any:
     """
     known: dict[str, tuple[object, dict[str, Any] | None]] = {}
     for _ in history.warmed():
-        yield _pause(reactor)
+        yield pause(reactor)
     while _read_slice(history, known):
-        yield _pause(reactor)
+        yield pause(reactor)
     return evidence_of(history, [found for _, (_, found) in sorted(known.items()) if found])
 
 
@@ -82,10 +82,3 @@ def _read_slice(
 def verify_history(script: Any) -> tuple[Violation, ...]:
     """Violations of the invariant; empty if every message is accounted for."""
     return verify(evidence_of(script.history))
-
-
-def _pause(reactor: Any) -> Any:
-    """Let everything else on the reactor have its turn."""
-    if reactor is None:
-        from twisted.internet import reactor
-    return deferLater(reactor, 0)

@@ -4,8 +4,8 @@ from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
-from twisted.internet.task import deferLater
 
+from evennia_ai.background import pause
 from evennia_ai.core import entities
 from evennia_ai.core.entities import SUPERSEDED, Profile
 from evennia_ai.core.messages import utc_iso
@@ -104,14 +104,7 @@ def run_entity_consolidation_batch(
         }
         if not done["left"] or not done["changed"]:
             return counts
-        yield _pause(reactor)
-
-
-def _pause(reactor: Any) -> Deferred[None]:
-    """Let everything else on the reactor have its turn."""
-    if reactor is None:
-        from twisted.internet import reactor
-    return deferLater(reactor, 0)
+        yield pause(reactor)
 
 
 def _tidied(character: Any, limit: int) -> dict[str, int]:

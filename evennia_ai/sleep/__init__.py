@@ -10,6 +10,7 @@ from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
 
+from evennia_ai.background import pause
 from evennia_ai.helpers.entity_context import note_met, run_entity_consolidation_batch
 from evennia_ai.helpers.episodic_index import prune_low_importance_entries
 from evennia_ai.helpers.working_memory import clear_stale_conversations
@@ -20,7 +21,6 @@ from evennia_ai.sleep.compaction import (
 from evennia_ai.sleep.consolidation import (
     SLICE,
     consolidate_memories_to_semantic,
-    pause,
     prune_orphaned_memory_links,
     repair_semantic_memory,
 )

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any
 
 from twisted.internet.defer import inlineCallbacks
-from twisted.internet.task import deferLater
 
+from evennia_ai.background import pause
 from evennia_ai.core import entities
 from evennia_ai.core.events import addressed
 from evennia_ai.core.messages import audience_of
@@ -142,13 +142,6 @@ def _withdraw_unmarked(
         yield pause(reactor)
     if gone:
         yield script.semantic.delete(script.scope, list(gone.values()))
-
-
-def pause(reactor: Any) -> Any:
-    """Let everything else on the reactor have its turn."""
-    if reactor is None:
-        from twisted.internet import reactor
-    return deferLater(reactor, 0)
 
 
 @inlineCallbacks

@@ -5,8 +5,8 @@ from itertools import islice
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
-from twisted.internet.task import deferLater
 
+from evennia_ai.background import pause
 from evennia_ai.core.audience import visible
 from evennia_ai.core.messages import audience_of, is_summary
 from evennia_ai.core.parameters import Scale, Text
@@ -69,18 +69,11 @@ def _page(
         shown += text[max(0, offset - start) :]
         start += len(text)
         if len(texts) == SLICE:
-            yield _pause()
+            yield pause()
     part = {**found, "text": shown[:room]}
     if len(shown) > room:
         part["next_offset"] = offset + room
     return part
-
-
-def _pause() -> "Deferred[None]":
-    """Let everything else on the reactor have its turn."""
-    from twisted.internet import reactor
-
-    return deferLater(reactor, 0)  # type: ignore[arg-type]
 
 
 def _look_up(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
