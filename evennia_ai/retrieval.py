@@ -53,6 +53,8 @@ class Memory:
         semantic: Gives the semantic store, or None.
         report: Called with an error that was survived.
         now: The clock, seconds since the epoch.
+        importance_of: Gives the importance of those of these journal entries that may be out of
+            retrieval before the night took them out of the index, by id.
 
     Attributes:
         on_new_index: Called when another index stands in the place of the one used before.
@@ -67,6 +69,7 @@ class Memory:
         semantic: Callable[[], Any] = lambda: None,
         report: Callable[[str, BaseException], None] = lambda what, error: None,
         now: Callable[[], float] = time.time,
+        importance_of: Callable[[Collection[str]], Mapping[str, int]] = lambda ids: {},
     ):
         self.scope = scope
         self._worker = worker
@@ -74,6 +77,7 @@ class Memory:
         self._semantic = semantic
         self._report = report
         self._now = now
+        self._importance_of = importance_of
         self._index: Any = None
         self.on_new_index: Callable[[], Any] = lambda: None
         self.restoring = False
@@ -161,7 +165,8 @@ class Memory:
 
         Returns:
             A Deferred that fires with ``{"id", "kind", "speaker", "at", "text", "score"}``, best
-            first. If one of the two sources fails, the other's results come alone.
+            first, those of journal entries also with ``importance`` (None where that is not
+            known). If one of the two sources fails, the other's results come alone.
         """
         skip = set(exclude)
         wanted = 2 * limit + len(skip)  # some are left out again as too many of a kind
@@ -173,10 +178,19 @@ class Memory:
         semantic = yield self._semantic_hits(query, wanted, audience)
         known = {hit["id"] for hit in lexical}
         merged = fused([lexical, [hit for hit in semantic if hit["id"] not in known]])
+        fresh = self._lasting([hit for hit in merged if hit["id"] not in skip])
+        return echoes_last(uncrowded(_tidied(fresh)), own_name)[:limit]
+
+    def _lasting(self, hits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Hits with their importance, without what is out of retrieval by now."""
+        entries = {hit["id"] for hit in hits if hit["kind"] == "journal"}
+        known = self._importance_of(entries) if entries else {}
+        weighed = [
+            {**hit, "importance": known.get(hit["id"])} if hit["id"] in entries else hit
+            for hit in hits
+        ]
         now = self._now()
-        lasting = (hit for hit in merged if not _is_worn(hit, now))
-        hits = uncrowded(_tidied([hit for hit in lasting if hit["id"] not in skip]))
-        return echoes_last(hits, own_name)[:limit]
+        return [hit for hit in weighed if not is_pruned({**hit, "timestamp": hit["at"]}, now)]
 
     def _ranked(self, index: Any, query: str, limit: int, audience: str) -> list[dict[str, Any]]:
         """The index's hits, each text once, few that only ask, exact ones of typed words first.
@@ -392,8 +406,3 @@ def _visible(memory: Mapping[str, Any], audience: str) -> bool:
     """Whether a memory may be found; one of which nobody knows for whom it is, by staff only."""
     stored = (memory.get("metadata") or {}).get("audience")
     return visible(normalised(stored) if stored else STAFF, audience)
-
-
-def _is_worn(hit: Mapping[str, Any], now: float) -> bool:
-    """Whether a hit is a memory of an entry that is out of retrieval by now."""
-    return is_pruned({"importance": hit.get("importance"), "timestamp": hit["at"]}, now)

@@ -16,7 +16,6 @@ from evennia_ai.core.hours import within_hours
 from evennia_ai.core.injection import chosen, experiences, memory_line, plain, telling_words
 from evennia_ai.core.messages import audience_of, is_summary, one_line, quoted
 from evennia_ai.errors import AssistantError
-from evennia_ai.helpers.episodic_index import is_pruned
 from evennia_ai.helpers.execution import Turn, run_turn
 from evennia_ai.helpers.working_memory import note, visible_conversations
 from evennia_ai.llm_interaction.prompt import context_usage
@@ -45,8 +44,6 @@ STORED_UNANSWERED = 50
 QUERY_CHARS, RETRIEVED = 400, 12
 # Conversations of those present that a prompt's tail names.
 TALKS_SHOWN = 3
-# Journal entries whose importance is looked up: two pages.
-JOURNAL_SEEN = 100
 
 
 @inlineCallbacks
@@ -276,14 +273,11 @@ def _retrieved(
     shown = _shown(script, group.audience)
     ids = {message["id"] for message in shown}
     ids |= {m["metadata"].get("summary_id") for m in shown if is_summary(m)}
-    importance = _importance(character, hits)
-    lasting = [hit for hit in hits if not _is_pruned(hit, importance, script.now())]
     memories = chosen(
-        worth_quoting(lasting, character.key, said),
+        worth_quoting(hits, character.key, said),
         said,
         shown_ids=ids,
         shown_texts={plain(str(message["content"])) for message in shown},
-        importance=importance,
         names=[character.key],
     )
     lines = [memory_line(hit) for hit in memories]
@@ -298,19 +292,6 @@ def _shown(script: Any, audience: str) -> list[Any]:
     left_out = set(budgets[-1].left_out) if budgets else set()
     live = script.history.messages()
     return [m for m in live if m["id"] not in left_out and visible(audience_of(m), audience)]
-
-
-def _importance(character: Any, hits: Sequence[Any]) -> dict[str, int]:
-    """Importance of the newer journal entries, where hits are such."""
-    if not any(hit["kind"] == "journal" for hit in hits):
-        return {}
-    return {entry["id"]: entry["importance"] for entry in character.journal.recent(JOURNAL_SEEN)}
-
-
-def _is_pruned(hit: Any, importance: dict[str, int], now: float) -> bool:
-    """Whether the episodic index took a journal entry or its memory out of retrieval."""
-    weight = importance.get(hit["id"], hit.get("importance"))
-    return is_pruned({"importance": weight, "timestamp": hit["at"]}, now)
 
 
 @inlineCallbacks

@@ -227,7 +227,13 @@ class MemoryScript:
         self.storage, self.clock, self.model, self.semantic = storage, clock, model, semantic
         self.runtime, self.game = Runtime(last_heard_at=clock[0]), MemoryGame()
         self.memory = Memory(
-            self.scope, InlineWorker(), lambda: index, lambda: semantic, self.log_error
+            self.scope,
+            InlineWorker(),
+            lambda: index,
+            lambda: semantic,
+            self.log_error,
+            self.now,
+            importance_of=lambda ids: self.obj.journal.importance_of(ids),
         )
         self.obj = MemoryCharacter(storage, self.now, self.memory.remember_entry)
         self.state = StateHandler(storage.script)

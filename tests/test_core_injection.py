@@ -93,8 +93,8 @@ class TestChosen(unittest.TestCase):
         """The more important goes before a slightly better hit."""
         found = [hit(1), hit(2, "bees sting"), hit(3, "bees fly", importance=10)]
         self.assertEqual(ids(chosen(found, SAID)), ["m3", "m1", "m2"])
-        weights = {"m1": 1, "m2": 10}
-        self.assertEqual(ids(chosen(found, SAID, importance=weights)), ["m2", "m3", "m1"])
+        weighed = [{**found[0], "importance": 1}, {**found[1], "importance": 10}, found[2]]
+        self.assertEqual(ids(chosen(weighed, SAID)), ["m2", "m3", "m1"])
 
     def test_bounded(self):
         """Few memories and fewer experiences; summaries stand in the prompt already."""

@@ -385,6 +385,14 @@ class TestForgetting(SearchTest):
         self.world.restart()
         self.assertEqual(self.search("mat"), [])
 
+    def test_before_the_night(self):
+        """An entry of small importance is found for a month, though the index still holds it."""
+        self.world.later((KEEP_DAYS - 1) * 86400)
+        self.assertEqual(ids(self.search("mat")), [self.entry["id"]])
+        self.world.later(2 * 86400)
+        self.assertEqual(self.search("mat"), [])
+        self.assertEqual(self.index.count("Aria"), 1)
+
     def test_nightly(self):
         """The night takes out what was withdrawn or is worn, however long ago it was written."""
         withdrawn = self.world.body.journal.add("The mat is red.")

@@ -6,7 +6,7 @@ memory must share one of them or be very near in meaning.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from evennia_ai.core.messages import one_line, quoted
@@ -69,17 +69,16 @@ def chosen(
     *,
     shown_ids: Collection[str] = (),
     shown_texts: Collection[str] = (),
-    importance: Mapping[str, int] | None = None,
     names: Collection[str] = (),
 ) -> tuple[Hit, ...]:
     """The hits that come into the prompt, best first.
 
     Args:
-        hits: What a search for `said` found, best first, ``{"id", "kind", "text", "score", ...}``.
+        hits: What a search for `said` found, best first, ``{"id", "kind", "text", "score", ...}``,
+            some with their ``importance``, 1 to 10; others count as middling.
         said: What was just said.
         shown_ids: Ids of messages and summaries that stand in the prompt anyway.
         shown_texts: Their texts, as `plain` makes them.
-        importance: Importance, 1 to 10, of journal entries by id; others count as middling.
         names: As for `telling_words`.
 
     Returns:
@@ -97,7 +96,7 @@ def chosen(
     ]
     best = max((_score(h) for h in fresh if h["kind"] != "memory"), default=0.0)
     relevant = [h for h in fresh if _is_relevant(h, wanted, best)]
-    return _once(_weighed(relevant, importance or {}), shown_texts)[:MOST_MEMORIES]
+    return _once(_weighed(relevant), shown_texts)[:MOST_MEMORIES]
 
 
 def experiences(hits: Sequence[Hit], said: str, shown_ids: Collection[str] = ()) -> tuple[Hit, ...]:
@@ -124,12 +123,12 @@ def _is_relevant(hit: Hit, wanted: frozenset[str], best: float) -> bool:
     return score >= SURE or (shares and score >= max(FLOOR, SHARE_OF_BEST * best))
 
 
-def _weighed(hits: Sequence[Hit], importance: Mapping[str, int]) -> list[Hit]:
+def _weighed(hits: Sequence[Hit]) -> list[Hit]:
     """Hits in their order, the more important moved up and the less important down."""
 
     def place(numbered: tuple[int, Hit]) -> float:
         number, hit = numbered
-        points = importance.get(hit["id"], hit.get("importance")) or MIDDLE_IMPORTANCE
+        points = hit.get("importance") or MIDDLE_IMPORTANCE
         return number - (points - MIDDLE_IMPORTANCE) * PLACES_A_POINT
 
     return [hit for _, hit in sorted(enumerate(hits), key=place)]

@@ -5,7 +5,7 @@ An append rewrites one page of at most 50 entries, so that it costs the same at 
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 from math import isfinite
 from typing import Any
@@ -16,6 +16,8 @@ from evennia_ai.handlers.store import Store
 
 JOURNAL, PAGES = "journal", "ai_journal"
 PAGE_ENTRIES = 50
+# Newest entries whose importance is looked up for a search: two pages.
+WEIGHED = 2 * PAGE_ENTRIES
 # Characters of an id behind its prefix (`core.messages.IdSource`).
 ID_CHARS = 15
 UNCONSOLIDATED_SOURCES = ("compaction", "recalled", "retention")
@@ -78,6 +80,14 @@ class JournalHandler:
             if len(found) >= limit:
                 break
         return tuple(found[-limit:])
+
+    def importance_of(self, entry_ids: Collection[str]) -> dict[str, int]:
+        """The importance, 1 to 10, of those of these entries that are among the newest, by id.
+
+        Only among those, as it is asked at every search.
+        """
+        newest = self.recent(WEIGHED)
+        return {entry["id"]: entry["importance"] for entry in newest if entry["id"] in entry_ids}
 
     def all(self) -> Iterator[Entry]:
         """Every entry, newest page first, each page oldest first; loads a page at a time."""

@@ -68,7 +68,13 @@ class AssistantPorts:
     def memory(self) -> Memory:
         """Everything heard, said or written, to be found again."""
         return Memory(
-            self.scope, services.worker(), services.index, services.semantic, self.log_error
+            self.scope,
+            services.worker(),
+            services.index,
+            services.semantic,
+            self.log_error,
+            self._now,
+            importance_of=lambda ids: self.obj.journal.importance_of(ids),
         )
 
     @lazy_property
