@@ -13,6 +13,7 @@ from evennia_ai.core.audience import (
     narrowest,
     normalised,
     private,
+    viewer,
     visible,
 )
 from tests.strategies import FEW, audiences
@@ -57,6 +58,22 @@ class TestNames(unittest.TestCase):
         self.assertEqual(
             [normalised(a) for a in (None, "all", 5, "private:")], [PUBLIC, STAFF, STAFF, STAFF]
         )
+
+    def test_unknown_viewers_are_the_public(self):
+        """Who asks for nobody known is told what is public."""
+        unknown = (None, "", "Public", "everyone", "o2", "private:", "private:+", 5, ["staff"])
+        self.assertEqual({viewer(each) for each in unknown}, {PUBLIC})
+        self.assertEqual(viewer(STAFF), STAFF)
+        self.assertEqual(viewer("private:o2+o1"), private(["o1", "o2"]))
+
+    @FEW
+    @given(audiences, stored)
+    def test_a_viewer_sees_what_is_visible(self, audience, shown_to):
+        """A viewer made valid sees what it saw, and no more."""
+        self.assertEqual(viewer(audience), audience)
+        self.assertEqual(viewer(viewer(shown_to)), viewer(shown_to))
+        if isinstance(shown_to, str):
+            self.assertEqual(visible(audience, viewer(shown_to)), visible(audience, shown_to))
 
 
 class TestVisible(unittest.TestCase):

@@ -167,6 +167,8 @@ class TestAudience(StoreCase):
         self.assertEqual(self.seen(private(["alice", "bob"])), {"p", "ab"})
         self.assertEqual(self.seen(private(["carol"])), {"p"})
         self.assertEqual(self.seen(STAFF), {"p", "a", "ab", "b", "s"})
+        for nobody_known in ("", "alice", "Public", "everyone", "private:"):
+            self.assertEqual(self.seen(nobody_known), {"p"})
 
     def test_the_limit_counts_only_what_may_be_seen(self):
         """A crowd of better hits of others does not push out the one that may be seen."""

@@ -320,6 +320,16 @@ class TestAudience(RecallCase):
         }
         self.assertEqual(list(found.values()), [False, True, False, False, True])
 
+    def test_unknown_viewers_find_what_is_public(self):
+        """Who asks for nobody known finds what is public; only None finds everything."""
+        self.index.add("aria", talk())
+        whisper = Turn("w", "Eve", "the raven hid gold", 250.0, None, private(["o1"]))
+        self.index.add("aria", [whisper])
+        public = self.index.search("aria", "raven gold", 50, "public")
+        for viewer in ("o1", "o2", "Public", "everyone", "", "private:", "Staff", 5):
+            self.assertEqual(self.index.search("aria", "raven gold", 50, viewer), public, viewer)
+        self.assertIn("w", ids(self.index.search("aria", "raven gold", 50, None)))
+
     def test_filtered_before_limited(self):
         """Turns another may not see take no place in the list."""
         secret = [Turn(f"w{n}", "Eve", "raven raven gold", n, None, STAFF) for n in range(30)]

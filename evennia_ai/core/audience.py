@@ -51,6 +51,15 @@ def normalised(audience: object) -> str:
     return STAFF
 
 
+def viewer(audience: object) -> str:
+    """For whom something is shown, made valid: unknown values become ``public``.
+
+    It is to a viewer what `normalised` is to material: both err on the side of showing less.
+    """
+    known = audience == STAFF or (isinstance(audience, str) and bool(members(audience)))
+    return normalised(audience) if known else PUBLIC
+
+
 def visible(audience: str, viewer: str) -> bool:
     """Whether material of one audience may be shown in a turn made for another.
 

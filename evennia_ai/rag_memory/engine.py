@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from evennia_ai.core.audience import PUBLIC, STAFF, normalised, visible
+from evennia_ai.core.audience import PUBLIC, STAFF, normalised, viewer, visible
 from evennia_ai.errors import StoreError
 from evennia_ai.rag_memory import files, setup
 
@@ -111,11 +111,11 @@ class Engine:
         self, scope: str, query: str, limit: int, audience: str | None
     ) -> list[dict[str, Any]]:
         """Find memories; see `Mem0Store.search`."""
-        viewer = normalised(audience)
+        shown_to = viewer(audience)
         if not query.strip() or limit <= 0:
             return []
         with self._opened("search") as memory:
-            return _nearest(memory, scope, query, limit, viewer)
+            return _nearest(memory, scope, query, limit, shown_to)
 
     def ids(self, scope: str) -> set[str]:
         """The ids of all memories of a scope."""

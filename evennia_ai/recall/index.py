@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evennia_ai.core.audience import normalised
+from evennia_ai.core.audience import normalised, viewer
 from evennia_ai.embedding import default_embedder
 from evennia_ai.recall.features import Reader
 from evennia_ai.recall.query import parsed_query
@@ -139,8 +139,9 @@ class RecallIndex:
             scope: Whose memory to search.
             query: A question or some words; any text at all.
             limit: At most so many.
-            audience: For whom the answer is made (see `core.audience.visible`); what they may
-                not know is neither found nor has any influence. None searches everything.
+            audience: For whom the answer is made (see `core.audience.viewer` and `visible`);
+                what they may not know is neither found nor has any influence. None searches
+                everything.
 
         Returns:
             Hits, best first; the same query on the same turns gives the same order. Empty if
@@ -159,8 +160,7 @@ class RecallIndex:
         self, number: int, text: str, limit: int, audience: str | None
     ) -> list[tuple[int, float]]:
         view = self._view(number)
-        viewer = None if audience is None else normalised(audience)
-        turns = view.seen_by(viewer)
+        turns = view.seen_by(None if audience is None else viewer(audience))
         query = parsed_query(text, view.speakers.all)
         if not turns.size or not (query.content or query.asked):
             return []
