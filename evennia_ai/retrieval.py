@@ -14,7 +14,7 @@ from typing import Any
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, succeed
 
 from evennia_ai.background import Worker, in_time
-from evennia_ai.core.audience import PUBLIC, STAFF, normalised, visible
+from evennia_ai.core.audience import PUBLIC, STAFF, normalised, viewer, visible
 from evennia_ai.core.crowding import (
     asks,
     echoes_last,
@@ -168,6 +168,7 @@ class Memory:
             first, those of journal entries also with ``importance`` (None where that is not
             known). If one of the two sources fails, the other's results come alone.
         """
+        audience = viewer(audience)  # None would search the whole index
         skip = set(exclude)
         wanted = 2 * limit + len(skip)  # some are left out again as too many of a kind
         lexical = yield self._run(
@@ -176,8 +177,7 @@ class Memory:
             timeout_s=SEARCH_TIMEOUT_S,
         )
         semantic = yield self._semantic_hits(query, wanted, audience)
-        known = {hit["id"] for hit in lexical}
-        merged = fused([lexical, [hit for hit in semantic if hit["id"] not in known]])
+        merged = fused([lexical, semantic])
         fresh = self._lasting([hit for hit in merged if hit["id"] not in skip])
         return echoes_last(uncrowded(_tidied(fresh)), own_name)[:limit]
 

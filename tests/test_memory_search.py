@@ -342,6 +342,25 @@ class TestSemanticHits(SearchTest):
         self.assertEqual(self.search("key"), [])
         self.assertEqual(len(self.search("key", audience="staff")), 1)
 
+    def test_agreement(self):
+        """What both sources find stands before what either finds alone."""
+        said = self.say("Bram", *(f"The key of room {n} is {'very ' * n}red." for n in range(20)))
+        late = ids(self.search("key", limit=20))[14]
+        self.assertIn(late, said)
+        item = {"source_id": late, "text": "A red key", "metadata": {"audience": "public"}}
+        wait_for(self.world.semantic.add("Aria", [item]))
+        found = self.search("key", limit=10)
+        self.assertEqual((found[0]["id"], found[0]["kind"]), (late, "message"))
+
+    def test_unknown_viewers(self):
+        """Who asks for nobody known is told what is public, by either source."""
+        self.remember(audience="private:o1.a")
+        whisper = Turn("m9", "Bram", "The key is blue.", 1.7e9, None, "private:o1.a")
+        self.index.add("Aria", [whisper])
+        self.assertEqual(len(self.search("key", audience="staff")), 2)
+        for nobody_known in (None, "", "o1.a", "Public", "everyone", "private:"):
+            self.assertEqual(self.search("key", audience=nobody_known), [])
+
     def test_worn_out(self):
         """A memory of small importance is found for a month."""
         at = self.world.script.now()
