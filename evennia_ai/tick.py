@@ -4,14 +4,14 @@
 most ticks have nothing to do.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
 from evennia_ai.core.audience import STAFF, is_private, visible
 from evennia_ai.core.crowding import worth_quoting
-from evennia_ai.core.events import SPEECH, Group, addressed, by_audience, resolved
+from evennia_ai.core.events import SPEECH, Group, by_audience, resolved
 from evennia_ai.core.hours import within_hours
 from evennia_ai.core.injection import chosen, experiences, memory_line, plain, telling_words
 from evennia_ai.core.messages import audience_of, is_summary, one_line, quoted
@@ -29,6 +29,7 @@ from evennia_ai.sleep.compaction import (
 from evennia_ai.sleep.triggers import (
     check_feasible,
     count_fires,
+    is_called,
     make_plan,
     wants_compaction,
     worth_a_try,
@@ -56,7 +57,7 @@ def run_tick(script: Any, character: Any) -> Generator[Deferred[Any], Any, str]:
         return "disabled"
     check_feasible(script)
     if script.state.mode == "sleep":
-        if not _woken(script, character):
+        if not is_called(script, character):
             result = yield _sleeping(script, character)
             return result
         script.wake()
@@ -308,15 +309,6 @@ def _sleeping(script: Any, character: Any) -> Generator[Deferred[Any], Any, str]
         script.state.set_dreamt(True)
         script.state.set_mode("sleep", "sleeping")
     return "dreamt"
-
-
-def _woken(script: Any, character: Any) -> bool:
-    """Whether somebody speaks to the sleeping assistant."""
-    queue: Sequence[Any] = script.runtime.queue
-    if not queue:
-        return False
-    others = [person for person in script.game.present() if person["player"]]
-    return addressed(queue, character.key, listeners=len(others) - 1)
 
 
 def _bedtime(script: Any) -> bool:

@@ -220,6 +220,7 @@ class MemoryScript:
     """
 
     key = scope = "Aria"
+    pk = 1
     model_name = "scripted/model"
     enabled = ready = True
 

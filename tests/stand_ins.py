@@ -10,6 +10,7 @@ from twisted.internet.defer import fail, succeed
 
 from evennia_ai.core.messages import new_id, utc_iso
 from evennia_ai.errors import StoreError
+from evennia_ai.runtime import Runtime
 
 
 class HashingEmbedder:
@@ -152,6 +153,7 @@ def script(semantic=None, now=time.time, scope="aria", **fields):
     """A script with the parts that memory services use."""
     semantic = semantic if semantic is not None else MemorySemantic()
     fields.setdefault("extracts_memories", False)
+    fields.setdefault("runtime", Runtime())
     return SimpleNamespace(key="Aria's mind", scope=scope, semantic=semantic, now=now, **fields)
 
 

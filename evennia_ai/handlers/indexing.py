@@ -94,7 +94,7 @@ def restore_index(script: Any, reactor: Any = None) -> Generator["Deferred[Any]"
                 return added
             added += put
             yield pause(reactor, PAUSE_S)
-            if getattr(script, "pk", True) is None:
+            if script.pk is None:
                 return added  # deleted meanwhile
     finally:
         script.memory.restoring = False

@@ -12,13 +12,13 @@ from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import pause
 from evennia_ai.core import entities
-from evennia_ai.core.events import addressed
 from evennia_ai.core.messages import audience_of
 from evennia_ai.core.observations import observed_of_all
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.llm_interaction.summary import call_llm_simple
 from evennia_ai.ports import Entry
+from evennia_ai.sleep.triggers import is_called
 
 # Entries stored, linked and marked together: a crash repeats no more than that, and each batch
 # writes all profiles and the open pages of the journal once. Linking so many takes milliseconds.
@@ -81,15 +81,6 @@ def _consolidated(script: Any, character: Any, waiting: Sequence[Entry]) -> Any:
         marked = (entry["id"] for entry, _ in stored)
         counts["consolidated"] = character.journal.mark_consolidated(marked)
     return counts
-
-
-def is_called(script: Any, character: Any) -> bool:
-    """Whether somebody speaks to the assistant while it dreams."""
-    runtime = getattr(script, "runtime", None)
-    if runtime is None or not runtime.queue:
-        return False
-    others = [person for person in script.game.present() if person["player"]]
-    return addressed(runtime.queue, character.key, listeners=len(others) - 1)
 
 
 @inlineCallbacks

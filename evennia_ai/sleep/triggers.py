@@ -1,9 +1,10 @@
-"""When a compaction fires, and what it would take: thresholds, counts, room, holds."""
+"""What wakes a sleeper; when a compaction fires, and what it would take: counts, room, holds."""
 
 from typing import Any
 
 from evennia_ai.core.budget import feasible, most_seen, usage
 from evennia_ai.core.compaction import Plan, plan_compaction
+from evennia_ai.core.events import addressed
 from evennia_ai.core.messages import is_summary, total_tokens
 from evennia_ai.llm_interaction.prompt import (
     context_caps,
@@ -86,6 +87,14 @@ def kept_capacity(script: Any, limit: int, threshold: float) -> int | None:
     room = int(threshold * limit * HEADROOM)
     room -= script.runtime.fixed_tokens + caps.volatile + _summaries_seen(script) * caps.summary
     return room if room > 0 else None
+
+
+def is_called(script: Any, character: Any) -> bool:
+    """Whether somebody speaks to the sleeping or dreaming assistant."""
+    if not script.runtime.queue:
+        return False
+    others = [person for person in script.game.present() if person["player"]]
+    return addressed(script.runtime.queue, character.key, listeners=len(others) - 1)
 
 
 def worth_a_try(script: Any, threshold: float) -> bool:
