@@ -444,6 +444,13 @@ class TestWords(unittest.TestCase):
         found = set(kinds(bare))
         self.assertEqual(found, {"checksum", "record", "chain"})
 
+    def test_a_record_that_was_rebuilt(self):
+        """Where the record of ids is a later one, that is told with its time."""
+        evidence = self.world.evidence()
+        (violation,) = verify(replace(evidence, rebuilt_at="2026-01-02T03:04:05.000+00:00"))
+        self.assertEqual(violation.kind, "record")
+        self.assertIn("2026-01-02T03:04:05", violation.detail)
+
     def test_summary_below_a_shown_one(self):
         """A live summary that a shown one was made from needs no marker of its own."""
         evidence = self.world.evidence()

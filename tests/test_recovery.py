@@ -211,8 +211,14 @@ class TestSwitchedOff(RecoveryTest):
 class TestHands(RecoveryTest):
     """Attributes changed by hand."""
 
+    def assert_unprovable(self):
+        """One violation: the record of ids is a later one."""
+        (violation,) = verify_history(self.script)
+        self.assertEqual(violation.kind, "record")
+        self.assertIn("cannot be proven", violation.detail)
+
     def test_a_lost_record_is_made_anew(self):
-        """Without its record of ids, a history with a rollback behind it is proven again."""
+        """Made from what is there it proves what is there, and tells that it is a later one."""
         self.fill()
         self.compact()
         self.roll_back()
@@ -221,4 +227,52 @@ class TestHands(RecoveryTest):
         self.script.history.checkpoint()
         self.world.storage.script.set("conversation_tail", [])
         self.world.restart()
-        self.assert_proven()
+        self.assert_unprovable()
+        self.fill(40)
+        self.compact()
+        self.world.restart()
+        self.assert_unprovable()
+
+    def test_a_lost_page_is_told(self):
+        """What stood in the open page alone is gone, and nothing passes that over."""
+        for left in (None, "spoilt", {"recorded": {"count": 5}}, {}, "deleted"):
+            with self.subTest(left):
+                self.setUp()
+                self.fill(5)
+                self.world.storage.script.set("conversation_tail", left)
+                if left == "deleted":
+                    self.world.storage.script.delete("conversation_tail")
+                self.assertEqual(self.script.history.messages(), ())
+                self.assert_unprovable()
+                self.world.restart()
+                self.assert_unprovable()
+
+    def test_records_without_a_beginning(self):
+        """Complete messages, segments or compactions alone tell that there was a record."""
+        for left in ("conversation_history", "ai_archive", "ai_compactions"):
+            with self.subTest(left):
+                self.setUp()
+                store = self.world.storage.script
+                self.fill(30)
+                self.compact()
+                for key, category in list(store.values):
+                    if left not in (key, category):
+                        store.delete(key, category)
+                self.world.restart()
+                kinds = {each.detail for each in verify_history(self.script)}
+                self.assertTrue(any("cannot be proven" in detail for detail in kinds))
+
+    def test_data_without_a_record(self):
+        """A history by hand, and a page of an older version, are taken as they are."""
+        for values in (
+            {"conversation_history": [{"role": "user", "content": "by hand"}]},
+            {"conversation_history": [], "conversation_tail": {"version": 1, "messages": []}},
+        ):
+            with self.subTest(values):
+                self.setUp()
+                for key, value in values.items():
+                    self.world.storage.script.set(key, value)
+                self.assert_proven()
+                self.fill()
+                self.world.restart()
+                self.assert_proven()

@@ -1,6 +1,6 @@
 """`compact`: fold an assistant's history now, see what would leave, switch compaction."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from evennia.utils.evmenu import ask_yes_no
@@ -49,7 +49,8 @@ class CmdCompact(AssistantCommand):
     Nothing is lost: the messages that leave are archived word for word, see
     'aihistory/expand'. The newest messages stay as they are (the option
     compact_preserve_window). Before it folds, the assistant saves facts into
-    its journal. If it is in mid-turn, compaction follows when the turn ends.
+    its journal; the messages of that are among the newest. If it is in
+    mid-turn, compaction follows when the turn ends.
 
     After a rollback the messages are live again as if the compaction had never
     been, and it compacts no more by itself until you compact by hand or its
@@ -77,10 +78,7 @@ class CmdCompact(AssistantCommand):
         script = self.assistant()
         record = script.rollback.latest()
         viewer, name = self.viewer, script.obj.key
-        what = (
-            f"Take back the compaction of {moment(record['at'])} (UTC)? "
-            f"{len(record['leaving'])} messages would be live again."
-        )
+        what = f"Take back the compaction of {moment(record['at'])} (UTC)? {_undoing(record)}"
         ask_yes_no(
             self.caller,
             escaped(what).replace("{", "(").replace("}", ")") + " {options}",
@@ -166,18 +164,30 @@ def roll_back_and_tell(viewer: Viewer, script: Any, compaction_id: str) -> None:
 
     def tell(report: dict[str, Any]) -> None:
         script.tell_staff(
-            f"{name}: compaction {report['compaction_id']} was taken back; "
-            f"{report['restored_messages']} messages are live again"
+            f"{name}: compaction {report['compaction_id']} was taken back; {_undone(report)}"
         )
         viewer.tell(
             escaped(
-                f"Taken back: {report['restored_messages']} messages are live again, "
-                f"{report['original_tokens']:,} to {report['new_tokens']:,} tokens. {name} "
-                "compacts by itself again after your next compact."
+                f"Taken back: {_undone(report)}, {report['original_tokens']:,} to "
+                f"{report['new_tokens']:,} tokens. {name} compacts by itself again after your "
+                "next compact."
             )
         )
 
     viewer.later(done, tell, "The rollback")
+
+
+def _undoing(record: Mapping[str, Any]) -> str:
+    """What taking a compaction back would do."""
+    if record["leaving"]:
+        return f"{len(record['leaving'])} messages would be live again."
+    return f"{len(record['masked'])} old tool outputs would be shown in full again."
+
+
+def _undone(report: Mapping[str, Any]) -> str:
+    if report["restored_messages"]:
+        return f"{report['restored_messages']} messages are live again"
+    return f"{report['masks_removed']} old tool outputs are shown in full again"
 
 
 def verify_lines(script: Any, violations: Sequence[Violation]) -> list[str]:
@@ -190,7 +200,7 @@ def verify_lines(script: Any, violations: Sequence[Violation]) -> list[str]:
             f"{segments} archive segments, each under its checksum."
         ]
     lines = [f"{violation.kind}: {violation.detail}" for violation in violations]
-    return [f"{name}: {len(violations)} violations:", *lines]
+    return [f"{name}: {len(lines)} {'violation' if len(lines) == 1 else 'violations'}:", *lines]
 
 
 @inlineCallbacks
@@ -266,6 +276,8 @@ def preview_lines(script: Any, audience: str) -> list[str]:
         f"into {summaries} {'summary' if summaries == 1 else 'summaries'}:"
     )
     lines += [_part_line(plan, each, audience) for each in plan.audiences]
+    if config.pre_compact_extraction_enabled:
+        lines.append("What is saved into the journal first makes a few more messages leave.")
     return [*lines, _tokens_line(script, plan)]
 
 

@@ -64,6 +64,8 @@ class Evidence:
         recorded_count: How many messages were ever recorded, markers not counted.
         recorded_digest: `digest_add` over their ids.
         checksum: SHA-256 in hex of a list of messages, as segments are sealed with.
+        rebuilt_at: When the record of ids was lost and made anew from what was left, UTC ISO
+            8601; empty if it never was.
     """
 
     live: tuple[Message, ...]
@@ -74,6 +76,7 @@ class Evidence:
     recorded_count: int
     recorded_digest: str
     checksum: Callable[[Sequence[Any]], str]
+    rebuilt_at: str = ""
 
 
 def digest_add(digest: str, ids: Iterable[str]) -> str:
@@ -117,7 +120,18 @@ def verify(evidence: Evidence) -> tuple[Violation, ...]:
     Returns:
         Every violation, in plain words; empty if it is proven that nothing was lost.
     """
-    checks = (_places, _recorded, _seals, _records, _sources, _chains, _markers, _returns, _graves)
+    checks = (
+        _places,
+        _rebuilt,
+        _recorded,
+        _seals,
+        _records,
+        _sources,
+        _chains,
+        _markers,
+        _returns,
+        _graves,
+    )
     return tuple(violation for check in checks for violation in check(evidence))
 
 
@@ -178,6 +192,18 @@ def _places(evidence: Evidence) -> Iterator[Violation]:
     for each, times in Counter(_ids(m for m in evidence.live if is_summary(m))).items():
         if times > 1 or each in places:
             yield Violation("place", f"The id of marker `{each}` is used twice.")
+
+
+def _rebuilt(evidence: Evidence) -> Iterator[Violation]:
+    """The record of ids was kept from the first message on."""
+    if evidence.rebuilt_at:
+        yield Violation(
+            "record",
+            f"The record of message ids was lost, by {evidence.rebuilt_at} at the latest, and "
+            "made anew from what was left. What stood in the open page then (the newest messages, "
+            "not merged into the history yet) cannot be proven: it may be missing. A backup from "
+            "before shows it.",
+        )
 
 
 def _recorded(evidence: Evidence) -> Iterator[Violation]:

@@ -26,6 +26,7 @@ from evennia_ai.core.messages import (
     message_tokens,
     new_id,
     total_tokens,
+    utc_iso,
 )
 from evennia_ai.core.pairs import INTERRUPTED, unanswered
 from evennia_ai.handlers.record_cache import CachedRecords, Record, SummaryRecords
@@ -33,6 +34,8 @@ from evennia_ai.handlers.records import sound_compaction, sound_segment, sound_s
 from evennia_ai.handlers.store import Store
 
 HISTORY, TAIL, DAMAGED = "conversation_history", "conversation_tail", "conversation_damaged"
+# When the record of ids was begun; once written it stays, so that its loss is noticed.
+BEGUN = "conversation_begun"
 ARCHIVE, SUMMARIES, COMPACTIONS = "ai_archive", "ai_summaries", "ai_compactions"
 PAGE_MESSAGES = 24
 PAGE_CHARS = 24_000
@@ -77,6 +80,7 @@ class HistoryHandler:
         self._widest = 0
         self._counted_by = ""
         self._recorded: tuple[int, str] = (0, EMPTY_DIGEST)
+        self._rebuilt_at = ""
 
     def messages(self) -> tuple[Message, ...]:
         """All live messages, oldest first, complete. Treat them as immutable."""
@@ -99,9 +103,18 @@ class HistoryHandler:
         if len(page) >= PAGE_MESSAGES or _chars(page) >= PAGE_CHARS:
             self._replace([*self._merged, *page], recorded)
             return
-        self.store.set(TAIL, self._page_value(page, recorded))
+        self._set_page(page, recorded)
         self._page, self._recorded = page, recorded
         self._keep(new)
+
+    def _set_page(self, page: list[Message], recorded: tuple[int, str]) -> None:
+        """Write the open page; with the very first one, that there is a record from now on."""
+        if self.store.stamp(BEGUN) is not None:
+            self.store.set(TAIL, self._page_value(page, recorded))
+            return
+        with self.store.transaction():
+            self.store.set(BEGUN, utc_iso(self._now()))
+            self.store.set(TAIL, self._page_value(page, recorded))
 
     def checkpoint(self) -> None:
         """Merge the open page into the history."""
@@ -116,7 +129,7 @@ class HistoryHandler:
     def _replace(self, messages: Sequence[Message], recorded: tuple[int, str]) -> None:
         with self.store.transaction():
             self.store.set(HISTORY, list(messages))
-            self.store.set(TAIL, self._page_value([], recorded))
+            self._set_page([], recorded)
         self._recorded = recorded
         self._load(list(messages), [])
 
@@ -125,6 +138,12 @@ class HistoryHandler:
         """How many messages were ever recorded, and the set digest of their ids."""
         self._refresh()
         return self._recorded
+
+    @property
+    def rebuilt_at(self) -> str:
+        """When the record of ids was lost and made anew from what was left; empty if it was not."""
+        self._refresh()
+        return self._rebuilt_at
 
     def tokens(self, audience: str | None = None) -> int:
         """Summed tokens of all messages, or of those `audience` may see."""
@@ -353,29 +372,49 @@ class HistoryHandler:
             new_id.follow(key)
         merged, odd = _as_messages(self.store.get(HISTORY))
         tail = self.store.get(TAIL)
-        self._load_recorded(tail, merged)
+        is_rebuilt = self._load_recorded(tail, merged)
         page, odd_tail = _as_messages(tail.get("messages") if isinstance(tail, dict) else tail)
         if odd or odd_tail:
             self._put_aside(odd, odd_tail)
-        if odd or not all(map(is_complete, merged + page)):
+        if odd or is_rebuilt or not all(map(is_complete, merged + page)):
             self._adopt(merged + page)
         else:
             self._load(merged, page)
 
-    def _load_recorded(self, tail: Any, merged: list[Any]) -> None:
-        """The record of ids, made from what is there where none was kept yet."""
-        kept = tail.get("recorded") if isinstance(tail, dict) else None
+    def _load_recorded(self, tail: Any, merged: list[Any]) -> bool:
+        """The record of ids, made from what is there if it is missing.
+
+        Returns:
+            Whether one was kept before and is lost, which `rebuilt_at` tells from now on.
+        """
+        known = tail if isinstance(tail, dict) else {}
+        kept = known.get("recorded")
         # The name of the counter the stored counts were made with; `recount` changes it.
-        self._counted_by = str(tail.get("counter") or "") if isinstance(tail, dict) else ""
+        self._counted_by = str(known.get("counter") or "")
+        self._rebuilt_at = str(known.get("rebuilt_at") or "")
         if _is_record(kept):
             self._recorded = (kept["count"], kept["digest"])
-            return
+            return False
         self._recorded, restored = (0, EMPTY_DIGEST), self.restored_segments()
-        page, _ = _as_messages(tail.get("messages") if isinstance(tail, dict) else None)
+        page, _ = _as_messages(known.get("messages") if known else tail)
         for segment in self.segments():
             if segment["id"] not in restored:
                 self._record(segment["messages"])
-        self._record([m for m in (*merged, *page) if isinstance(m, Mapping) and m.get("id")])
+        self._record([message for message in (*merged, *page) if message.get("id")])
+        is_lost = self._had_record(tail, [*merged, *page])
+        if is_lost:
+            self._rebuilt_at = utc_iso(self._now())
+        return is_lost
+
+    def _had_record(self, tail: Any, live: list[Any]) -> bool:
+        """Whether a record was kept that is not there: older versions kept none in their page."""
+        if self.store.stamp(BEGUN) is not None:
+            return True
+        if isinstance(tail, dict):
+            return "recorded" in tail
+        is_archived = self.store.keys(ARCHIVE) or self.store.keys(COMPACTIONS)
+        is_set = self.store.stamp(TAIL) is not None
+        return bool(is_set or is_archived or any(map(is_complete, live)))
 
     def _record(self, messages: Sequence[Mapping[str, Any]]) -> None:
         self._recorded = _more_recorded(self._recorded, messages)
@@ -412,6 +451,7 @@ class HistoryHandler:
             "version": SCHEMA_VERSION,
             "counter": self._counted_by or self._counter()[0],
             "recorded": {"count": count, "digest": digest},
+            **({"rebuilt_at": self._rebuilt_at} if self._rebuilt_at else {}),
             "messages": messages,
         }
 

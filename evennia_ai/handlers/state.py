@@ -28,6 +28,7 @@ RUNTIME_KEYS = (
     "compaction_stalls",
     "conversation_history",
     "conversation_tail",
+    "conversation_begun",
     "spend",
     "event_queue",
     "dreamt",

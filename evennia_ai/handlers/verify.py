@@ -35,6 +35,7 @@ def evidence_of(
         recorded_count=count,
         recorded_digest=digest,
         checksum=checksum,
+        rebuilt_at=history.rebuilt_at,
     )
 
 
