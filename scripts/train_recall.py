@@ -113,7 +113,7 @@ def _examples(turns: Sequence[Turn], asked: Iterable[Asked]) -> tuple[list[str],
     names: list[str] = []
     examples = []
     for number, question, training_only in asked:
-        query = parsed_query(question.text, seen.view.speakers.all)
+        query = parsed_query(question.text, seen.speakers)
         found = Reader(seen, query, default_embedder()).candidates()
         names = names or list(found.features)
         holds = np.array([ids[p] in question.evidence for p in seen.base[found.positions]])

@@ -304,7 +304,9 @@ class TestFile(unittest.TestCase):
 
 
 AUDIENCES = ["public", STAFF, private(["o1"]), private(["o2"]), private(["o1", "o2"])]
-WORDS = ["raven", "tortoise", "mill", "bridge", "secret", "gold", "letter", "mask", "poison"]
+WORDS = ["raven", "tortoise", "mill", "bridge", "secret", "gold", "letter", "rose", "poison"]
+# Two of them are words as well, in full or in short.
+SPEAKERS = ["Eve", "Rose", "Goldie", "Bram Miller", ""]
 
 
 class TestAudience(RecallCase):
@@ -330,6 +332,17 @@ class TestAudience(RecallCase):
             self.assertEqual(self.index.search("aria", "raven gold", 50, viewer), public, viewer)
         self.assertIn("w", ids(self.index.search("aria", "raven gold", 50, None)))
 
+    def test_who_whispers_is_no_name_to_others(self):
+        """Somebody who only whispered changes no public search for a word like their name."""
+        self.index.add("aria", talk())
+        said = ["The rose garden is by the mill.", "Rose wood burns well.", "A rose for you!"]
+        self.index.add("aria", [Turn(f"r{n}", "Bram", text, 700.0) for n, text in enumerate(said)])
+        query = "Where is the rose garden?"
+        before = self.index.search("aria", query, 50, "public")
+        whisper = Turn("w", "Rose", "I have the key.", 800.0, None, private(["o1"]))
+        self.index.add("aria", [whisper])
+        self.assertEqual(self.index.search("aria", query, 50, "public"), before)
+
     def test_filtered_before_limited(self):
         """Turns another may not see take no place in the list."""
         secret = [Turn(f"w{n}", "Eve", "raven raven gold", n, None, STAFF) for n in range(30)]
@@ -350,18 +363,19 @@ class TestAudience(RecallCase):
                 st.sampled_from(AUDIENCES),
                 st.lists(st.sampled_from(WORDS), min_size=1, max_size=4),
                 st.integers(0, 40),
+                st.sampled_from(SPEAKERS),
             ),
             min_size=1,
             max_size=25,
         ),
         st.sampled_from(AUDIENCES),
-        st.lists(st.sampled_from(WORDS), min_size=1, max_size=3),
+        st.lists(st.sampled_from([*WORDS, "did Eve", "Rose", "Bram"]), min_size=1, max_size=3),
     )
     def test_what_is_hidden_has_no_influence(self, said, viewer, asked):
         """A search for an audience answers as if the turns it may not see were not there."""
         turns = [
-            Turn(f"t{n}", "Eve", " ".join(text), 60.0 * minute, None, audience)
-            for n, (audience, text, minute) in enumerate(said)
+            Turn(f"t{n}", speaker, " ".join(text), 60.0 * minute, None, audience)
+            for n, (audience, text, minute, speaker) in enumerate(said)
         ]
         whole, part = RecallIndex(":memory:"), RecallIndex(":memory:")
         whole.add("aria", turns)

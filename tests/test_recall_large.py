@@ -5,6 +5,8 @@ import unittest
 from dataclasses import replace
 
 import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from evennia_ai.core.audience import STAFF, private
 from evennia_ai.embedding import default_embedder
@@ -13,7 +15,8 @@ from evennia_ai.recall.features import CANDIDATES, Reader
 from evennia_ai.recall.kinds import members, members_by_kind
 from evennia_ai.recall.query import parsed_query
 from evennia_ai.recall.ranking import default_model
-from evennia_ai.recall.text import stem
+from evennia_ai.recall.speakers import Speakers, is_called, name_parts
+from evennia_ai.recall.text import stem, words
 from evennia_ai.recall.turnwords import TurnWords
 from evennia_ai.recall.vocabulary import Vocabulary
 
@@ -102,31 +105,53 @@ class TestLexicon(unittest.TestCase):
         self.assertTrue(all(members_by_kind().values()))
 
 
+LETTERS = st.text("abé", max_size=7)
+
+
+class TestSpeakers(unittest.TestCase):
+    @settings(max_examples=100, deadline=None)
+    @given(
+        st.lists(st.lists(LETTERS, max_size=2).map(" ".join), max_size=12),
+        st.lists(LETTERS, max_size=4),
+    )
+    def test_called(self, names, tokens):
+        """Words call those whose first name, or a short form of it, is among them."""
+        tokens = [word for token in tokens for word in words(token)]
+        expected = {
+            name: parts
+            for name in names
+            if (parts := name_parts(name)) and any(is_called(token, parts[0]) for token in tokens)
+        }
+        self.assertEqual(Speakers(names).called(tokens), expected)
+
+
 class TestQuery(unittest.TestCase):
     def test_who_does_comes_first(self):
         """Of two names the one after an auxiliary is the doer."""
-        query = parsed_query("What book for Bram did Alice buy?", ["Bram", "Alice", "Cora"])
+        query = parsed_query(
+            "What book for Bram did Alice buy?", Speakers(["Bram", "Alice", "Cora"])
+        )
         self.assertEqual(query.asked, ("Alice", "Bram"))
         self.assertEqual(query.content, ("book", "buy"))
         self.assertFalse(query.together)
 
     def test_short_names(self):
         """A short form of three letters or more is the name; other words are not."""
-        self.assertEqual(parsed_query("Does Mel sing?", ["Melanie"]).asked, ("Melanie",))
-        self.assertEqual(parsed_query("Tell me a melody", ["Melanie"]).asked, ())
+        self.assertEqual(parsed_query("Does Mel sing?", Speakers(["Melanie"])).asked, ("Melanie",))
+        self.assertEqual(parsed_query("Tell me a melody", Speakers(["Melanie"])).asked, ())
 
     def test_dates(self):
         """Months, days and years are read; `may` the verb is no month."""
-        query = parsed_query("What happened on 8 May, 2023?", [])
+        query = parsed_query("What happened on 8 May, 2023?", Speakers())
         self.assertEqual((query.months, query.days, query.years), ((5,), (8,), (2023,)))
-        self.assertEqual(parsed_query("What may Alice buy?", ["Alice"]).months, ())
-        self.assertEqual(parsed_query("How was June?", []).months, (6,))
+        self.assertEqual(parsed_query("What may Alice buy?", Speakers(["Alice"])).months, ())
+        self.assertEqual(parsed_query("How was June?", Speakers()).months, (6,))
 
     def test_wants(self):
         """The kind of answer wanted is read from the question word."""
-        self.assertIn("time", parsed_query("When did it rain?", []).wants)
-        self.assertIn("number", parsed_query("How many ravens?", []).wants)
-        self.assertIn("place", parsed_query("Where is the mill?", []).wants)
+        self.assertIn("time", parsed_query("When did it rain?", Speakers()).wants)
+        self.assertIn("number", parsed_query("How many ravens?", Speakers()).wants)
+        self.assertIn("place", parsed_query("Where is the mill?", Speakers()).wants)
 
 
 class TestCrowd(unittest.TestCase):
@@ -200,7 +225,9 @@ class TestWeights(unittest.TestCase):
             index.add("aria", chatter(count))
             turns = index._view(1).seen_by(None)
             self.assertEqual(turns.in_crowd, crowd)
-            found = Reader(turns, parsed_query("warm ale", []), default_embedder()).candidates()
+            found = Reader(
+                turns, parsed_query("warm ale", Speakers()), default_embedder()
+            ).candidates()
             unknown = set(default_model(crowd).names) - set(found.features)
             self.assertEqual(unknown, set())
             unused = set(found.features) - set(default_model(crowd).names)

@@ -11,9 +11,10 @@ from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.features import Candidates
 from evennia_ai.recall.query import parsed_query
 from evennia_ai.recall.recency import CROWD_MARGIN, LOOKED_AT, MARGIN, latest_first
+from evennia_ai.recall.speakers import Speakers
 
 DAY = 86_400.0
-SPEAKERS = ["Alice", "Bram"]
+SPEAKERS = Speakers(["Alice", "Bram"])
 
 
 def day(month, number):

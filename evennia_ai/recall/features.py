@@ -191,8 +191,7 @@ class Reader:
         return _with_relative(name, raw)
 
     def _speaker_features(self, positions: Ints) -> dict[str, Floats]:
-        numbers = {name: n for n, name in enumerate(self.turns.view.speakers.all)}
-        asked = [numbers[name] for name in self.query.asked]
+        asked = [self.turns.view.speakers.number(name) for name in self.query.asked]
         spoke = np.isin(self.turns.speaker_numbers[positions], asked).astype(np.float32)
         first = self.turns.speaker_numbers[positions] == (asked[0] if asked else -1)
         one, several = float(len(asked) == 1), float(len(asked) > 1)

@@ -161,7 +161,7 @@ class RecallIndex:
     ) -> list[tuple[int, float]]:
         view = self._view(number)
         turns = view.seen_by(None if audience is None else viewer(audience))
-        query = parsed_query(text, view.speakers.all)
+        query = parsed_query(text, turns.speakers)
         if not turns.size or not (query.content or query.asked):
             return []
         candidates = Reader(turns, query, self._embedder).candidates()

@@ -1,10 +1,10 @@
 """A query read: who is asked about, which words carry it, which days it names, what it wants."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 
+from evennia_ai.recall.speakers import Speakers, is_called
 from evennia_ai.recall.text import MAX_QUERY_CHARACTERS, STOP_WORDS, storable, words
 from evennia_ai.recall.values import MONTH_NUMBERS
 
@@ -80,26 +80,24 @@ class Query:
         return tuple(found)
 
 
-def parsed_query(text: str, speakers: Iterable[str]) -> Query:
+def parsed_query(text: str, speakers: Speakers) -> Query:
     """Read a query.
 
     Args:
         text: Any text; never raises.
-        speakers: Names of those who speak in the scope.
+        speakers: Those who speak, as far as the asker may know.
 
     Returns:
         The query taken apart.
     """
     cut = storable(text[:MAX_QUERY_CHARACTERS]).strip()
     tokens = words(cut)
-    names = {name: tuple(words(name)) for name in speakers}
-    asked = _in_order_of_doing(tokens, {n: p for n, p in names.items() if _names(tokens, p)})
+    names = speakers.called(tokens)
+    asked = _in_order_of_doing(tokens, names)
     parts = {part for name in asked for part in names[name]}
-    called = {token for token in tokens if any(_same_name(token, part) for part in parts)}
+    called = {token for token in tokens if any(is_called(token, part) for part in parts)}
     content = [
-        token
-        for token in dict.fromkeys(tokens)
-        if token not in STOP_WORDS and not any(_same_name(token, part) for part in parts)
+        token for token in dict.fromkeys(tokens) if token not in STOP_WORDS and token not in called
     ]
     content = content[:MAX_WORDS]
     capitals = {word for name in _NAME.findall(cut) for word in words(name)}
@@ -126,22 +124,11 @@ def _in_order_of_doing(tokens: list[str], names: dict[str, tuple[str, ...]]) -> 
     """Names in the order they stand in, but first the one after an auxiliary: `did Alice`."""
 
     def place(name: str) -> tuple[bool, int, str]:
-        at = [n for n, token in enumerate(tokens) if _same_name(token, names[name][0])]
+        at = [n for n, token in enumerate(tokens) if is_called(token, names[name][0])]
         does = any(n and tokens[n - 1] in _AUXILIARIES for n in at)
         return not does, at[0], name
 
     return tuple(sorted(names, key=place))
-
-
-def _names(tokens: list[str], parts: tuple[str, ...]) -> bool:
-    return bool(parts) and all(
-        any(_same_name(token, part) for token in tokens) for part in parts[:1]
-    )
-
-
-def _same_name(token: str, part: str) -> bool:
-    """Whether a word is a name or its short form: `mel` for `melanie`, not `me`."""
-    return token == part or (len(token) >= 3 and len(part) >= 5 and part.startswith(token))
 
 
 def _months(tokens: list[str], lower: str) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evennia_ai.core.audience import visible
+from evennia_ai.recall.speakers import Speakers
 from evennia_ai.recall.store import Store
 from evennia_ai.recall.text import TRAITS
 from evennia_ai.recall.turnwords import TurnWords
@@ -173,6 +174,8 @@ class VisibleTurns:
         self.places = np.arange(self.size) - self.session_starts[self.sessions]
         self.session_sizes = np.bincount(self.sessions, minlength=self.session_count)
         self._crowd_kept: bool | None = None
+        names = view.speakers.all
+        self.speakers = Speakers(names[n] for n in np.unique(self.speaker_numbers).tolist())
 
     @property
     def in_crowd(self) -> bool:
