@@ -115,6 +115,16 @@ class TestHandler(AssistantTest):
         day[0] += 86_400.0
         again.add("My favourite drink is rum", CHAR, state="approved")
 
+    def test_counted_over_midnight(self):
+        """A note given as a day ends counts for that day, not for the next."""
+        midnight = 86_400.0 * 9
+        clock = iter(midnight + seconds for seconds in (-0.01, 0.01, 0.02, 0.03))
+        entry = LedgerHandler(AttributeStore(self.script), lambda: next(clock)).add(
+            "I like jazz", CHAR, state="approved"
+        )
+        stored = self.script.attributes.get("ledger", category="ai_ledger")
+        self.assertEqual((stored["day"], entry["at"][:10]), ("1970-01-09", "1970-01-09"))
+
     def test_secret_now(self):
         """Words noted in private after they were noted publicly are public no more."""
         public = self.add("I fear cats")

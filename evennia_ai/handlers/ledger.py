@@ -109,8 +109,8 @@ class LedgerHandler:
         self._save([*others, entry], self._counted(by, utc_iso(now)[:10]))
         return entry
 
-    def _counted(self, by: Mapping[str, str], day: str) -> dict[str, int]:
-        """How many notes each person gave today, with one more.
+    def _counted(self, by: Mapping[str, str], day: str) -> tuple[str, dict[str, int]]:
+        """The day, as ``2026-01-31``, and how many notes each person gave on it, with one more.
 
         Raises:
             LedgerError: If that is one too many.
@@ -123,7 +123,7 @@ class LedgerHandler:
                 f"{by['key']} gave {ledger.NOTES_A_DAY} notes today; that is the most in a day. "
                 "The next can be given tomorrow (UTC)."
             )
-        return given
+        return day, given
 
     def change(self, entry_id: str, state: str, by: Mapping[str, str]) -> Entry:
         """Approve or withdraw a note.
@@ -185,18 +185,21 @@ class LedgerHandler:
             else {},
         )
 
-    def _save(self, entries: Iterable[Entry], given: Mapping[str, int] | None = None) -> None:
-        """Store the notes, the closed ones in pages; `given` where a note was given today."""
+    def _save(
+        self, entries: Iterable[Entry], counted: tuple[str, Mapping[str, int]] | None = None
+    ) -> None:
+        """Store the notes, the closed ones in pages; `counted` where a note was given."""
         before, everything = self._load(), list(entries)
         living = tuple(e for e in everything if e["state"] in ledger.LIVING)
         closed = [e for e in everything if e["state"] not in ledger.LIVING]
+        day, given = counted or (before.day, before.given)
         with self.store.transaction():
             after = Stored(
                 living,
                 (),
                 self._append_closed([*before.leaving, *closed], before.pages),
-                before.day if given is None else utc_iso(self._now())[:10],
-                before.given if given is None else given,
+                day,
+                given,
             )
             self.store.set(LEDGER, _plain(after), category=CATEGORY)
         self._stored, self._stamp = after, self.store.stamp(LEDGER, CATEGORY)
