@@ -1,8 +1,9 @@
 """The ledger in the game: commands, the assistant's own proposals, prompts, the retention gate."""
 
 from evennia_ai.commands.cmdset import AssistantCmdSet
+from evennia_ai.commands.ledger import AllNotes
 from evennia_ai.core import ledger
-from evennia_ai.core.audience import PUBLIC, private
+from evennia_ai.core.audience import PUBLIC, STAFF, private
 from evennia_ai.core.entities import new_profile
 from evennia_ai.core.ledger import LedgerError
 from evennia_ai.handlers.identity import stable_id
@@ -365,6 +366,21 @@ class TestStaff(CommandLineTest):
             self.script.ledger.add(text, by, state="approved")
         self.assertTold("aimemory/facts Aria", "(27)", "drink25", "instead of", "drink24")
         self.assertIn("drink12", self.typed("n"))
+
+    def test_closed_for_others(self):
+        """Who is no admin is told neither of private notes nor how many there are."""
+        by = {"key": "Bob", "id": "o9.b"}
+        for number in range(24):
+            audience = private([by["id"]]) if number % 2 else PUBLIC
+            note = self.script.ledger.add(
+                f"I know song {number}", by, state="approved", audience=audience
+            )
+            self.script.ledger.change(note["id"], ledger.WITHDRAWN, by)
+        everybodys = AllNotes(self.script.ledger, PUBLIC)
+        self.assertEqual(len(everybodys), 13)  # with what waits
+        songs = [note["text"] for note in everybodys[1:11]]
+        self.assertEqual(songs, [f"I know song {number}" for number in range(22, 2, -2)])
+        self.assertEqual(len(AllNotes(self.script.ledger, STAFF)), 26)
 
     def test_unknown(self):
         """An id that names none or several is refused."""

@@ -8,7 +8,7 @@ from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import audience_mark, escaped, moment
 from evennia_ai.core import ledger
-from evennia_ai.core.audience import PUBLIC, private, visible
+from evennia_ai.core.audience import PUBLIC, STAFF, private, visible
 from evennia_ai.handlers.identity import speaker_of, stable_id
 from evennia_ai.tools.ledger import tell_of_proposal
 
@@ -126,7 +126,8 @@ class AllNotes:
 
     Args:
         notes: The ledger.
-        audience: Who looks; notes for others are left out.
+        audience: Who looks; notes for others are left out. For staff, who see them all, closed
+            ones are read page by page as they are shown.
     """
 
     def __init__(self, notes: Any, audience: str):
@@ -134,15 +135,18 @@ class AllNotes:
         newest = sorted(notes.entries(), key=lambda entry: str(entry["at"]), reverse=True)
         newest.sort(key=lambda entry: ledger.STATES.index(entry["state"]))
         self._living = self._seen(newest)
+        self._closed = None if audience == STAFF else self._seen(notes.closed())
 
     def __len__(self) -> int:
-        return len(self._living) + int(self._notes.closed_count())
+        closed = self._notes.closed_count() if self._closed is None else len(self._closed)
+        return len(self._living) + int(closed)
 
     def __getitem__(self, wanted: slice) -> list[Any]:
         first, last, _ = wanted.indices(len(self))
         count = len(self._living)
-        closed = islice(self._notes.closed(), max(0, first - count), max(0, last - count))
-        return [*self._living[first:last], *self._seen(closed)]
+        closed = self._notes.closed() if self._closed is None else self._closed
+        shown = islice(closed, max(0, first - count), max(0, last - count))
+        return [*self._living[first:last], *shown]
 
     def _seen(self, entries: Iterable[Any]) -> list[Any]:
         return [entry for entry in entries if visible(entry["audience"], self._audience)]
