@@ -124,6 +124,18 @@ class TestConcern(unittest.TestCase):
         self.assertEqual(self.concern("the well is dry"), (False, ()))
         self.assertEqual(self.concern("the well is dry", giver="o77"), (False, ()))
 
+    def test_binds_only_its_giver(self):
+        """A note about oneself holds at once, unless it is a rule by its words or its type."""
+        for text, kind, holds in (
+            ("I like jazz", None, True),
+            ("I like jazz", "rule", False),
+            ("I say: never sell ale", "fact", False),
+            ("I owe Bob a drink", None, False),
+            ("the well is dry", None, False),
+        ):
+            concern = ledger.concern_of(text, "o1", PEOPLE)
+            self.assertEqual(ledger.binds_only_giver(text, concern, kind), holds, text)
+
     def test_names_that_are_words(self):
         """`will` is a word behind `I` or an article, else the person; `Will` is the person."""
         self.assertEqual(self.concern("I will come"), (True, ()))
@@ -192,6 +204,11 @@ class TestAmongOthers(unittest.TestCase):
         self.assertEqual(set(new["replaces"]), {"l1", "l2"})
         self.assertEqual([e["state"] for e in others], ["superseded", "withdrawn", "approved"])
         self.assertEqual(others[0]["superseded_by"], "l4")
+
+    def test_told(self):
+        """What was replaced is told in a sentence."""
+        self.assertEqual(ledger.replaces({"replaces": ["l1", "l2"]}), "It replaces l1, l2.")
+        self.assertEqual(ledger.replaces(note("I like jazz")), "")
 
     def test_what_waits_replaces_only_what_is_too_public(self):
         """A proposal leaves others alone, but what is to be secret ends the public note."""

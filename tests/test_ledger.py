@@ -292,7 +292,7 @@ class TestRemember(CommandLineTest):
         self.assertTold(
             "airemember/private Aria = I fear dogs",
             "between the two of you",
-            f"place of {public['id']}",
+            f"It replaces {public['id']}.",
         )
         self.assertNotIn("dogs", str(build_llm_messages(self.script, self.aria)))
         self.assertIn("cats", str(build_llm_messages(self.script, self.aria, audience=circle)))
@@ -364,7 +364,7 @@ class TestStaff(CommandLineTest):
             by = {"key": "Bob", "id": "o9.b"}
             text = f"My favourite drink is drink{number}"
             self.script.ledger.add(text, by, state="approved")
-        self.assertTold("aimemory/facts Aria", "(27)", "drink25", "instead of", "drink24")
+        self.assertTold("aimemory/facts Aria", "(27)", "drink25", "(replaces ", "drink24")
         self.assertIn("drink12", self.typed("n"))
 
     def test_closed_for_others(self):

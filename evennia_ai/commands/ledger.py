@@ -31,9 +31,9 @@ class CmdAIRemember(AssistantCommand):
     alone, as 'I like jazz', holds at once; it may tell anyone, unless the note
     is private. What names somebody else, speaks of 'you' or 'everybody', is a
     rule, or does not say that it is about you, waits until staff approve it.
-    A new value of the same thing, as 'my favourite drink is rum', takes the
-    old one's place. Noted in private, the same words are public no more. You
-    may give 30 notes a day. Without a text it lists your notes.
+    A new value of the same thing, as 'my favourite drink is rum', replaces
+    the old one. Noted in private, the same words are public no more. You may
+    give 30 notes a day. Without a text it lists your notes.
 
     See also: aimemory/facts
     """
@@ -71,14 +71,12 @@ class CmdAIRemember(AssistantCommand):
         own = self._own_id
         people = {**script.game.people_in(text), own: {"id": own, "name": self.caller.key}}
         concern = ledger.concern_of(text, own, people)
-        rule = ledger.kind_of(text) == ledger.RULE
-        as_staff = not concern.others and self.access(self.caller, "admin")
-        as_staff = as_staff and (rule or not concern.only_own)
-        holds = as_staff or (concern.only_own and not rule)
+        only_own = ledger.binds_only_giver(text, concern)
+        as_staff = not only_own and not concern.others and self.access(self.caller, "admin")
         entry = script.ledger.add(
             text,
             speaker_of(self.caller),
-            state=ledger.APPROVED if holds else ledger.PROPOSED,
+            state=ledger.APPROVED if only_own or as_staff else ledger.PROPOSED,
             staff=as_staff,
             about=[*([own] if concern.own else ()), *concern.others],
             audience=audience,
@@ -113,12 +111,12 @@ def _why(concern: ledger.Concern, names: list[str]) -> str:
 def _answer(name: str, entry: Any, why: str) -> str:
     """What the giver of a note is told."""
     shown = f"({entry['id']}, {entry['type']}): {entry['text']}"
-    old = ", ".join(entry.get("replaces", ()))
-    instead = f" It takes the place of {old}, put away." if old else ""
     if entry["state"] == ledger.APPROVED:
         between = "" if entry["audience"] == PUBLIC else " It stays between the two of you."
-        return f"{name} will keep this before its eyes {shown}{between}{instead}"
-    return f"Noted as a proposal {shown} As {why}, it waits until staff approve it.{instead}"
+        told = f"{name} will keep this before its eyes {shown}{between}"
+    else:
+        told = f"Noted as a proposal {shown} As {why}, it waits until staff approve it."
+    return f"{told} {ledger.replaces(entry)}".rstrip()
 
 
 class AllNotes:
@@ -161,7 +159,7 @@ def note_text(entry: Any) -> str:
     if entry.get("superseded_by"):
         by += f" (now {entry['superseded_by']})"
     if entry.get("replaces"):
-        by += f" (instead of {', '.join(entry['replaces'])})"
+        by += f" (replaces {', '.join(entry['replaces'])})"
     return escaped(f"{head}, {by}: {audience_mark(entry['audience'])}{entry['text']}")
 
 

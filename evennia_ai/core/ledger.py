@@ -249,6 +249,17 @@ def concern_of(text: str, giver: str, people: Mapping[str, Mapping[str, Any]]) -
     return Concern(own, tuple(others), bool(_UNNAMED.search(text)))
 
 
+def binds_only_giver(text: str, concern: Concern, kind: str | None = None) -> bool:
+    """Whether a note holds without staff: no rule, and about nobody but the one who gave it.
+
+    Args:
+        text: The note.
+        concern: Whom it concerns.
+        kind: Its type, if one was given; what reads like a rule is one all the same.
+    """
+    return concern.only_own and RULE not in (kind, kind_of(text))
+
+
 def _called_shortly(people: Mapping[str, Mapping[str, Any]], text: str) -> list[str]:
     """People whose names of one or two letters stand in a text, words of the language as written.
 
@@ -449,6 +460,12 @@ def _block(entries: Sequence[Mapping[str, Any]], missing: int) -> str:
 
 def _more(missing: int) -> str:
     return f"({missing} more notes did not fit here.)"
+
+
+def replaces(entry: Mapping[str, Any]) -> str:
+    """Which notes an entry replaces, as ``It replaces l1.``; empty if none."""
+    old = ", ".join(entry.get("replaces", ()))
+    return f"It replaces {old}." if old else ""
 
 
 def note_line(entry: Mapping[str, Any]) -> str:

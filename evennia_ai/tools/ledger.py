@@ -25,10 +25,8 @@ class ProposeLedgerEntry(Tool):
         people = ctx.game.people_in(text)
         concern = ledger.concern_of(text, ctx.asker or "", people)
         kind = ledger.checked_kind(fields.get("type") or "") if fields.get("type") else None
-        granted = (
-            concern.only_own
-            and ledger.RULE not in (kind, ledger.kind_of(text))
-            and ledger.asks_to_remember(m["content"] for m in lines)
+        granted = ledger.binds_only_giver(text, concern, kind) and ledger.asks_to_remember(
+            m["content"] for m in lines
         )
         own = {"key": ctx.character.key, "id": ctx.character.stable_id}
         entry = ctx.script.ledger.add(
@@ -41,12 +39,11 @@ class ProposeLedgerEntry(Tool):
             about=[ctx.asker] if granted else _named(concern, ctx.asker),
             audience=ctx.audience,
         )
-        old = ", ".join(entry.get("replaces", ()))
-        instead = f" It takes the place of {old}." if old else ""
+        told = f"Note {entry['id']} is {entry['state']}"
         if entry["state"] == ledger.PROPOSED:
             tell_of_proposal(ctx.script, ctx.character, entry)
-            return f"Note {entry['id']} is proposed; staff will decide.{instead}"
-        return f"Note {entry['id']} is {entry['state']}.{instead}"
+            told += "; staff will decide"
+        return f"{told}. {ledger.replaces(entry)}".rstrip()
 
 
 def _asked_by(ctx: ToolContext) -> list[Mapping[str, Any]]:
