@@ -24,6 +24,9 @@ class HistoryPort(Protocol):
     def append(self, messages: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
         """Store new messages in one write; returns them as stored, ids stamped."""
 
+    def heal(self) -> int:
+        """Give tool calls without a result the one they lack; constant time without any."""
+
     def around(self, message_id: str) -> Sequence[Message]:
         """The live history or the archive segment a message stands in; empty if nowhere."""
 
@@ -108,7 +111,8 @@ class SemanticStore(Protocol):
     """Long-term semantic memory (Mem0). Every method answers by a Deferred, off the reactor.
 
     A memory: ``{"id", "text", "metadata": {...}, "score"?}``; metadata holds at least
-    ``source_id`` (the journal entry or summary it was made from), ``audience``, ``type``.
+    ``source_id`` (the journal entry or summary it was made from), ``audience``, ``type``. A store
+    may have ``near``, the score from which on a memory counts that shares no word with a query.
     """
 
     def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> "Deferred[list[str]]":

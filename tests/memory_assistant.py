@@ -136,7 +136,7 @@ class DictIndex:
 
         words = set(query.lower().split())
         hits = [
-            SimpleNamespace(**vars_of(turn), turn_id=turn.id, score=1.0)
+            SimpleNamespace(**vars_of(turn), turn_id=turn.id, score=1.0, matches=True)
             for turn in self.turns.values()
             if words & set(turn.text.lower().split())
             and visible(turn.audience or PUBLIC, audience or PUBLIC)

@@ -4,6 +4,7 @@ import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from twisted.internet.defer import succeed
 from twisted.internet.task import Clock
 
 from evennia_ai import services
@@ -19,7 +20,10 @@ from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.retrieval import DEEP, Memory, turn_of_message
 from evennia_ai.sleep import prune_episodic_index
 from evennia_ai.sleep.forgetting import forget_entry
+from evennia_ai.testing import MemorySemanticStore
 from evennia_ai.tick import _retrieved
+from evennia_ai.tools.base import ToolContext
+from evennia_ai.tools.memory import SearchMemory
 from tests.base import AssistantTest
 from tests.memory_assistant import InlineWorker, MemoryWorld
 from tests.waiting import pump_until, wait_for
@@ -73,6 +77,16 @@ class CountingIndex(RecallIndex):
         """As `RecallIndex.search`."""
         self.limits.append(limit)
         return super().search(scope, query, limit, audience)
+
+
+class NearStore(MemorySemanticStore):
+    """A semantic store that finds one memory, not very near, whatever is looked for."""
+
+    def search(self, scope, query, limit=10, audience=None):
+        """The memory."""
+        metadata = {"source_id": "e1", "audience": "public"}
+        found = {"id": "v1", "text": "Bram owes Cole a drink.", "score": 0.4, "metadata": metadata}
+        return succeed([found])
 
 
 class SearchTest(unittest.TestCase):
@@ -298,6 +312,60 @@ class TestSaidByTool(SearchTest):
         self.called(("emote", '{"text": "nods."}'), ("say", '{"text": "Yes."}'))
         message = self.world.script.history.messages()[-1]
         self.assertEqual(turn_of_message(message)["text"], "nods.\nYes.")
+
+
+class TestNothingMatches(SearchTest):
+    """What nobody ever spoke of, in an index full of talk."""
+
+    def setUp(self):
+        super().setUp()
+        lines = (
+            "A {} was left at the door of the {}.",
+            "They sell {} and {} at the market again.",
+            "I would not trade my {} for a {}.",
+        )
+        things = ["barrel", "lantern", "ladder", "boot", "kettle"]
+        things += ["saddle", "candle", "basket", "hammer", "blanket"]
+        self.index.add(
+            "Aria",
+            [
+                Turn(
+                    f"m{n}",
+                    ("Bram", "Cole", "Dora")[n % 3],
+                    lines[n % 3].format(things[n % 10], things[n // 10 % 10]) + f" Day {n}.",
+                    1.7e9 + 3600 * n,
+                )
+                for n in range(1000)
+            ],
+        )
+
+    def test_unknown_word(self):
+        """Finds nothing, asked in a word or in a sentence, and the tool says so."""
+        for query in ("dragon", "Where is the dragon's hoard?", "zeppelin"):
+            self.assertEqual(self.search(query), [])
+        ctx = ToolContext(self.world.script, self.world.body)
+        found = wait_for(SearchMemory().run(ctx, "dragon"))
+        self.assertEqual(found["results"], [])
+        self.assertIn("do not know", found["note"])
+
+    def test_known(self):
+        """A word in another form and a speaker's name, short or long, find."""
+        for query in ("hammers", "Dora", "dor", "What did Cole sell?"):
+            self.assertTrue(self.search(query), query)
+
+    def test_near_in_meaning(self):
+        """What is meant is found without a word of it."""
+        told = self.say("Bram", "My puppy chewed the rug to pieces.")
+        self.assertIn(told[0], ids(self.search("dogs")))
+
+    def test_far_memories(self):
+        """A memory with a word of the query counts, one without from the store's nearness on."""
+        store = self.world.semantic = NearStore()
+        self.world.restart()
+        self.assertEqual(ids(self.search("dragon")), ["e1"])
+        store.near = 0.5
+        self.assertEqual(self.search("dragon"), [])
+        self.assertIn("e1", ids(self.search("Who owes a drink?")))
 
 
 class TestFailingIndex(SearchTest):

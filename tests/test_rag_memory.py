@@ -116,6 +116,12 @@ class TestAddAndSearch(StoreCase):
         self.assertEqual(self.search("   "), [])
         self.assertEqual(self.search("key", limit=0), [])
 
+    def test_how_near_depends_on_the_embedder(self):
+        """Cosines of the packaged embedder begin higher than those of an owner's."""
+        self.assertEqual(Mem0Store(self.folder).near, store.NEAR)
+        owners = Mem0Store(self.folder, {"embedder": {"provider": "openai"}})
+        self.assertEqual((owners.near, self.store.near), (store.NEAR_MEMORY, store.NEAR_MEMORY))
+
     def test_text_without_known_words_is_near_to_nothing(self):
         """A query whose vector is zero finds nothing rather than everything."""
 

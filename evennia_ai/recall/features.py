@@ -57,6 +57,12 @@ class Candidates:
     times: NDArray[np.float64]
     rarity: Floats
 
+    @property
+    def matches(self) -> Flags:
+        """Whether each holds a word of the query, of any form or kind, or somebody it names."""
+        about = self.features["by_asked"] + self.features["named"]
+        return np.asarray((self.matched != 0) | (about > 0))
+
     def matrix(self, names: tuple[str, ...]) -> Floats:
         """The named features as rows, shape (len(names), n)."""
         return np.array([self.features[name] for name in names], dtype=np.float32)
@@ -198,6 +204,7 @@ class Reader:
         named = self._naming(positions)
         asks = self.turns.traits(positions)[:, TRAITS.index("ends_asking")]
         return {
+            "by_asked": spoke,
             "spoke": spoke * one,
             "spoke_no_question": spoke * one * (1 - asks),
             "spoke_as_first": first * several,

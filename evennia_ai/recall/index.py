@@ -153,12 +153,12 @@ class RecallIndex:
             if number is None or limit <= 0:
                 return []
             found = self._ranked(number, str(query), int(limit), audience)
-            rows = self._store.rows([rowid for rowid, _ in found])
-        return [_hit(rows[rowid], score) for rowid, score in found]
+            rows = self._store.rows([rowid for rowid, *_ in found])
+        return [_hit(rows[rowid], score, matches) for rowid, score, matches in found]
 
     def _ranked(
         self, number: int, text: str, limit: int, audience: str | None
-    ) -> list[tuple[int, float]]:
+    ) -> list[tuple[int, float, bool]]:
         view = self._view(number)
         turns = view.seen_by(None if audience is None else viewer(audience))
         query = parsed_query(text, turns.speakers)
@@ -174,8 +174,10 @@ class RecallIndex:
         rowids = view.rowids.values[turns.base[candidates.positions[best]]]
         # A turn that takes a better place takes its score: scores never rise down the list.
         return [
-            (int(rowid), probability(score))
-            for rowid, score in zip(rowids, scores[order], strict=False)
+            (int(rowid), probability(score), bool(matches))
+            for rowid, score, matches in zip(
+                rowids, scores[order], candidates.matches[best], strict=False
+            )
         ]
 
     def _view(self, number: int) -> ScopeView:
@@ -220,6 +222,6 @@ def _turn(row: Row) -> Turn:
     return Turn(turn_id, speaker, text, at, session, audience, kind)
 
 
-def _hit(row: Row, score: float) -> Hit:
+def _hit(row: Row, score: float, matches: bool) -> Hit:
     _, turn_id, speaker, text, at, _, session, audience, kind, *_ = row
-    return Hit(turn_id, score, speaker, text, at, kind, session, audience)
+    return Hit(turn_id, score, speaker, text, at, kind, session, audience, matches)

@@ -56,6 +56,8 @@ class Hit:
         kind: The turn's kind.
         session: The turn's session, as text, or None.
         audience: Who may know it.
+        matches: Whether it holds a word of the query, or one near to it or of its kind, or is by
+            or of somebody the query names.
     """
 
     turn_id: str
@@ -66,6 +68,7 @@ class Hit:
     kind: str = "message"
     session: str | None = None
     audience: str = "public"
+    matches: bool = True
 
 
 def seconds(moment: Moment) -> float:
