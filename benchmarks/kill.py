@@ -5,9 +5,14 @@ a reactor, an assistant that hears, thinks, journals, dreams, compacts and rolls
 killed before a named step, at a random database statement, or at a random moment by its parent.
 The next life begins with the server's start hooks and looks at everything.
 
-What was told is written to a log and synced before the assistant hears it, what the assistant
-stored is logged and synced after the store returned. A message is lost if it was logged as stored
-and is nowhere; doubled if it is in more than one place.
+What the assistant is to hear is written to a log and synced before she hears it, what she stored
+after the store returned. A message is lost if it was logged as stored and is nowhere; doubled if
+it is in more than one place.
+
+What is heard is in memory until the next tick begins, which stores it or saves the queue. So a
+heard line is lost as well if a tick began after it and it is neither stored, archived nor queued
+after the restart. One that no tick came after may vanish with the process; ``unsaved`` counts
+those: they were heard within one tick (``tick_interval_s``) of the kill.
 
     python -m benchmarks.kill --kills 200
     python -m benchmarks.kill --kills 200 --started
@@ -42,8 +47,9 @@ def measure(kills: int, seed: int, folder: Path) -> dict[str, Any]:
     """Kill so many lives of one assistant.
 
     Returns:
-        ``{"kills", "by_step", "told", "stored", "lost", "doubled", "changed", "violations",
-        "timer_stopped", "memory_doubled", "ghosts", "recovered", "seconds"}``.
+        ``{"kills", "by_step", "heard", "stored", "unsaved", "lost", "doubled", "changed",
+        "misplaced", "violations", "timer_stopped", "memory_doubled", "ghosts", "recovered",
+        "lives that ended unkilled", "notes", "seconds"}``.
     """
     from benchmarks import kill_life, kill_look, kill_steps
 

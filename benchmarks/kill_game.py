@@ -9,7 +9,8 @@ Then it is started by the command Portal uses. Portal and the connections live o
 a game whose Server crashed. The new Server looks at everything and begins to live.
 
 Beside the Server's own log this keeps one of what the players said. A line counts as told once
-`aihistory` has shown it; the next Server must have it once.
+`aihistory` has shown it; the next Server must have it once. One that was sent since the last look
+and is nowhere counts as ``sent_and_gone``: it was in the Server's memory, or on the way to it.
 """
 
 import json
@@ -44,10 +45,11 @@ CONFIG = {**kill_steps.CONFIG, "tick_interval_s": 1}
 PLAYERS = ("Alice", "Bob", "Carol")
 STATEMENTS, MOMENT_S, START_S = 250, 8.0, 10.0
 LIFE_S, ANSWER_S, LOOK_S = 60.0, 20.0, 90.0
-COUNTED = tuple(name for name in kill_look.FIGURES if name != "told")  # that is counted here
+GONE = "sent_and_gone"
 # Lives of one assistant: its archive grows, and with it the time each look takes.
 LIVES_EACH = 25
-ALL_DEEDS = ("talk", "talk", "compact", "roll_back", "dream", "journal", "talk", "compact")
+ALL_DEEDS = ("talk", "talk", "compact", "roll_back", "dream", "journal", "mask", "emergency")
+READINGS = 3  # of the chronicle, before its texts are hidden
 
 
 class Dead(Exception):
@@ -69,6 +71,7 @@ class Tavern:
         self.number = 0
         self.lines: set[str] = set()
         self.told: set[str] = set()
+        self.new: set[str] = set()  # lines since the last look
         self.counts: Counter[str] = Counter()
         self.admin = game.admin(60)
         self.players = {name: game.player(name, timeout_s=60) for name in PLAYERS}
@@ -76,6 +79,7 @@ class Tavern:
         self.server = self._server()
         for name, value in CONFIG.items():
             self.admin.ask(f"aiconfig Aria {name} = {value}", "is now")
+        self._call("shelve()", "is here")
         self.player("Alice").ask("say Hello, Aria!", r"Aria says", ANSWER_S)
 
     def player(self, name: str) -> Telnet:
@@ -151,9 +155,9 @@ class Tavern:
             path.unlink()
         shutil.copy(self.game.base / "pristine.db3", server / "evennia.db3")
         shutil.rmtree(server / "ai_memory", ignore_errors=True)
-        (self.folder / "told.jsonl").unlink()
-        self.lines.clear()
-        self.told.clear()
+        (self.folder / "log.jsonl").unlink()
+        for lines in (self.lines, self.told, self.new):
+            lines.clear()
 
     def keep_pristine(self) -> None:
         """Remember the assistant of the beginning, while there is no Server."""
@@ -192,6 +196,7 @@ class Tavern:
     def _say(self, name: str, how: str, text: str) -> None:
         self.said.note("said", {"text": text})
         self.lines.add(text)
+        self.new.add(text)
         self._send(self.player(name), how + text)
 
     def _see_stored(self, said: list[str]) -> None:
@@ -225,11 +230,31 @@ class Tavern:
 
     def journal(self) -> None:
         """Many entries, so that pages turn."""
-        count = self.rng.randrange(20, 60)
-        self._send(
-            self.admin, f"py __import__('benchmarks.kill_server').kill_server.journal({count})"
-        )
-        self._wait(self.admin, r"entries are written")
+        self._call(f"journal({self.rng.randrange(20, 60)})", "entries are written")
+
+    def mask(self) -> None:
+        """Large tool outputs, and a trigger in the night that hiding them is enough for."""
+        self.compact()  # whatever holds automatic triggers ends with it
+        for _ in range(READINGS):
+            self._send(self.player("Alice"), "say Aria, look at the chronicle.")
+            self._wait(self.player("Alice"), r"Aria (says|whispers)")
+        self.talk()
+        self._call("lower('compact_sleep_threshold')", "is low")
+        self.dream()
+        self._call("restore()", "as ever")
+
+    def emergency(self) -> None:
+        """A context that is nearly full when a tick begins."""
+        self.compact()
+        self.talk()
+        self._call("lower('compact_emergency_threshold')", "is low")
+        self._pause(3.0)
+        self._call("restore()", "as ever")
+
+    def _call(self, what: str, shown: str) -> None:
+        """Call a function of `kill_server` in the Server."""
+        self._send(self.admin, f"py __import__('benchmarks.kill_server').kill_server.{what}")
+        self._wait(self.admin, shown)
 
     def dream(self) -> None:
         """A night; she is woken again."""
@@ -268,12 +293,16 @@ class Tavern:
     # -- what was said -------------------------------------------------------------------------
 
     def faults_of_lines(self, kept: dict[str, int]) -> tuple[dict[str, int], list[str]]:
-        """Told lines that are gone and lines that are kept twice, as counts and notes."""
+        """Told lines that are gone and lines that are kept twice, as counts and notes.
+
+        Sent ones that are gone are counted once, in the first look after them.
+        """
+        gone, self.new = self.new - self.told - set(kept), set()
         lost = [text for text in self.told if text not in kept]
         doubled = [text for text in self.lines if kept.get(text, 0) > 1]
         notes = [f"lines lost: {lost[:3]}"] if lost else []
         notes += [f"lines doubled: {doubled[:3]}"] if doubled else []
-        return {"lost": len(lost), "doubled": len(doubled)}, notes
+        return {"lost": len(lost), "doubled": len(doubled), GONE: len(gone)}, notes
 
 
 def _deeds(plan: dict[str, Any]) -> tuple[str, ...]:
@@ -281,6 +310,10 @@ def _deeds(plan: dict[str, Any]) -> tuple[str, ...]:
     step = str(plan.get("step", ""))
     if step.startswith("rollback"):
         return ("roll_back",)
+    if step.startswith("mask"):
+        return ("mask",)
+    if step.startswith("emergency"):
+        return ("emergency",)
     if step.startswith(("commit", "extraction")):
         return ("talk", "compact")
     if step.startswith("consolidation"):
@@ -299,9 +332,9 @@ def measure(kills: int, seed: int, keep: bool = False) -> dict[str, Any]:
     """Kill a started game's Server so many times.
 
     Returns:
-        The figures of `kill.measure`, and ``looks``, ``settled_s``, ``said``, ``deeds``,
-        ``tracebacks`` and ``seconds_a_kill``. A life that was killed in its start got no look of
-        its own.
+        The figures of `kill.measure`, and ``sent_and_gone``, ``looks``, ``settled_s``, ``said``,
+        ``told``, ``deeds``, ``tracebacks`` and ``seconds_a_kill``. A life that was killed in its
+        start got no look of its own.
     """
     game = Game(settings=SETTINGS, start=False, keep=keep)
     with game:
@@ -383,15 +416,15 @@ class _Tally:
         self.settled.append(found["settled_s"])
         faults, notes = self.tavern.faults_of_lines(found["lines"])
         for name, count in faults.items():
-            found[name] += count
+            found[name] = found.get(name, 0) + count
         found = kill_look.verdict(found)
-        self.figures.update({name: found[name] for name in COUNTED})
+        self.figures.update({name: found[name] for name in (*kill_look.FIGURES, GONE)})
         self.notes += [f"after {plan}: {note}" for note in (*found["notes"], *notes)]
 
     def _result(self, seconds: float) -> dict[str, Any]:
         entries = self.tavern.said.entries()
         kinds = Counter(entry["kind"] for entry in entries)
-        named = ("looks", "lives that ended unkilled", "looks that failed")
+        named = (GONE, "looks", "lives that ended unkilled", "looks that failed")
         return {
             "kills": self.killed,
             "by_step": dict(sorted(self.by_step.items())),

@@ -8,12 +8,26 @@ import json
 import os
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kill_steps import CONFIG, Killer, Log
+from benchmarks import kill_steps
+from benchmarks.kill_steps import CHRONICLE, CONFIG, Killer, Log
 
 CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"
+DEEDS = (
+    "talk",
+    "talk",
+    "journal",
+    "compact",
+    "extract",
+    "roll_back",
+    "dream",
+    "rest",
+    "mask",
+    "emergency",
+)
 
 
 def prepare(folder: Path) -> None:
@@ -64,7 +78,7 @@ def begin_anew(folder: Path) -> None:
         path.unlink()
     shutil.copy(folder / "pristine.db3", folder / "game.db3")
     shutil.rmtree(folder / "ai_memory", ignore_errors=True)
-    (folder / "told.jsonl").unlink(missing_ok=True)
+    (folder / "log.jsonl").unlink(missing_ok=True)
 
 
 def _make_game(folder: Path) -> None:
@@ -76,6 +90,8 @@ def _make_game(folder: Path) -> None:
     room = create_object("evennia.objects.objects.DefaultRoom", key="Tavern", nohome=True)
     create_object("evennia.DefaultCharacter", key="Alice", location=room, home=room)
     aria = create_object(CHARACTER, key="Aria", location=room, home=room)
+    chronicle = create_object("evennia.DefaultObject", key="chronicle", location=room, home=room)
+    chronicle.db.desc = CHRONICLE
     for name, value in CONFIG.items():
         aria.assistant.attributes.add(name, value)
 
@@ -91,13 +107,14 @@ class Life:
 
     def __init__(self, folder: Path, plan: dict[str, Any] | None, seed: int):
         self.rng = random.Random(seed)
-        self.number = 0
-        self.log = Log(folder / "told.jsonl")
+        self.number = self.reading = 0
+        self.log = Log(folder / "log.jsonl")
         self.wait = _services(folder, self._answer)
         from evennia_ai.startstop import assistants
 
         (self.script,) = assistants()
         self.body = self.script.obj
+        kill_steps.restore(self.script)
         Killer(self.log, plan).arm()
         self.script.at_server_start()
 
@@ -105,28 +122,35 @@ class Life:
         """Live: so many deeds, unless killed before."""
         self.talk()
         for _ in range(deeds):
-            deed = self.rng.choice(
-                ("talk", "talk", "journal", "compact", "extract", "roll_back", "dream", "rest")
-            )
-            getattr(self, deed)()
+            getattr(self, self.rng.choice(DEEDS))()
 
     def talk(self) -> None:
         """Somebody speaks, she answers."""
+        self._hear(self.rng.randrange(2, 9))
+        self.tick()
+
+    def tick(self) -> None:
+        """A tick without the wait before it; lines and a late tick may come in its midst."""
+        self.script.runtime.last_turn_at = 0.0
+        running = self.script.at_tick()
+        self._hear(self.rng.randrange(3))
+        late = self.script.at_tick()
+        self.wait(running)
+        self.wait(late)
+
+    def _hear(self, lines: int) -> None:
         from evennia_ai.assistant_character import new_event
         from evennia_ai.core.audience import PUBLIC, private
         from evennia_ai.handlers.identity import stable_id
 
         alice = next(obj for obj in self.body.location.contents if obj.key == "Alice")
-        for _ in range(self.rng.randrange(2, 9)):
+        for _ in range(lines):
             self.number += 1
             text = f"Line {self.number} of {os.getpid()}: {self.rng.randrange(999)} crowns. "
             public = self.rng.random() < 0.8
             audience = PUBLIC if public else private([stable_id(alice)])
-            event = new_event(alice, "say" if public else "whisper", text * 3, audience)
-            self.log.note("told", {"id": event["id"]})
-            self.script.hear(event)
-        self.script.runtime.last_turn_at = 0.0
-        self.wait(self.script.at_tick())
+            channel = "say" if public else "whisper"
+            self.script.hear(new_event(alice, channel, text * 3, audience))
 
     def journal(self) -> None:
         """Many entries, so that pages turn."""
@@ -159,6 +183,27 @@ class Life:
         except AssistantError:
             return
 
+    def mask(self) -> None:
+        """Large tool outputs, and a trigger in the night that hiding them is enough for."""
+        self.reading = 2
+        self.talk()
+        self.talk()
+        self._triggered("compact_sleep_threshold", self.dream)
+
+    def emergency(self) -> None:
+        """A context that is nearly full when a tick begins."""
+        self.talk()
+        self._triggered("compact_emergency_threshold", self.talk)
+
+    def _triggered(self, option: str, deed: Callable[[], None]) -> None:
+        """Do something while usage lies just above a trigger, and nothing holds that up."""
+        if self.script.state.hold or self.script.state.stalled_out:
+            self.compact()
+            self.talk()
+        kill_steps.lower(self.script, option)
+        deed()
+        kill_steps.restore(self.script)
+
     def dream(self) -> None:
         """All steps of the sleep cycle."""
         from evennia_ai.sleep import run_sleep_tick
@@ -179,6 +224,9 @@ class Life:
             observed = call("update_entity_observation", entity="Alice", observation=fact)
             journal = call("add_journal_entry", content=fact)
             return self.rng.choice((journal, observed, call("noop")))
+        if self.reading:
+            self.reading -= 1
+            return call("look", target="chronicle")
         look = call("look")
         return self.rng.choice(("Indeed.", look, look + call("search_memory", query="crowns")))
 

@@ -9,8 +9,9 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.task import deferLater
 
 FIGURES = (
-    "told",
+    "heard",
     "stored",
+    "unsaved",
     "lost",
     "doubled",
     "changed",
@@ -21,7 +22,7 @@ FIGURES = (
     "ghosts",
     "recovered",
 )
-FAULTS = tuple(name for name in FIGURES if name not in ("told", "stored", "recovered"))
+FAULTS = tuple(name for name in FIGURES if name not in ("heard", "stored", "unsaved", "recovered"))
 # What is owed to semantic memory waits for Mem0, which is imported anew in each life.
 SETTLE_S = 60.0
 
@@ -34,7 +35,7 @@ def look(script: Any, log: Any) -> Generator[Deferred[Any], Any, dict[str, Any]]
 
     Args:
         script: The assistant's script.
-        log: What was told and stored before, a `kill_steps.Log`; the look is noted there.
+        log: What was heard and stored before, a `kill_steps.Log`; the look is noted there.
 
     Returns:
         A Deferred that fires with counts by the names of `FIGURES`; ``notes``, a list of texts;
@@ -90,7 +91,10 @@ def kept_lists(script: Any) -> list[list[dict[str, Any]]]:
 
 
 def _messages(script: Any, log: list[dict[str, Any]], notes: list[str]) -> dict[str, int]:
-    """Each logged message is there once, unchanged, in order; each entry of the journal, too."""
+    """Each logged message is there once, unchanged, in order; each entry of the journal, too.
+
+    A heard line that waits for its turn in the queue is there as well.
+    """
     from benchmarks.kill_steps import sha
 
     kept = kept_lists(script)
@@ -99,6 +103,10 @@ def _messages(script: Any, log: list[dict[str, Any]], notes: list[str]) -> dict[
     digests = {m["id"]: sha(m) for m in everything}
     stored = {e["id"]: e["sha"] for e in log if e["kind"] == "stored"}
     lost = [each for each in stored if each not in times]
+    waiting = {event["id"] for event in script.runtime.pending()}
+    due, fresh = heard_lines(log)
+    lost += [each for each in due if each not in stored and each not in {*times, *waiting}]
+    unsaved = [each for each in fresh if each not in {*times, *waiting}]
     doubled = [each for each, count in times.items() if count > 1]
     doubled += [e["id"] for e in script.runtime.queue if e["id"] in times]
     changed = [each for each, was in stored.items() if digests.get(each, was) != was]
@@ -109,8 +117,38 @@ def _messages(script: Any, log: list[dict[str, Any]], notes: list[str]) -> dict[
     faults = {"lost": lost, "doubled": doubled, "changed": changed, "misplaced": misplaced}
     notes += [f"{name}: {ids[:5]}" for name, ids in faults.items() if ids]
     kinds = Counter(e["kind"] for e in _since_last_look(log))
-    counts = {"told": kinds["told"], "stored": kinds["stored"]}
+    counts = {
+        "heard": kinds["heard"],
+        "stored": kinds["stored"],
+        "unsaved": len(unsaved),
+    }
     return {**counts, **{name: len(ids) for name, ids in faults.items()}}
+
+
+def heard_lines(log: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
+    """Heard lines by whether a tick came between them and the end of their life.
+
+    What is heard is only in memory until a tick begins; that stores or saves it.
+
+    Returns:
+        Ids of all that must be there since a tick came, and of those since the last look that a
+        kill may have taken.
+    """
+    due: list[str] = []
+    fresh: list[str] = []
+    since_tick: list[str] = []
+    for entry in log:
+        if entry["kind"] == "heard":
+            since_tick.append(entry["id"])
+        elif entry["kind"] == "ticked":
+            due.extend(since_tick)
+            since_tick = []
+        elif entry["kind"] == "born":
+            fresh.extend(since_tick)
+            since_tick = []
+        elif entry["kind"] == "looked":
+            fresh = []
+    return due, fresh + since_tick
 
 
 def _misplaced(kept: list[list[dict[str, Any]]], order: list[str]) -> list[str]:

@@ -17,8 +17,9 @@ from django.conf import settings
 from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.task import LoopingCall
 
+from benchmarks import kill_steps
 from benchmarks.kill_look import kept_lists, look, until, verdict
-from benchmarks.kill_steps import Killer, Log
+from benchmarks.kill_steps import CHRONICLE, Killer, Log
 
 FOLDER = Path(settings.GAME_DIR) / "kill"
 POLL_S = 0.03
@@ -28,7 +29,7 @@ TICKS = 2  # of the timer, after everything is loaded
 
 def at_server_start() -> None:
     """Begin to log, and look as soon as that can be done."""
-    killer = Killer(Log(FOLDER / "told.jsonl"))
+    killer = Killer(Log(FOLDER / "log.jsonl"))
     killer.arm()
     _look_and_tell(killer).addErrback(_tell_failure)
     LoopingCall(_take_plan, killer).start(POLL_S, now=False)
@@ -41,6 +42,28 @@ def journal(count: int) -> str:
     for each in range(count):
         body.journal.add(f"Entry {each} of {number}: Bob owes Alice {each} crowns.")
     return f"{count} entries are written."
+
+
+def shelve() -> str:
+    """Put a thing with a long description beside the assistant, for the game's command `py`."""
+    from evennia import create_object
+
+    room = _assistant().obj.location
+    thing = create_object("evennia.DefaultObject", key="chronicle", location=room, home=room)
+    thing.db.desc = CHRONICLE
+    return "The chronicle is here."
+
+
+def lower(option: str) -> str:
+    """Let a trigger of the assistant fire, for the game's command `py`."""
+    kill_steps.lower(_assistant(), option)
+    return f"The trigger `{option}` is low."
+
+
+def restore() -> str:
+    """Let no trigger fire any more, for the game's command `py`."""
+    kill_steps.restore(_assistant())
+    return "The triggers are as ever."
 
 
 def _assistant() -> Any:
@@ -63,6 +86,7 @@ def _look_and_tell(killer: Killer) -> Generator[Deferred[Any], Any, None]:
 
     loaded = yield until(services.ready, LOADED_S)
     script = _assistant()
+    kill_steps.restore(script)
     begun = _ticks(script)
     ticked = yield until(lambda: _ticks(script) >= begun + TICKS, TICKED_S)
     found = yield look(script, killer.log)

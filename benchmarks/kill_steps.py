@@ -22,7 +22,13 @@ CONFIG = {
     "reply_cooldown_s": 0,
     "sleep_after_idle_s": None,
 }
+# A thing whose description is a large tool output; its text is longer than what is shown of it.
+CHRONICLE = " ".join(f"In year {year} the river rose {year % 7} ells." for year in range(900, 1200))
+# What a deed sets just below the usage there is, so that it fires.
+TRIGGERS = ("compact_sleep_threshold", "compact_emergency_threshold")
 COMMIT = ("archive", "summaries", "history", "journal", "record", "last_compaction", "done")
+MASK = tuple(f"mask {name}" for name in ("history", "record", "last_compaction", "done"))
+EMERGENCY = tuple(f"emergency {name}" for name in COMMIT)
 ROLLBACK = tuple(
     f"rollback {name}"
     for name in ("history", "withdrawn", "summaries", "journal", "entities", "record", "done")
@@ -33,7 +39,7 @@ BEFORE_MARK = "consolidation: between store and mark"
 FIRST_WRITE, SECOND_WRITE = "journal: page turn, first write", "journal: page turn, second write"
 EXTRACTION = "extraction: between call and result"
 OTHERS = (PUBLISH, WITHDRAW, BEFORE_MARK, BEFORE_STORE, FIRST_WRITE, SECOND_WRITE, EXTRACTION)
-STEPS = (*(f"commit {name}" for name in COMMIT), *ROLLBACK, *OTHERS)
+STEPS = (*MASK, *EMERGENCY, *(f"commit {name}" for name in COMMIT), *ROLLBACK, *OTHERS)
 
 
 def plan_of(number: int, rng: random.Random, statements: int, moment_s: float) -> dict[str, Any]:
@@ -52,8 +58,21 @@ def plan_of(number: int, rng: random.Random, statements: int, moment_s: float) -
     return {"kind": "moment", "after_s": round(rng.uniform(0.05, moment_s), 3)}
 
 
+def lower(script: Any, option: str) -> None:
+    """Set a trigger of an assistant just below its usage."""
+    from evennia_ai.llm_interaction.prompt import context_usage
+
+    script.attributes.add(option, min(1.0, round(context_usage(script) * 0.99, 3)))
+
+
+def restore(script: Any) -> None:
+    """Set its triggers to their defaults; a kill may have left them low."""
+    for option in TRIGGERS:
+        script.attributes.remove(option)
+
+
 class Log:
-    """What was told and stored, a JSON object a line, on the disk before anything goes on.
+    """What was heard and stored, a JSON object a line, on the disk before anything goes on.
 
     Args:
         path: The file; it is made, or continued.
@@ -124,10 +143,33 @@ class Killer:
 
         connection.ensure_connection()
         connection.execute_wrappers.append(self._count_statement)
+        self.log.note("born", {})
+        self._arm_hearing()
         self._arm_transactions()
         self._arm_memory()
         self._arm_history()
         self._arm_journal()
+
+    def _arm_hearing(self) -> None:
+        from evennia_ai.assistant_script import AssistantScript
+
+        def hearing(inner: Any) -> Any:
+            def hear(script: Any, event: dict[str, Any]) -> Any:
+                self.log.note("heard", {"id": event["id"]})
+                return inner(script, event)
+
+            return hear
+
+        def ticking(inner: Any) -> Any:
+            def tick(script: Any) -> Any:
+                done = inner(script)
+                self.log.note("ticked", {})
+                return done
+
+            return tick
+
+        _wrap(AssistantScript, "hear", hearing)
+        _wrap(AssistantScript, "at_tick", ticking)
 
     def _arm_transactions(self) -> None:
         from evennia_ai.handlers.commit import CompactionCommit
@@ -135,13 +177,14 @@ class Killer:
 
         def stepping(doing: str, inner: Any) -> Any:
             def run(handler: Any, *args: Any) -> Any:
-                handler.on_step = lambda name: self.at(f"{doing} {name}")
+                name = "emergency" if doing == "commit" and _is_emergency(args[-1]) else doing
+                handler.on_step = lambda step: self.at(f"{name} {step}")
                 return inner(handler, *args)
 
             return run
 
         _wrap(CompactionCommit, "__call__", lambda inner: stepping("commit", inner))
-        _wrap(CompactionCommit, "masks", lambda inner: stepping("commit", inner))
+        _wrap(CompactionCommit, "masks", lambda inner: stepping("mask", inner))
         _wrap(Rollback, "__call__", lambda inner: stepping("rollback", inner))
 
     def _arm_memory(self) -> None:
@@ -222,6 +265,11 @@ class Killer:
                 execute(sql, *rest)
             self.die()
         return execute(sql, *rest)
+
+
+def _is_emergency(record: dict[str, Any]) -> bool:
+    """Whether a compaction's record is that of one that a nearly full context called for."""
+    return record["trigger"] == "emergency"
 
 
 def _extracts(message: dict[str, Any]) -> bool:

@@ -1,0 +1,32 @@
+"""What a game's database holds of what an assistant heard, read by a process beside the game."""
+
+import json
+from typing import Any
+
+from tests.e2e.game import Game
+
+SOURCE = """
+import json
+from benchmarks.kill_look import kept_lists
+from collections import Counter
+from evennia_ai.handlers.verify import verify_history
+from evennia_ai.startstop import assistants
+script = next(s for s in assistants() if s.obj.key == "Aria")
+found = [m for messages in kept_lists(script) for m in messages]
+print(json.dumps({
+    "times": Counter(m["content"] for m in found if m["role"] == "user"),
+    "doubled": [i for i, n in Counter(m["id"] for m in found).items() if n > 1],
+    "violations": [str(v) for v in verify_history(script)],
+}))
+"""
+
+
+def kept(game: Game) -> dict[str, Any]:
+    """Look into a game's database.
+
+    Returns:
+        ``{"times", "doubled", "violations"}``: how often each line she heard is kept, live or
+        archived; ids kept more than once; what the proof found wrong.
+    """
+    found: dict[str, Any] = json.loads(game.python(SOURCE).splitlines()[-1])
+    return found
