@@ -141,6 +141,40 @@ class TestParaphrases(AssistantTest):
         self.assertEqual(held, ["2 coins"])
 
 
+class TestToldAgain(AssistantTest):
+    """What was said once in passing, and then told again to be remembered."""
+
+    def asked_to_remember(self):
+        """The entry made for it, in a turn that shows the older line first."""
+        self.model.answers = [
+            call("search_memory", query="Elin bees"),
+            call("add_journal_entry", content="Char's sister Elin keeps bees behind the mill."),
+            call("noop"),
+        ]
+        self.say("Aria, please remember: my sister Elin keeps bees behind the mill.")
+        self.tick()
+        return self.aria.journal.recent(1)[0]
+
+    def test_is_a_memory(self):
+        """It is kept as something told; told once more, it is there already."""
+        self.say(FACTS[0])
+        self.tick()
+        entry = self.asked_to_remember()
+        self.assertEqual(entry["source_type"], "assistant")
+        hits = wait_for(self.script.memory.search("who keeps bees"))
+        self.assertIn(entry["id"], {hit["id"] for hit in hits})
+        wait_for(self.script._run_sleep_tick(), 60)
+        self.assertIn(entry["id"], wait_for(self.semantic.sources(self.script.scope)))
+        self.aria.journal.add("The key is red.")
+        self.model.answers = [
+            call("search_memory", query="bees"),
+            call("add_journal_entry", content="Elin, Char's sister, keeps bees behind the mill."),
+        ]
+        self.say("Aria, please remember: my sister Elin keeps bees behind the mill.")
+        self.tick()
+        self.assertEqual(self.aria.journal.recent(1)[0]["source_type"], "recalled")
+
+
 class TestThrownAway(AssistantTest):
     """What is derived, thrown away."""
 

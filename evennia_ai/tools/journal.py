@@ -5,15 +5,19 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
+from evennia_ai.core.audience import visible
 from evennia_ai.core.entities import find, new_profile, observe, unmet_id, with_alias
 from evennia_ai.core.injection import plain
 from evennia_ai.core.parameters import Scale, Text
 from evennia_ai.core.provenance import Grounds, grounds_of_history, grounds_of_turn
+from evennia_ai.core.recalled import is_recalled
 from evennia_ai.importance_scoring import score_importance
 from evennia_ai.tools.base import Tool, ToolContext
 
 # Newest entries among which the same words are looked for: two pages.
 _JOURNAL_SEEN = 100
+# Sources of entries that only repeat or sum up what stands elsewhere.
+_NOT_OF_ITS_OWN = ("recalled", "compaction", "retention")
 # Newest messages among which a note looks for what it rests on: a tenth of a second.
 _HISTORY_SEEN = 1500
 
@@ -35,16 +39,21 @@ class AddJournalEntry(Tool):
         """Append the entry, with the turn's audience and sources; fires with what was done.
 
         What only repeats memories that were shown is marked as recalled: it is neither searched
-        nor consolidated, or the assistant would remember its own remembering.
+        nor consolidated, or the assistant would remember its own remembering. What somebody told
+        just now is so only if the journal says it already.
         """
         known = _written(ctx, content)
         if known is not None:
             return f"That is in your journal already: entry {known['id']}."
         grounds = yield _grounds(ctx, content)
+        recalled = grounds.recalled
+        if recalled and grounds.told:
+            held = _held(ctx)
+            recalled = yield ctx.script.offload(is_recalled, content, held, ())
         entry = ctx.character.journal.add(
             content,
             importance=importance or score_importance(content),
-            source_type="recalled" if grounds.recalled else "assistant",
+            source_type="recalled" if recalled else "assistant",
             audience=ctx.audience,
             source_message_ids=_sources(ctx, grounds),
         )
@@ -79,6 +88,17 @@ def _written(ctx: ToolContext, content: str) -> dict[str, Any] | None:
             found: dict[str, Any] = entry
             return found
     return None
+
+
+def _held(ctx: ToolContext) -> list[str]:
+    """What newer entries say that are searched, of those the turn's audience may know."""
+    return [
+        entry["content"]
+        for entry in ctx.character.journal.recent(_JOURNAL_SEEN)
+        if entry["source_type"] not in _NOT_OF_ITS_OWN
+        and not entry.get("withdrawn")
+        and visible(entry["audience"], ctx.audience)
+    ]
 
 
 class UpdateEntityObservation(Tool):
