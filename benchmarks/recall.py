@@ -254,6 +254,8 @@ def speed(conversations: Sequence[Conversation], size: int, searches: int) -> di
         chosen = rng.choices(asked, k=searches)
         times = [_timed(lambda q=q: index.search("s", q)) for q in chosen]
         plain = _plain_fts5_ms(path, chosen)
+        gone = [turn.id for turn in turns[:: max(1, size // 20)][:20]]
+        remove_ms = _percentiles([_timed(lambda i=i: _remove_then_search(index, i)) for i in gone])
         index.close()
         size_bytes = sum(file.stat().st_size for file in Path(folder).iterdir())
     return {
@@ -263,10 +265,16 @@ def speed(conversations: Sequence[Conversation], size: int, searches: int) -> di
         "first_search_ms": round(first_ms, 1),
         "search_ms": _percentiles(times),
         "plain_fts5_bm25_ms": plain,
+        "remove_then_search_ms": remove_ms,
         "load_average_1_min": round(os.getloadavg()[0], 1),
         "bytes_per_turn": round(size_bytes / size),
         "text_bytes_per_turn": round(sum(len(t.text.encode()) for t in turns) / size),
     }
+
+
+def _remove_then_search(index: RecallIndex, turn_id: str) -> None:
+    index.remove("s", [turn_id])
+    index.search("s", "Where did they go last summer?")
 
 
 def _plain_fts5_ms(path: Path, queries: Sequence[str]) -> dict[str, float]:

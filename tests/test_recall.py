@@ -1,8 +1,10 @@
 """The recall index: adding, finding, removing, audiences, threads."""
 
+import sqlite3
 import tempfile
 import threading
 import unittest
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evennia_ai.core.audience import STAFF, private, visible
+from evennia_ai.embedding import default_embedder
 from evennia_ai.errors import StoreError
 from evennia_ai.recall import Hit, RecallIndex, Turn
 from evennia_ai.recall.values import seconds
@@ -39,6 +42,20 @@ def talk(prefix="t", audience=None, start=0.0):
 def ids(hits):
     """Turn ids of hits, in order."""
     return [hit.turn_id for hit in hits]
+
+
+class FailingEmbedder:
+    """The packaged embedder, until it fails."""
+
+    fails = False
+
+    def __init__(self):
+        self.dims = default_embedder().dims
+
+    def embed(self, texts):
+        if self.fails:
+            raise MemoryError
+        return default_embedder().embed(texts)
 
 
 class RecallCase(unittest.TestCase):
@@ -202,12 +219,18 @@ class TestQueries(RecallCase):
         """Odd texts, names and times are stored and do not spoil searching."""
         odd = ["", "\ud800", "\x00", '"', "🐉" * 10, "x" * 100_000, "ÅÄÖ ravén", "日本語"]
         moments = [None, -1, 1e18, "never", "2023-05-08", date(2023, 5, 8), datetime.max, "1:5 pm"]
+        odd += [None, 5, b"raw", ["a", "list"], "not a number"]
+        moments += [float("inf"), -float("inf"), 10**400, {}, float("nan")]
         turns = [
             Turn(f"odd{n}", text, text, moment)
             for n, (text, moment) in enumerate(zip(odd, moments, strict=True))
         ]
         self.index.add("aria", turns)
         self.assertEqual(self.index.count("aria"), len(TALK) + len(odd))
+        self.assertEqual(self.index.add("aria", turns), 0)
+        self.assertEqual(
+            self.index.get("aria", ["odd8"]), (Turn("odd8", "", "", None, None, "public"),)
+        )
         self.assertIn("t4", ids(self.index.search("aria", "raven in may 2023")))
 
 
@@ -243,6 +266,73 @@ class TestRemove(unittest.TestCase):
 
     def bytes(self):
         return [file.read_bytes() for file in self.path.parent.iterdir()]
+
+    def test_only_its_scope_is_read_anew(self):
+        """A removal or a replacement leaves what is in memory of other scopes, and all words."""
+        for scope in ("aria", "bo"):
+            self.index.add(scope, talk())
+            self.index.search(scope, "raven")
+        others, words = self.index._view(2), self.index._vocabulary
+        self.index.remove("aria", ["t4"])
+        self.index.add("aria", [Turn("t5", "Bram", "And their names?", 300.0)])
+        self.index.search("aria", "raven")
+        self.assertIs(self.index._view(2), others)
+        self.assertIs(self.index._vocabulary, words)
+
+    def test_cleared_in_part(self):
+        """A scope may be cleared some turns at a time; after the last, no byte of it is left."""
+        self.index.add("aria", talk() + [Turn("s", "Eve", "xyzzyplugh is my secret", 99.0)])
+        self.index.search("aria", "raven")
+        self.assertEqual([self.index.clear("aria", 4) for _ in range(4)], [4, 4, 3, 0])
+        self.index.add("aria", talk())
+        self.assertEqual([self.index.clear("aria", 5) for _ in range(3)], [5, 5, 0])
+        self.assertFalse(any(b"xyzzyplugh" in each or b"tortoise" in each for each in self.bytes()))
+        self.assertEqual(self.index.search("aria", "raven"), [])
+
+    @settings(max_examples=40, deadline=None)
+    @given(
+        st.lists(
+            st.tuples(
+                st.sampled_from(["add", "remove", "replace", "search"]),
+                st.sets(st.integers(0, len(TALK) - 1), min_size=1, max_size=4),
+            ),
+            max_size=8,
+        ),
+        st.sampled_from([None, "public"]),
+        st.booleans(),
+    )
+    def test_any_life(self, deeds, viewer, crowded):
+        """However its turns came, changed and went, it answers as one that holds what is left."""
+        index, left, asked = RecallIndex(":memory:"), {}, TALK[4][1]
+        self.addCleanup(index.close)
+        if crowded:  # where each turn's words are in memory too
+            said = [Turn(f"c{n}", "Cora", WORDS[n % 7], 60.0 * n) for n in range(200)]
+            left = {turn.id: turn for turn in said}
+            index.add("aria", said)
+        for deed, numbers in deeds:
+            turns = [talk(audience=STAFF if n % 3 else None)[n] for n in numbers]
+            if deed == "remove":
+                index.remove("aria", [turn.id for turn in turns])
+                for turn in turns:
+                    left.pop(turn.id, None)
+            elif deed == "search":
+                index.search("aria", asked, 5, viewer)
+            else:
+                if deed == "replace":
+                    turns = [replace(t, text=f"{t.text} {WORDS[0]}") for t in turns]
+                index.add("aria", turns)
+                for turn in turns:
+                    if left.get(turn.id) != turn:
+                        left.pop(turn.id, None)
+                        left[turn.id] = turn
+        fresh = RecallIndex(":memory:")
+        self.addCleanup(fresh.close)
+        fresh.add("aria", left.values())
+        fresh.search("aria", asked)
+        self.assertEqual(bool(left) and fresh._view(1).seen_by(viewer).in_crowd, crowded)
+        self.assertEqual(
+            index.search("aria", asked, 50, viewer), fresh.search("aria", asked, 50, viewer)
+        )
 
     @settings(max_examples=25, deadline=None)
     @given(st.sets(st.integers(0, len(TALK) - 1)), st.integers(0, len(TALK) - 1))
@@ -295,6 +385,29 @@ class TestFile(unittest.TestCase):
         self.assertEqual(ids(first.search("aria", "zeppelin"))[0], "n")
         second.remove("aria", ["n"])
         self.assertNotIn("n", ids(first.search("aria", "zeppelin", limit=50)))
+
+    def test_replacing_is_all_or_nothing(self):
+        """Where new turns cannot be stored, what they would have replaced is still there."""
+        embedder = FailingEmbedder()
+        index = RecallIndex(self.path, embedder)
+        self.addCleanup(index.close)
+        index.add("aria", talk())
+        embedder.fails = True
+        with self.assertRaises(MemoryError):
+            index.add("aria", [replace(talk()[7], text="I sold a horse.")])
+        embedder.fails = False
+        self.assertEqual(index.get("aria", ["t7"])[0].text, TALK[7][1])
+        self.assertEqual(ids(index.search("aria", "broke arm mill", 1)), ["t7"])
+
+    def test_a_failed_add_holds_no_lock(self):
+        """After an add that fails, nothing of it is stored and another connection may write."""
+        first, second = self.open(), self.open()
+        for scope, turns in (("aria", [*talk(), None]), (None, talk()), ("\ud800", talk())):
+            with self.assertRaises((AttributeError, sqlite3.IntegrityError, UnicodeEncodeError)):
+                first.add(scope, turns)
+        self.assertEqual(first.count("aria"), 0)
+        second.add("bo", talk())
+        self.assertEqual(first.count("bo"), len(TALK))
 
     def test_not_a_database(self):
         """A file that is no database is an error that names it and says what to do."""
@@ -423,5 +536,6 @@ class TestMoments(unittest.TestCase):
             datetime(2023, 5, 8, 13, 56),
         ):
             self.assertEqual(seconds(moment), noon, moment)
-        for moment in (None, "", "soon", "40 May 2023", "8 foo 2023"):
+        odd = (float("nan"), float("inf"), 10**400, [])
+        for moment in (None, "", "soon", "40 May 2023", "8 foo 2023", *odd):
             self.assertEqual(seconds(moment), 0.0, moment)

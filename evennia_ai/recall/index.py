@@ -50,42 +50,49 @@ class RecallIndex:
     def add(self, scope: str, turns: Iterable[Turn]) -> int:
         """Add turns; a turn whose id is there already replaces the old one.
 
+        Each 2,000 of them are put in all or not at all: where that fails, what they would have
+        replaced is still there.
+
         Args:
             scope: Whose memory it is, as an assistant's stable id.
-            turns: The turns. Of several with one id the last counts.
+            turns: The turns. Of several with one id the last counts. Fields that are no text are
+                taken as `str` gives them, None as empty; see `values.Turn` for odd moments.
 
         Returns:
             How many turns were new or changed.
         """
-        by_id = {storable(str(turn.id)): turn for turn in turns}
+        rows = list({row[0]: row for row in map(_row, turns)}.values())
         changed = 0
         with self._lock:
-            items = list(by_id.values())
-            for start in range(0, len(items), _BATCH):
-                changed += self._add(scope, items[start : start + _BATCH])
+            for start in range(0, len(rows), _BATCH):
+                changed += self._add(scope, rows[start : start + _BATCH])
         return changed
 
-    def _add(self, scope: str, turns: Sequence[Turn]) -> int:
+    def _add(self, scope: str, rows: Sequence[Row]) -> int:
         self._notice_other_writers()
-        number = self._store.scope_number(scope, create=True)
-        assert number is not None
-        rows = {row[0]: row for row in map(_row, turns)}
-        old = self._store.rows_of_ids(number, rows)
-        same = {key for key, known in old.items() if known[1:-1] == rows[key]}
-        self._drop([known for key, known in old.items() if key not in same])
-        fresh = [row for key, row in rows.items() if key not in same]
+        number = self._store.scope_number(scope)
+        old = {} if number is None else self._store.rows_of_ids(number, [row[0] for row in rows])
+        fresh = [row for row in rows if row[0] not in old or old[row[0]][1:-1] != row]
         if fresh:
             vectors = packed_vectors(self._embedder.embed([row[2] for row in fresh]))
             complete = [(*row, vector) for row, vector in zip(fresh, vectors, strict=True)]
-            self._store.insert(number, complete)
-            self._grow(number, [row[2] for row in fresh])
+            replaced = [old[row[0]] for row in fresh if row[0] in old]
+            number = self._store.replace(scope, replaced, complete)
+            self._grow(number, replaced, [row[2] for row in fresh])
         return len(fresh)
 
-    def _grow(self, number: int, texts: Sequence[str]) -> None:
+    def _grow(self, number: int, replaced: Sequence[Row], texts: Sequence[str]) -> None:
         if self._vocabulary is not None:
             self._vocabulary.add(sorted(words_of(texts)))
+        self._shrink(number, replaced)
         if number in self._views:
             self._views[number].refresh()
+
+    def _shrink(self, number: int, gone: Sequence[Row]) -> None:
+        """Take turns out of their scope's arrays; words that no turn holds do no harm."""
+        view = self._views.get(number)
+        if view is not None and view.remove([row[0] for row in gone]):
+            del self._views[number]
 
     def remove(self, scope: str, ids: Iterable[str]) -> int:
         """Remove turns: their text, words and vectors leave the file.
@@ -98,19 +105,30 @@ class RecallIndex:
             if number is None:
                 return 0
             found = self._store.rows_of_ids(number, {storable(str(each)) for each in ids})
-            return self._drop(found.values())
+            return self._drop(number, list(found.values())) if found else 0
 
-    def clear(self, scope: str) -> int:
-        """Remove all turns of a scope; returns how many there were."""
+    def clear(self, scope: str, at_most: int | None = None) -> int:
+        """Remove all turns of a scope.
+
+        Args:
+            scope: Whose memory.
+            at_most: Only so many, as all of a hundred thousand take seconds. While others remain,
+                words of those removed may stay in the file.
+
+        Returns:
+            How many were removed; fewer than `at_most` if none is left.
+        """
         with self._lock:
             number = self._store.scope_number(scope)
-            return 0 if number is None else self._drop(self._store.scope_rows(number))
+            if number is None:
+                return 0
+            rows = list(self._store.scope_rows(number, at_most=at_most))
+            return self._drop(number, rows, tidy=at_most is None or len(rows) < at_most)
 
-    def _drop(self, rows: Iterable[Row]) -> int:
-        count = self._store.delete(rows)
-        if count:
-            self._forget_views()
-        return count
+    def _drop(self, number: int, rows: Sequence[Row], tidy: bool = True) -> int:
+        self._store.delete(rows, tidy)
+        self._shrink(number, rows)
+        return len(rows)
 
     def _forget_views(self) -> None:
         self._vocabulary = None
@@ -203,18 +221,22 @@ class RecallIndex:
 
 def _row(turn: Turn) -> Row:
     """A turn as a stored row, without its vector."""
-    text = storable(turn.text)
+    text = _text(turn.text)
     return (
-        storable(str(turn.id)),
-        storable(turn.speaker),
+        _text(turn.id),
+        _text(turn.speaker),
         text,
         given(turn.at),
         seconds(turn.at),
-        None if turn.session is None else storable(str(turn.session)),
+        None if turn.session is None else _text(turn.session),
         normalised(turn.audience),
-        turn.kind,
+        _text(turn.kind),
         packed_traits(text),
     )
+
+
+def _text(value: object) -> str:
+    return "" if value is None else storable(str(value))
 
 
 def _turn(row: Row) -> Turn:

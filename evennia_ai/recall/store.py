@@ -97,46 +97,84 @@ class Store:
             found.update((row[0], row) for row in self._db.execute(query, chunk))
         return found
 
-    def insert(self, scope: int, rows: Sequence[tuple[Any, ...]]) -> list[int]:
-        """Store new rows (in the order of `COLUMNS`); returns their rowids, ascending."""
+    def replace(
+        self, name: str, gone: Sequence[tuple[Any, ...]], rows: Sequence[tuple[Any, ...]]
+    ) -> int:
+        """Delete stored rows of a scope and store new ones, all or nothing.
+
+        Args:
+            name: The scope, made where there is none.
+            gone: Stored rows.
+            rows: New rows, in the order of `COLUMNS`.
+
+        Returns:
+            The scope's number.
+        """
+        with self._db:
+            number = self.scope_number(name, create=True)
+            assert number is not None
+            self._delete(gone)
+            self._insert(number, rows)
+            if gone:
+                self._tidy()
+        if gone:
+            self._checkpoint()
+        return number
+
+    def _insert(self, scope: int, rows: Sequence[tuple[Any, ...]]) -> None:
         query = "SELECT last FROM scopes WHERE number=?"
         last = self._db.execute(query, (scope,)).fetchone()[0]
         base = scope * SCOPE_SPAN + last + 1
-        rowids = list(range(base, base + len(rows)))
+        rowids = range(base, base + len(rows))
         marks = ",".join("?" * 12)
-        with self._db:
-            self._db.executemany(
-                f"INSERT INTO turns (rowid, scope, {COLUMNS}) VALUES ({marks})",
-                ((rowid, scope, *row) for rowid, row in zip(rowids, rows, strict=True)),
-            )
-            self._db.executemany(
-                "INSERT INTO words (rowid, text) VALUES (?, ?)",
-                ((rowid, row[2]) for rowid, row in zip(rowids, rows, strict=True)),
-            )
-            self._db.execute("UPDATE scopes SET last=last+? WHERE number=?", (len(rows), scope))
-        return rowids
+        self._db.executemany(
+            f"INSERT INTO turns (rowid, scope, {COLUMNS}) VALUES ({marks})",
+            ((rowid, scope, *row) for rowid, row in zip(rowids, rows, strict=True)),
+        )
+        self._db.executemany(
+            "INSERT INTO words (rowid, text) VALUES (?, ?)",
+            ((rowid, row[2]) for rowid, row in zip(rowids, rows, strict=True)),
+        )
+        self._db.execute("UPDATE scopes SET last=last+? WHERE number=?", (len(rows), scope))
 
-    def delete(self, rows: Iterable[tuple[Any, ...]]) -> int:
-        """Delete stored rows so that neither text nor words nor vectors stay in the file."""
-        doomed = [(row[0], row[3]) for row in rows]
-        if not doomed:
-            return 0
+    def delete(self, rows: Sequence[tuple[Any, ...]], tidy: bool = True) -> None:
+        """Delete stored rows so that neither text nor words nor vectors stay in the file.
+
+        Args:
+            rows: Stored rows.
+            tidy: Whether their words leave the file now, or with a later removal.
+        """
         with self._db:
-            self._db.executemany(
-                "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", doomed
-            )
-            self._db.executemany("DELETE FROM turns WHERE rowid=?", ((r,) for r, _ in doomed))
-            # A deleted row's words stay in older segments of the FTS index until they merge.
-            self._db.execute("INSERT INTO words (words) VALUES ('optimize')")
+            self._delete(rows)
+            if tidy:
+                self._tidy()
+        if tidy:
+            self._checkpoint()
+
+    def _delete(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._db.executemany(
+            "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)",
+            ((row[0], row[3]) for row in rows),
+        )
+        self._db.executemany("DELETE FROM turns WHERE rowid=?", ((row[0],) for row in rows))
+
+    def _tidy(self) -> None:
+        # A deleted row's words stay in older segments of the FTS index until they merge.
+        self._db.execute("INSERT INTO words (words) VALUES ('optimize')")
+
+    def _checkpoint(self) -> None:
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return len(doomed)
 
-    def scope_rows(self, scope: int, after: int = 0) -> Iterator[tuple[Any, ...]]:
-        """All rows ``(rowid, id, …)`` of a scope whose rowid is above `after`, in order."""
+    def scope_rows(
+        self, scope: int, after: int = 0, at_most: int | None = None
+    ) -> Iterator[tuple[Any, ...]]:
+        """Rows ``(rowid, id, …)`` of a scope whose rowid is above `after`, in order."""
         low, high = _range(scope)
+        limit = -1 if at_most is None else at_most
         return self._db.execute(
-            f"SELECT rowid, {COLUMNS} FROM turns WHERE rowid > ? AND rowid < ? ORDER BY rowid",
-            (max(low, after), high),
+            f"SELECT rowid, {COLUMNS} FROM turns WHERE rowid > ? AND rowid < ? ORDER BY rowid"
+            " LIMIT ?",
+            (max(low, after), high, limit),
         )
 
     def count(self, scope: int) -> int:

@@ -3,6 +3,9 @@
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
+from math import isfinite
+
+from evennia_ai.recall.text import storable
 
 Moment = float | int | str | datetime | date | None
 
@@ -26,7 +29,8 @@ class Turn:
         speaker: Name of who said it.
         text: What was said.
         at: When: seconds since the epoch, an ISO 8601 text, a date or datetime, or a date in
-            English words. None, or a text that holds no date, counts as the beginning of time.
+            English words. Anything else counts as the beginning of time, as do a text that holds
+            no date and a number that is not finite.
         session: Name or number of the talk it belongs to. Without one, a pause of more than
             half an hour begins a new talk.
         audience: Who may know it, as `evennia_ai.core.audience` writes it; None is public.
@@ -75,22 +79,34 @@ def seconds(moment: Moment) -> float:
     """A moment as seconds since the epoch; times without a zone count as UTC.
 
     Returns:
-        The seconds; 0.0 for None and for a text that holds no date.
+        The seconds; 0.0 for None, for a text that holds no date and for a number that is not
+        finite.
     """
-    if moment is None:
-        return 0.0
     if isinstance(moment, int | float):
+        if not _is_storable(moment):
+            return 0.0
         return float(moment) if abs(moment) < 1e12 else float(moment) / 1000
     if isinstance(moment, str):
         return _seconds_of_text(moment)
+    if not isinstance(moment, date):
+        return 0.0
     if not isinstance(moment, datetime):
         moment = datetime.combine(moment, time(), UTC)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
+def _is_storable(number: float | int) -> bool:
+    """Whether a number is finite and one that SQLite takes."""
+    return -(2**63) <= number < 2**63 if isinstance(number, int) else isfinite(number)
+
+
 def given(moment: Moment) -> float | int | str | None:
-    """A moment as it is kept and handed back: dates as ISO 8601, all else unchanged."""
-    return moment.isoformat() if isinstance(moment, date) else moment
+    """A moment as it is kept and handed back: dates as ISO 8601, what is none as None."""
+    if isinstance(moment, date):
+        return moment.isoformat()
+    if isinstance(moment, str):
+        return storable(moment)
+    return moment if isinstance(moment, int | float) and _is_storable(moment) else None
 
 
 def _seconds_of_text(text: str) -> float:

@@ -7,7 +7,7 @@ them.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,8 @@ class ScopeView:
         self.traits = Growing(np.float32, len(TRAITS))
         self.lengths = Growing(np.float32)
         self.vectors = ExactVectors(embedder.dims)
+        # Removed turns keep their places, that the others may keep theirs.
+        self._held = Growing(np.bool_)
         self._turn_words = TurnWords(vocabulary)
         self._postings: dict[str, Ints] = {}
         self._known_to: dict[str, int] = {}
@@ -90,6 +92,14 @@ class ScopeView:
         self.kind_numbers.extend([self._kinds.number(row[8]) for row in rows])
         self._extend_traits(np.array([row[9] for row in rows], dtype=np.int64))
         self.vectors.extend(unpacked_vectors([row[10] for row in rows]))
+        self._held.extend([True] * len(rows))
+
+    def remove(self, rowids: Sequence[int]) -> bool:
+        """Take turns out; returns whether so few are left that the scope is better read anew."""
+        if rowids:
+            self._visible.clear()
+            self._held.values[np.isin(self.rowids.values, rowids)] = False
+        return 2 * np.count_nonzero(self._held.values) < len(self._held.values)
 
     def nearness(self, positions: Ints, vectors: Floats) -> Floats:
         """See `TurnWords.nearness`. The first call reads all turns' words into memory."""
@@ -97,11 +107,13 @@ class ScopeView:
         return self._turn_words.nearness(positions, vectors)
 
     def _texts(self, start: int) -> Iterator[str]:
-        """Texts of the turns from the `start`th added on, in order of adding."""
-        if start == len(self.rowids.values):
+        """Texts of the turns from the `start`th added on, in order of adding; removed: empty."""
+        missing = self.rowids.values[start:].tolist()
+        if not missing:
             return iter(())
-        after = int(self.rowids.values[start - 1]) if start else 0
-        return (row[3] for row in self._store.scope_rows(self._scope, after))
+        rows = self._store.scope_rows(self._scope, missing[0] - 1)
+        texts = {row[0]: row[3] for row in rows}
+        return (texts.get(rowid, "") for rowid in missing)
 
     def _last_rowid(self) -> int:
         return int(self.rowids.values[-1]) if len(self.rowids.values) else 0
@@ -122,12 +134,11 @@ class ScopeView:
         return kept
 
     def _allowed(self, viewer: str | None) -> Ints:
-        if viewer is None:
-            return np.arange(len(self.rowids.values))
+        held = self._held.values
+        if viewer is None or not len(held):
+            return np.flatnonzero(held)
         table = np.array([visible(audience, viewer) for audience in self.audiences.all], bool)
-        if not len(table):
-            return np.zeros(0, dtype=np.int64)
-        return np.flatnonzero(table[self.audience_numbers.values])
+        return np.flatnonzero(held & table[self.audience_numbers.values])
 
     def positions_of_word(self, word: str) -> Ints:
         """Positions of the turns that hold a word, ascending."""
