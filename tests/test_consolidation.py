@@ -11,7 +11,7 @@ from twisted.internet.task import Clock
 
 from evennia_ai.core.audience import private
 from evennia_ai.core.entities import new_profile
-from evennia_ai.core.observations import MOST_PLAIN
+from evennia_ai.core.observations import MOST_OBSERVATIONS
 from evennia_ai.errors import StoreError
 from evennia_ai.rag_memory import Mem0Store
 from evennia_ai.sleep.consolidation import (
@@ -117,7 +117,7 @@ class TestConsolidate(ConsolidationCase):
         counts = wait_for(running)
         self.assertEqual(counts["consolidated"], 2 * BATCH + 1)
         told = self.character.entities.get("o1")["observations"]
-        self.assertEqual(len(told), MOST_PLAIN)
+        self.assertEqual(len(told), MOST_OBSERVATIONS)
 
     def test_ends_when_called(self):
         """Who speaks to the sleeper waits for one batch, not for a backlog."""

@@ -14,7 +14,7 @@ from evennia_ai.core.entities import (
     tidy,
     without_sources,
 )
-from evennia_ai.core.observations import MOST_PLAIN, observed, observed_of_all
+from evennia_ai.core.observations import MOST_OBSERVATIONS, observed
 
 PROFILES = {
     "o1": new_profile("o1", "Bob", 0.0),
@@ -39,7 +39,7 @@ def facts(*contents, entity_id="o1"):
     """Subject, predicate and value of each observation that a series of entries leaves."""
     profile = PROFILES[entity_id]
     for number, content in enumerate(contents):
-        profile = observed(entity_id, profile, entry(number, content), NAMES)
+        profile = observed(entity_id, profile, [entry(number, content)], NAMES)
     return [(o["subject"], o["predicate"], o["value"]) for o in profile["observations"]]
 
 
@@ -97,34 +97,34 @@ class TestObserved(unittest.TestCase):
         profile = PROFILES["o1"]
         for number, town in enumerate(("Ford", "Ash")):
             told = entry(number, f"Bob lives in {town}.")
-            profile = observed("o1", profile, told, NAMES)
+            profile = observed("o1", profile, [told], NAMES)
         self.assertEqual([o["status"] for o in profile["observations"]], ["superseded", "current"])
         (shown,) = shown_observations(profile, "public")
         self.assertEqual(shown["value"], "Ash")
 
     def test_reads_an_entry_once(self):
         """Also where its observation was merged with an older one."""
-        once = observed("o1", PROFILES["o1"], entry(0, "Bob sings."), NAMES)
-        twice = observed("o1", once, entry(1, "Bob sings."), NAMES)
+        once = observed("o1", PROFILES["o1"], [entry(0, "Bob sings.")], NAMES)
+        twice = observed("o1", once, [entry(1, "Bob sings.")], NAMES)
         self.assertEqual(len(twice["observations"]), 1)
         for number in (0, 1):
-            self.assertEqual(observed("o1", twice, entry(number, "Bob sings."), NAMES), twice)
+            self.assertEqual(observed("o1", twice, [entry(number, "Bob sings.")], NAMES), twice)
 
     def test_audience(self):
         """What was whispered is observed for those only."""
         secret = "private:o1"
-        profile = observed("o1", PROFILES["o1"], entry(1, "Bob lives in Ford.", secret), NAMES)
+        profile = observed("o1", PROFILES["o1"], [entry(1, "Bob lives in Ford.", secret)], NAMES)
         self.assertEqual(shown_observations(profile, "public"), [])
         self.assertEqual(len(shown_observations(profile, secret)), 1)
 
     def test_bounded(self):
         """A profile takes no more sentences than it can hold, but always a property."""
         profile = PROFILES["o1"]
-        for number in range(MOST_PLAIN + 5):
+        for number in range(MOST_OBSERVATIONS + 5):
             told = {**entry(1, f"Bob sang song {number}."), "id": f"e{number}"}
-            profile = observed("o1", profile, told, NAMES)
-        self.assertEqual(len(profile["observations"]), MOST_PLAIN)
-        profile = observed("o1", profile, entry(9, "Bob lives in Ford.") | {"id": "last"}, NAMES)
+            profile = observed("o1", profile, [told], NAMES)
+        self.assertEqual(len(profile["observations"]), MOST_OBSERVATIONS)
+        profile = observed("o1", profile, [entry(9, "Bob lives in Ford.") | {"id": "last"}], NAMES)
         self.assertEqual(profile["observations"][-1]["value"], "Ford")
 
     @given(st.lists(st.text(alphabet="Bobs '.?!:lives in", max_size=60), max_size=4))
@@ -132,8 +132,8 @@ class TestObserved(unittest.TestCase):
         """It never raises, and the same entry read again changes nothing."""
         profile = PROFILES["o1"]
         for number, content in enumerate(contents):
-            once = observed("o1", profile, entry(number, content), NAMES)
-            self.assertEqual(observed("o1", once, entry(number, content), NAMES), once)
+            once = observed("o1", profile, [entry(number, content)], NAMES)
+            self.assertEqual(observed("o1", once, [entry(number, content)], NAMES), once)
             profile = once
 
 
@@ -142,8 +142,8 @@ class TestWithoutSources(unittest.TestCase):
 
     def test_restores_what_was_superseded(self):
         """The older value holds again, as if the newer had never been told."""
-        before = observed("o1", PROFILES["o1"], entry(0, "Bob lives in Ford."), NAMES)
-        after = observed("o1", before, entry(1, "Bob lives in Ash."), NAMES)
+        before = observed("o1", PROFILES["o1"], [entry(0, "Bob lives in Ford.")], NAMES)
+        after = observed("o1", before, [entry(1, "Bob lives in Ash.")], NAMES)
         back = without_sources(after, ["e1"])
         self.assertEqual(back["observations"], before["observations"])
 
@@ -158,7 +158,11 @@ class TestWithoutSources(unittest.TestCase):
 
     def test_of_many_entries(self):
         """Many entries at once make the profile that they make one by one."""
-        told = ["Bob sings."] * MOST_PLAIN + ["Bob lives in Ford.", "Bob dances.", "Bob hums. No."]
+        told = ["Bob sings."] * MOST_OBSERVATIONS + [
+            "Bob lives in Ford.",
+            "Bob dances.",
+            "Bob hums. No.",
+        ]
         entries = [entry(number, content) for number, content in enumerate(told)]
 
         def numbered():
@@ -167,13 +171,13 @@ class TestWithoutSources(unittest.TestCase):
 
         one, make_id = PROFILES["o1"], numbered()
         for each in entries:
-            one = observed("o1", one, each, NAMES, make_id)
-        many = observed_of_all("o1", PROFILES["o1"], entries, NAMES, numbered())
+            one = observed("o1", one, [each], NAMES, make_id)
+        many = observed("o1", PROFILES["o1"], entries, NAMES, numbered())
         self.assertEqual(many, one)
         self.assertEqual(
             [o["text"] for o in many["observations"]][-2:], ["Bob dances.", "Bob hums."]
         )
-        self.assertEqual(observed_of_all("o1", many, entries, NAMES), many)
+        self.assertEqual(observed("o1", many, entries, NAMES), many)
 
     def test_changes_nothing_else(self):
         """A profile with nothing of them is as it was."""

@@ -67,10 +67,12 @@ class TestGrounds(unittest.TestCase):
     def test_questions_and_own_lines_are_no_sources(self):
         """Who asks says nothing, nor does what the writer said itself from memory."""
         answer = {**reply(self.NOTE), "metadata": {"memories": [self.DRINK]}}
+        unmarked = heard("tell me if my favourite drink is plum brandy", speaker=ALICE)
         asked = heard("Is my favourite drink plum brandy?", speaker=ALICE)
-        found = grounds_of_history(self.NOTE, dated(asked, answer), PUBLIC, ())
-        self.assertEqual((found.sources, found.at), ((), None))
-        self.assertEqual((found.told, found.recalled), (False, True))
+        for question in (unmarked, asked):
+            found = grounds_of_history(self.NOTE, dated(question, answer), PUBLIC, ())
+            self.assertEqual((found.sources, found.at), ((), None))
+            self.assertEqual((found.told, found.recalled), (False, True))
         own = grounds_of_history(self.NOTE, dated(asked, reply(self.NOTE)), PUBLIC, ())
         self.assertFalse(own.recalled)
 

@@ -13,7 +13,8 @@ from evennia_ai.commands.history import search_memory
 from evennia_ai.commands.ledger import AllNotes, note_called, note_text
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import Viewer, audience_mark, escaped, moment
-from evennia_ai.core.audience import STAFF, normalised, visible
+from evennia_ai.core.audience import STAFF, visible
+from evennia_ai.core.entities import audience_of_observation
 from evennia_ai.core.ledger import APPROVED, WITHDRAWN
 from evennia_ai.errors import AssistantError, StoreError
 from evennia_ai.handlers.identity import speaker_of
@@ -258,7 +259,7 @@ def may_know_of(profile: Any, audience: str) -> bool:
 
 
 def _may_know(item: Any, audience: str) -> bool:
-    return visible(normalised(item.get("audience", STAFF)), audience)
+    return visible(audience_of_observation(item), audience)
 
 
 def profile_text(profile: Any, audience: str = STAFF) -> str:
@@ -272,5 +273,5 @@ def profile_text(profile: Any, audience: str = STAFF) -> str:
         if not _may_know(item, audience):
             continue
         old = "" if item.get("status", "current") == "current" else "(no longer) "
-        lines.append(f"  {old}{audience_mark(item.get('audience', 'public'))}{item.get('text')}")
+        lines.append(f"  {old}{audience_mark(audience_of_observation(item))}{item.get('text')}")
     return escaped("\n".join(lines))

@@ -67,34 +67,25 @@ def observe(
     at: float | str,
     source: str | Sequence[str],
     audience: str = PUBLIC,
-    subject: str | None = None,
-    predicate: str | None = None,
-    value: str | None = None,
-    make_id: Callable[[str], str] = new_id,
+    **fields: Any,
 ) -> Profile:
     """A profile with one more observation, older values of the same thing superseded.
 
     Args:
         profile: The profile before.
-        text: What was observed, one sentence.
-        at: When, seconds since the epoch or ISO 8601.
-        source: Where it comes from, the id of a message or journal entry, or several.
+        text: What was observed.
+        at: When.
+        source: Where it comes from.
         audience: Who may know it.
-        subject: What it is about; the entity itself where it is None.
-        predicate: Which property, as ``lives in``.
-        value: The property's value, as ``the mill``.
-        make_id: Makes the observation's id from a prefix.
+        **fields: The rest of what `new_observation` takes.
 
     Returns:
         A new profile; unchanged but for `last_seen` if it held this very observation.
     """
-    return tidy(
-        noted(profile, text, at, source, audience, subject, predicate, value, make_id=make_id)
-    )
+    return tidy(with_observation(profile, new_observation(text, at, source, audience, **fields)))
 
 
-def noted(
-    profile: Mapping[str, Any],
+def new_observation(
     text: str,
     at: float | str,
     source: str | Sequence[str],
@@ -103,25 +94,49 @@ def noted(
     predicate: str | None = None,
     value: str | None = None,
     make_id: Callable[[str], str] = new_id,
-) -> Profile:
-    """The same, not tidied yet: for many observations at once."""
-    when = _iso(at)
+) -> Observation:
+    """An observation in its stored form.
+
+    Args:
+        text: What was observed, one sentence.
+        at: When, seconds since the epoch or ISO 8601.
+        source: Where it comes from, the id of a message or journal entry, or several.
+        audience: Who may know it.
+        subject: What it is about; the entity itself where it is None.
+        predicate: Which property, as ``lives in``.
+        value: The property's value, as ``the mill``.
+        make_id: Makes the observation's id from a prefix.
+    """
     sources = [source] if isinstance(source, str) else list(source) or [""]
-    fresh: Observation = {
+    observation: Observation = {
         "id": make_id("o"),
         "text": " ".join(text.split()),
         "subject": subject,
         "predicate": predicate,
         "value": value,
-        "at": when,
+        "at": _iso(at),
         "source": sources[0],
         "audience": normalised(audience),
         "status": CURRENT,
         "superseded_by": None,
     }
-    if len(sources) > 1:
-        fresh["sources"] = sources
-    return {**profile, "observations": [*profile.get("observations", ()), fresh]}
+    return {**observation, "sources": sources} if len(sources) > 1 else observation
+
+
+def with_observation(profile: Mapping[str, Any], observation: Observation) -> Profile:
+    """A profile with one more observation, not tidied yet: for many of them at once."""
+    return {**profile, "observations": [*profile.get("observations", ()), observation]}
+
+
+def sources_of(observation: Mapping[str, Any]) -> list[str]:
+    """The ids of the messages and journal entries that an observation rests on."""
+    return list(observation.get("sources") or [observation.get("source") or ""])
+
+
+def audience_of_observation(observation: Mapping[str, Any]) -> str:
+    """Who may know an observation."""
+    # One without an audience was stored by hand: nobody but staff, until somebody says so.
+    return normalised(observation.get("audience", STAFF))
 
 
 def supersede(profile: Mapping[str, Any]) -> Profile:
@@ -156,7 +171,7 @@ def _supersede_group(group: list[Observation]) -> None:
 
 def _replaces(newer: Observation, older: Observation) -> bool:
     differs = _plain(newer.get("value")) != _plain(older.get("value"))
-    return differs and visible(_audience(newer), _audience(older))
+    return differs and visible(audience_of_observation(newer), audience_of_observation(older))
 
 
 def merge(profile: Mapping[str, Any]) -> Profile:
@@ -188,7 +203,7 @@ def merge(profile: Mapping[str, Any]) -> Profile:
 def _absorb(kept: Observation, twin: Observation) -> None:
     """Let one observation stand for another that says the same, in place."""
     kept["times"] = kept.get("times", 1) + twin.get("times", 1)
-    sources = [*_sources(kept), *_sources(twin)]
+    sources = [*sources_of(kept), *sources_of(twin)]
     kept["sources"] = list(dict.fromkeys(sources))
     if wordings := _other_wordings(kept, twin):
         kept["other_texts"] = wordings
@@ -286,7 +301,9 @@ def profile_lines(profile: Mapping[str, Any], audience: str, limit: int = 8) -> 
 def shown_observations(profile: Mapping[str, Any], audience: str) -> list[Observation]:
     """The observations an audience may know and that still hold for it, newest first."""
     allowed = [
-        dict(item) for item in profile.get("observations", ()) if visible(_audience(item), audience)
+        dict(item)
+        for item in profile.get("observations", ())
+        if visible(audience_of_observation(item), audience)
     ]
     ids = {item["id"] for item in allowed}
     # Superseded counts only for those who may know by what.
@@ -321,10 +338,10 @@ def without_sources(profile: Mapping[str, Any], sources: Iterable[str]) -> Profi
     Equal to the profile where nothing rests on them.
     """
     gone, kept = set(sources), []
-    if not any(gone.intersection(_sources(item)) for item in profile.get("observations", ())):
+    if not any(gone.intersection(sources_of(item)) for item in profile.get("observations", ())):
         return {**profile}
     for observation in profile.get("observations", ()):
-        left = [source for source in _sources(observation) if source not in gone]
+        left = [source for source in sources_of(observation) if source not in gone]
         if left:
             kept.append({**observation, "source": left[0]})
             if "sources" in observation:
@@ -484,15 +501,6 @@ def _latest(observation: Mapping[str, Any]) -> str:
     return str(observation.get("last_at") or observation.get("at") or "")
 
 
-def _audience(observation: Mapping[str, Any]) -> str:
-    # An observation without one was stored by hand: nobody but staff, until somebody says so.
-    return normalised(observation.get("audience", STAFF))
-
-
-def _sources(observation: Mapping[str, Any]) -> list[str]:
-    return list(observation.get("sources") or [observation.get("source") or ""])
-
-
 def _heading(profile: Mapping[str, Any]) -> str:
     name, kind = str(profile.get("name") or profile.get("id")), profile.get("kind") or "entity"
     relationship = " ".join(str(profile.get("relationship") or "").split())
@@ -521,7 +529,7 @@ def _same_key(own: frozenset[str], observation: Mapping[str, Any]) -> tuple[Any,
     """Equal for observations that say the same to the same people."""
     fact = _fact_key(own, observation)
     said = (*fact, _plain(observation.get("value"))) if fact else (_plain(observation.get("text")),)
-    return (_audience(observation), *said)
+    return (audience_of_observation(observation), *said)
 
 
 def _plain(text: object) -> str:

@@ -12,16 +12,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from evennia_ai.core.audience import STAFF
-from evennia_ai.core.entities import NamesIndex, Profile, noted, tidy
+from evennia_ai.core.crowding import asks
+from evennia_ai.core.entities import (
+    LONGEST_MENTION,
+    NamesIndex,
+    Profile,
+    new_observation,
+    sources_of,
+    tidy,
+    with_observation,
+)
 from evennia_ai.core.messages import new_id
+from evennia_ai.core.recalled import sentences
 
-# Sentences of an entry that are read, and observations above which a profile takes no more that
-# tell no property: the journal has them all, and a profile is read and written whole.
-SENTENCES, MOST_PLAIN = 6, 100
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+")
+# Sentences of an entry that are read.
+SENTENCES = 6
+# Observations above which a profile takes no more that tell no property: the journal has them
+# all, and a profile is read and written whole.
+MOST_OBSERVATIONS = 100
 _ARTICLE = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
-# Longest name of a subject, in words, and the words that may stand between it and what is owned.
-_NAME_WORDS = 6
+# What stands behind the name of its owner: up to three words, before the verb.
 _OWNED = re.compile(
     r"^['’]s?\s+(?:[\w-]+\s){0,2}?[\w-]+\s+(?=(?:is|was|has|lives?|works?|moved)\b)"
 )
@@ -52,35 +62,23 @@ _TAIL = re.compile(
 def observed(
     entity_id: str,
     profile: Mapping[str, Any],
-    entry: Mapping[str, Any],
-    names: NamesIndex,
-    make_id: Callable[[str], str] = new_id,
-) -> Profile:
-    """A profile with what a journal entry tells of the entity; the same where it tells nothing.
-
-    Args:
-        entity_id: Whose profile it is.
-        profile: The profile before.
-        entry: A journal entry: `id`, `content`, `timestamp`, `audience`.
-        names: The `names_index` of all profiles; a name of two entities tells of neither.
-        make_id: Makes an observation's id from a prefix.
-
-    Returns:
-        A new profile. An entry that was read before adds nothing.
-    """
-    return observed_of_all(entity_id, profile, [entry], names, make_id)
-
-
-def observed_of_all(
-    entity_id: str,
-    profile: Mapping[str, Any],
     entries: Iterable[Mapping[str, Any]],
     names: NamesIndex,
     make_id: Callable[[str], str] = new_id,
 ) -> Profile:
-    """The same of several entries, tidied once."""
-    known = {o.get("source") for o in profile.get("observations", ())}
-    known |= {s for o in profile.get("observations", ()) for s in o.get("sources", ())}
+    """A profile with what journal entries tell of the entity; the same where they tell nothing.
+
+    Args:
+        entity_id: Whose profile it is.
+        profile: The profile before.
+        entries: Journal entries: `id`, `content`, `timestamp`, `audience`.
+        names: The `names_index` of all profiles; a name of two entities tells of neither.
+        make_id: Makes an observation's id from a prefix.
+
+    Returns:
+        A new profile, tidied once. An entry that was read before adds nothing.
+    """
+    known = {source for item in profile.get("observations", ()) for source in sources_of(item)}
     result: Profile = {**profile}
     full = False
     for entry in entries:
@@ -108,31 +106,31 @@ def _with_entry(
     for text, subject, predicate, value in _told(entity_id, str(entry.get("content") or ""), names):
         if not predicate and full:
             continue
-        result = noted(
-            result,
+        observation = new_observation(
             text,
             str(entry["timestamp"]),
             str(entry["id"]),
             entry.get("audience") or STAFF,
-            subject=subject,
-            predicate=predicate,
-            value=value,
-            make_id=make_id,
+            subject,
+            predicate,
+            value,
+            make_id,
         )
+        result = with_observation(result, observation)
     return result
 
 
 def _is_full(profile: Mapping[str, Any]) -> bool:
-    return len(profile.get("observations", ())) >= MOST_PLAIN
+    return len(profile.get("observations", ())) >= MOST_OBSERVATIONS
 
 
 def _told(
     entity_id: str, content: str, names: NamesIndex
 ) -> Iterator[tuple[str, str | None, str | None, str | None]]:
     """The sentences about an entity, each with subject, predicate and value where it has them."""
-    for sentence in _SENTENCE.split(content.strip())[:SENTENCES]:
+    for sentence in sentences(content)[:SENTENCES]:
         rest = _after_name(sentence, entity_id, names)
-        if rest is None or sentence.rstrip().endswith("?"):
+        if rest is None or asks(sentence):
             continue
         owned = _OWNED.match(rest)
         if owned is None:
@@ -145,7 +143,7 @@ def _told(
 def _after_name(sentence: str, entity_id: str, names: NamesIndex) -> str | None:
     """What follows the entity's name at the beginning of a sentence; None where it is not there."""
     bare = _ARTICLE.sub("", sentence)
-    found = list(re.finditer(r"\w+", bare))[:_NAME_WORDS]
+    found = list(re.finditer(r"\w+", bare))[:LONGEST_MENTION]
     for count in range(len(found), 0, -1):
         name = " ".join(word.group() for word in found[:count]).casefold()
         if names.get(name) == (entity_id,):

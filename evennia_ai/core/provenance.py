@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from evennia_ai.core.audience import visible
+from evennia_ai.core.crowding import asks
 from evennia_ai.core.injection import telling_words
 from evennia_ai.core.messages import Message, audience_of, is_summary
 from evennia_ai.core.recalled import RECALLING_TOOLS, is_recalled, sentences, shown_memories
@@ -72,7 +73,7 @@ def grounds_of_history(
 
 def _stated(message: Message) -> Message:
     """A message without its questions: who asks whether something is so does not say it is."""
-    said = [each for each in sentences(message["content"]) if not each.endswith("?")]
+    said = [each for each in sentences(message["content"]) if not asks(each)]
     return {**message, "content": " ".join(said)}
 
 

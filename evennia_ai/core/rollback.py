@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from evennia_ai.core.entities import sources_of
 from evennia_ai.core.masking import unmasked
 from evennia_ai.core.messages import Message, is_summary
 
@@ -113,5 +114,4 @@ def _observations_without(
 
 def _rests(observation: Mapping[str, Any], sources: Collection[str]) -> bool:
     """Whether one of these is among the sources of an observation."""
-    named = {observation.get("source"), *(observation.get("sources") or ())}
-    return not named.isdisjoint(sources)
+    return not set(sources).isdisjoint(sources_of(observation))

@@ -13,7 +13,7 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai.background import pause
 from evennia_ai.core import entities
 from evennia_ai.core.messages import audience_of
-from evennia_ai.core.observations import observed_of_all
+from evennia_ai.core.observations import observed
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.llm_interaction.summary import call_llm_simple
@@ -274,7 +274,7 @@ def _link(character: Any, stored: Iterable[tuple[Entry, str]]) -> int:
     changed: dict[str, dict[str, Any]] = {}
     for entity_id, pairs in told.items():
         entries, memory_ids = zip(*pairs, strict=True)
-        seen = observed_of_all(entity_id, profiles[entity_id], entries, names)
+        seen = observed(entity_id, profiles[entity_id], entries, names)
         changed[entity_id] = entities.link_memories(seen, memory_ids)
     if changed:
         character.entities.put(changed)
