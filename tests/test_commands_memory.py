@@ -368,7 +368,7 @@ class TestCompact(MemoryLineTest):
     def test_preview_of_private_talk(self):
         """Where a game opens the command to others, private words are counted, not shown."""
         self.configure(compact_preserve_window=2)
-        self.secret("the key is under the mat")
+        self.secret("the key is under the mat" + ", and nobody else may ever know" * 20)
         self.heard("a public word")
         self.fill(4)
         self.assertTold("compact/preview Aria", "under the mat", "a public word")

@@ -3,8 +3,8 @@
 Pure: messages in, decisions out. Handlers carry them out.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from evennia_ai.core.audience import PUBLIC
 from evennia_ai.core.messages import Message, audience_of, is_summary, total_tokens
@@ -22,11 +22,13 @@ class Plan:
         leaving: Raw messages to archive, oldest first.
         folded: Older summary markers that the new summaries take up.
         staying: The rest of the history, oldest first: other markers, then raw messages.
+        shrunk: Whether fewer messages are kept than asked for, as more would not fit.
     """
 
     leaving: tuple[Message, ...]
     folded: tuple[Message, ...]
     staying: tuple[Message, ...]
+    shrunk: bool = False
 
     @property
     def audiences(self) -> tuple[str, ...]:
@@ -42,6 +44,27 @@ class Plan:
         """The folded markers of one audience."""
         return tuple(m for m in self.folded if audience_of(m) == audience)
 
+    def without(self, audiences: Collection[str]) -> "Plan":
+        """The same plan with what these audiences' part of it would take staying."""
+        back = tuple(m for m in self.leaving if audience_of(m) in audiences)
+        unfolded = tuple(m for m in self.folded if audience_of(m) in audiences)
+        markers = tuple(m for m in self.staying if is_summary(m))
+        raw = tuple(m for m in self.staying if not is_summary(m))
+        return replace(
+            self,
+            leaving=tuple(m for m in self.leaving if audience_of(m) not in audiences),
+            folded=tuple(m for m in self.folded if audience_of(m) not in audiences),
+            staying=markers + unfolded + back + raw,
+        )
+
+    def small_parts(self, least_tokens: int) -> tuple[str, ...]:
+        """Private audiences whose part holds fewer tokens, so that a summary saves next to none."""
+        return tuple(
+            audience
+            for audience in self.audiences
+            if audience != PUBLIC and total_tokens(self.part(audience)) < least_tokens
+        )
+
     @property
     def empty(self) -> bool:
         """Whether nothing would leave."""
@@ -54,6 +77,7 @@ def plan_compaction(
     keep_tokens: int = 0,
     capacity_tokens: int | None = None,
     later: bool = False,
+    least_tokens: int = 0,
 ) -> Plan:
     """Decide what leaves.
 
@@ -63,6 +87,8 @@ def plan_compaction(
         keep_tokens: Tokens of the newest raw messages to keep at least, if that is more.
         capacity_tokens: Most the kept raw messages may hold; overrides both. None: no cap.
         later: Whether a cut that would part a pair is moved on rather than back.
+        least_tokens: What a private audience's part must hold to leave: many who each said a
+            line in confidence would cost a model's call each, for summaries as long as the lines.
 
     Returns:
         A plan; `empty` if the history lies within what is to be kept.
@@ -75,7 +101,9 @@ def plan_compaction(
     touched = {audience_of(message) for message in leaving}
     folded = tuple(marker for marker in markers if audience_of(marker) in touched)
     others = tuple(marker for marker in markers if audience_of(marker) not in touched)
-    return Plan(leaving, folded, others + raw[cut:])
+    shrunk = cut > _legal_cut(raw, wanted, None, later)
+    plan = Plan(leaving, folded, others + raw[cut:], shrunk)
+    return plan.without(plan.small_parts(least_tokens))
 
 
 def _wanted_cut(raw: Sequence[Message], window: int, keep_tokens: int) -> int:
@@ -111,6 +139,30 @@ def _legal_cut(
         if left <= capacity:
             return point
     return position
+
+
+def windows(messages: Sequence[Message], room_tokens: int) -> list[tuple[Message, ...]]:
+    """A history in parts, oldest first, that hold at most so many tokens each.
+
+    No tool call is parted from its result: a part that holds nothing but such messages may be
+    larger.
+
+    Args:
+        messages: Messages, oldest first.
+        room_tokens: Most tokens of a part.
+
+    Returns:
+        The parts; one that is empty for no messages.
+    """
+    parts: list[tuple[Message, ...]] = []
+    start = end = held = 0
+    for point in cut_points(messages)[1:]:
+        more = total_tokens(messages[end:point])
+        if end > start and held + more > room_tokens:
+            parts.append(tuple(messages[start:end]))
+            start, held = end, 0
+        end, held = point, held + more
+    return [*parts, tuple(messages[start:])]
 
 
 def spliced(

@@ -61,7 +61,7 @@ class CompactionCommit:
             self.on_step("history")
             self.history.replace(history)
             self.on_step("record")
-            self._record(None, (), full)
+            self._close(full)  # nothing follows from masks: what an earlier one owes stays noted
             self.on_step("last_compaction")
             self._last_compaction(None, (), full)
             self.on_step("done")
@@ -103,8 +103,11 @@ class CompactionCommit:
         record["entries"] = made  # type: ignore[index]
 
     def _record(self, plan: Any, folds: Sequence[Any], record: Mapping[str, Any]) -> None:
-        self.history.save_compaction(record)
         self.state.intend({"phase": "committed", "id": record["id"]})
+        self._close(record)
+
+    def _close(self, record: Mapping[str, Any]) -> None:
+        self.history.save_compaction(record)
         self.state.note_extraction(None)
         # While it was held, only a manual compaction or an overflow could come to this.
         self.state.set_hold(False)

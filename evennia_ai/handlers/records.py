@@ -130,6 +130,7 @@ _SUMMARY_MAY: Mapping[str, Reader] = {
     "absorbed_by": _segment,
     "tree_level": as_count,
     "retention": _retention,
+    "in_summary": _retention,
     "earlier_ids": as_texts,
     "drift": as_amount,
 }
@@ -143,6 +144,7 @@ _RESULT: Mapping[str, Reader] = {
     "masked_messages": as_count,
     "generation": as_count,
     "retention": as_amount,
+    "in_summary": as_amount,
     "drift": as_amount,
     "level": as_text,
     "summary_id": as_text,

@@ -66,6 +66,7 @@ class Turn:
         deadline: Time after which no further model call is made, seconds since the epoch.
         rules: Text instead of the context's rules.
         talks: Lines on what those present last spoke of.
+        hidden_ids: Ids of live messages the prompt leaves out.
     """
 
     audience: str = PUBLIC
@@ -79,6 +80,7 @@ class Turn:
     deadline: float = float("inf")
     rules: str | None = None
     talks: tuple[str, ...] = ()
+    hidden_ids: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -108,12 +110,14 @@ def run_turn(script: Any, character: Any, turn: Turn) -> Generator[Deferred[Any]
     """Think and act until done.
 
     Each reply enters the history before its tools run, each result behind it, so that a crash
-    in between leaves a call whose result is filled in at the next start.
+    in between leaves a call whose result is filled in at the next start. What is stopped or fails
+    in between is given its result at once, or, where that cannot be stored, by the next turn.
 
     Returns:
         A Deferred that fires with a `TurnReport`, or fails with `ModelError` when no model
         answered; what was stored until then stays.
     """
+    script.history.heal()
     report, failures = TurnReport(), Failures()
     ctx = ToolContext(
         script,
@@ -172,12 +176,24 @@ def _act(
         audience = _reply_audience(script, turn, batch)
         stored = [storable_call(call) for call in batch]
         _store_reply(script, character, replace(turn, audience=audience), text, stored, reply)
-        outcome = yield execute_tool_calls(registry, batch, ctx, failures, allowed)
+        try:
+            outcome = yield execute_tool_calls(registry, batch, ctx, failures, allowed)
+            mark = {"audience": audience, "metadata": {"context": turn.context}}
+            script.history.append({**result, **mark} for result in outcome.results)
+        except Exception:
+            _heal(script)
+            raise
         report.tools += outcome.used
-        mark = {"audience": audience, "metadata": {"context": turn.context}}
-        script.history.append({**result, **mark} for result in outcome.results)
         ended, text = ended or outcome.ended, ""
     return ended
+
+
+def _heal(script: Any) -> None:
+    """Answer the calls of a turn that ends in mid-air; the next one does where this fails."""
+    try:
+        script.history.heal()
+    except Exception as error:  # noqa: BLE001 - what ended the turn is to be told, not this
+        script.log_error("a tool call without a result", error)
 
 
 @inlineCallbacks
@@ -198,6 +214,7 @@ def _ask(
         failures.withdrawn,
         turn.rules,
         turn.talks,
+        turn.hidden_ids,
     )
     if not prompt.fits:
         report.stopped_by = "too_large"

@@ -1,6 +1,6 @@
 """From an assistant's state to the request a model gets, within its budget."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from evennia_ai.core.audience import PUBLIC, visible
@@ -31,7 +31,8 @@ from evennia_ai.llm_interaction.client import ModelRequest
 from evennia_ai.prompt_contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
 
 OFFLINE_MODEL = "offline/extractive"
-# Observations of each person present that the tail shows at most.
+# Observations of each person present, of the place and of each thing in it that the tail shows
+# at most.
 PROFILE_FACTS = 3
 
 
@@ -75,6 +76,7 @@ def build_prompt(
     withdrawn: Sequence[str] = (),
     rules: str | None = None,
     talks: Sequence[str] = (),
+    hidden_ids: Collection[str] = (),
 ) -> Prompt:
     """The prompt of one model call.
 
@@ -87,6 +89,7 @@ def build_prompt(
         withdrawn: Names of tools not offered any more.
         rules: Text instead of the context's rules.
         talks: Lines on what those present last spoke of.
+        hidden_ids: Ids of live messages that are left out.
 
     Returns:
         A prompt; its `budget` says what was left out. `fits` is False where not even the fixed
@@ -97,7 +100,7 @@ def build_prompt(
     regions = Regions(
         system=system,
         tools=tools,
-        history=history,
+        history=tuple(m for m in history if m["id"] not in hidden_ids),
         archived=older,
         retrieved=tuple(retrieved),
         tail=(*present_lines(script, character, audience), *talks),
@@ -166,7 +169,7 @@ def build_llm_messages(script: Any, character: Any, **options: Any) -> list[dict
 
 
 def present_lines(script: Any, character: Any, audience: str) -> list[str]:
-    """The volatile tail: time, place, people present and what is known of them."""
+    """The volatile tail: time, place, people present, what is known of them and what is here."""
     place = script.game.place()
     people = script.game.present()
     shown = ", ".join(f"{one_line(person['key'])} [{person['id']}]" for person in people)
@@ -181,6 +184,9 @@ def present_lines(script: Any, character: Any, audience: str) -> list[str]:
         profile = character.entities.get(person["id"])
         if profile:
             lines += profile_lines(profile, audience, limit=PROFILE_FACTS)
+    for here in (place["id"], *script.game.things()):
+        about = profile_lines(character.entities.get(here) or {}, audience, limit=PROFILE_FACTS)
+        lines += about if len(about) > 1 else []  # that it is here is said elsewhere
     return lines
 
 

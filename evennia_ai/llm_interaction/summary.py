@@ -1,6 +1,6 @@
 """Summaries of messages that leave the prompt, by the best model that gives a true one."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -187,7 +187,8 @@ def summarise_lines(
     """As `summarise`, of lines of text."""
     prompt = summary_prompt(script, instructions)
     cap = context_caps(script).summary
-    room = _room(script, prompt, earlier, cap)
+    models = [model for _, model in summary_levels(script)]
+    room = request_room(script, models, prompt, earlier)
     made: list[Summary] = []
     parts: list[Summary] = []
     while True:
@@ -228,7 +229,7 @@ def _one_summary(
     for level, model in summary_levels(script):
         try:
             reply = yield ask_model(script, prompt, text, model=model, max_tokens=cap)
-            made = _extract if model == OFFLINE_MODEL else _shortened
+            made = _extract if model == OFFLINE_MODEL else shortened
             short = yield script.offload(made, reply, source, cap, script.counter)
         except ModelError as error:
             rejected.append(f"{level} ({model}): {error}")
@@ -257,7 +258,7 @@ def _extract(reply: ModelReply, source: int, cap: int, count: Callable[[str], in
     return capped(reply.content, min(cap, int(source * EXTRACT_SHARE)), count)
 
 
-def _shortened(reply: ModelReply, source: int, cap: int, count: Callable[[str], int]) -> str:
+def shortened(reply: ModelReply, source: int, cap: int, count: Callable[[str], int]) -> str:
     """The summary in a model's reply, under its cap.
 
     Raises:
@@ -286,10 +287,16 @@ def summary_prompt(script: Any, instructions: str | None = None) -> str:
     return f"{prompt}\n\nHeed besides: {instructions}" if instructions else prompt
 
 
-def _room(script: Any, prompt: str, earlier: str, cap: int) -> int:
-    """Tokens of lines one request may hold, whichever of the models it goes to."""
-    used = script.count(prompt) + script.count(earlier) + cap + FRAME_TOKENS
-    windows = [script.model.window(model) for _, model in summary_levels(script)]
+def request_room(script: Any, models: Iterable[str], *frame: str) -> int:
+    """Tokens of a source that one summary's request may hold, whichever model it goes to.
+
+    Args:
+        script: The assistant's script.
+        models: Names of the models that may get it.
+        frame: The other texts in it.
+    """
+    used = sum(map(script.count, frame)) + context_caps(script).summary + FRAME_TOKENS
+    windows = [script.model.window(model) for model in models]
     least = min([int(script.config.max_context_tokens), *filter(None, windows)])
     return max(100, least - used)
 

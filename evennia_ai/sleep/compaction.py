@@ -184,7 +184,6 @@ def _mask_if_enough(
     }
     record = _record(script, trigger, result, masked=sorted(ids))
     script.commit_masks(history, record)
-    script.state.intend(None)  # nothing follows from masks outside the database
     _tell(script, result, record)
     return result
 
@@ -204,7 +203,12 @@ def _compact(
     try:
         for audience in plan.audiences:
             made = yield fold(script, character, plan, audience, instructions)
-            folds.append(made)
+            if _shrinks(made, plan):
+                folds.append(made)
+            else:
+                plan = plan.without([audience])
+        if not folds:
+            return _failed("the summaries would be as long as what they stand for")
         if not script.config.compact_enabled:  # switched off while the model was writing
             return _skipped("compaction disabled")
         result = _commit(script, plan, folds, original, trigger)
@@ -217,6 +221,12 @@ def _compact(
     if result["success"]:
         publish_owed(script)  # beside the tick: a store that hangs does not hold up a turn
     return result
+
+
+def _shrinks(made: Fold, plan: Plan) -> bool:
+    """Whether one audience's summaries are shorter than what they take the place of."""
+    before = total_tokens((*made.leaving, *plan.previous(made.audience)))
+    return total_tokens(made.markers) < before
 
 
 def _failed(detail: str) -> dict[str, Any]:
@@ -307,6 +317,7 @@ def _result(plan: Plan, folds: Sequence[Fold], original: int, new: int) -> dict[
         "left_until": plan.leaving[-1]["created_at"],
         "query": next((made.query for made in folds if made.audience == PUBLIC), ""),
         "preserved_messages": sum(not is_summary(m) for m in plan.staying),
+        "window_shrunk": plan.shrunk,
         "original_tokens": original,
         "new_tokens": new,
         "reduction_pct": _pct(original, new),
@@ -314,6 +325,7 @@ def _result(plan: Plan, folds: Sequence[Fold], original: int, new: int) -> dict[
         "summary_ids": [made.summary_id for made in folds],
         "level": max((made.level for made in folds), key=LEVELS.index),
         "retention": round(min(made.score for made in folds), 3),
+        "in_summary": round(min(made.in_summary for made in folds), 3),
         "drift": max(made.drift for made in folds),
         "generation": max(made.generation for made in folds),
         "token_usage": {

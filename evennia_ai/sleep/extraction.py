@@ -5,17 +5,17 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.core.audience import PUBLIC
-from evennia_ai.core.messages import new_id, utc_iso
+from evennia_ai.core.audience import PUBLIC, visible
+from evennia_ai.core.compaction import Plan, windows
+from evennia_ai.core.messages import audience_of, is_summary, new_id, utc_iso
 from evennia_ai.core.rollback import without_extraction
 from evennia_ai.errors import ModelError
 from evennia_ai.helpers.execution import Turn, run_turn
+from evennia_ai.llm_interaction.prompt import build_prompt
 from evennia_ai.prompt_contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.sleep.triggers import make_plan
 
 MIN_MESSAGES = 5
-# Bound of all audiences' passes together, in iteration limits.
-MOST_PASSES = 3
 # Journal entries among which those of an extraction that a crash cut short are looked for.
 MOST_ENTRIES = 100
 MAX_ITERATIONS = 5
@@ -31,8 +31,9 @@ def run_pre_compaction_extraction(
     """Let the assistant save facts into its journal before the history is folded.
 
     One pass for each audience whose messages would leave, on the full history that audience may
-    see, with `noop`, `add_journal_entry` and `update_entity_observation` only. What it did is
-    noted (`state.extraction`), so that a rollback of the compaction takes it back too.
+    see, with `noop`, `add_journal_entry` and `update_entity_observation` only. Of a history that
+    does not fit into one prompt only what would leave is shown, if need be in parts. What it did
+    is noted (`state.extraction`), so that a rollback of the compaction takes it back too.
 
     Returns:
         A Deferred that fires with ``{"success", "facts_recorded", "iterations", "stopped_by"}``.
@@ -59,24 +60,49 @@ def run_pre_compaction_extraction(
 def _passes(
     script: Any, character: Any, max_iterations: int, extraction_id: str
 ) -> Generator[Deferred[Any], Any, tuple[int, str]]:
-    """One turn an audience, within one bound; fires with model calls made and the last reason.
+    """The turns; fires with model calls made and the last reason.
 
-    Each audience has one call at least, as far as the bound of all allows.
+    The limit bounds them all together, but that each part of each audience's history is shown
+    once: what is folded was looked at.
     """
     iterations, stopped = 0, "noop"
-    for audience in make_plan(script, automatic=False).audiences or (PUBLIC,):
+    for audience, shown in _views(script, character):
         turn = Turn(
             audience,
             CONTEXT_PRE_COMPACTION,
             rules=script.config.pre_compact_prompt,
             source_ids=(extraction_id,),
             max_iterations=max(1, max_iterations - iterations),
+            hidden_ids=_raw_ids(script) - shown if shown else frozenset(),
         )
         report = yield run_turn(script, character, turn)
         iterations, stopped = iterations + report.iterations, report.stopped_by
-        if iterations >= MOST_PASSES * max_iterations:
-            break
     return iterations, stopped
+
+
+def _views(script: Any, character: Any) -> list[tuple[str, frozenset[str]]]:
+    """Audience and ids of the messages shown to it, for each turn there is to be; no ids: all."""
+    plan = make_plan(script, automatic=False)
+    return [
+        (audience, shown)
+        for audience in plan.audiences or (PUBLIC,)
+        for shown in _parts_shown(script, character, plan, audience)
+    ]
+
+
+def _raw_ids(script: Any) -> frozenset[str]:
+    return frozenset(m["id"] for m in script.history.messages() if not is_summary(m))
+
+
+def _parts_shown(script: Any, character: Any, plan: Plan, audience: str) -> list[frozenset[str]]:
+    """What each of an audience's turns is shown; no ids where a whole prompt has all that leaves."""
+    leaving = [m for m in plan.leaving if visible(audience_of(m), audience)]
+    rules = script.config.pre_compact_prompt
+    prompt = build_prompt(script, character, audience, CONTEXT_PRE_COMPACTION, rules=rules)
+    if {m["id"] for m in leaving}.isdisjoint(prompt.budget.left_out):
+        return [frozenset()]
+    room = prompt.budget.limit - prompt.budget.total + prompt.budget.regions["History"]
+    return [frozenset(m["id"] for m in part) for part in windows(leaving, room)]
 
 
 class _Noted:

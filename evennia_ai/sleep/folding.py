@@ -51,7 +51,9 @@ class Fold:
         records: Summary records to write, new and changed, by id.
         entries: Fields of the journal entries to make, `content` among them.
         summaries: All that models made, for the figures.
-        score: Share of names, numbers and quoted words kept by the new recent summary.
+        score: Share of names, numbers and quoted words kept by the new recent summary, the
+            journal or the ledger.
+        in_summary: Share of them kept by the summary itself.
         drift: Share of those of the oldest recent summaries that the long-term one holds no more.
         generation: How many times this audience's history was folded, this time included.
         query: Words that find again what left: names in it.
@@ -65,9 +67,14 @@ class Fold:
     entries: list[dict[str, Any]] = field(default_factory=list)
     summaries: list[Summary] = field(default_factory=list)
     score: float = 1.0
+    in_summary: float = 1.0
     drift: float = 0.0
     generation: int = 1
     query: str = ""
+
+    def take(self, kept: Kept) -> None:
+        """The figures of the new recent summary's way through the retention gate."""
+        self.score, self.in_summary = kept.score, kept.in_summary
 
     @property
     def summary_id(self) -> str:
@@ -103,8 +110,9 @@ def fold(
     summary = yield summarise(script, made.leaving, earlier, instructions)
     kept = yield retained(script, character, made.leaving, earlier, summary, audience)
     record = _new_record(script, made, summary, kept, "single" if single else "recent")
-    made.summaries.append(summary)
-    made.score, made.query = kept.score, " ".join(kept.named)
+    made.summaries += filter(None, (summary, kept.asked_again))
+    made.take(kept)
+    made.query = " ".join(kept.named)
     if single:
         former = [r for r in known if r["status"] == "live"]
         record["earlier_ids"] = [r["id"] for r in former]
@@ -164,18 +172,30 @@ def _merge(
     cap = context_caps(script).summary
     whole = "\n".join(texts)
     if script.count(whole) <= cap:
-        summary, kept = Summary(whole, "", "main"), Kept(whole, 1.0)
+        summary, kept = _joined(whole, children)
     else:
         summary = yield summarise_lines(script, texts)
-        made.summaries.append(summary)
         source = "\n".join(r["text"] for r in children)  # the times in front are no facts
         kept = yield retained(script, character, (), source, summary, made.audience)
+        made.summaries += filter(None, (summary, kept.asked_again))
     record = _new_record(script, made, summary, kept, tier)
     record["child_ids"] = [child["id"] for child in children]
     record["source_ids"], record["segment"] = [], None
     made.entries += _overflow_entries(made, record, kept)
     _absorb(made, children, record["id"])
     return record
+
+
+def _joined(text: str, children: Sequence[Record]) -> tuple[Summary, Kept]:
+    """Summaries as they are, one after the other: as good as the least of them."""
+    known = [r["level"] for r in children if r["level"] in LEVELS]
+    level = max(known, key=LEVELS.index, default=LEVELS[0])
+    score, in_summary = (_least(children, name) for name in ("retention", "in_summary"))
+    return Summary(text, "", level), Kept(text, score, in_summary)
+
+
+def _least(records: Sequence[Record], name: str) -> float:
+    return min((r[name] for r in records if r.get(name) is not None), default=1.0)
 
 
 def _absorb(made: Fold, records: Sequence[Record], by: str) -> None:
@@ -202,6 +222,7 @@ def _new_record(script: Any, made: Fold, summary: Summary, kept: Kept, tier: str
         "prompt_tokens": summary.prompt_tokens,
         "rejected": list(summary.rejected),
         "retention": round(kept.score, 4),
+        "in_summary": round(kept.in_summary, 4),
         "lost": [item.text for item in kept.lost][:LOST_NAMED],
         "lost_count": len(kept.lost),
         "generation": made.generation,

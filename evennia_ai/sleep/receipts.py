@@ -24,10 +24,15 @@ def receipt_line(name: str, record: Mapping[str, Any], result: Mapping[str, Any]
     parts = [
         f"{name} compacted {result['compacted_messages']} messages{_between(result)} "
         f"({record['trigger']}): {tokens}, level {result['level']}, {result['retention']:.0%} of "
-        "names, numbers and quotes kept in the summary itself.",
+        f"names, numbers and quotes kept{_where(result)}.",
         f"Raw words: aihistory/expand {name} = {result['summary_id']}; by their words: "
         f"aihistory/search {name} = {result.get('query') or '<words>'}.",
     ]
+    if result.get("window_shrunk"):
+        parts.append(
+            f"Only the {result['preserved_messages']} newest messages stayed, fewer than "
+            "configured: with more it would have come out over its trigger."
+        )
     if result["generation"] >= FADING_GENERATION:
         parts.append(
             f"This is generation {result['generation']}: detail may have faded from the "
@@ -35,6 +40,13 @@ def receipt_line(name: str, record: Mapping[str, Any], result: Mapping[str, Any]
             "first ones are no more in the long-term one); the raw words are in the archive."
         )
     return " ".join(parts)
+
+
+def _where(result: Mapping[str, Any]) -> str:
+    """Where they are kept; receipts of old do not tell."""
+    if "in_summary" not in result:
+        return ""
+    return f" in summary, journal or ledger ({result['in_summary']:.0%} in the summary itself)"
 
 
 def _between(result: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ becomes a journal entry.
 """
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -23,14 +23,14 @@ from evennia_ai.core.retention import (
     source_items,
 )
 from evennia_ai.errors import ModelError
-from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps, context_limit
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
 from evennia_ai.llm_interaction.summary import (
-    FRAME_TOKENS,
     Summary,
-    accepted,
     ask_model,
     capped,
     format_messages_for_compaction,
+    request_room,
+    shortened,
     summary_prompt,
 )
 
@@ -46,17 +46,22 @@ class Kept:
 
     Args:
         text: The summary with its appended line.
-        score: Share of the source's items kept before anything was appended.
-        lost: What the model's text did not keep.
+        score: Share of the source's items kept in summary, journal or ledger before anything was
+            appended.
+        in_summary: Share of them kept in the summary itself.
+        lost: What was kept nowhere.
         overflow: What had no room in the line either.
         named: Some names in the source, by which it is found again.
+        asked_again: The second request's answer, if there was one, for its tokens.
     """
 
     text: str
     score: float
+    in_summary: float
     lost: tuple[Item, ...] = ()
     overflow: tuple[Item, ...] = ()
     named: tuple[str, ...] = ()
+    asked_again: Summary | None = None
 
 
 @inlineCallbacks
@@ -85,19 +90,22 @@ def retained(
     names = [profile["name"] for profile in character.entities.profiles().values()]
     items = yield script.offload(_items, messages, earlier, names, character.key)
     elsewhere = _elsewhere(script, character, audience)
-    text = summary.text
+    text, again = summary.text, None
     lost = yield script.offload(missing, items, text, *elsewhere)
     if lost and summary.model and summary.model != OFFLINE_MODEL:
         again = yield _asked_again(script, messages, earlier, summary, lost)
-        still = yield script.offload(missing, items, again, *elsewhere)
-        if len(still) < len(lost):
-            text, lost = again, still
+        still = yield script.offload(missing, items, again.text if again else "", *elsewhere)
+        if again and len(still) < len(lost):
+            text, lost = again.text, still
+    not_in_it = yield script.offload(missing, items, text)
     cap = context_caps(script).summary
     text, lost, overflow = yield script.offload(
         _appended, items, text, lost, elsewhere, cap, script.counter
     )
     named = tuple(dict.fromkeys(item.text for item in items if item.kind == "name"))
-    return Kept(text, score(items, lost), lost, overflow, named[:NAMED])
+    return Kept(
+        text, score(items, lost), score(items, not_in_it), lost, overflow, named[:NAMED], again
+    )
 
 
 def _appended(
@@ -134,25 +142,29 @@ def _items(
 @inlineCallbacks
 def _asked_again(
     script: Any, messages: Sequence[Message], earlier: str, summary: Summary, lost: Sequence[Item]
-) -> Generator[Deferred[Any], Any, str]:
-    """The summary written once more with the missing things; the same where that fails.
+) -> Generator[Deferred[Any], Any, Summary | None]:
+    """The summary written once more with the missing things; None where that gives none.
 
-    The messages stand before the list where they fit, or the model could only guess.
+    The messages stand before the list where they fit the model's window, or it could only guess.
     """
-    cap = context_caps(script).summary
+    prompt, cap = summary_prompt(script), context_caps(script).summary
     request = missing_request(summary.text, lost)
     source = format_messages_for_compaction(messages, earlier)
-    tokens = yield script.offload(script.counter, f"{source}\n{request}")
-    if tokens + cap + FRAME_TOKENS <= context_limit(script):
+    tokens = yield script.offload(script.counter, source)
+    if tokens <= request_room(script, (summary.model,), prompt, request):
         request = f"{source}\n\n{request}"
     try:
-        reply = yield ask_model(
-            script, summary_prompt(script), request, model=summary.model, max_tokens=cap
-        )
-        again = yield script.offload(lambda: capped(accepted(reply), cap, script.counter))
+        reply = yield ask_model(script, prompt, request, model=summary.model, max_tokens=cap)
+        again = yield script.offload(shortened, reply, tokens, cap, script.counter)
     except ModelError:
-        return summary.text
-    return str(again)
+        return None
+    return replace(
+        summary,
+        text=again,
+        prompt_tokens=reply.prompt_tokens,
+        completion_tokens=reply.completion_tokens,
+        rejected=(),
+    )
 
 
 def _elsewhere(script: Any, character: Any, audience: str) -> list[str]:

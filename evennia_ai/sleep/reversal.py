@@ -1,9 +1,9 @@
 """Rollback: take the latest compaction back, with all that followed from it."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import Deferred, maybeDeferred
 
 from evennia_ai.core.budget import widest_view_tokens
 from evennia_ai.errors import AssistantError
@@ -12,15 +12,14 @@ from evennia_ai.sleep.publishing import publish_owed
 from evennia_ai.sleep.triggers import usage_with
 
 
-@inlineCallbacks
 def rollback_compaction(
     script: Any, character: Any, compaction_id: str | None = None
-) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+) -> Deferred[dict[str, Any]]:
     """Make the messages of the latest compaction live again.
 
     Its segment counts as restored; its summaries, its synthesis and what the extraction before
-    it made are withdrawn. Automatic triggers hold until the next manual compaction or an
-    overflow.
+    it made are withdrawn, from semantic memory and the recall index soon after. Automatic
+    triggers hold until the next manual compaction or an overflow.
 
     Args:
         script: The assistant's script.
@@ -29,12 +28,13 @@ def rollback_compaction(
 
     Returns:
         A Deferred that fires with ``{"compaction_id", "restored_messages", "masks_removed",
-        "original_tokens", "new_tokens"}``.
-
-    Raises:
-        AssistantError: If there is none, if it is not the latest any more, or if its messages no
-            longer fit (with the numbers).
+        "original_tokens", "new_tokens"}``. It fails with `AssistantError` if there is none, if it
+        is not the latest any more, or if its messages no longer fit (with the numbers).
     """
+    return maybeDeferred(_roll_back, script, compaction_id)
+
+
+def _roll_back(script: Any, compaction_id: str | None) -> dict[str, Any]:
     rollback = script.rollback
     record = rollback.latest()
     if compaction_id not in (None, record["id"]):
@@ -50,7 +50,7 @@ def rollback_compaction(
         "new_tokens": script.history.tokens(),
     }
     script.audit("rollback", **report)
-    yield publish_owed(script)
+    publish_owed(script)  # beside the tick: a store that hangs does not hold up a turn
     return report
 
 

@@ -17,6 +17,8 @@ from evennia_ai.llm_interaction.prompt import (
 HEADROOM = 0.9
 # Under a trigger that no compaction can reach, another follows when the history grew by this.
 REGROWTH = 1.5
+# What a private circle's part must hold to be folded; below, a summary is about as long.
+PART_TOKENS = 100
 
 
 def wants_compaction(script: Any, threshold: float, by_count: bool = True) -> bool:
@@ -69,7 +71,8 @@ def make_plan(script: Any, automatic: bool, threshold: float | None = None) -> P
     elif automatic:
         keep = int(config.compact_preserve_token_share * config.max_context_tokens)
     capacity = kept_capacity(script, limit, threshold or config.compact_sleep_threshold)
-    return plan_compaction(script.history.messages(), window, keep, capacity, later=by_count)
+    history = script.history.messages()
+    return plan_compaction(history, window, keep, capacity, by_count, PART_TOKENS)
 
 
 def _tokens_fire(script: Any, threshold: float | None) -> bool:
