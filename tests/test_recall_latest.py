@@ -46,6 +46,7 @@ class TestLatestFirst(unittest.TestCase):
             tells=np.array([True, True, True, False, True]),
             times=np.array([0.0, 9 * DAY, 20 * DAY, 30 * DAY, 40 * DAY]),
             rarity=np.array([1.0, 1.0, 1.0], dtype=np.float32),
+            about=np.zeros(5, dtype=bool),
         )
         self.order = np.arange(5)
         self.scores = np.array([5.0, 4.0, 3.5, 3.0, 2.0])
@@ -94,6 +95,7 @@ class TestLatestFirst(unittest.TestCase):
             tells=np.array([True] + [False] * (count - 2) + [True]),
             times=np.arange(count) * DAY,
             rarity=np.ones(3, dtype=np.float32),
+            about=np.zeros(5, dtype=bool),
         )
         self.order = np.arange(count)
         self.scores = np.linspace(1, 0, count)
@@ -117,6 +119,7 @@ class TestLatestFirstInACrowd(unittest.TestCase):
             tells=np.array(tells),
             times=np.array([0.0, 9 * DAY]),
             rarity=np.array([2.0, 1.0, 1.0], dtype=np.float32)[: len(asked.content)],
+            about=np.zeros(2, dtype=bool),
         )
         alike = np.array([[1.0, cosine], [cosine, 1.0]], dtype=np.float32)
         return latest_first(np.arange(2), np.array(scores), found, asked, alike).tolist()

@@ -48,6 +48,7 @@ class Candidates:
             names nobody who speaks here), shape (n,).
         times: When each was said, in seconds, shape (n,).
         rarity: How rare each of the query's words is, shape (words,).
+        about: Whether each is by somebody the query names or holds such a name, shape (n,).
     """
 
     positions: Ints
@@ -56,12 +57,12 @@ class Candidates:
     tells: Flags
     times: NDArray[np.float64]
     rarity: Floats
+    about: Flags
 
     @property
     def matches(self) -> Flags:
         """Whether each holds a word of the query, of any form or kind, or somebody it names."""
-        about = self.features["by_asked"] + self.features["named"]
-        return np.asarray((self.matched != 0) | (about > 0))
+        return np.asarray((self.matched != 0) | self.about)
 
     def matrix(self, names: tuple[str, ...]) -> Floats:
         """The named features as rows, shape (len(names), n)."""
@@ -110,7 +111,8 @@ class Reader:
             features.update(self._soft_features(features))
         times = self.turns.times[positions]
         tells = self._tells(features)
-        return Candidates(positions, features, self._matched(), tells, times, self._rarity)
+        about = self._spoke() | (features["named"] > 0)
+        return Candidates(positions, features, self._matched(), tells, times, self._rarity, about)
 
     def _matched(self) -> Ints:
         """Bits of the words that each candidate holds in any of the readings."""
@@ -197,14 +199,13 @@ class Reader:
         return _with_relative(name, raw)
 
     def _speaker_features(self, positions: Ints) -> dict[str, Floats]:
-        asked = [self.turns.view.speakers.number(name) for name in self.query.asked]
-        spoke = np.isin(self.turns.speaker_numbers[positions], asked).astype(np.float32)
+        asked = self._asked()
+        spoke = self._spoke().astype(np.float32)
         first = self.turns.speaker_numbers[positions] == (asked[0] if asked else -1)
         one, several = float(len(asked) == 1), float(len(asked) > 1)
         named = self._naming(positions)
         asks = self.turns.traits(positions)[:, TRAITS.index("ends_asking")]
         return {
-            "by_asked": spoke,
             "spoke": spoke * one,
             "spoke_no_question": spoke * one * (1 - asks),
             "spoke_as_first": first * several,
@@ -212,6 +213,14 @@ class Reader:
             "named": named,
             "named_by_other": named * (1 - spoke),
         }
+
+    def _asked(self) -> list[int]:
+        """Numbers of the speakers the query names."""
+        return [self.turns.view.speakers.number(name) for name in self.query.asked]
+
+    def _spoke(self) -> Flags:
+        """Whether each candidate is by one of them."""
+        return np.isin(self.turns.speaker_numbers[self._positions], self._asked())
 
     def _subject_features(self, features: dict[str, Floats]) -> dict[str, Floats]:
         """Whether a turn is about those the query names: who speaks here, and any other name."""
