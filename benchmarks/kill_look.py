@@ -42,13 +42,21 @@ def look(script: Any, log: Any) -> Generator[Deferred[Any], Any, dict[str, Any]]
         and ``settled_s``, the seconds until nothing of a compaction was owed any more.
     """
     notes: list[str] = []
+    found = yield script.run_exclusive(lambda: _settled_look(script, log, notes))
+    log.note("looked", {})
+    return {**found, "notes": notes}
+
+
+@inlineCallbacks
+def _settled_look(
+    script: Any, log: Any, notes: list[str]
+) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    # Under the lock, as the first tick may compact again and owe something anew.
     began = time.monotonic()
     yield until(lambda: not script.state.intent, SETTLE_S)  # `_proof` reports one that stays
     settled = round(time.monotonic() - began, 2)
-    entries = log.entries()
-    found = yield script.run_exclusive(lambda: _look(script, entries, notes))
-    log.note("looked", {})
-    return {**found, "notes": notes, "settled_s": settled}
+    found = yield _look(script, log.entries(), notes)
+    return {**found, "settled_s": settled}
 
 
 @inlineCallbacks
