@@ -10,6 +10,7 @@ import json
 import random
 import re
 from collections import Counter
+from itertools import pairwise
 
 from twisted.internet.defer import maybeDeferred
 
@@ -424,7 +425,19 @@ class Interleaving:
                 self.record.append((kept["id"], raw_bytes(kept, one)))
             return stored
 
-        history.append = append
+        heal = history.heal
+
+        def healed():
+            count, places = heal(), [each for each, _ in self.record]
+            live = [m for m in history.messages() if not is_summary(m)]
+            for before, late in pairwise(live):
+                if late["id"] not in places:
+                    place = places.index(before["id"]) + 1
+                    places.insert(place, late["id"])
+                    self.record.insert(place, (late["id"], raw_bytes(late)))
+            return count
+
+        history.append, history.heal = append, healed
 
     def _unwatch(self):
         """A deed in flight dies with its process: nothing of it reaches the stores any more."""

@@ -4,6 +4,7 @@ import unittest
 
 from evennia_ai.core.digest import EMPTY_DIGEST, digest_add
 from evennia_ai.core.messages import utc_iso
+from evennia_ai.core.pairs import INTERRUPTED, cut_points
 from evennia_ai.handlers.history import PAGE_MESSAGES, HistoryHandler
 from evennia_ai.handlers.store import MemoryStore
 
@@ -106,3 +107,44 @@ class TestHistoryHandler(unittest.TestCase):
         self.assertEqual(self.history.heal(), 1)
         self.assertEqual(self.history.heal(), 0)
         self.assertEqual(self.history.messages()[-1]["tool_call_id"], "c1")
+
+    def test_a_late_result_stands_by_its_call(self):
+        """Results stand behind their call and its others, so that a cut is possible behind them."""
+        handed = []
+        self.history = HistoryHandler(
+            self.store, lambda: ("words", words), lambda: 0.0, handed.extend
+        )
+        calls = [
+            {"id": each, "type": "function", "function": {"name": "look", "arguments": "{}"}}
+            for each in ("c1", "c2", "c3")
+        ]
+        owner = {"role": "assistant", "content": "", "audience": "private:o1.x"}
+        self.history.append([{**owner, "tool_calls": calls, "metadata": {"context": "awake"}}])
+        self.history.append([{"role": "tool", "tool_call_id": "c2", "content": "a door"}])
+        self.say(*(f"line {n}" for n in range(40)))
+        self.history.append([{**owner, "tool_calls": calls[:1]}])
+        handed.clear()
+        self.assertEqual(self.handler().heal(), 3)
+        other = self.handler()
+        messages = other.messages()
+        ids = [message.get("tool_call_id") for message in messages]
+        self.assertEqual(ids[1:4], ["c2", "c1", "c3"])
+        self.assertEqual(ids[-1], "c1")
+        self.assertEqual(messages[2]["audience"], "private:o1.x")
+        self.assertEqual(messages[2]["metadata"], {"context": "awake"})
+        self.assertEqual(messages[2]["content"], INTERRUPTED)
+        self.assertIn(4, cut_points(messages))
+        self.assertIn(30, cut_points(messages))
+        raw = [message["id"] for message in messages]
+        self.assertEqual(other.recorded, (len(raw), digest_add(EMPTY_DIGEST, raw)))
+        self.assertEqual(self.history.heal(), 0)
+        self.assertEqual(handed, [])
+
+    def test_healed_results_are_handed_on(self):
+        """What is put in is told of like what is appended."""
+        call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        self.history.append([{"role": "assistant", "content": "", "tool_calls": [call]}])
+        handed = []
+        healer = HistoryHandler(self.store, lambda: ("words", words), lambda: 0.0, handed.extend)
+        self.assertEqual(healer.heal(), 1)
+        self.assertEqual(handed, list(healer.messages()[1:]))

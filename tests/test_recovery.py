@@ -2,8 +2,11 @@
 
 import unittest
 
+from twisted.internet.defer import CancelledError, Deferred
+
 from evennia_ai.core.masking import PLACEHOLDER
-from evennia_ai.core.messages import IdSource
+from evennia_ai.core.messages import IdSource, new_id
+from evennia_ai.core.pairs import INTERRUPTED, unanswered
 from evennia_ai.handlers.commit import COMMIT_STEPS
 from evennia_ai.handlers.verify import verify_history
 from evennia_ai.llm_interaction import build_llm_messages
@@ -17,9 +20,11 @@ from evennia_ai.sleep.consolidation import (
 )
 from evennia_ai.sleep.reversal import rollback_compaction
 from evennia_ai.testing import call
-from evennia_ai.tick import store_events
+from evennia_ai.tick import run_tick, store_events
 from tests.memory_assistant import MemoryWorld, StoreFailure
 from tests.waiting import wait_for
+
+CHAR = {"key": "Char", "id": "o1.x"}
 
 
 class RecoveryTest(unittest.TestCase):
@@ -206,6 +211,76 @@ class TestSwitchedOff(RecoveryTest):
         self.world.configure(compact_enabled=False, max_context_tokens=100_000)
         self.assertNotIn(PLACEHOLDER, str(self.prompt()))
         self.assertEqual(self.prompt(), before)
+
+
+class TestCutShort(RecoveryTest):
+    """Turns that end between a call and its result."""
+
+    def ask(self):
+        self.script.runtime.hear(
+            {"id": new_id("m"), "content": "Aria?", "channel": "say", "speaker": CHAR}, 0.0
+        )
+        self.world.later(100)
+        return run_tick(self.script, self.body)
+
+    def stored(self):
+        return [(m["role"], m["content"]) for m in self.script.history.messages()]
+
+    def hang(self):
+        """Let the tool `look` wait for ever."""
+        self.script.tools.tools["look"].run = lambda ctx, **arguments: Deferred()
+
+    def test_a_stopped_tool(self):
+        """A turn that is stopped in a tool leaves no call without a result."""
+        self.hang()
+        self.world.model.answers = [call("look")]
+        running = self.ask()
+        running.addErrback(lambda failure: failure.trap(CancelledError))
+        running.cancel()
+        self.assertEqual(self.stored()[-1], ("tool", INTERRUPTED))
+        self.assertEqual(unanswered(self.script.history.messages()), [])
+        self.assert_proven()
+
+    def test_a_result_that_could_not_be_stored(self):
+        """The next turn answers the call, and lines heard meanwhile do not part the two."""
+        self.world.model.answers = [call("look"), "Yes?"]
+        disk = self.world.storage.disk
+
+        def full():
+            raise StoreFailure("disk full")
+
+        def look(ctx, **arguments):
+            disk.write = full
+            return "a door"
+
+        self.script.tools.tools["look"].run = look
+        wait_for(self.ask())
+        self.assertEqual(
+            [what for what, _ in self.script.errors], ["a tool call without a result", "turn"]
+        )
+        del disk.write
+        self.assertEqual(self.stored()[-1][0], "assistant")
+        self.fill(3)
+        wait_for(self.ask())
+        self.assertEqual(self.stored()[2], ("tool", INTERRUPTED))
+        self.assertEqual(self.stored()[-1], ("assistant", "Yes?"))
+        self.assert_proven()
+
+    def test_a_turn_cut_short_is_taken_up(self):
+        """The result that stands for an ending tool's is no answer, so that the turn is due."""
+        self.hang()
+        self.world.model.answers = [call("look")]
+        running = self.ask()
+        running.addErrback(lambda failure: failure.trap(CancelledError))
+        self.script.save_queue()
+        self.script.history.append(
+            [
+                {"role": "assistant", "content": "", "tool_calls": call("noop")},
+                {"role": "tool", "name": "noop", "content": INTERRUPTED},
+            ]
+        )
+        self.world.restart()
+        self.assertEqual(list(self.script.runtime.unanswered), ["public"])
 
 
 class TestHands(RecoveryTest):

@@ -81,6 +81,28 @@ def unanswered(messages: Sequence[Message]) -> list[tuple[int, str, str]]:
     return missing
 
 
+def answered(
+    messages: Sequence[Message], results: Sequence[tuple[int, Message]]
+) -> tuple[Message, ...]:
+    """The messages with late results put in behind their calls and what answers those already.
+
+    Args:
+        messages: Messages, oldest first.
+        results: Each result with the index of its call's message.
+    """
+    pairs = pairing(messages)
+    late: dict[int, list[Message]] = {}
+    for call, result in results:
+        place = call + 1
+        while pairs.get(place) == call:
+            place += 1
+        late.setdefault(place, []).append(result)
+    ordered: list[Message] = []
+    for place, message in enumerate(messages):
+        ordered += [*late.get(place, ()), message]
+    return (*ordered, *late.get(len(messages), ()))
+
+
 def _answered_id(result: Message) -> str:
     return str(result.get("tool_call_id", ""))
 

@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from evennia_ai.core.messages import (
     Message,
     adopted,
     audience_of,
+    call_ids,
     is_complete,
     is_summary,
     mask_of,
@@ -28,7 +30,7 @@ from evennia_ai.core.messages import (
     total_tokens,
     utc_iso,
 )
-from evennia_ai.core.pairs import INTERRUPTED, unanswered
+from evennia_ai.core.pairs import INTERRUPTED, answered, unanswered
 from evennia_ai.handlers.record_cache import CachedRecords, Record, SummaryRecords
 from evennia_ai.handlers.records import sound_compaction, sound_segment, sound_summary
 from evennia_ai.handlers.store import Store
@@ -77,6 +79,7 @@ class HistoryHandler:
         self._page: list[Message] = []
         self._all: tuple[Message, ...] = ()
         self._tally: dict[str, int] = {}
+        self._waiting: Counter[str] = Counter()
         self._widest = 0
         self._counted_by = ""
         self._recorded: tuple[int, str] = (0, EMPTY_DIGEST)
@@ -158,25 +161,25 @@ class HistoryHandler:
         return self._widest
 
     def heal(self) -> int:
-        """Give calls a crash left unanswered their one result; returns how many there were."""
-        missing = unanswered(self.messages())
-        owners = self.messages()
+        """Give calls without a result, as of a turn cut short, the one they lack.
+
+        It stands by its call, so that the history can be cut behind the two.
+
+        Returns:
+            How many there were; where there are none, nothing is gone through.
+        """
+        messages = self.messages()
+        if not self._waiting.total():
+            return 0
+        at, (_, count) = self._now(), self._counter()
         results = [
-            {
-                "role": "tool",
-                "tool_call_id": call_id,
-                "name": name,
-                "content": INTERRUPTED,
-                "channel": "tool",
-                "audience": audience_of(owners[index]),
-                # An extraction's result is taken back with its call.
-                "metadata": dict(owners[index].get("metadata") or {}),
-            }
-            for index, call_id, name in missing
+            (index, adopted(_interrupted(messages[index], call_id, name), count, at))
+            for index, call_id, name in unanswered(messages)
         ]
-        if results:
-            self.append(results)
-        return len(results)
+        new = [result for _, result in results]
+        self._replace(answered(messages, results), _more_recorded(self._recorded, new))
+        self.store.on_commit(lambda: self._on_append(new))
+        return len(new)
 
     def recount(self) -> bool:
         """Count all messages anew if another counter is in use; returns whether it was."""
@@ -435,6 +438,7 @@ class HistoryHandler:
         self._merged, self._page = merged, page
         self._all = ()
         self._tally, self._widest = {}, 0
+        self._waiting = Counter()
         self._keep([*merged, *page])
 
     def _keep(self, new: Sequence[Message]) -> None:
@@ -442,8 +446,18 @@ class HistoryHandler:
         for message in new:
             owner = audience_of(message)
             self._tally[owner] = self._tally.get(owner, 0) + message["tokens"]
+            self._count_calls(message)
         self._widest = widest_of(self._tally)
         self._stamps = (self.store.stamp(HISTORY), self.store.stamp(TAIL))
+
+    def _count_calls(self, message: Message) -> None:
+        """Keep count of the calls that wait for a result, by their ids."""
+        self._waiting.update(call_ids(message))
+        call_id = str(message.get("tool_call_id", ""))
+        if message["role"] == "tool" and self._waiting[call_id] > 1:
+            self._waiting[call_id] -= 1
+        elif message["role"] == "tool":
+            del self._waiting[call_id]  # a Counter minds no key that is missing
 
     def _page_value(self, messages: list[Message], recorded: tuple[int, str]) -> dict[str, Any]:
         count, digest = recorded
@@ -496,6 +510,20 @@ def _more_recorded(
     """Count and digest with more messages; markers are left out, as they are derived."""
     ids = [message["id"] for message in messages if not is_summary(message)]
     return recorded[0] + len(ids), digest_add(recorded[1], ids)
+
+
+def _interrupted(owner: Message, call_id: str, name: str) -> dict[str, Any]:
+    """The result of a call that was cut short, for whom the call was."""
+    return {
+        "role": "tool",
+        "tool_call_id": call_id,
+        "name": name,
+        "content": INTERRUPTED,
+        "channel": "tool",
+        "audience": audience_of(owner),
+        # An extraction's result is taken back with its call.
+        "metadata": dict(owner.get("metadata") or {}),
+    }
 
 
 def _recounted(message: Message, count: Callable[[str], int]) -> Message:

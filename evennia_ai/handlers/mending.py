@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evennia_ai.core.events import by_audience
+from evennia_ai.core.pairs import INTERRUPTED
 from evennia_ai.handlers.indexing import mend_index
 from evennia_ai.handlers.schema import migrate
 from evennia_ai.handlers.timer import restart_timer
@@ -63,7 +64,9 @@ def _answers(message: Mapping[str, Any], audience: str) -> bool:
     """Whether a message ended a turn for an audience: words, or the result of an ending tool."""
     if message["role"] == "assistant":
         return bool(message["audience"] == audience and not message.get("tool_calls"))
-    return message["role"] == "tool" and message.get("name") in ("noop", "whisper")
+    if message["role"] != "tool" or message["content"] == INTERRUPTED:
+        return False
+    return message.get("name") in ("noop", "whisper")
 
 
 def _settle_intent(script: Any) -> None:
