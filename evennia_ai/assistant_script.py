@@ -63,6 +63,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
         runtime.in_flight = done
         done.addErrback(self._tick_failed)
         done.addBoth(self._tick_done)
+        self.save_queue()  # it may wait for long before it stores what was heard
         return done
 
     def _tick_failed(self, failure: Any) -> str:

@@ -336,6 +336,18 @@ class TestEndlessLoops(AssistantTest):
         self.assertEqual(self.tick(), "disabled")
         self.assertEqual(len(self.script.db.event_queue), 1)
 
+    def test_heard_before_a_long_compaction_is_saved(self):
+        """What is heard survives a kill once a tick began, whatever that tick waits for first."""
+        self.configure(max_context_tokens=4000, pre_compact_extraction_enabled=False)
+        self.fill(80, words=40)
+        self.model.held = True
+        self.say("Aria, can you hear me?")
+        running = self.script.at_tick()
+        self.assertFalse(running.called)
+        self.assertEqual(len(self.script.db.event_queue), 1)
+        self.script.stop_thinking()
+        self.assertEqual(wait_for(running), "cancelled")
+
     def test_off_while_the_summary_is_written(self):
         """Switching compaction off stops one under way."""
         from evennia_ai.sleep.compaction import compact_conversation_history
