@@ -128,8 +128,9 @@ class TestParaphrases(AssistantTest):
         for fact in FACTS:
             self.aria.journal.add(f"Char: {fact}")
         char = new_profile(stable_id(self.char1), "Char", 0.0)
-        paid = ("Char got 5 coins back.", 2e9, "m1", "public", None, "owed by the baker", "2 coins")
-        self.aria.entities.put({char["id"]: observe(char, *paid)})
+        owed = {"predicate": "owed by the baker", "value": "2 coins"}
+        paid = observe(char, "Char got 5 coins back.", 2e9, "m1", **owed)
+        self.aria.entities.put({char["id"]: paid})
         self.model.default = retells_all_it_knows
         days = [self.one_day() for _ in range(7)]
         self.assertGreater(self.aria.journal.count(), len(FACTS), "the model did write")
