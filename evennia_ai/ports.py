@@ -177,6 +177,9 @@ class GamePort(Protocol):
     def present(self) -> tuple[dict[str, Any], ...]:
         """Those here: ``{"id", "key", "player": bool, "assistant": bool}``."""
 
+    def things(self) -> tuple[str, ...]:
+        """Stable ids of what is here besides people."""
+
     def addressee(self, name: str) -> dict[str, str] | None:
         """Whom `whisper` would reach: ``{"id", "key"}``, or None."""
 

@@ -25,6 +25,7 @@ from evennia_ai.core.crowding import (
 )
 from evennia_ai.core.injection import telling_words
 from evennia_ai.core.messages import audience_of, tool_calls
+from evennia_ai.core.observation_search import found_observations
 from evennia_ai.core.ranking import fused
 from evennia_ai.helpers.episodic_index import is_pruned
 
@@ -62,6 +63,7 @@ class Memory:
         now: The clock, seconds since the epoch.
         importance_of: Gives the importance of those of these journal entries that may be out of
             retrieval before the night took them out of the index, by id.
+        profiles: Gives the profiles of all entities, by id.
 
     Attributes:
         on_new_index: Called when another index stands in the place of the one used before.
@@ -77,6 +79,7 @@ class Memory:
         report: Callable[[str, BaseException], None] = lambda what, error: None,
         now: Callable[[], float] = time.time,
         importance_of: Callable[[Collection[str]], Mapping[str, int]] = lambda ids: {},
+        profiles: Callable[[], Mapping[str, dict[str, Any]]] = lambda: {},
     ):
         self.scope = scope
         self._worker = worker
@@ -85,6 +88,7 @@ class Memory:
         self._report = report
         self._now = now
         self._importance_of = importance_of
+        self._profiles = profiles
         self._index: Any = None
         self.on_new_index: Callable[[], Any] = lambda: None
         self.restoring = False
@@ -160,6 +164,7 @@ class Memory:
         audience: str = PUBLIC,
         exclude: Sequence[str] = (),
         own_name: str = "",
+        observations: bool = False,
     ) -> Generator["Deferred[Any]", Any, list[dict[str, Any]]]:
         """Find what matches, in words or in meaning.
 
@@ -169,6 +174,7 @@ class Memory:
             audience: Who will be told; only what they may know is found.
             exclude: Ids left out, as the question itself.
             own_name: The assistant's name, where few of her own lines are wanted.
+            observations: Whether to find, too, what is known of people, places and things.
 
         Returns:
             A Deferred that fires with ``{"id", "kind", "speaker", "at", "text", "score"}``, best
@@ -184,9 +190,21 @@ class Memory:
             timeout_s=SEARCH_TIMEOUT_S,
         )
         semantic = yield self._semantic_hits(query, wanted, audience)
-        merged = fused([lexical, semantic])
+        known = yield self._observations(query, audience) if observations else succeed([])
+        merged = fused([lexical, semantic, known])
         fresh = self._lasting([hit for hit in merged if hit["id"] not in skip])
         return echoes_last(uncrowded(_tidied(fresh)), own_name)[:limit]
+
+    def _observations(self, query: str, audience: str) -> "Deferred[list[dict[str, Any]]]":
+        """Fires with what is known of those a query is about; read on the index's thread."""
+        profiles = self._profiles()
+        if not profiles:
+            return succeed([])
+        return self._run(
+            lambda index: found_observations(profiles, query, audience),
+            default=[],
+            timeout_s=SEARCH_TIMEOUT_S,
+        )
 
     def _lasting(self, hits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Hits with their importance, without what is out of retrieval by now."""

@@ -164,6 +164,9 @@ class MemoryGame:
     def place(self):
         return {"id": "r1", "key": "Tavern", "description": "", "exits": [], "private": False}
 
+    def things(self):
+        return ("t1.lamp",)
+
     def identify(self, name):
         for key, each in PEOPLE.items():
             if name in (key, each):
@@ -235,6 +238,7 @@ class MemoryScript:
             self.log_error,
             self.now,
             importance_of=lambda ids: self.obj.journal.importance_of(ids),
+            profiles=lambda: self.obj.entities.profiles(),
         )
         self.obj = MemoryCharacter(storage, self.now, self.memory.remember_entry)
         self.state = StateHandler(storage.script)

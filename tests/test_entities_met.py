@@ -3,6 +3,7 @@
 from evennia_ai.core.entities import new_profile, observe
 from evennia_ai.handlers.identity import stable_id
 from evennia_ai.helpers.entity_context import note_met
+from evennia_ai.llm_interaction.prompt import present_lines
 from evennia_ai.testing import call
 from tests.base import AssistantTest
 
@@ -23,6 +24,20 @@ class TestEntitiesMet(AssistantTest):
         report = self.script.db.last_sleep["steps"]
         self.script.wake()
         return report
+
+    def test_place_and_things_in_the_prompt(self):
+        """What is known of the room and of a thing in it stands in the prompt's tail."""
+        self.talk()
+        self.sleep()
+        bare = len(present_lines(self.script, self.aria, "public"))
+        for place in (self.room1, self.obj1):
+            known = self.aria.entities.get(stable_id(place))
+            known = known or new_profile(stable_id(place), place.key, 0.0, "thing")
+            told = observe(known, f"{place.key} is haunted.", 1.0, "m1")
+            self.aria.entities.put({known["id"]: told})
+        tail = present_lines(self.script, self.aria, "public")
+        self.assertEqual(sum("is haunted [" in line for line in tail), 2, tail)
+        self.assertEqual(len(tail), bare + 4)
 
     def test_speakers_and_the_place(self):
         """Each has a profile under its stable id, once."""

@@ -228,6 +228,16 @@ class TestLines(unittest.TestCase):
         self.assertEqual(lines, ["Alice (person), a friend", "- fact 4 [o4]", "- fact 3 [o3]"])
         self.assertEqual(len(entities.profile_lines(told, PUBLIC, limit=-1)), 1)
 
+    def test_properties_first(self):
+        """What has a predicate and a value comes before what was only noticed, newer or not."""
+        told = profile(
+            raw(1, "lives in Ford", 1.0, fact=("lives in", "Ford")),
+            raw(2, "has a dog called Bo", 2.0, fact=("dog", "Bo")),
+            raw(3, "laughed today", 3.0),
+        )
+        shown = [line[-3:-1] for line in entities.profile_lines(told, PUBLIC)[1:]]
+        self.assertEqual(shown, ["o2", "o1", "o3"])
+
     def test_summary_counts_what_it_leaves_out(self):
         """Three facts are named, the rest is a number."""
         told = profile(*(raw(n, f"fact {n}", float(n)) for n in range(5)))

@@ -4,6 +4,7 @@ import json
 from unittest.mock import patch
 
 from evennia_ai.core.audience import private
+from evennia_ai.core.entities import new_profile, observe
 from evennia_ai.handlers.identity import stable_id
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.testing import call
@@ -77,6 +78,24 @@ class TestExpandMemory(AssistantTest):
         by = {"key": "Bob", "id": "o9.b"}
         note = self.script.ledger.add("I like jazz", by, state="approved")
         self.assertEqual(self.expand(note["id"])["speaker"], "Bob")
+
+    def test_observation(self):
+        """An observation comes with what it rests on, and with the one that took its place."""
+        sources = [self.hear(f"Elin lives in {town}") for town in ("Ford", "Ash")]
+        elin = new_profile("n.elin", "Elin", 1.7e9)
+        for day, (town, source) in enumerate(zip(("Ford", "Ash"), sources, strict=True)):
+            fact = {"predicate": "lives in", "value": town}
+            elin = observe(elin, f"lives in {town}", 1.7e9 + day, source, **fact)
+        elin = observe(elin, "has debts", 1.7e9, "m1", private([stable_id(self.char2)]))
+        self.aria.entities.put({"n.elin": elin})
+        old, new, debts = (each["id"] for each in elin["observations"])
+        found = self.expand(new)
+        self.assertEqual((found["of"], found["text"]), ("Elin", "lives in Ash"))
+        self.assertEqual(
+            [found["superseded"][0]["id"], found["around"][0]["id"]], [old, sources[1]]
+        )
+        self.assertEqual(self.expand(old)["superseded_by"]["text"], "lives in Ash")
+        self.assertIn("nothing you may see", self.expand(debts)["error"])
 
     def test_private(self):
         """What another whispered is not there, whatever its kind."""

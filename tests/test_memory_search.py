@@ -10,6 +10,7 @@ from twisted.internet.task import Clock
 from evennia_ai import services
 from evennia_ai.commands.memory import rebuild_index
 from evennia_ai.core.crowding import QUESTIONS, asks, echoes_last, once, repeats_last, worth_quoting
+from evennia_ai.core.entities import new_profile, observe, tidy
 from evennia_ai.core.events import by_audience
 from evennia_ai.core.messages import utc_iso
 from evennia_ai.doctor import Patient, check_index, run_checks
@@ -312,6 +313,51 @@ class TestSaidByTool(SearchTest):
         self.called(("emote", '{"text": "nods."}'), ("say", '{"text": "Yes."}'))
         message = self.world.script.history.messages()[-1]
         self.assertEqual(turn_of_message(message)["text"], "nods.\nYes.")
+
+
+class TestObservations(SearchTest):
+    """What is known of people, places and things."""
+
+    def setUp(self):
+        super().setUp()
+        elin = new_profile("n.elin", "Elin", 1.7e9)
+        for day, town in enumerate(("Ford", "Ash")):
+            fact = {"predicate": "lives in", "value": town}
+            elin = observe(elin, f"Elin lives in {town}.", 1.7e9 + day, "m1", **fact)
+        elin = observe(elin, "has debts", 1.7e9, "m2", "private:o1.a")
+        self.world.body.entities.put({"n.elin": elin})
+
+    def known(self, query, audience="public"):
+        """The texts of observations found."""
+        hits = self.search(query, audience=audience, observations=True)
+        return [each["text"] for each in hits if each["kind"] == "observation"]
+
+    def test_what_holds_now(self):
+        """The latest value is found, and only where observations are wanted."""
+        self.assertEqual(self.known("Where does Elin live?"), ["Elin lives in Ash."])
+        self.assertEqual(self.known("who keeps bees"), [])
+        self.assertEqual(self.search("Where does Elin live?"), [])
+
+    def test_for_whom_it_is(self):
+        """What is private is found by those who may know it."""
+        self.assertEqual(self.known("what debts"), [])
+        self.assertEqual(self.known("what debts", "private:o1.a"), ["About Elin: has debts"])
+
+    def test_forgotten(self):
+        """What is forgotten is found no more, and what it had superseded is again."""
+        (newest,) = (h for h in self.search("Elin", observations=True) if "Ash" in h["text"])
+        elin = self.world.body.entities.get("n.elin")
+        left = [o for o in elin["observations"] if o["id"] != newest["id"]]
+        self.world.body.entities.put({"n.elin": tidy({**elin, "observations": left})})
+        self.assertNotIn("Elin lives in Ash.", self.known("Where does Elin live?"))
+        self.world.body.entities.remove(["n.elin"])
+        self.assertEqual(self.known("Where does Elin live?"), [])
+
+    def test_by_the_tool(self):
+        """The tool shows them."""
+        ctx = ToolContext(self.world.script, self.world.body)
+        (found,) = wait_for(SearchMemory().run(ctx, "Where does Elin live?"))["results"]
+        self.assertEqual((found["kind"], found["text"]), ("observation", "Elin lives in Ash."))
 
 
 class TestNothingMatches(SearchTest):

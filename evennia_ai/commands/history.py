@@ -128,7 +128,11 @@ def search_memory(command: AssistantCommand, script: Any, words: str) -> None:
         viewer.listing(hits, hit_line, head, f"{name} knows nothing of `{escaped(words)}`.")
 
     done = script.memory.search(
-        words, limit=SEARCH_LIMIT, audience=audience, own_name=script.obj.key
+        words,
+        limit=SEARCH_LIMIT,
+        audience=audience,
+        own_name=script.obj.key,
+        observations=True,
     )
     viewer.later(done, found, "The search")
 

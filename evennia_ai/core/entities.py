@@ -291,10 +291,13 @@ def profile_lines(profile: Mapping[str, Any], audience: str, limit: int = 8) -> 
         limit: Most observations to show.
 
     Returns:
-        The heading, then one line an observation with its id, newest first. Of one property
-        only the latest value that the audience may know is shown.
+        The heading, then one line an observation with its id: first those that have a
+        predicate and a value, each kind newest first. Of one property only the latest value
+        that the audience may know is shown.
     """
-    shown = shown_observations(profile, audience)[: max(limit, 0)]
+    holding = shown_observations(profile, audience)
+    holding.sort(key=lambda item: not (item.get("predicate") and item.get("value")))
+    shown = holding[: max(limit, 0)]
     return [_heading(profile), *(f"- {_fact_text(item)} [{item['id']}]" for item in shown)]
 
 

@@ -297,6 +297,11 @@ def _common(words: Sequence[str], others: Sequence[str]) -> list[str]:
     return [word for word in dict.fromkeys(words) if word in held]
 
 
+def told_stems(text: str) -> frozenset[str]:
+    """The stems of a text's telling words, as texts are compared by here."""
+    return _Told(text).telling
+
+
 def drawn_on(memories: Iterable[str], reply: str) -> list[str]:
     """Those shown memories that a reply has two telling words of: what it may repeat."""
     said = _Told(reply).telling

@@ -184,6 +184,14 @@ class GameHandler:
             "private": is_private_room(room),
         }
 
+    def things(self) -> tuple[str, ...]:
+        """Stable ids of what is here besides people and ways out."""
+        room = self.character.location
+        found = room.contents if room is not None else ()
+        return tuple(
+            stable_id(thing) for thing in found if not thing.destination and not _is_person(thing)
+        )
+
     def identify(self, name: str) -> dict[str, str] | None:
         """Somebody or something here, by name or stable id: id, key, kind; None if not here."""
         room = self.character.location

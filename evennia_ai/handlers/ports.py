@@ -75,6 +75,7 @@ class AssistantPorts:
             self.log_error,
             self._now,
             importance_of=lambda ids: self.obj.journal.importance_of(ids),
+            profiles=lambda: self.obj.entities.profiles(),
         )
 
     @lazy_property

@@ -32,6 +32,7 @@ class SearchMemory(Tool):
             audience=ctx.audience,
             exclude=ctx.source_message_ids,
             own_name=ctx.character.key,
+            observations=True,
         )
         return found.addCallback(_as_result, ctx, query)
 

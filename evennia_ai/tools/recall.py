@@ -7,7 +7,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.background import pause
-from evennia_ai.core.audience import visible
+from evennia_ai.core.audience import STAFF, normalised, visible
 from evennia_ai.core.messages import audience_of, is_summary
 from evennia_ai.core.parameters import Scale, Text
 from evennia_ai.errors import ToolError
@@ -29,7 +29,7 @@ class ExpandMemory(Tool):
 
     name = "expand_memory"
     parameters = {
-        "id": Text("Id of a message, journal entry, summary or memory.", limit=120),
+        "id": Text("Id of a message, journal entry, summary, memory or observation.", limit=120),
         "offset": Scale("Where to go on in a long text.", required=False, low=0, high=10**9),
     }
 
@@ -77,8 +77,8 @@ def _page(
 
 
 def _look_up(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    """What stands under an id in the history, the archive, the journal, summaries or ledger."""
-    for look in (_message, _entry, _summary, _note):
+    """What stands under an id in history, archive, journal, summaries, ledger or profiles."""
+    for look in (_message, _entry, _summary, _note, _observation):
         found = look(ctx, wanted)
         if found is not None:
             return found
@@ -131,6 +131,31 @@ def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
             around = _said(ctx.script.history.called(ids), ctx.audience)
             return {**found, "text": entry["text"], "around": around}
     return None
+
+
+def _observation(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
+    """An observation, what it rests on, what it took the place of and what took its place."""
+    for profile in ctx.character.entities.profiles().values():
+        known = [
+            each
+            for each in profile["observations"]
+            if visible(normalised(each.get("audience", STAFF)), ctx.audience)
+        ]
+        found = next((each for each in known if each["id"] == wanted), None)
+        if found is None:
+            continue
+        ids = (found.get("sources") or [found.get("source") or ""])[:_SOURCES_SHOWN]
+        outdated = [_told(each) for each in known if each.get("superseded_by") == wanted]
+        newer = [_told(each) for each in known if each["id"] == found.get("superseded_by")]
+        shown = {**_told(found), "kind": "observation", "of": profile["name"], "rests_on": ids}
+        shown |= {"superseded": outdated} if outdated else {}
+        shown |= {"superseded_by": newer[0]} if newer else {}
+        return {**shown, "around": _said(ctx.script.history.called(ids), ctx.audience)}
+    return None
+
+
+def _told(observation: Mapping[str, Any]) -> dict[str, Any]:
+    return {"id": observation["id"], "at": observation["at"], "text": observation["text"]}
 
 
 def _said(messages: Sequence[Mapping[str, Any]], audience: str) -> list[dict[str, Any]]:

@@ -1,0 +1,52 @@
+"""Finding observations by the words of a query."""
+
+import unittest
+
+from evennia_ai.core.entities import new_profile, observe
+from evennia_ai.core.observation_search import MOST_FOUND, found_observations
+
+MILL = {"predicate": "lives in", "value": "the mill"}
+
+
+def profile(name, *texts, **fact):
+    """A profile with observations, a second apart."""
+    made = new_profile(f"n.{name.lower()}", name, 1.7e9)
+    for second, text in enumerate(texts):
+        made = observe(made, text, 1.7e9 + second, f"m{second}", **fact)
+    return {made["id"]: made}
+
+
+class TestFound(unittest.TestCase):
+    """What a query finds."""
+
+    def texts(self, profiles, query, audience="public"):
+        """The texts, best first."""
+        return [hit["text"] for hit in found_observations(profiles, query, audience)]
+
+    def test_by_most_words(self):
+        """Half of the words must be there, in any form, the entity's name among them."""
+        known = profile("Elin", "Elin keeps bees.", "Elin went to bed.")
+        self.assertEqual(self.texts(known, "who keeps bees"), ["Elin keeps bees."])
+        self.assertEqual(self.texts(known, "is Elin keeping a bee?"), ["Elin keeps bees."])
+        self.assertEqual(self.texts(known, "the keeper of the seal of Ford"), [])
+        self.assertEqual(self.texts(known, "the"), [])
+
+    def test_by_property(self):
+        """Predicate and value count as words; a text without the name gets it."""
+        known = profile("Elin", "a floury home", **MILL)
+        self.assertEqual(self.texts(known, "who lives at the mill"), ["About Elin: a floury home"])
+
+    def test_few_and_newest(self):
+        """Of many equally good ones the newest few."""
+        known = profile("Elin", *(f"Elin sang, {n}." for n in range(9)))
+        found = self.texts(known, "Elin sang")
+        self.assertEqual(len(found), MOST_FOUND)
+        self.assertEqual(found[0], "Elin sang, 8.")
+        hit = found_observations(known, "Elin sang", "public")[0]
+        self.assertEqual((hit["kind"], hit["score"]), ("observation", 1.0))
+
+    def test_nameless(self):
+        """A profile written by hand without a name is searched like others."""
+        known = {"n.x": {"id": "n.x", "name": "", "observations": []}}
+        made = observe(known["n.x"], "It glows.", 1.7e9, "m1")
+        self.assertEqual(self.texts({"n.x": made}, "what glows"), ["It glows."])
