@@ -6,6 +6,9 @@ question in other words than it was told in, then asked by a player and answered
 stands the naive way: one rolling summary, nothing kept besides.
 
     python -m benchmarks.compaction_facts --facts 100 --compactions 10
+
+The exit code is 1 if a fact is not found by its words, in the search of staff or by the tool, if a
+compaction has no retention score, or if the proof is not clean. What she answers is a figure.
 """
 
 import argparse
@@ -238,8 +241,31 @@ def _look(
     }
 
 
+def shortfalls(figures: dict[str, Any], compactions: int) -> list[str]:
+    """What the figures of `measure` fall short of, in plain words.
+
+    Args:
+        figures: What `measure` returned.
+        compactions: How many there were to be.
+    """
+    facts, scores = figures["facts"], figures["retention_by_generation"]
+    found = {
+        name: figures[name]
+        for name in (
+            "found_by_history_search_with_its_words",
+            "found_by_search_memory_with_its_words",
+        )
+    }
+    short = [f"{name}: {count} of {facts}" for name, count in found.items() if count < facts]
+    if figures["compactions"] < compactions:
+        short.append(f"compactions: {figures['compactions']} of {compactions}")
+    if len(scores) < compactions or None in scores:
+        short.append(f"retention scores: {scores}")
+    return short if figures["verified"] else [*short, "the proof is not clean"]
+
+
 def main() -> None:
-    """Print the figures."""
+    """Print the figures; the exit code tells whether they are what they must be."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--facts", type=int, default=100)
     parser.add_argument("--compactions", type=int, default=10)
@@ -251,7 +277,9 @@ def main() -> None:
 
     django.setup()
     figures = measure(options.facts, options.compactions, options.seed, options.half)
-    print(json.dumps(figures, indent=2, ensure_ascii=False))
+    short = shortfalls(figures, options.compactions)
+    print(json.dumps({**figures, "short_of": short}, indent=2, ensure_ascii=False))
+    sys.exit(bool(short))
 
 
 if __name__ == "__main__":
