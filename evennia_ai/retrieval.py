@@ -44,6 +44,8 @@ NEAR_TURN = 0.003
 NEAR_MEMORY = 0.3
 # Turns kept while the index cannot be written; beyond them the next start catches up.
 MOST_PENDING = 5_000
+# Turns taken out of the index in one piece of work.
+CLEARED_AT_ONCE = 2_000
 # A turn goes on without its memories rather than wait longer for a store, seconds.
 SEARCH_TIMEOUT_S = 10.0
 SPOKEN_CHANNELS = ("say", "whisper", "page", "pose")
@@ -67,6 +69,7 @@ class Memory:
 
     Attributes:
         on_new_index: Called when another index stands in the place of the one used before.
+        replaced: How often that happened.
         restoring: Whether the index is being made whole.
     """
 
@@ -91,6 +94,7 @@ class Memory:
         self._profiles = profiles
         self._index: Any = None
         self.on_new_index: Callable[[], Any] = lambda: None
+        self.replaced = 0
         self.restoring = False
         self._pending: deque[dict[str, Any]] = deque(maxlen=MOST_PENDING)
 
@@ -137,20 +141,48 @@ class Memory:
 
         return self._run(add_missing)
 
-    def rebuild(self, turns: Iterable[dict[str, Any]]) -> "Deferred[int]":
-        """Throw the assistant's part of the index away and make it anew."""
-        wanted = list(turns)
+    @inlineCallbacks
+    def clear(self) -> Generator["Deferred[Any]", Any, int | None]:
+        """Take all turns out of the index, a part at a time, so that others' searches go on.
 
-        def anew(index: Any) -> int:
-            index.clear(self.scope)
-            return _put(index, self.scope, wanted)
+        Returns:
+            A Deferred that fires with how many there were; None if the index failed.
+        """
 
-        return self._run(anew)
+        def clear_part(index: Any) -> int:
+            self._pending.clear()
+            return int(index.clear(self.scope, CLEARED_AT_ONCE))
+
+        total = 0
+        while True:
+            cleared = yield self._run(clear_part)
+            if cleared is None:
+                return None
+            total += cleared
+            if cleared < CLEARED_AT_ONCE:
+                return total
+
+    def set_filling(self, filling: bool) -> "Deferred[bool | None]":
+        """Note in the index whether it is being filled; fires with True, None if that failed."""
+
+        def note(index: Any) -> bool:
+            index.set_filling(self.scope, filling)
+            return True
+
+        return self._run(note)
 
     def missing(self, ids: Iterable[str]) -> "Deferred[int | None]":
-        """Fires with how many of these turns are not indexed; None if that cannot be known."""
+        """Fires with how many of these turns are not indexed; None if that cannot be known.
+
+        At least 1 where a filling of the index has begun and not ended.
+        """
         wanted = set(ids)
-        return self._run(lambda index: len(wanted) - len(index.get(self.scope, wanted)))
+
+        def count(index: Any) -> int:
+            lacking = len(wanted) - len(index.get(self.scope, wanted))
+            return max(lacking, int(index.is_filling(self.scope)))
+
+        return self._run(count)
 
     def count(self) -> "Deferred[int]":
         """Fires with how many turns are indexed."""
@@ -282,6 +314,7 @@ class Memory:
 
         def tell(result: Any) -> Any:
             if replaced:
+                self.replaced += 1
                 self.on_new_index()
             return result
 

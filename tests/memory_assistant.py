@@ -125,6 +125,15 @@ class DictIndex:
     def add(self, scope, turns):
         self.turns.update({turn.id: turn for turn in turns})
 
+    def clear(self, scope, at_most=None):
+        return self.remove(scope, list(self.turns)[:at_most])
+
+    def set_filling(self, scope, filling):
+        """A dict does not outlive a crash."""
+
+    def is_filling(self, scope):
+        return False
+
     def remove(self, scope, ids):
         return sum(self.turns.pop(each, None) is not None for each in ids)
 

@@ -6,9 +6,9 @@ import tempfile
 from pathlib import Path
 
 from evennia_ai import services
-from evennia_ai.commands.memory import rebuild_index
 from evennia_ai.core.entities import new_profile, observe
 from evennia_ai.handlers.identity import stable_id
+from evennia_ai.handlers.indexing import rebuild_index
 from evennia_ai.rag_memory import Mem0Store
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.testing import call

@@ -8,14 +8,13 @@ from twisted.internet.defer import succeed
 from twisted.internet.task import Clock
 
 from evennia_ai import services
-from evennia_ai.commands.memory import rebuild_index
 from evennia_ai.core.crowding import QUESTIONS, asks, echoes_last, once, repeats_last, worth_quoting
 from evennia_ai.core.entities import new_profile, observe, tidy
 from evennia_ai.core.events import by_audience
 from evennia_ai.core.messages import utc_iso
 from evennia_ai.doctor import Patient, check_index, run_checks
 from evennia_ai.errors import StoreError
-from evennia_ai.handlers.indexing import missing_oldest, restore_index
+from evennia_ai.handlers.indexing import BATCH, missing_oldest, rebuild_index, restore_index
 from evennia_ai.helpers.episodic_index import KEEP_DAYS
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.retrieval import DEEP, Memory, turn_of_message
@@ -57,12 +56,13 @@ class CountingIndex(RecallIndex):
 
     def __init__(self):
         super().__init__(":memory:")
-        self.limits = []
+        self.limits, self.sizes = [], []
         self.broken = False
 
     def add(self, scope, turns):
         """As `RecallIndex.add`."""
         self._work()
+        self.sizes.append(len(turns))
         return super().add(scope, turns)
 
     def remove(self, scope, ids):
@@ -593,6 +593,59 @@ class TestWholeIndex(SearchTest):
         self.settle()
         self.assertEqual(self.index.count("Aria"), self.all)
 
+    def test_rebuilding_broken_off(self):
+        """A rebuilding that a stop broke off goes on after the next start; others search in it."""
+        history = self.world.script.history
+        said = {"role": "user", "channel": "say", "speaker": {"key": "Bram", "id": "o1"}}
+        history.append([{**said, "content": f"Cask {number}."} for number in range(2_100)])
+        self.index.add("Bo", [Turn("b1", "Bram", "A cask.", 1.7e9)])
+        self.index.sizes.clear()
+        clock = Clock()
+        rebuild_index(self.world.script, clock)
+        clock.advance(1)
+        self.assertEqual(self.index.count("Aria"), 2 * BATCH)
+        self.assertEqual(max(self.index.sizes), BATCH)
+        self.assertEqual([hit.turn_id for hit in self.index.search("Bo", "cask")], ["b1"])
+        self.world.restart()
+        self.settle()
+        self.assertEqual(self.index.count("Aria"), self.all + 2_100)
+        self.assertEqual(self.lacking(), 0)
+
+    def test_rebuilding_fails(self):
+        """A rebuilding that fails in the middle is told, and gone on with after the next start."""
+        clock = Clock()
+        done = rebuild_index(self.world.script, clock)
+        self.index.broken = True
+        clock.advance(1)
+        with self.assertRaises(StoreError):
+            wait_for(done)
+        self.index.broken = False
+        self.assertLess(self.index.count("Aria"), self.all)
+        self.world.restart()
+        self.settle()
+        self.assertEqual((self.index.count("Aria"), self.lacking()), (self.all, 0))
+
+    def test_not_twice(self):
+        """While the index is made whole it cannot be rebuilt."""
+        restore_index(self.world.script, Clock())
+        with self.assertRaisesRegex(StoreError, "already"):
+            wait_for(rebuild_index(self.world.script))
+        self.assertEqual(self.index.count("Aria"), self.all)
+
+    def test_replaced_in_between(self):
+        """Where another index comes in the place of one being filled, it is filled whole."""
+        memory, clock = self.world.script.memory, Clock()
+        opened = [self.index]
+        memory._open_index = lambda: opened[-1]
+        done = rebuild_index(self.world.script, clock)
+        clock.advance(1)
+        opened.append(CountingIndex())
+        for _ in range(2 * self.all // BATCH):
+            clock.advance(1)
+        wait_for(done)
+        self.assertEqual(opened[-1].count("Aria"), self.all)
+        self.assertFalse(opened[-1].is_filling("Aria"))
+
     def test_deleted_meanwhile(self):
         """Of an assistant that is deleted while it goes on, no more is put in."""
         self.index.clear("Aria")
@@ -630,6 +683,24 @@ class TestWholeIndex(SearchTest):
         self.search("barrel")
         self.settle()
         self.assertEqual(opened[-1].count("Aria"), self.all)
+
+
+class TestNothingOld(SearchTest):
+    """Where the oldest that is stored is out of retrieval, and so tells nothing."""
+
+    def test_rebuilding_broken_off(self):
+        """A filling that was broken off is known all the same."""
+        journal = self.world.body.journal
+        for number in range(60):
+            journal.add(f"Small beer, {number}.", importance=1)
+        self.world.later((KEEP_DAYS + 1) * 86400)
+        for number in range(2 * BATCH):
+            journal.add(f"Barrels, {number}.")
+        rebuild_index(self.world.script, Clock())
+        self.assertLess(self.index.count("Aria"), 2 * BATCH)
+        self.world.restart()
+        pump_until(lambda: not self.world.script.memory.restoring)
+        self.assertEqual(self.index.count("Aria"), 2 * BATCH)
 
 
 class TestLostFile(unittest.TestCase):
@@ -701,7 +772,7 @@ class TestDoctor(AssistantTest):
         self.aria.journal.add("The key is under the mat.")
         wait_for(self.script.memory.count())
         self.assertTrue(self.looked().ok)
-        wait_for(self.script.memory.rebuild([]))
+        wait_for(self.script.memory.clear())
         found = self.looked()
         self.assertIs(found.ok, False)
         self.assertIn("aimemory/rebuild Aria", found.remedy)

@@ -208,7 +208,7 @@ class TestRestart(AssistantTest):
                 }
             ]
         )
-        wait_for(self.script.memory.rebuild([]))
+        wait_for(self.script.memory.clear())
         self.assertEqual(wait_for(self.script.memory.search("ferry Heron")), [])
         self.restart()
         pump_until(lambda: wait_for(self.script.memory.search("ferry Heron")))

@@ -44,7 +44,7 @@ def export_assistant(
     at = time.strftime("%Y%m%d-%H%M%S", time.gmtime(script.now()))
     name = re.sub(r"[^\w-]+", "_", script.obj.key) or "assistant"
     path = (folder or export_folder()) / f"{name}-{script.obj.pk}-{at}.json"
-    yield services.worker().submit(_write, path, data)
+    yield services.workshop().submit(_write, path, data)
     return path
 
 

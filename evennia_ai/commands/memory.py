@@ -1,11 +1,10 @@
 """`aimemory`: what an assistant can find again, and whom it knows."""
 
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
-from twisted.internet.task import cooperate
 
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.facts import UNCONSOLIDATED_SHOWN
@@ -16,9 +15,9 @@ from evennia_ai.commands.show import Viewer, audience_mark, escaped, moment
 from evennia_ai.core.audience import STAFF, visible
 from evennia_ai.core.entities import audience_of_observation
 from evennia_ai.core.ledger import APPROVED, WITHDRAWN
-from evennia_ai.errors import AssistantError, StoreError
+from evennia_ai.errors import AssistantError
 from evennia_ai.handlers.identity import speaker_of
-from evennia_ai.retrieval import is_indexed, turn_of_entry, turn_of_message
+from evennia_ai.handlers.indexing import rebuild_index
 from evennia_ai.sleep.forgetting import forget_entry
 
 
@@ -144,12 +143,9 @@ class CmdAIMemory(AssistantCommand):
         name, began = escaped(script.obj.key), time.monotonic()
         viewer.tell(f"Making {name}'s search index anew...")
 
-        def tell(counts: dict[str, int]) -> None:
-            viewer.tell(
-                f"{name}'s search index holds {counts['indexed']} items again: "
-                f"{counts['messages']} messages and {counts['entries']} journal entries, "
-                f"in {time.monotonic() - began:.1f} s."
-            )
+        def tell(indexed: int) -> None:
+            seconds = time.monotonic() - began
+            viewer.tell(f"{name}'s search index holds {indexed} items again, in {seconds:.1f} s.")
 
         viewer.later(script.run_exclusive(lambda: rebuild_index(script)), tell, "The rebuilding")
 
@@ -213,43 +209,6 @@ def semantic_line(script: Any) -> Generator["Deferred[Any]", Any, str]:
         f"Semantic memory: {state} ({status['detail']}); {len(own)} memories of this assistant, "
         f"{status['count']} of all"
     )
-
-
-@inlineCallbacks
-def rebuild_index(script: Any) -> Generator["Deferred[Any]", Any, dict[str, int]]:
-    """Make the search index anew from history, archive and journal, under the turn lock.
-
-    Returns:
-        A Deferred that fires with ``{"indexed", "messages", "entries"}``, or fails with
-        `StoreError` if the index cannot be written.
-    """
-    turns: list[dict[str, Any]] = []
-    yield cooperate(_turns(script, turns)).whenDone()
-    turns.sort(key=lambda turn: str(turn["at"]))
-    done = yield script.memory.rebuild(turns)
-    indexed = yield script.memory.count()
-    if done is None or indexed is None:
-        raise StoreError("The search index cannot be written; see the log, then try again.")
-    messages = sum(turn["kind"] == "message" for turn in turns)
-    return {"indexed": indexed, "messages": messages, "entries": len(turns) - messages}
-
-
-def _turns(script: Any, turns: list[dict[str, Any]]) -> Iterator[None]:
-    """Fill `turns`, a slice at each step; the live history last, as it may grow."""
-    now = script.now()
-    restored = script.history.restored_segments()
-    for segment in script.history.segments():
-        if segment["id"] in restored:
-            continue  # its messages are live again
-        turns += [turn for turn in map(turn_of_message, segment["messages"]) if turn]
-        yield
-    for number, entry in enumerate(script.obj.journal.all()):
-        if is_indexed(entry, now):
-            turns.append(turn_of_entry(entry))
-        if number % 50 == 0:
-            yield
-    turns += [turn for turn in map(turn_of_message, script.history.messages()) if turn]
-    yield
 
 
 def may_know_of(profile: Any, audience: str) -> bool:

@@ -49,7 +49,7 @@ def delete_derived(scope: str) -> Generator["Deferred[Any]", Any, bool]:
     memory = Memory(
         scope, services.worker(), services.index, services.semantic, lambda what, e: _log(scope, e)
     )
-    cleared = yield memory.rebuild(())
+    cleared = yield memory.clear()
     try:
         ids = yield services.semantic().ids(scope)
         yield services.semantic().delete(scope, ids)

@@ -1,4 +1,8 @@
-"""The search index kept whole: what it lacks is put into it again from what is stored."""
+"""The search index kept whole: what it lacks is put into it again from what is stored.
+
+A filling is noted in the index itself until it has ended, so that the next start knows of one that
+was broken off and goes on with it.
+"""
 
 from collections.abc import Generator, Iterator
 from itertools import islice
@@ -7,6 +11,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.background import pause
+from evennia_ai.errors import StoreError
 from evennia_ai.handlers.history import ARCHIVE
 from evennia_ai.retrieval import is_indexed, turn_of_entry, turn_of_message, turns_of
 
@@ -15,6 +20,8 @@ Turn = dict[str, Any]
 NEWEST_SEGMENTS = 2
 # Turns put in at a time, and the pause behind them, in which searches have their turn.
 BATCH, PAUSE_S = 100, 0.05
+# The same where somebody waits for the index.
+SHORT_PAUSE_S = 0.005
 
 
 def mend_index(script: Any) -> "Deferred[Any]":
@@ -58,7 +65,8 @@ def _restored_if_lost(
 def missing_oldest(script: Any) -> "Deferred[int | None]":
     """How many of the oldest turns the index lacks; None if it cannot be read.
 
-    They are the last that `restore_index` puts in: where they are, everything is.
+    They are the last that `restore_index` puts in: where they are, everything is. Where a filling
+    was broken off it is 1 at least.
     """
     first = script.history.store.keys(ARCHIVE)[:1]
     segments = [segment for segment in map(script.history.segment, first) if segment]
@@ -83,23 +91,72 @@ def restore_index(script: Any, reactor: Any = None) -> Generator["Deferred[Any]"
     """
     if script.memory.restoring:
         return 0
-    script.memory.restoring = True
     script.log("the search index lacks what is stored: it is made whole in the background")
-    added = 0
+    added = yield _filled(script, reactor, PAUSE_S)
+    return added or 0
+
+
+@inlineCallbacks
+def rebuild_index(script: Any, reactor: Any = None) -> Generator["Deferred[Any]", Any, int]:
+    """Take everything out of the index and put in what is stored, in batches.
+
+    Others search between the batches; a start goes on with what was broken off. Call it under the
+    turn lock.
+
+    Args:
+        script: The assistant's script.
+        reactor: Where to pause; Twisted's by default.
+
+    Returns:
+        A Deferred that fires with how many turns were put in, or fails with `StoreError` if the
+        index cannot be written or is being made whole already.
+    """
+    if script.memory.restoring:
+        raise StoreError("The search index is being made whole already; try again after that.")
+    added = yield _filled(script, reactor, SHORT_PAUSE_S, anew=True)
+    if added is None:
+        raise StoreError("The search index cannot be written; see the log, then try again.")
+    return int(added)
+
+
+@inlineCallbacks
+def _filled(
+    script: Any, reactor: Any, pause_s: float, anew: bool = False
+) -> Generator["Deferred[Any]", Any, int | None]:
+    """Fill the index, from the start again if another takes its place; None if that fails."""
+    memory, added, began = script.memory, 0, None
+    memory.restoring = True
     try:
-        for turns in _batches(script):
-            put = yield script.memory.catch_up(lambda turns=turns: turns)
+        while began != memory.replaced:
+            began = memory.replaced
+            put = yield _filled_once(script, reactor, pause_s, anew)
             if put is None:
                 script.log("the search index cannot be written and stays incomplete", warning=True)
-                return added
+                return None
             added += put
-            yield pause(reactor, PAUSE_S)
-            if script.pk is None:
-                return added  # deleted meanwhile
     finally:
-        script.memory.restoring = False
+        memory.restoring = False
     script.log(f"the search index is whole again: {added} items were put in")
     return added
+
+
+@inlineCallbacks
+def _filled_once(
+    script: Any, reactor: Any, pause_s: float, anew: bool
+) -> Generator["Deferred[Any]", Any, int | None]:
+    memory, began, added = script.memory, script.memory.replaced, 0
+    if (yield memory.set_filling(True)) is None or (anew and (yield memory.clear()) is None):
+        return None
+    for turns in _batches(script):
+        put = yield memory.catch_up(lambda turns=turns: turns)
+        if put is None:
+            return None
+        added += put
+        yield pause(reactor, pause_s)
+        if script.pk is None or memory.replaced != began:
+            return added  # deleted meanwhile, or to be done again
+    noted = yield memory.set_filling(False)
+    return None if noted is None else added
 
 
 def _batches(script: Any) -> Iterator[list[Turn]]:

@@ -134,6 +134,17 @@ class RecallIndex:
         self._vocabulary = None
         self._views.clear()
 
+    def set_filling(self, scope: str, filling: bool) -> None:
+        """Note in the file whether a scope is being filled, for who opens it after a crash."""
+        with self._lock:
+            self._store.set_filling(scope, filling)
+
+    def is_filling(self, scope: str) -> bool:
+        """Whether the filling of a scope began and has not ended."""
+        with self._lock:
+            number = self._store.scope_number(scope)
+            return number is not None and self._store.is_filling(number)
+
     def count(self, scope: str) -> int:
         """How many turns a scope has."""
         with self._lock:

@@ -21,6 +21,7 @@ CREATE TABLE IF NOT EXISTS turns (
     rowid INTEGER PRIMARY KEY, scope INTEGER NOT NULL, id TEXT NOT NULL, speaker TEXT NOT NULL,
     text TEXT NOT NULL, at, time REAL NOT NULL, session TEXT, audience TEXT NOT NULL,
     kind TEXT NOT NULL, traits INTEGER NOT NULL, vector BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS filling (scope INTEGER PRIMARY KEY);
 CREATE UNIQUE INDEX IF NOT EXISTS turns_by_id ON turns (scope, id);
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(
     text, content='turns', content_rowid='rowid', detail=none, tokenize='unicode61');
@@ -28,7 +29,7 @@ CREATE VIRTUAL TABLE IF NOT EXISTS vocabulary USING fts5vocab('words', 'row');
 """
 _DROP = """
 DROP TABLE IF EXISTS vocabulary; DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS turns;
-DROP TABLE IF EXISTS scopes;
+DROP TABLE IF EXISTS scopes; DROP TABLE IF EXISTS filling;
 """
 COLUMNS = "id, speaker, text, at, time, session, audience, kind, traits, vector"
 
@@ -73,6 +74,18 @@ class Store:
             cursor = self._db.execute("INSERT INTO scopes (name) VALUES (?)", (name,))
             return int(cursor.lastrowid or 0)
         return int(row[0]) if row else None
+
+    def set_filling(self, name: str, filling: bool) -> None:
+        """Note of a scope, made where there is none, whether it is being filled."""
+        note, drop = "INSERT OR IGNORE INTO filling VALUES (?)", "DELETE FROM filling WHERE scope=?"
+        with self._db:
+            number = self.scope_number(name, create=True)
+            self._db.execute(note if filling else drop, (number,))
+
+    def is_filling(self, scope: int) -> bool:
+        """Whether a scope is noted as being filled."""
+        query = "SELECT 1 FROM filling WHERE scope=?"
+        return self._db.execute(query, (scope,)).fetchone() is not None
 
     def rows_of_ids(self, scope: int, ids: Iterable[str]) -> dict[str, tuple[Any, ...]]:
         """Stored rows ``(rowid, id, speaker, …)`` by turn id; unknown ids are left out."""
