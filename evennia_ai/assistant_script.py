@@ -6,6 +6,7 @@ from evennia import DefaultScript
 from evennia.utils.gametime import gametime
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred, succeed
 
+from evennia_ai.handlers.deletions import let_go
 from evennia_ai.handlers.identity import stable_id
 from evennia_ai.handlers.mending import mend_at_start, mend_when_ready
 from evennia_ai.handlers.ports import AssistantPorts
@@ -149,7 +150,8 @@ class AssistantScript(AssistantPorts, DefaultScript):
     at_server_shutdown = at_server_reload
 
     def at_script_delete(self) -> bool:
-        """Stop thinking and drop the live state."""
+        """Stop thinking, drop the live state and owe the deletion of what is derived from it."""
         self.stop_thinking()
+        let_go(self.scope)
         forget_runtime(stable_id(self))
         return True

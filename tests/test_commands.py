@@ -422,6 +422,19 @@ class TestDelete(CommandLineTest):
         wait_for(pay_owed())
         self.assertEqual((owed(), left()), ([], (0, 0)))
 
+    def test_destroyed(self):
+        """Evennia's own command takes the derived data along, of nobody else's."""
+        scope, left = self.remembered()
+        other = create_object(CHARACTER, key="Bo", location=self.room1)
+        other.journal.add("Bob keeps bees.")
+        wait_for(other.assistant.memory.count())
+        self.typed("destroy/force Aria")
+        self.assertIsNone(self.script.pk)
+        self.assertEqual(owed(), [scope])
+        pump_until(lambda: not owed())
+        self.assertEqual(left(), (0, 0))
+        self.assertEqual(services.index().count(other.assistant.scope), 1)
+
     def test_a_body_that_stays_keeps_its_memories(self):
         """Nothing is deleted of one that was to be deleted and was not."""
         _, left = self.remembered()

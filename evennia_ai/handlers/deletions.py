@@ -34,6 +34,18 @@ def settle(scope: str) -> None:
     _note([other for other in owed() if other != scope])
 
 
+def let_go(scope: str) -> None:
+    """Owe what a script leaves that is being deleted, and delete it once the script is gone.
+
+    Nothing is done where it is owed already: whoever noted that sees to it.
+    """
+    from twisted.internet import reactor  # as late as possible: importing it installs one
+
+    if scope not in owed():
+        owe(scope)
+        reactor.callLater(0, pay_owed)
+
+
 def _note(scopes: list[str]) -> None:
     # A text, as Evennia gives lists back as objects that are tied to their row.
     ServerConfig.objects.conf(KEY, " ".join(scopes), delete=not scopes)
