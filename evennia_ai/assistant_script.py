@@ -14,7 +14,7 @@ from evennia_ai.handlers.schema import DATA_VERSION, VERSION_KEY
 from evennia_ai.handlers.timer import retime
 from evennia_ai.runtime import forget_runtime
 from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.tick import run_tick
+from evennia_ai.tick import run_tick, store_meanwhile
 
 
 class AssistantScript(AssistantPorts, DefaultScript):
@@ -56,6 +56,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
         runtime = self.runtime
         if runtime.in_flight is not None:
             runtime.counts["late"] += 1
+            store_meanwhile(self)
             self.save_queue()
             return succeed("late")
         runtime.counts["ticks"] += 1

@@ -52,6 +52,9 @@ class Runtime:
         feasible_for: For which configuration it was checked whether compaction can help.
         counts: Ticks, turns, errors and the like, since the server started.
         answering: Groups of events, in the history already, that a turn is due to or runs for.
+        stored: Groups of events that were stored while something held the lock; the next tick
+            sees to them.
+        exclusive: Whether what holds the lock is no tick.
     """
 
     in_flight: "Deferred[Any] | None" = None
@@ -72,6 +75,8 @@ class Runtime:
     conversations: dict[str, dict[str, Any]] = field(default_factory=dict)
     unanswered: dict[str, Unanswered] = field(default_factory=dict)
     answering: tuple[Any, ...] = ()
+    stored: tuple[Any, ...] = ()
+    exclusive: bool = False
 
     def hear(self, event: Mapping[str, Any], at: float) -> bool:
         """Queue an event; False if the queue is full."""
@@ -97,7 +102,8 @@ class Runtime:
     def pending(self) -> list[dict[str, Any]]:
         """What a restart must not lose: events not answered yet, and those not in the history."""
         late = (item.group for item in self.unanswered.values())
-        events = [event for group in (*self.answering, *late) for event in group.events]
+        groups = (*self.answering, *late, *self.stored)
+        events = [event for group in groups for event in group.events]
         return list({event["id"]: dict(event) for event in (*events, *self.queue)}.values())
 
     def queued_tokens(self) -> int:
@@ -115,9 +121,21 @@ class Runtime:
         self.queue_saved = False
         return True
 
+    def take_stored(self) -> tuple[Any, ...]:
+        """The groups that were stored while something held the lock; none are left behind."""
+        taken = self.stored
+        if taken:
+            self.stored, self.queue_saved = (), False
+        return taken
+
+    def heard(self) -> list[Mapping[str, Any]]:
+        """Events that no tick has looked at: stored while something held the lock, and queued."""
+        stored = [event for group in self.stored for event in group.events]
+        return [*stored, *self.queue]
+
     def give_up(self) -> None:
         """Answer nothing of what was asked until now."""
-        self.answering, self.queue_saved = (), False
+        self.answering, self.stored, self.queue_saved = (), (), False
         self.unanswered.clear()
 
     def answered(self, group: Any) -> None:
@@ -145,6 +163,7 @@ class Runtime:
             if self.in_flight is not None:
                 self.in_flight.addBoth(begin_after)
                 return
+            self.exclusive = True
             running = maybeDeferred(function)
             self.in_flight = running
             running.addBoth(self._released)
@@ -158,7 +177,7 @@ class Runtime:
         return outcome
 
     def _released(self, result: Any) -> Any:
-        self.in_flight = None
+        self.in_flight, self.exclusive = None, False
         return result
 
     def record_budget(self, budget: TokenBudget) -> None:

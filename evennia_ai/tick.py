@@ -26,6 +26,8 @@ from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     extract_first,
 )
+from evennia_ai.sleep.extraction import SIGNAL
+from evennia_ai.sleep.publishing import SUMMARISING
 from evennia_ai.sleep.triggers import (
     check_feasible,
     count_fires,
@@ -128,7 +130,7 @@ def check_count(script: Any, character: Any) -> Generator[Deferred[Any], Any, bo
 def _awake(script: Any, character: Any) -> Generator[Deferred[Any], Any, str]:
     runtime = script.runtime
     late = runtime.due(script.now())
-    if not runtime.queue and late is None:
+    if not runtime.queue and not runtime.stored and late is None:
         return "idle"
     if script.now() - runtime.last_turn_at < script.config.reply_cooldown_s:
         return "cooldown"
@@ -154,12 +156,20 @@ def _awake(script: Any, character: Any) -> Generator[Deferred[Any], Any, str]:
 def _groups_to_answer(script: Any, character: Any, late: Any) -> tuple[Group, ...]:
     """Store what was heard, or take up a turn that failed; those groups that call for a turn."""
     runtime = script.runtime
-    groups = store_events(script) if runtime.queue else (late.group,)
+    heard = runtime.queue or runtime.stored
+    groups = _all_heard(script) if heard else (late.group,)
     wanted = tuple(group for group in groups if _calls_for_turn(script, character, group))
     for group in groups:
         if group not in wanted:
             runtime.unanswered.pop(group.audience, None)
     return wanted
+
+
+def _all_heard(script: Any) -> tuple[Group, ...]:
+    """What was heard, by audience: what was stored while something held the lock, and the queue."""
+    runtime = script.runtime
+    new = store_events(script) if runtime.queue else ()  # first, as it may fail
+    return by_audience(event for group in (*runtime.take_stored(), *new) for event in group.events)
 
 
 def _tell_spent(script: Any) -> None:
@@ -182,8 +192,30 @@ def store_events(script: Any) -> tuple[Group, ...]:
     return by_audience(stored)
 
 
+def store_meanwhile(script: Any) -> None:
+    """Store what is heard while something holds the turn lock, before the queue overflows.
+
+    Only where it is safe. Not in a turn: its reply would stand behind lines it does not answer.
+    Not while a tool call waits for its result: nothing may part the two. And not under a holder
+    that wants the history to stand still, as an export or a rollback; a compaction by command
+    splices by ids, so that its summaries and its extraction do not mind. The next tick sees to
+    what is stored here, or the next start (`runtime.pending`).
+    """
+    runtime, state = script.runtime, script.state
+    if len(runtime.queue) < STORED_UNANSWERED or runtime.answering:
+        return
+    is_compacting = state.intent.get("phase") == SUMMARISING or SIGNAL in state.signals()
+    if (runtime.exclusive and not is_compacting) or not script.history.is_answered:
+        return
+    try:
+        runtime.stored = (*runtime.stored, *store_events(script))
+    except Exception as error:  # noqa: BLE001 - it stays queued, and what holds the lock goes on
+        script.log_error("storing what is heard", error)
+
+
 def _store_many(script: Any) -> None:
     """Store what is heard without being answered, before the queue overflows."""
+    script.runtime.take_stored()
     if len(script.runtime.queue) >= STORED_UNANSWERED:
         store_events(script)
         script.save_queue()
@@ -314,7 +346,7 @@ def _sleeping(script: Any, character: Any) -> Generator[Deferred[Any], Any, str]
 def _bedtime(script: Any) -> bool:
     """Whether an assistant awake should fall asleep: long quiet, or quiet in its hours."""
     runtime, config = script.runtime, script.config
-    if runtime.queue:
+    if runtime.queue or runtime.stored:
         return False
     quiet = script.now() - max(runtime.last_heard_at, runtime.last_turn_at)
     idle = config.sleep_after_idle_s

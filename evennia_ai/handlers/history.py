@@ -169,7 +169,7 @@ class HistoryHandler:
             How many there were; where there are none, nothing is gone through.
         """
         messages = self.messages()
-        if not self._waiting.total():
+        if not self._waiting:
             return 0
         at, (_, count) = self._now(), self._counter()
         results = [
@@ -180,6 +180,12 @@ class HistoryHandler:
         self._replace(answered(messages, results), _more_recorded(self._recorded, new))
         self.store.on_commit(lambda: self._on_append(new))
         return len(new)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether every tool call has its result, so that others may follow; constant time."""
+        self._refresh()
+        return not self._waiting
 
     def recount(self) -> bool:
         """Count all messages anew if another counter is in use; returns whether it was."""

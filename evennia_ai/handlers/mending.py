@@ -13,6 +13,7 @@ from evennia_ai.handlers.indexing import mend_index
 from evennia_ai.handlers.schema import migrate
 from evennia_ai.handlers.timer import restart_timer
 from evennia_ai.helpers.working_memory import from_history
+from evennia_ai.prompt_contexts import CONTEXT_AWAKE
 from evennia_ai.runtime import Unanswered
 from evennia_ai.sleep.extraction import complete_extraction
 from evennia_ai.sleep.publishing import COMMITTED, SUMMARISING, drop_intent, publish_owed
@@ -62,6 +63,8 @@ def restore_queue(script: Any) -> None:
 
 def _answers(message: Mapping[str, Any], audience: str) -> bool:
     """Whether a message ended a turn for an audience: words, or the result of an ending tool."""
+    if (message.get("metadata") or {}).get("context") not in (None, CONTEXT_AWAKE):
+        return False
     if message["role"] == "assistant":
         return bool(message["audience"] == audience and not message.get("tool_calls"))
     if message["role"] != "tool" or message["content"] == INTERRUPTED:

@@ -94,10 +94,11 @@ def kept_capacity(script: Any, limit: int, threshold: float) -> int | None:
 
 def is_called(script: Any, character: Any) -> bool:
     """Whether somebody speaks to the sleeping or dreaming assistant."""
-    if not script.runtime.queue:
+    heard = script.runtime.heard()
+    if not heard:
         return False
     others = [person for person in script.game.present() if person["player"]]
-    return addressed(script.runtime.queue, character.key, listeners=len(others) - 1)
+    return addressed(heard, character.key, listeners=len(others) - 1)
 
 
 def worth_a_try(script: Any, threshold: float) -> bool:
