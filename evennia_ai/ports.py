@@ -107,6 +107,10 @@ class LedgerPort(Protocol):
         """Take a note, ``proposed`` or ``approved``."""
 
 
+# The `type` of memories that are summaries.
+MEMORY_SUMMARY = "memory_summary"
+
+
 class SemanticStore(Protocol):
     """Long-term semantic memory (Mem0). Every method answers by a Deferred, off the reactor.
 

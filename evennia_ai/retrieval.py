@@ -23,16 +23,17 @@ from evennia_ai.core.crowding import (
     repeats_last,
     uncrowded,
 )
+from evennia_ai.core.events import SPEECH
 from evennia_ai.core.injection import telling_words
 from evennia_ai.core.messages import audience_of, tool_calls
 from evennia_ai.core.observation_search import found_observations
 from evennia_ai.core.ranking import fused
+from evennia_ai.core.recalled import RECALLED
 from evennia_ai.helpers.episodic_index import is_pruned
+from evennia_ai.ports import MEMORY_SUMMARY
 
 # Tool outputs and summaries of summaries would only bring recalled text up again.
 INDEXED_ROLES = ("user", "assistant")
-# Source of a journal entry that repeats what was just found in memory.
-RECALLED = "recalled"
 # How far down the index's ranking a look goes past what crowds: for a hit with every word of a
 # query of a few typed words, and for the answer to what is asked often.
 DEEP, TYPED_WORDS = 400, 8
@@ -48,7 +49,6 @@ MOST_PENDING = 5_000
 CLEARED_AT_ONCE = 2_000
 # A turn goes on without its memories rather than wait longer for a store, seconds.
 SEARCH_TIMEOUT_S = 10.0
-SPOKEN_CHANNELS = ("say", "whisper", "page", "pose")
 # Tools that speak, of which all but `whisper` are heard by everybody.
 SPEAKING_TOOLS = ("say", "emote", "whisper")
 
@@ -385,7 +385,7 @@ def said_in(message: Mapping[str, Any]) -> str:
         aloud = audience_of(message) == PUBLIC
         spoken = (_spoken_by(call, aloud) for call in calls)
         return "\n".join(text for text in spoken if text)
-    return str(message.get("content") or "") if message.get("channel") in SPOKEN_CHANNELS else ""
+    return str(message.get("content") or "") if message.get("channel") in SPEECH else ""
 
 
 def _spoken_by(call: Mapping[str, Any], aloud: bool) -> str:
@@ -453,7 +453,7 @@ def _as_hit(memory: Mapping[str, Any]) -> dict[str, Any]:
     meta = memory.get("metadata") or {}
     return {
         "id": meta.get("source_id") or memory["id"],
-        "kind": "experience" if meta.get("type") == "memory_summary" else "memory",
+        "kind": "experience" if meta.get("type") == MEMORY_SUMMARY else "memory",
         "speaker": "",
         "at": meta.get("at") or "",
         "text": memory["text"],

@@ -119,4 +119,6 @@ class TestAttributeStore(BaseEvenniaTest):
         self.store.preload(["kept", "later"])
         with self.settings(TYPECLASS_AGGRESSIVE_CACHE=False):
             self.assertEqual(self.store._cache(), {})
+            with self.assertNumQueries(0):
+                self.store.preload(["absent"])
             self.assertEqual(self.store.get("kept"), 1)

@@ -533,7 +533,7 @@ class TestSingle(LosslessTest):
         for _ in range(3):
             ids += [m["id"] for m in self.fill(30)]
             result = self.compact()
-        below = [m["id"] for m in self.script.history.messages_below(result["summary_id"])]
+        below = [m["id"] for m in self.script.history.each_below(result["summary_id"])]
         self.assertEqual(below, ids[: len(below)])
         self.assertEqual(len(below), 70)
 

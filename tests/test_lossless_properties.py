@@ -125,7 +125,7 @@ class Run:
     def expand(self):
         """Looking at what summaries rest on changes nothing."""
         for record in self.script.history.summaries():
-            self.script.history.messages_below(record["id"])
+            list(self.script.history.each_below(record["id"]))
 
     def prompts(self):
         """What would be sent to each audience."""

@@ -152,7 +152,7 @@ class TestReadings(unittest.TestCase):
         self.assertEqual(self.store.taken(ARCHIVE), [])
         page = below[EACH - 2 : EACH + 2]
         self.assertEqual(len(self.store.taken(ARCHIVE)), 2)
-        self.assertEqual(page, self.history.messages_below(self.long)[EACH - 2 : EACH + 2])
+        self.assertEqual(page, list(self.history.each_below(self.long))[EACH - 2 : EACH + 2])
         self.store.read = []
         next(self.history.each_below(self.long))
         self.assertEqual(len(self.store.taken(ARCHIVE)), 1)

@@ -14,6 +14,10 @@ from typing import Any
 
 from evennia_ai.core.injection import telling_words
 
+# Source of a journal entry that repeats what was just found in memory.
+RECALLED = "recalled"
+# Sources of entries that only repeat or sum up what stands elsewhere.
+DERIVED_SOURCES = (RECALLED, "compaction", "retention")
 # Tools whose results are memories.
 RECALLING_TOOLS = ("search_memory", "expand_memory")
 # Key of a reply's metadata under which the memories stand that it drew on.

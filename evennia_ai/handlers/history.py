@@ -251,10 +251,6 @@ class HistoryHandler:
             segment = self.segment(record["segment"]) if record["segment"] else None
             yield from segment["messages"] if segment else ()
 
-    def messages_below(self, summary_id: str) -> list[Message]:
-        """The raw messages a summary rests on, all at once; see `each_below`, `listed_below`."""
-        return list(self.each_below(summary_id))
-
     def listed_below(self, summary_id: str) -> "MessagesBelow":
         """The raw messages a summary rests on, to be read by slices."""
         return MessagesBelow(self, self.records_below(summary_id))

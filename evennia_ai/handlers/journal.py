@@ -12,6 +12,7 @@ from typing import Any
 
 from evennia_ai.core.audience import normalised
 from evennia_ai.core.messages import SCHEMA_VERSION, new_id, utc_iso
+from evennia_ai.core.recalled import DERIVED_SOURCES
 from evennia_ai.handlers.store import Store
 
 JOURNAL, PAGES = "journal", "ai_journal"
@@ -20,7 +21,6 @@ PAGE_ENTRIES = 50
 WEIGHED = 2 * PAGE_ENTRIES
 # Characters of an id behind its prefix (`core.messages.IdSource`).
 ID_CHARS = 15
-UNCONSOLIDATED_SOURCES = ("compaction", "recalled", "retention")
 _TEXTS = ("id", "timestamp", "content", "source_type", "audience")
 _LISTS = ("tags", "entities", "source_message_ids")
 Entry = dict[str, Any]
@@ -282,7 +282,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _consolidates(entry: Mapping[str, Any]) -> bool:
-    return entry.get("source_type") not in UNCONSOLIDATED_SOURCES and not entry.get("withdrawn")
+    return entry.get("source_type") not in DERIVED_SOURCES and not entry.get("withdrawn")
 
 
 def _time_key(entry_id: str) -> str | None:

@@ -40,6 +40,11 @@ _STORED_NONE = object()
 _MOST_NAMED = 500
 
 
+def _cache_key(key: str, category: str | None) -> str:
+    """Under which Evennia's cache has an Attribute."""
+    return f"{key.lower()}-{category}"
+
+
 def _stamp(value: Any) -> object:
     return _STORED_NONE if value is None else value
 
@@ -91,7 +96,7 @@ class AttributeStore:
         Every tick asks for dozens of them; asked through its handler, each takes ten times as
         long.
         """
-        known = self._cache().get(f"{key}-{category}", _UNKNOWN)
+        known = self._cache().get(_cache_key(key, category), _UNKNOWN)
         if known is not _UNKNOWN:
             return known
         return self.obj.attributes.get(key, category=category, return_obj=True)
@@ -108,8 +113,10 @@ class AttributeStore:
         it has not met, which adds up to dozens of queries at an assistant's first tick, and to
         one for each summary ever made.
         """
-        backend = self.obj.attributes.backend
-        missing = [key for key in keys if f"{key}-{category}" not in backend._cache]
+        if not settings.TYPECLASS_AGGRESSIVE_CACHE:
+            return  # nobody would read it
+        cache = self._cache()
+        missing = [key for key in keys if _cache_key(key, category) not in cache]
         if not missing:
             return
         rows = self.obj.db_attributes.filter(db_category=category)
@@ -117,7 +124,7 @@ class AttributeStore:
             rows = rows.filter(db_key__in=missing)
         found = {attribute.db_key: attribute for attribute in rows}
         for key in missing:
-            backend._cache.setdefault(f"{key}-{category}", found.get(key))
+            cache.setdefault(_cache_key(key, category), found.get(key))
 
     def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
         """A copy of a value as plain data, or the default."""
@@ -135,7 +142,7 @@ class AttributeStore:
         """The stamps of several keys of a category."""
         cache, found = self._cache(), []
         for key in keys:
-            attribute = cache.get(f"{key}-{category}", _UNKNOWN)
+            attribute = cache.get(_cache_key(key, category), _UNKNOWN)
             if attribute is _UNKNOWN:
                 attribute = self._attribute(key, category)
             found.append(None if attribute is None else _stamp(attribute.db_value))
@@ -217,7 +224,7 @@ def transaction() -> Iterator[None]:
 def _forget(touched: list[tuple[Any, str, str | None]]) -> None:
     """Drop rolled-back values from the Attribute cache and from their objects' handlers."""
     for obj, key, category in touched:
-        cached = obj.attributes.backend._cache.get(f"{key.lower()}-{category}")
+        cached = obj.attributes.backend._cache.get(_cache_key(key, category))
         if cached is not None:
             cached.flush_from_cache(force=True)
     for obj in {id(entry[0]): entry[0] for entry in touched}.values():

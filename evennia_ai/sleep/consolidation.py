@@ -14,6 +14,7 @@ from evennia_ai.background import pause
 from evennia_ai.core import entities
 from evennia_ai.core.messages import audience_of
 from evennia_ai.core.observations import observed
+from evennia_ai.core.recalled import RECALLED
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.llm_interaction.summary import call_llm_simple
@@ -27,7 +28,6 @@ BATCH = 50
 # reading them takes a few milliseconds.
 SLICE = 100
 SYNTHESIS = "compaction"
-RECALLED = "recalled"
 
 
 @inlineCallbacks

@@ -10,8 +10,8 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.core.messages import utc_iso
+from evennia_ai.ports import MEMORY_SUMMARY
 
-MEMORY_SUMMARY = "memory_summary"
 # Phases of the intent: a compaction is at work; one, or a rollback, is stored, and what follows
 # from it outside the database is owed.
 SUMMARISING, COMMITTED = "summarising", "committed"

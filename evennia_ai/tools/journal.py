@@ -10,14 +10,12 @@ from evennia_ai.core.entities import find, new_profile, observe, unmet_id, with_
 from evennia_ai.core.injection import plain
 from evennia_ai.core.parameters import Scale, Text
 from evennia_ai.core.provenance import Grounds, grounds_of_history, grounds_of_turn
-from evennia_ai.core.recalled import is_recalled
+from evennia_ai.core.recalled import DERIVED_SOURCES, RECALLED, is_recalled
 from evennia_ai.importance_scoring import score_importance
 from evennia_ai.tools.base import Tool, ToolContext
 
 # Newest entries among which the same words are looked for: two pages.
 _JOURNAL_SEEN = 100
-# Sources of entries that only repeat or sum up what stands elsewhere.
-_NOT_OF_ITS_OWN = ("recalled", "compaction", "retention")
 # Newest messages among which a note looks for what it rests on: a tenth of a second.
 _HISTORY_SEEN = 1500
 
@@ -53,7 +51,7 @@ class AddJournalEntry(Tool):
         entry = ctx.character.journal.add(
             content,
             importance=importance or score_importance(content),
-            source_type="recalled" if recalled else "assistant",
+            source_type=RECALLED if recalled else "assistant",
             audience=ctx.audience,
             source_message_ids=_sources(ctx, grounds),
         )
@@ -95,7 +93,7 @@ def _held(ctx: ToolContext) -> list[str]:
     return [
         entry["content"]
         for entry in ctx.character.journal.recent(_JOURNAL_SEEN)
-        if entry["source_type"] not in _NOT_OF_ITS_OWN
+        if entry["source_type"] not in DERIVED_SOURCES
         and not entry.get("withdrawn")
         and visible(entry["audience"], ctx.audience)
     ]
