@@ -49,7 +49,7 @@ class ScriptedModel:
         self.requests: list[ModelRequest] = []
         self.held = held
         self._window = window
-        self._waiting: list[tuple[Deferred[ModelReply], Answer]] = []
+        self._waiting: list[tuple[Deferred[ModelReply], Answer, str]] = []
 
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
         """Answer a request."""
@@ -61,23 +61,23 @@ class ScriptedModel:
             else (default(request) if callable(default) else default)
         )
         if not self.held:
-            return _fired(answer)
+            return _fired(answer, request.model)
         waiting: Deferred[ModelReply] = Deferred()
-        self._waiting.append((waiting, answer))
+        self._waiting.append((waiting, answer, request.model))
         return waiting
 
     def release(self) -> None:
         """Let the answers that are held go; later calls are answered at once again."""
         self.held = False
         waiting, self._waiting = self._waiting, []
-        for deferred, answer in waiting:
+        for deferred, answer, model in waiting:
             if not deferred.called:
-                _fired(answer).chainDeferred(deferred)
+                _fired(answer, model).chainDeferred(deferred)
 
     def cancel_all(self) -> int:
         """Cancel the calls that are held; returns how many."""
         waiting, self._waiting = self._waiting, []
-        for deferred, _ in waiting:
+        for deferred, *_ in waiting:
             deferred.cancel()
         return len(waiting)
 
@@ -90,16 +90,16 @@ class ScriptedModel:
         return self._window
 
 
-def _fired(answer: Answer) -> "Deferred[ModelReply]":
+def _fired(answer: Answer, model: str) -> "Deferred[ModelReply]":
     if isinstance(answer, Exception):
         return fail(answer)
     if isinstance(answer, ModelReply):
         return succeed(answer)
     if isinstance(answer, str):
-        return succeed(ModelReply(content=answer, model="scripted", cost=0.0))
+        return succeed(ModelReply(content=answer, model=model, cost=0.0))
     return succeed(
         ModelReply(
-            content="", tool_calls=tuple(dict(c) for c in answer), model="scripted", cost=0.0
+            content="", tool_calls=tuple(dict(c) for c in answer), model=model, cost=0.0
         )
     )
 

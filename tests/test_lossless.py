@@ -273,6 +273,21 @@ class TestMasking(LosslessTest):
         self.assertEqual(self.compact(force=False)["level"], "masked")
         self.assertEqual(self.script.state.intent, {})
 
+    def test_what_an_earlier_compaction_owes_stays_owed(self):
+        """Masks do not count as having published the summary before them."""
+        self.fill(30)
+        inner, self.semantic.sources = self.semantic.sources, self.fail
+        summary = self.compact()["summary_id"]
+        self.semantic.sources = inner
+        self.configure(max_context_tokens=12_000, compact_preserve_token_share=0.0)
+        for _ in range(10):
+            self.look(700)
+        self.fill(20)
+        self.assertEqual(self.compact(force=False)["level"], "masked")
+        mend_when_ready(self.script)
+        pump_until(lambda: not self.script.state.intent)
+        self.assertIn(summary, wait_for(self.semantic.sources(self.script.scope)))
+
 
 class TestOffSwitch(LosslessTest):
     """`compact_enabled` False shows the raw history, True the summaries again."""

@@ -4,6 +4,7 @@ import unittest
 
 from evennia_ai.core.messages import new_id
 from evennia_ai.handlers.verify import verify_history
+from evennia_ai.llm_interaction.client import ModelReply
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, context_caps
 from evennia_ai.llm_interaction.summary import MESSAGES_TITLE, summarise
 from evennia_ai.offline.brain import respond
@@ -199,6 +200,64 @@ class TestFullSummary(unittest.TestCase):
 
         _, record = self.compacted(answer)
         self.assertIn(self.KEPT[19], record["text"])
+
+    def test_second_try_must_be_shorter_than_its_source(self):
+        """A better but chatty answer does not turn a compaction into one that frees nothing."""
+
+        def answer(request):
+            again = "leaves out things" in request.messages[1]["content"]
+            return f"{' and '.join(self.LEFT_OUT[:6])} were there. " * 9 if again else "They met."
+
+        world = MemoryWorld(ScriptedModel(default=answer), compact_preserve_window=2)
+        world.script.history.append(said(f"then came {name}") for name in self.LEFT_OUT[:6])
+        world.script.history.append([said("ok")] * 2)
+        result = wait_for(compact_conversation_history(world.script, world.body, force=True))
+        self.assertTrue(result["success"], result)
+        self.assertLess(result["new_tokens"], result["original_tokens"])
+
+    def test_second_try_fits_its_models_window(self):
+        """Where the messages do not fit beside the list, the list goes alone."""
+        model = Windows({"small/one": 3000}, default="They met.")
+        world = MemoryWorld(model, compact_model="small/one", compact_preserve_window=2)
+        world.script.history.append(said(f"{name} came, {'word ' * 40}") for name in self.KEPT)
+        wait_for(compact_conversation_history(world.script, world.body, force=True))
+        self.assertIn("leaves out things", model.requests[-1].messages[1]["content"])
+        for request in model.requests:
+            tokens = sum(count(m["content"]) for m in request.messages) + request.max_tokens
+            self.assertLessEqual(tokens, 3000)
+
+    def test_tokens_of_the_second_try_count(self):
+        """What it cost stands in the figures."""
+        reply = ModelReply(content="They met.", model="any", prompt_tokens=70, completion_tokens=5)
+        world, _ = self.compacted(reply)
+        usage = world.script.state.last_compaction["token_usage"]
+        self.assertEqual(len(world.model.requests), 2)
+        self.assertEqual(usage, {"prompt_tokens": 140, "completion_tokens": 10})
+
+    def test_what_the_journal_keeps_is_not_in_the_summary(self):
+        """The receipt tells both shares apart."""
+        world = MemoryWorld(ScriptedModel(default="They talked."), compact_preserve_window=2)
+        for name in self.KEPT[:10]:
+            world.body.journal.add(f"{name} was there with Alice.")
+        world.script.history.append(said(f"then came {name}") for name in self.KEPT[:10])
+        world.script.history.append([said("ok")] * 2)
+        told = []
+        world.script.tell_staff = told.append
+        result = wait_for(compact_conversation_history(world.script, world.body, force=True))
+        self.assertEqual((result["retention"], result["in_summary"]), (1.0, 0.0))
+        self.assertIn("100% of names, numbers and quotes kept", told[-1])
+        self.assertIn("(0% in the summary itself)", told[-1])
+
+    def test_joined_summaries_are_as_good_as_the_least(self):
+        """A long-term summary of extracts is an extract, whatever the model would do now."""
+        world = MemoryWorld(ScriptedModel(default=offline), compact_preserve_window=2)
+        for number in range(2):
+            lines = [f"{name} came in, line {number}" for name in self.KEPT[:30]]
+            world.script.history.append(map(said, lines))
+            wait_for(compact_conversation_history(world.script, world.body, force=True))
+        records = world.script.history.summaries(lambda r: r["status"] == "live")
+        levels = {r["tier"]: r["level"] for r in records}
+        self.assertEqual(levels, {"recent": "extractive", "long": "extractive"})
 
     def test_second_try_shows_the_messages(self):
         """Asked again, the model has what it is to work in before its eyes."""
