@@ -350,7 +350,10 @@ CHECKS: tuple[Callable[[Patient], Any], ...] = (
     check_model,
 )
 
-_INDEX_FILE = "Delete `recall.sqlite3` in the game's data folder and restart the game."
+_INDEX_FILE = (
+    "The log says why: the disk may be full, or `recall.sqlite3` in the game's data folder belong "
+    "to another user. A damaged file is made anew by itself."
+)
 _INSTALL = "Run `evennia-ai install`: it shows the lines."
 _REMEDIES = {
     "auth": f"Set `{checks.API_KEY}` to a valid key.",

@@ -305,12 +305,21 @@ class Memory:
     ) -> "Deferred[Any]":
         replaced: list[Any] = []
 
-        def do() -> Any:
+        def opened() -> Any:
             index = self._open_index()
             if self._index is not None and self._index is not index:
                 replaced.append(self._index)
             self._index = index
-            return work(index)
+            return index
+
+        def do() -> Any:
+            index = opened()
+            try:
+                return work(index)
+            except Exception:
+                if not index.damaged:
+                    raise
+            return work(opened())  # an empty one by now, unless a game put its own in place
 
         def tell(result: Any) -> Any:
             if replaced:

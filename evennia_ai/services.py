@@ -5,12 +5,14 @@ for tests and for games that bring their own.
 """
 
 import threading
+from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, succeed
 
 from evennia_ai import conf
 from evennia_ai.background import Worker
+from evennia_ai.errors import StoreError
 from evennia_ai.utils.token_counter import counter_for, counter_name
 
 _made: dict[str, Any] = {}
@@ -64,28 +66,51 @@ def workshop() -> Worker:
 
 
 def index() -> Any:
-    """The recall index, opened anew if its file was deleted; on the worker's thread only."""
-    with _index_lock:
-        if "index" in _made and _lost_file(_made["index"]):
-            _made.pop("index").close()
-        if "index" not in _made:
-            from evennia_ai.recall import RecallIndex
+    """The recall index; on the worker's thread only.
 
+    It is opened anew if its file was deleted. A damaged one is renamed, and an empty one, which the
+    assistants fill from what they have stored, takes its place.
+    """
+    with _index_lock:
+        if "index" in _made and _is_useless(_made["index"]):
+            _close_useless(_made.pop("index"))
+        if "index" not in _made:
             folder = _made.get("data_dir") or conf.data_dir()
             folder.mkdir(parents=True, exist_ok=True)
             path = folder / "recall.sqlite3"
-            _made["index"] = RecallIndex(path)
+            _made["index"] = _opened_index(path)
             _made["index_file"] = (_made["index"], path, path.stat().st_ino)
         return _made["index"]
 
 
-def _lost_file(opened: Any) -> bool:
-    """Whether the file of an index made here is no longer the one under its name."""
+def _close_useless(index: Any) -> None:
+    from evennia_ai.recall.store import set_aside
+
+    index.close()
+    if index.damaged:
+        set_aside(_made["index_file"][1])
+
+
+def _opened_index(path: Path) -> Any:
+    from evennia_ai.recall import RecallIndex
+    from evennia_ai.recall.store import is_damage, set_aside
+
+    try:
+        return RecallIndex(path)
+    except StoreError as error:
+        if not is_damage(error.__cause__):
+            raise
+    set_aside(path)
+    return RecallIndex(path)
+
+
+def _is_useless(opened: Any) -> bool:
+    """Whether the file of an index made here is damaged or no longer the one under its name."""
     made, path, inode = _made.get("index_file", (None, None, 0))
     if made is not opened:
         return False  # put in place by a test or a game
     try:
-        return bool(path.stat().st_ino != inode)
+        return made.damaged or bool(path.stat().st_ino != inode)
     except FileNotFoundError:
         return True
 

@@ -116,6 +116,8 @@ class InlineWorker:
 class DictIndex:
     """The port of the recall index on a dict; found is what shares a word."""
 
+    damaged = False
+
     def __init__(self):
         self.turns = {}
 

@@ -737,6 +737,47 @@ class TestLostFile(unittest.TestCase):
         self.assertIsNot(services.index(), first)
         services.index().close()
 
+    def filled(self):
+        """The path of a closed index's file, with many turns in it."""
+        turns = [Turn(f"m{n}", "Bram", f"Key {n} opens door {n}.", 1.7e9 + n) for n in range(900)]
+        index = RecallIndex(self.folder / "recall.sqlite3")
+        index.add("Aria", turns)
+        index.close()
+        return self.folder / "recall.sqlite3"
+
+    def test_not_a_database(self):
+        """A file that is no database is put aside for an empty one, and goes with a removal."""
+        path = self.filled()
+        path.write_bytes(b"not a database at all" * 100)
+        index = services.index()
+        self.addCleanup(index.close)
+        self.assertEqual(index.count("Aria"), 0)
+        aside = self.folder / "recall.sqlite3.damaged"
+        self.assertTrue(aside.read_bytes().startswith(b"not a database"))
+        index.add("Aria", [Turn("m1", "Bram", "A key.", 1.7e9)])
+        index.remove("Aria", ["m1"])
+        self.assertFalse(aside.exists())
+
+    def test_damaged(self):
+        """A file found damaged in use is put aside, and what was asked is asked of a new one."""
+        path = self.filled()
+        whole = path.read_bytes()
+        path.write_bytes(whole[: len(whole) // 3] + bytes([255]) * (len(whole) * 2 // 3))
+        errors, lost = [], []
+        memory = Memory("Aria", InlineWorker(), services.index, report=lambda *e: errors.append(e))
+        memory.on_new_index = lambda: lost.append(services.index().count("Aria"))
+        self.assertEqual(wait_for(memory.search("key 7")), [])
+        self.addCleanup(services.index().close)
+        self.assertEqual((errors, lost), ([], [0]))
+        self.assertTrue((self.folder / "recall.sqlite3.damaged").exists())
+
+    def test_cannot_be_opened(self):
+        """A file that cannot be opened for another reason stays where it is."""
+        (self.folder / "recall.sqlite3").mkdir()
+        with self.assertRaises(StoreError):
+            services.index()
+        self.assertTrue((self.folder / "recall.sqlite3").is_dir())
+
     def test_put_in_place(self):
         """An index somebody put in place is used whatever becomes of files."""
         services.index().close()

@@ -1,7 +1,9 @@
 """The recall index itself: adding, removing and searching turns, from any thread."""
 
+import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from evennia_ai.recall.features import Reader
 from evennia_ai.recall.query import parsed_query
 from evennia_ai.recall.ranking import LinearModel, default_model, probability
 from evennia_ai.recall.recency import LOOKED_AT, latest_first
-from evennia_ai.recall.store import Store
+from evennia_ai.recall.store import Store, is_damage
 from evennia_ai.recall.text import packed_traits, storable
 from evennia_ai.recall.values import Hit, Turn, given, seconds
 from evennia_ai.recall.view import ScopeView
@@ -34,6 +36,9 @@ class RecallIndex:
         embedder: Has `embed(texts)` and `dims`; the packaged static embedder by default.
         model: How features become a score; the shipped weights by default.
 
+    Attributes:
+        damaged: Whether a call failed as the file is damaged; it is of no more use then.
+
     Raises:
         StoreError: The file is no SQLite database or cannot be written.
     """
@@ -46,6 +51,16 @@ class RecallIndex:
         self._views: dict[int, ScopeView] = {}
         self._vocabulary: Vocabulary | None = None
         self._seen_changes = self._store.change_count()
+        self.damaged = False
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        with self._lock:
+            try:
+                yield
+            except sqlite3.DatabaseError as error:
+                self.damaged = self.damaged or is_damage(error)
+                raise
 
     def add(self, scope: str, turns: Iterable[Turn]) -> int:
         """Add turns; a turn whose id is there already replaces the old one.
@@ -63,7 +78,7 @@ class RecallIndex:
         """
         rows = list({row[0]: row for row in map(_row, turns)}.values())
         changed = 0
-        with self._lock:
+        with self._at_work():
             for start in range(0, len(rows), _BATCH):
                 changed += self._add(scope, rows[start : start + _BATCH])
         return changed
@@ -100,7 +115,7 @@ class RecallIndex:
         Returns:
             How many there were.
         """
-        with self._lock:
+        with self._at_work():
             number = self._store.scope_number(scope)
             if number is None:
                 return 0
@@ -118,7 +133,7 @@ class RecallIndex:
         Returns:
             How many were removed; fewer than `at_most` if none is left.
         """
-        with self._lock:
+        with self._at_work():
             number = self._store.scope_number(scope)
             if number is None:
                 return 0
@@ -136,25 +151,25 @@ class RecallIndex:
 
     def set_filling(self, scope: str, filling: bool) -> None:
         """Note in the file whether a scope is being filled, for who opens it after a crash."""
-        with self._lock:
+        with self._at_work():
             self._store.set_filling(scope, filling)
 
     def is_filling(self, scope: str) -> bool:
         """Whether the filling of a scope began and has not ended."""
-        with self._lock:
+        with self._at_work():
             number = self._store.scope_number(scope)
             return number is not None and self._store.is_filling(number)
 
     def count(self, scope: str) -> int:
         """How many turns a scope has."""
-        with self._lock:
+        with self._at_work():
             number = self._store.scope_number(scope)
             return 0 if number is None else self._store.count(number)
 
     def get(self, scope: str, ids: Iterable[str]) -> tuple[Turn, ...]:
         """Turns by id, in the order asked; unknown ids are left out."""
         wanted = [storable(str(each)) for each in ids]
-        with self._lock:
+        with self._at_work():
             number = self._store.scope_number(scope)
             found = {} if number is None else self._store.rows_of_ids(number, set(wanted))
         return tuple(_turn(found[each]) for each in wanted if each in found)
@@ -176,7 +191,7 @@ class RecallIndex:
             Hits, best first; the same query on the same turns gives the same order. Empty if
             nothing is left to look for in the query.
         """
-        with self._lock:
+        with self._at_work():
             self._notice_other_writers()
             number = self._store.scope_number(scope)
             if number is None or limit <= 0:
@@ -225,7 +240,7 @@ class RecallIndex:
 
     def close(self) -> None:
         """Close the file. Searching afterwards is an error."""
-        with self._lock:
+        with self._at_work():
             self._views.clear()
             self._store.close()
 

@@ -31,6 +31,8 @@ _DROP = """
 DROP TABLE IF EXISTS vocabulary; DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS turns;
 DROP TABLE IF EXISTS scopes; DROP TABLE IF EXISTS filling;
 """
+# What stands behind the name of a damaged file, and behind its own name what belongs to a file.
+_ASIDE, _PARTS = ".damaged", ("", "-wal", "-shm")
 COLUMNS = "id, speaker, text, at, time, session, audience, kind, traits, vector"
 
 
@@ -177,6 +179,8 @@ class Store:
 
     def _checkpoint(self) -> None:
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        for part in _PARTS:  # what was removed may stand there too
+            Path(f"{self.path}{_ASIDE}{part}").unlink(missing_ok=True)
 
     def scope_rows(
         self, scope: int, after: int = 0, at_most: int | None = None
@@ -213,6 +217,20 @@ class Store:
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Whether an error says that a file is no sound database; not if it is busy, full or closed."""
+    code = getattr(error, "sqlite_errorcode", None) or 0
+    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def set_aside(path: Path) -> None:
+    """Rename a damaged file that is not open; it is deleted with the next removal of a turn."""
+    for part in _PARTS:
+        file = Path(f"{path}{part}")
+        if file.exists():
+            file.replace(f"{path}{_ASIDE}{part}")
 
 
 def _range(scope: int) -> tuple[int, int]:
