@@ -44,8 +44,8 @@ class ConsolidationCase(unittest.TestCase):
         self.character = stand_ins.character([ALICE, MILL])
         self.journal = self.character.journal
 
-    def consolidate(self, **kwargs):
-        done = consolidate_memories_to_semantic(self.script, self.character, **kwargs)
+    def consolidate(self):
+        done = consolidate_memories_to_semantic(self.script, self.character)
         return wait_for(done, 60)
 
     def repair(self):
@@ -124,18 +124,9 @@ class TestConsolidate(ConsolidationCase):
         for number in range(2 * BATCH):
             self.journal.add(f"fact {number}")
         spoken = {"kind": "say", "content": "Aria, wake up!", "channel": "say"}
-        self.script.runtime = SimpleNamespace(queue=[])
         self.script.game = SimpleNamespace(present=lambda: [{"player": True}] * 3)
         self.semantic.before_add = lambda: self.script.runtime.queue.append(spoken)
         self.assertEqual(self.consolidate()["consolidated"], BATCH)
-
-    def test_the_limit_holds(self):
-        """No more entries than the limit are taken, oldest first."""
-        for number in range(5):
-            self.journal.add(f"fact {number}")
-        self.assertEqual(self.consolidate(limit=2)["consolidated"], 2)
-        texts = [row["text"] for row in self.semantic.rows.values()]
-        self.assertEqual(texts, ["fact 0", "fact 1"])
 
     def test_recalled_and_synthesised_text_never_becomes_a_memory(self):
         """What was remembered or summarised is left out, once, and blocks nothing behind it."""
@@ -145,8 +136,7 @@ class TestConsolidate(ConsolidationCase):
         self.journal.add("recalled by type", source_type="recalled")
         self.journal.add("   ")
         self.journal.add("lived through")
-        self.assertEqual(self.consolidate(limit=4)["skipped"], 4)
-        self.assertEqual(self.consolidate(limit=4)["consolidated"], 1)
+        self.assertEqual(self.consolidate(), {"consolidated": 1, "linked": 0, "skipped": 4})
         texts = [row["text"] for row in self.semantic.rows.values()]
         self.assertEqual(texts, ["lived through"])
 
@@ -299,7 +289,7 @@ class TestPruneAndRepair(ConsolidationCase):
         """Between two slices everything else on the reactor has its turn."""
         for number in range(SLICE + 1):
             self.journal.add(f"fact {number}")
-        self.consolidate(limit=SLICE + 1)
+        self.consolidate()
         clock = Clock()
         repairing = repair_semantic_memory(self.script, self.character, reactor=clock)
         self.assertFalse(repairing.called)

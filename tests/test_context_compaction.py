@@ -381,7 +381,7 @@ class TestFeasibility(CompactionTest):
             self.fill(1, words=30)
             self.tick()
             compactions.add(self.script.state.last_compaction["id"])
-        self.assertIn("only when the history has grown by half", self.troubles[0])
+        self.assertIn("only when the history has grown by 50%", self.troubles[0])
         self.assertGreater(len(compactions), 2)
         self.assertLess(len(compactions), 20)
 

@@ -405,8 +405,8 @@ class TestTidy(unittest.TestCase):
 class TestBatch(unittest.TestCase):
     """The sleep step."""
 
-    def run_step(self, character, **options):
-        return wait_for(run_entity_consolidation_batch(stand_ins.script(), character, **options))
+    def run_step(self, character):
+        return wait_for(run_entity_consolidation_batch(stand_ins.script(), character))
 
     def test_none_is_left(self):
         """Batch follows batch until all are tidy, others having their turn between two."""
@@ -441,18 +441,18 @@ class TestBatch(unittest.TestCase):
         self.assertEqual(again, {**dict.fromkeys(wanted, 0), "checked": 1})
         self.assertEqual(len(writes), 1)
 
-    def test_the_limit_takes_those_seen_last(self):
-        """What does not fit is left for the next night and said."""
-        people = [profile(raw(1), id=f"o{n}", last_seen=utc_iso(n * DAY)) for n in range(5)]
+    def test_those_seen_last_come_first(self):
+        """A night that is cut short has tidied those who are met most likely."""
+        seen = range(BATCH + 2)
+        people = [profile(raw(1), id=f"o{n}", last_seen=utc_iso(n * DAY)) for n in seen]
         character = stand_ins.character(people)
-        counts = self.run_step(character, limit=2)
-        self.assertEqual((counts["changed"], counts["left"]), (2, 3))
+        run_entity_consolidation_batch(stand_ins.script(), character, reactor=Clock())
         everybody = character.entities.profiles().values()
-        tidied = [person["id"] for person in everybody if entities.is_tidy(person)]
-        self.assertEqual(tidied, ["o3", "o4"])
+        left = [person["id"] for person in everybody if not entities.is_tidy(person)]
+        self.assertEqual(left, ["o0", "o1"])
 
     def test_a_profile_without_a_list_is_no_error(self):
         """A profile a builder wrote by hand is tidied as far as it goes."""
         character = stand_ins.character([{"id": "o9", "name": "Zed"}])
-        counts = self.run_step(character, limit=5)
+        counts = self.run_step(character)
         self.assertEqual(counts["changed"], 1)

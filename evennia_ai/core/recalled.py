@@ -37,64 +37,26 @@ _SENTENCE = re.compile(r"(?<=[.!?;])\s+")
 # A memory as `core.injection.memory_line` or `shown_memories` gives it: who, then what.
 _LINE = re.compile(r"(?:- \(\S+\) \S*\s*)?(?:(?P<who>[^:\"]{1,80}):\s+)?(?P<text>.*)", re.DOTALL)
 _VOCATIVE = re.compile(r"^\W*[A-Z][\w'’-]+,\s|,\s+[A-Z][\w'’-]+(?=\W*$)")
+
+
+def _worded(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Words that frame a report and say nothing of its content.
-_FRAME = frozenset(
-    ["a", "an", "the", "that", "said", "say", "tell", "told", "me", "recall", "remember", "memory"]
-)
-_REPORTS = frozenset(["said", "says", "tells", "told", "mentioned", "mentions"])
-_FIRST_PERSON = frozenset(
-    [
-        "i",
-        "i'm",
-        "i've",
-        "i'd",
-        "i'll",
-        "my",
-        "me",
-        "mine",
-        "myself",
-        "we",
-        "we're",
-        "our",
-        "ours",
-        "us",
-    ]
-)
-_NEGATIONS = frozenset(["no", "not", "never", "none", "nobody", "nothing", "without", "cannot"])
+_FRAME = _worded("a an the that said say tell told me recall remember memory")
+_REPORTS = _worded("said says tells told mentioned mentions")
+_FIRST_PERSON = _worded("i i'm i've i'd i'll my me mine myself we we're our ours us")
+_NEGATIONS = _worded("no not never none nobody nothing without cannot")
 # Words for a value that came back, and for one that changed.
-_RETURNED = frozenset(["again", "anymore", "back", "instead", "longer"])
-_CHANGED = _RETURNED | frozenset(
-    [
-        "now",
-        "stop",
-        "stopped",
-        "quit",
-        "used",
-        "former",
-        "formerly",
-        "changed",
-        "switched",
-        "left",
-        "lost",
-        "sold",
-        "gave",
-        "gone",
-        "died",
-        "dead",
-        "broke",
-        "paid",
-        "moved",
-        "hates",
-        "dislikes",
-        "prefers",
-        "became",
-        "becomes",
-        "new",
-    ]
+_RETURNED = _worded("again anymore back instead longer")
+_CHANGED = _RETURNED | _worded(
+    "now stop stopped quit used former formerly changed switched left lost sold gave gone died "
+    "dead broke paid moved hates dislikes prefers became becomes new"
 )
 # When and how surely something is so.
 _MOODS = tuple(
-    frozenset(words.split())
+    _worded(words)
     for words in ("is are am i'm we're has have", "was were had", "will would", "may might could")
 )
 

@@ -77,7 +77,7 @@ def _sights(script: Any, character: Any) -> dict[str, tuple[str, str, str]]:
 
 @inlineCallbacks
 def run_entity_consolidation_batch(
-    script: Any, character: Any, limit: int | None = None, reactor: Any = None
+    script: Any, character: Any, reactor: Any = None
 ) -> Generator[Deferred[Any], Any, dict[str, int]]:
     """Tidy entity profiles: one observation a fact, outdated values marked, sights refreshed.
 
@@ -87,7 +87,6 @@ def run_entity_consolidation_batch(
     Args:
         script: The assistant's script; unused, for the common signature of sleep steps.
         character: Its body; `entities` is used.
-        limit: Most profiles to change, those seen last first; None for all.
         reactor: Where to pause between batches; Twisted's by default.
 
     Returns:
@@ -97,22 +96,21 @@ def run_entity_consolidation_batch(
     """
     counts = {"checked": 0, "changed": 0, "merged": 0, "superseded": 0, "left": 0}
     while True:
-        most = BATCH if limit is None else min(BATCH, max(limit - counts["changed"], 0))
-        done = _tidied(character, most)
+        done = _tidied(character)
         counts = {key: counts[key] + done[key] for key in counts} | {
             key: done[key] for key in ("checked", "left")
         }
-        if not done["left"] or not done["changed"]:
+        if not done["left"]:
             return counts
         yield pause(reactor)
 
 
-def _tidied(character: Any, limit: int) -> dict[str, int]:
-    """Tidy some profiles in one write; what was done."""
+def _tidied(character: Any) -> dict[str, int]:
+    """Tidy a batch of profiles in one write, those seen last first; what was done."""
     profiles = character.entities.profiles()
     untidy = [profile for profile in profiles.values() if not entities.is_tidy(profile)]
     untidy.sort(key=lambda item: (str(item.get("last_seen") or ""), item["id"]), reverse=True)
-    chosen = [(old, entities.tidy(old)) for old in untidy[:limit]]
+    chosen = [(old, entities.tidy(old)) for old in untidy[:BATCH]]
     if chosen:
         character.entities.put({new["id"]: new for _, new in chosen})
     return {

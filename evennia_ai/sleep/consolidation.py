@@ -31,9 +31,7 @@ SYNTHESIS = "compaction"
 
 
 @inlineCallbacks
-def consolidate_memories_to_semantic(
-    script: Any, character: Any, limit: int | None = None, reactor: Any = None
-) -> Any:
+def consolidate_memories_to_semantic(script: Any, character: Any, reactor: Any = None) -> Any:
     """Store journal entries that are not yet in semantic memory, and link them to entities.
 
     One entry becomes one memory, or, with the setting `EVENNIA_AI_MEM0_INFER`, what a model
@@ -44,7 +42,6 @@ def consolidate_memories_to_semantic(
     Args:
         script: The assistant's script; `scope` and `semantic` are used.
         character: Its body; `journal` and `entities` are used.
-        limit: Most entries to look at; None for all.
         reactor: Where to pause between batches; Twisted's by default.
 
     Returns:
@@ -54,16 +51,14 @@ def consolidate_memories_to_semantic(
     Raises:
         StoreError: If the store fails; what was done before stays done.
     """
-    counts, left = {"consolidated": 0, "linked": 0, "skipped": 0}, limit
-    while left is None or left > 0:
-        waiting = character.journal.unconsolidated(BATCH if left is None else min(BATCH, left))
+    counts = {"consolidated": 0, "linked": 0, "skipped": 0}
+    while True:
+        waiting = character.journal.unconsolidated(BATCH)
         done = yield _consolidated(script, character, waiting)
         counts = {key: counts[key] + done[key] for key in counts}
-        left = None if left is None else left - len(waiting)
         if not done["consolidated"] + done["skipped"] or is_called(script, character):
-            break
+            return counts
         yield pause(reactor)
-    return counts
 
 
 @inlineCallbacks

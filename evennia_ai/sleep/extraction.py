@@ -95,7 +95,7 @@ def _raw_ids(script: Any) -> frozenset[str]:
 
 
 def _parts_shown(script: Any, character: Any, plan: Plan, audience: str) -> list[frozenset[str]]:
-    """What each of an audience's turns is shown; no ids where a whole prompt has all that leaves."""
+    """What each of an audience's turns is shown; no ids where one prompt has all that leaves."""
     leaving = [m for m in plan.leaving if visible(audience_of(m), audience)]
     rules = script.config.pre_compact_prompt
     prompt = build_prompt(script, character, audience, CONTEXT_PRE_COMPACTION, rules=rules)

@@ -15,7 +15,8 @@ from evennia_ai.llm_interaction.prompt import (
 
 # A compaction aims this far under its trigger, so that the next message does not fire it again.
 HEADROOM = 0.9
-# Under a trigger that no compaction can reach, another follows when the history grew by this.
+# Under a trigger that no compaction can reach, another follows when the history has grown to
+# this many times its size.
 REGROWTH = 1.5
 # What a private circle's part must hold to be folded; below, a summary is about as long.
 PART_TOKENS = 100
@@ -63,14 +64,13 @@ def make_plan(script: Any, automatic: bool, threshold: float | None = None) -> P
         threshold: The trigger; the sleep threshold if it is None.
     """
     config = script.config
-    limit = context_limit(script)
     window, keep = config.compact_preserve_window, 0
     by_count = automatic and count_fires(script) and not _tokens_fire(script, threshold)
     if by_count:
         window = raw_count(script) - config.recent_window
     elif automatic:
         keep = int(config.compact_preserve_token_share * config.max_context_tokens)
-    capacity = kept_capacity(script, limit, threshold or config.compact_sleep_threshold)
+    capacity = kept_capacity(script, threshold or config.compact_sleep_threshold)
     history = script.history.messages()
     return plan_compaction(history, window, keep, capacity, by_count, PART_TOKENS)
 
@@ -79,7 +79,7 @@ def _tokens_fire(script: Any, threshold: float | None) -> bool:
     return context_usage(script) >= (threshold or script.config.compact_sleep_threshold)
 
 
-def kept_capacity(script: Any, limit: int, threshold: float) -> int | None:
+def kept_capacity(script: Any, threshold: float) -> int | None:
     """Most tokens the kept messages may hold so that the result lies under its trigger.
 
     Returns:
@@ -87,7 +87,7 @@ def kept_capacity(script: Any, limit: int, threshold: float) -> int | None:
         messages would help and the window is kept as it is.
     """
     caps = context_caps(script)
-    room = int(threshold * limit * HEADROOM)
+    room = int(threshold * context_limit(script) * HEADROOM)
     room -= script.runtime.fixed_tokens + caps.volatile + _summaries_seen(script) * caps.summary
     return room if room > 0 else None
 
@@ -107,7 +107,7 @@ def worth_a_try(script: Any, threshold: float) -> bool:
     Where the fixed regions alone reach the trigger it would fire at every message, each time for
     a model's call and a handful of messages.
     """
-    if kept_capacity(script, context_limit(script), threshold) is not None:
+    if kept_capacity(script, threshold) is not None:
         return True
     left = script.state.last_compaction.get("new_tokens", 0)
     return bool(script.history.tokens() >= REGROWTH * left)
@@ -154,10 +154,10 @@ def feasibility(script: Any) -> str | None:
         return None
     says = f"compaction cannot get under `{name}` with the {len(kept)} newest messages kept: "
     says += numbers
-    if kept_capacity(script, limit, threshold) is None:
+    if kept_capacity(script, threshold) is None:
         return (
             f"{says}; not even with no message kept. In an emergency another compaction follows "
-            "only when the history has grown by half. Raise `max_context_tokens`."
+            f"only when the history has grown by {REGROWTH - 1:.0%}. Raise `max_context_tokens`."
         )
     return (
         f"{says}; fewer will be kept. Raise `max_context_tokens` or lower "
