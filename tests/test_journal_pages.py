@@ -3,7 +3,7 @@
 import unittest
 
 from evennia_ai.core.messages import IdSource
-from evennia_ai.handlers.journal import PAGE_ENTRIES, PAGES, JournalHandler
+from evennia_ai.handlers.journal import MOST_READ, PAGE_ENTRIES, PAGES, JournalHandler
 from evennia_ai.handlers.store import MemoryStore
 
 PAGE_COUNT = 40
@@ -17,6 +17,40 @@ class CountingStore(MemoryStore):
     def get(self, key, category=None, default=None):
         self.reads += category == PAGES
         return super().get(key, category, default)
+
+
+class TestByHand(unittest.TestCase):
+    """What somebody writes into the newest page."""
+
+    def setUp(self):
+        self.store, self.told = MemoryStore(), []
+        self.journal = JournalHandler(self.store, on_add=lambda entry: self.told.append(entry))
+
+    def write(self, *entries):
+        """Put entries behind those that are there."""
+        page = self.store.get("journal") or {"entries": []}
+        self.store.set("journal", {**page, "entries": [*page["entries"], *entries]})
+        return self.journal.recent()
+
+    def test_is_told(self):
+        """It is told once, as one that was added, at the next look; what was there is not."""
+        self.journal.add("by her")
+        whole = {**self.journal.recent()[0], "id": "e5", "content": "whole"}
+        self.write({"content": "by hand"}, whole)
+        self.journal.recent()
+        self.write("one more")
+        told = [each["content"] for each in self.told]
+        self.assertEqual(told, ["by her", "by hand", "whole", "one more"])
+
+    def test_found_when_old(self):
+        """It has an id under which it is found on any page, as those made by older versions."""
+        self.write({"content": "by hand"}, {"id": "e123456789abcde", "content": "older"})
+        own = self.journal.recent()[0]["id"]
+        for number in range(3 * PAGE_ENTRIES):
+            self.journal.add(f"filler {number}")
+        for entry_id, content in ((own, "by hand"), ("e123456789abcde", "older")):
+            self.assertEqual(self.journal.get(entry_id)["content"], content)
+        self.assertEqual({own[:2]}, {"eh"})
 
 
 class TestPages(unittest.TestCase):
@@ -39,10 +73,48 @@ class TestPages(unittest.TestCase):
 
     def test_few_pages_are_read(self):
         """Neither an old entry nor an id that is not there costs a look at every page."""
-        for entry_id in (self.ids[0], self.ids[777], self.make("e"), "e00000000000000a"):
+        for entry_id in (self.ids[0], self.ids[777], self.make("e"), "e00000000000000z"):
             self.store.reads = 0
             self.journal.get(entry_id)
             self.assertLess(self.store.reads, 12)
+
+    def test_importance_of_old_entries(self):
+        """Hits from all over the journal are weighed; each page is read once for all of them."""
+        heavy = self.journal.add("heavy", id=self.make("e"), importance=9)["id"]
+        wanted = [self.ids[0], self.ids[1], self.ids[2], self.ids[700], heavy]
+        self.assertEqual(
+            self.journal.importance_of([*wanted, "nowhere"]),
+            {**dict.fromkeys(wanted[:4], 5), heavy: 9},
+        )
+        self.store.reads = 0
+        self.journal.importance_of(wanted)
+        self.assertLess(self.store.reads, 3)
+
+    def test_a_search_reads_few_pages(self):
+        """However many entries are weighed, one search reads no more than a few pages."""
+        self.journal.importance_of(self.ids[::20])
+        self.assertLess(self.store.reads, MOST_READ + 12)
+        for _ in range(PAGE_COUNT):
+            found = self.journal.importance_of(self.ids[::20])
+        self.assertEqual(len(found), len(self.ids[::20]))
+
+    def test_marking_reads_few_pages(self):
+        """The pages behind the last entry that is marked are not read."""
+        batch = self.journal.unconsolidated(PAGE_ENTRIES)
+        self.store.reads = 0
+        self.assertEqual(self.journal.mark_consolidated(e["id"] for e in batch), PAGE_ENTRIES)
+        self.assertLess(self.store.reads, 3)
+
+    def test_a_stretch(self):
+        """Entries by their place, newest first, read the pages they stand on."""
+        newest = self.ids[::-1]
+        for start, stop in ((0, 1), (0, 60), (49, 51), (777, 790), (1990, 2005), (5, 5)):
+            self.store.reads = 0
+            found = [entry["id"] for entry in self.journal.stretch(start, stop)]
+            self.assertEqual(found, newest[start:stop])
+            self.assertLess(self.store.reads, 4)
+        self.journal.add("one more", id="e1")
+        self.assertEqual([e["id"] for e in self.journal.stretch(0, 2)], ["e1", newest[0]])
 
     def test_made_elsewhere(self):
         """An entry with an id of its own, and one beside pages written by hand, are found."""

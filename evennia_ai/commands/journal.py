@@ -89,9 +89,8 @@ class NewestFirst:
         return int(self._journal.count())
 
     def __getitem__(self, wanted: slice) -> list[dict[str, Any]]:
-        stop = len(self) if wanted.stop is None else min(wanted.stop, len(self))
-        newest = list(self._journal.recent(stop))[::-1] if stop else []
-        return list(self._seen(newest[wanted.start or 0 : stop]))
+        first, last, _ = wanted.indices(len(self))
+        return list(self._seen(self._journal.stretch(first, last)))
 
 
 def _matching(journal: Any, words: list[str], found: list[dict[str, Any]]) -> Iterator[None]:

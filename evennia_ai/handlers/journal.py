@@ -4,9 +4,11 @@ An append rewrites one page of at most 50 entries, so that it costs the same at 
 100,000 entries. Each page names those of its entries that are in semantic memory.
 """
 
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
+from itertools import chain
 from math import isfinite
 from typing import Any
 
@@ -17,8 +19,13 @@ from evennia_ai.handlers.store import Store
 
 JOURNAL, PAGES = "journal", "ai_journal"
 PAGE_ENTRIES = 50
-# Newest entries whose importance is looked up for a search: two pages.
-WEIGHED = 2 * PAGE_ENTRIES
+# Older pages that a search reads at most to learn how much its hits weigh, and entries of which
+# that is kept.
+MOST_READ, MOST_WEIGHED = 20, 20_000
+# Begins the part of an id by which entries are known that somebody wrote by hand.
+BY_HAND = "h"
+# Such a part as older versions made it, mostly with a digit first, as times have it.
+HEX = re.compile(r"[0-9a-f]+")
 # Characters of an id behind its prefix (`core.messages.IdSource`).
 ID_CHARS = 15
 _TEXTS = ("id", "timestamp", "content", "source_type", "audience")
@@ -47,6 +54,9 @@ class JournalHandler:
         self._on_add = on_add
         self._stamp: object = None
         self._page: Page | None = None
+        self._pages_read = 0
+        self._weights: dict[str, int] = {}
+        self._first_keys: dict[int, tuple[object, str | None]] = {}
 
     def add(self, content: str, **fields: Any) -> Entry:
         """Append an entry.
@@ -76,18 +86,46 @@ class JournalHandler:
         """The newest entries, oldest first."""
         found: list[Entry] = []
         for page in self._pages_back():
-            found = [*page["entries"], *found]
+            found += page["entries"][::-1]
             if len(found) >= limit:
                 break
-        return tuple(found[-limit:])
+        return tuple(found[:limit][::-1])
+
+    def stretch(self, start: int, stop: int) -> tuple[Entry, ...]:
+        """The entries from one place to before another, newest first; reads only their pages.
+
+        Places are counted as in `count`: a page that lost entries keeps its places.
+        """
+        newest, found = self._newest(), list[Entry]()
+        end = len(newest["entries"])
+        for number in range(newest["page"], 0, -1):
+            begin = end - (end if number == newest["page"] else PAGE_ENTRIES)
+            if end > start:
+                entries = self._load_page(number)["entries"][::-1]
+                found += entries[max(0, start - begin) : stop - begin if stop < end else None]
+            if end >= stop:
+                break
+            end += PAGE_ENTRIES
+        return tuple(found)
 
     def importance_of(self, entry_ids: Collection[str]) -> dict[str, int]:
-        """The importance, 1 to 10, of those of these entries that are among the newest, by id.
+        """The importance, 1 to 10, of these entries by id, as far as it is known by now.
 
-        Only among those, as it is asked at every search.
+        It is asked at every search: at most `MOST_READ` older pages are read for it, and what
+        they hold is kept for the next.
         """
-        newest = self.recent(WEIGHED)
-        return {entry["id"]: entry["importance"] for entry in newest if entry["id"] in entry_ids}
+        self._learn(self._newest())
+        before = self._pages_read
+        for entry_id in entry_ids:
+            if entry_id not in self._weights and self._pages_read - before < MOST_READ:
+                self._learn(self._page_of(entry_id))
+        return {each: self._weights[each] for each in entry_ids if each in self._weights}
+
+    def _learn(self, page: Page | None) -> None:
+        if len(self._weights) > MOST_WEIGHED:
+            self._weights.clear()
+        entries = page["entries"] if page else ()
+        self._weights.update((entry["id"], entry["importance"]) for entry in entries)
 
     def all(self) -> Iterator[Entry]:
         """Every entry, newest page first, each page oldest first; loads a page at a time."""
@@ -107,7 +145,12 @@ class JournalHandler:
     def _page_of(self, entry_id: str) -> Page | None:
         """The page that holds an entry."""
         key = _time_key(entry_id)
-        pages = self._pages_back() if key is None else self._pages_near(key)
+        if key is None:
+            pages = self._pages_back()
+        elif HEX.fullmatch(key):  # of an older version: written by hand, its time is not known
+            pages = chain(self._pages_near(key), self._pages_back())
+        else:
+            pages = self._pages_near(key)
         held = (page for page in pages if any(e["id"] == entry_id for e in page["entries"]))
         return next(held, None)
 
@@ -116,8 +159,7 @@ class JournalHandler:
         low, high = 1, self._newest()["page"]
         while low < high:
             middle = (low + high + 1) // 2
-            entries = self._load_page(middle)["entries"]
-            first = _time_key(entries[0]["id"]) if entries else None
+            first = self._first_key(middle)
             if first is None:  # put in by hand: no order to go by
                 yield from self._pages_back()
                 return
@@ -125,6 +167,16 @@ class JournalHandler:
         for number in (low, low + 1, low + 2, low - 1):
             if 1 <= number <= self._newest()["page"]:
                 yield self._load_page(number)
+
+    def _first_key(self, number: int) -> str | None:
+        """The time key of a page's first entry; read once, until the page is replaced."""
+        stamp = self.store.stamp(_page_key(number), PAGES)
+        known, key = self._first_keys.get(number, (None, None))
+        if stamp is None or known is not stamp:
+            entries = self._load_page(number)["entries"]
+            key = _time_key(entries[0]["id"]) if entries else None
+            self._first_keys[number] = (stamp, key)
+        return key
 
     def unconsolidated(self, limit: int = 200) -> tuple[Entry, ...]:
         """Oldest entries not yet in semantic memory; syntheses and recalled text never are."""
@@ -142,13 +194,15 @@ class JournalHandler:
         wanted, marked = set(entry_ids), 0
         with self.store.transaction():
             for number in self._open_pages():
+                if not wanted:  # a backlog has many more pages
+                    break
                 page = self._load_page(number)
                 done = page["consolidated_entry_ids"]
-                new = [e["id"] for e in page["entries"] if e["id"] in wanted - set(done)]
-                if not new:
-                    continue
-                marked += len(new)
-                self._store_page(number, {**page, "consolidated_entry_ids": [*done, *new]})
+                here = [e["id"] for e in page["entries"] if e["id"] in wanted]
+                wanted.difference_update(here)
+                if new := [each for each in here if each not in done]:
+                    marked += len(new)
+                    self._store_page(number, {**page, "consolidated_entry_ids": [*done, *new]})
         return marked
 
     def withdraw(self, entry_ids: Iterable[str]) -> int:
@@ -202,9 +256,18 @@ class JournalHandler:
     def _newest(self) -> Page:
         stamp = self.store.stamp(JOURNAL)
         if self._page is None or stamp is not self._stamp:
-            self._page = self._completed(self.store.get(JOURNAL))
-            self._stamp = stamp
+            raw, known = self.store.get(JOURNAL), self._page
+            self._page, self._stamp = self._completed(raw), stamp
+            self._tell_of(self._page, known, _items(raw))
         return self._page
+
+    def _tell_of(self, page: Page, known: Page | None, raw: list[Any]) -> None:
+        """Tell of entries that somebody wrote into the page, as of those that are added."""
+        ids = {entry["id"] for entry in known["entries"]} if known else set()
+        for entry, stored in zip(page["entries"], raw, strict=True):
+            by_hand = stored != entry or (known and known["page"] == page["page"])
+            if by_hand and entry["id"] not in ids:
+                self._on_add(entry)
 
     def _completed(self, raw: Any) -> Page:
         """A stored page made whole; hand-written entries get what they lack."""
@@ -214,7 +277,7 @@ class JournalHandler:
             "version": SCHEMA_VERSION,
             "page": number if isinstance(number, int) and number > 0 else 1,
             "open_pages": [n for n in _as_list(raw.get("open_pages")) if isinstance(n, int)],
-            "entries": [self._adopted(entry) for entry in _as_list(raw.get("entries"))],
+            "entries": [self._adopted(entry) for entry in _items(raw)],
             "consolidated_entry_ids": list(map(str, _as_list(raw.get("consolidated_entry_ids")))),
         }
 
@@ -228,7 +291,8 @@ class JournalHandler:
         content = str(entry.get("content") or "")
         texts = {key: str(entry[key]) for key in _TEXTS if entry.get(key)}
         # The same id at every reading, or it would be taken for a new entry each time.
-        texts.setdefault("id", f"e{sha256(content.encode('utf-8', 'replace')).hexdigest()[:15]}")
+        digest = sha256(content.encode("utf-8", "replace")).hexdigest()
+        texts.setdefault("id", f"e{BY_HAND}{digest}"[: 1 + ID_CHARS])
         return {**entry, **self._entry(content, {**entry, **texts})}
 
     def _turn(self, page: Page) -> Page:
@@ -255,6 +319,7 @@ class JournalHandler:
         newest = self._newest()
         if number == newest["page"]:
             return newest
+        self._pages_read += 1
         return self._completed(self.store.get(_page_key(number), category=PAGES))
 
     def _store_page(self, number: int, page: Page) -> None:
@@ -279,6 +344,11 @@ def _as_list(value: Any) -> list[Any]:
     if isinstance(value, list | tuple | set | frozenset):
         return list(value)
     return [value] if isinstance(value, str | Mapping) and value else []
+
+
+def _items(raw: Any) -> list[Any]:
+    """What a stored page holds as entries."""
+    return _as_list(raw.get("entries") if isinstance(raw, Mapping) else raw)
 
 
 def _consolidates(entry: Mapping[str, Any]) -> bool:
