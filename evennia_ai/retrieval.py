@@ -17,6 +17,7 @@ from evennia_ai.background import Worker, in_time
 from evennia_ai.core.audience import PUBLIC, STAFF, normalised, viewer, visible
 from evennia_ai.core.crowding import (
     asks,
+    behind_said,
     echoes_last,
     once,
     questions_last,
@@ -29,10 +30,11 @@ from evennia_ai.core.messages import audience_of, tool_calls
 from evennia_ai.core.observation_search import found_observations
 from evennia_ai.core.ranking import fused
 from evennia_ai.core.recalled import RECALLED
+from evennia_ai.core.retention import NOTHING_NEW
 from evennia_ai.helpers.episodic_index import is_pruned
 from evennia_ai.ports import MEMORY_SUMMARY
 
-# Tool outputs and summaries of summaries would only bring recalled text up again.
+# Summaries of summaries would only bring recalled text up again.
 INDEXED_ROLES = ("user", "assistant")
 # How far down the index's ranking a look goes past what crowds: for a hit with every word of a
 # query of a few typed words, and for the answer to what is asked often.
@@ -43,6 +45,9 @@ DEEP, TYPED_WORDS = 400, 8
 NEAR_TURN = 0.003
 # The same of the score of a semantic store that does not say so itself.
 NEAR_MEMORY = 0.3
+# Behind the name of a scope: the part for what tools gave out. It stands apart, so that what was
+# said is ranked as if it were alone. Of it so much is looked at, and so many stand in a result.
+TOOLS, TOOL_LOOK, TOOL_HITS = " tools", 50, 3
 # Turns kept while the index cannot be written; beyond them the next start catches up.
 MOST_PENDING = 5_000
 # Turns taken out of the index in one piece of work.
@@ -85,6 +90,7 @@ class Memory:
         profiles: Callable[[], Mapping[str, dict[str, Any]]] = lambda: {},
     ):
         self.scope = scope
+        self._parts = (scope, scope + TOOLS)
         self._worker = worker
         self._open_index = open_index
         self._semantic = semantic
@@ -117,7 +123,12 @@ class Memory:
             turn = self._pending.popleft()
             if turn["id"] not in ids:
                 self._pending.append(turn)
-        return int(index.remove(self.scope, list(ids)))
+        return sum(int(index.remove(part, list(ids))) for part in self._parts)
+
+    def _indexed(self, index: Any, ids: Collection[str]) -> dict[str, str]:
+        """Texts of those of these turns that are indexed, by id."""
+        turns = (turn for part in self._parts for turn in index.get(part, ids))
+        return {turn.id: turn.text for turn in turns}
 
     def catch_up(
         self, turns: Callable[[], Iterable[dict[str, Any]]], gone: Iterable[str] = ()
@@ -135,7 +146,7 @@ class Memory:
 
         def add_missing(index: Any) -> int:
             self._remove(index, unwanted)
-            known = {hit.id: hit.text for hit in index.get(self.scope, [t["id"] for t in wanted])}
+            known = self._indexed(index, [turn["id"] for turn in wanted])
             missing = [turn for turn in wanted if known.get(turn["id"]) != turn["text"]]
             return _put(index, self.scope, missing)
 
@@ -151,7 +162,7 @@ class Memory:
 
         def clear_part(index: Any) -> int:
             self._pending.clear()
-            return int(index.clear(self.scope, CLEARED_AT_ONCE))
+            return sum(int(index.clear(part, CLEARED_AT_ONCE)) for part in self._parts)
 
         total = 0
         while True:
@@ -179,14 +190,14 @@ class Memory:
         wanted = set(ids)
 
         def count(index: Any) -> int:
-            lacking = len(wanted) - len(index.get(self.scope, wanted))
+            lacking = len(wanted) - len(self._indexed(index, wanted))
             return max(lacking, int(index.is_filling(self.scope)))
 
         return self._run(count)
 
     def count(self) -> "Deferred[int]":
         """Fires with how many turns are indexed."""
-        return self._run(lambda index: index.count(self.scope))
+        return self._run(lambda index: sum(index.count(part) for part in self._parts))
 
     @inlineCallbacks
     def search(
@@ -197,6 +208,7 @@ class Memory:
         exclude: Sequence[str] = (),
         own_name: str = "",
         observations: bool = False,
+        tools: bool = False,
     ) -> Generator["Deferred[Any]", Any, list[dict[str, Any]]]:
         """Find what matches, in words or in meaning.
 
@@ -207,6 +219,7 @@ class Memory:
             exclude: Ids left out, as the question itself.
             own_name: The assistant's name, where few of her own lines are wanted.
             observations: Whether to find, too, what is known of people, places and things.
+            tools: Whether to find, too, what tools gave out, behind what was said.
 
         Returns:
             A Deferred that fires with ``{"id", "kind", "speaker", "at", "text", "score"}``, best
@@ -216,16 +229,28 @@ class Memory:
         audience = viewer(audience)  # None would search the whole index
         skip = set(exclude)
         wanted = 2 * limit + len(skip)  # some are left out again as too many of a kind
-        lexical = yield self._run(
-            lambda index: self._ranked(index, query, wanted, audience),
-            default=[],
+        lexical, given = yield self._run(
+            lambda index: (
+                self._ranked(index, query, wanted, audience),
+                self._given(index, query, audience, skip) if tools else [],
+            ),
+            default=([], []),
             timeout_s=SEARCH_TIMEOUT_S,
         )
         semantic = yield self._semantic_hits(query, wanted, audience)
         known = yield self._observations(query, audience) if observations else succeed([])
         merged = fused([lexical, semantic, known])
         fresh = self._lasting([hit for hit in merged if hit["id"] not in skip])
-        return echoes_last(uncrowded(_tidied(fresh)), own_name)[:limit]
+        said = echoes_last(uncrowded(_tidied(fresh)), own_name)[:limit]
+        return behind_said(said, given, query)[:limit]
+
+    def _given(
+        self, index: Any, query: str, audience: str, skip: Collection[str]
+    ) -> list[dict[str, Any]]:
+        """What tools gave out that holds words of a query: the best few, each text once."""
+        hits = index.search(self.scope + TOOLS, query, limit=TOOL_LOOK, audience=audience)
+        found = [_as_dict(hit) for hit in hits if hit.matches and hit.turn_id not in skip]
+        return _exact_first(once(found), _words(query))[:TOOL_HITS]
 
     def _observations(self, query: str, audience: str) -> "Deferred[list[dict[str, Any]]]":
         """Fires with what is known of those a query is about; read on the index's thread."""
@@ -367,11 +392,13 @@ def _is_crowded(hits: Sequence[dict[str, Any]]) -> bool:
 
 
 def turn_of_message(message: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A message as a turn for the index, or None if it was not said by anybody."""
+    """A message as a turn for the index, or None if nobody said it and no tool gave it out."""
+    if (message.get("metadata") or {}).get("context") not in (None, "awake"):
+        return None
+    if message.get("role") == "tool":
+        return _turn_of_output(message)
     text = said_in(message)
     if message.get("role") not in INDEXED_ROLES or not text:
-        return None
-    if (message.get("metadata") or {}).get("context") not in (None, "awake"):
         return None
     return {
         "id": message["id"],
@@ -381,6 +408,22 @@ def turn_of_message(message: Mapping[str, Any]) -> dict[str, Any] | None:
         "session": message["created_at"][:10],
         "audience": audience_of(message),
         "kind": "message",
+    }
+
+
+def _turn_of_output(message: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A tool's result as a turn; None if it is an error, a confirmation or recalled itself."""
+    text = str(message.get("content") or "")
+    if not text or message.get("name") in NOTHING_NEW or text.startswith('{"error":'):
+        return None
+    return {
+        "id": message["id"],
+        "speaker": "",
+        "text": text,
+        "at": message["created_at"],
+        "session": None,
+        "audience": audience_of(message),
+        "kind": "tool",
     }
 
 
@@ -443,7 +486,10 @@ def turn_of_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _put(index: Any, scope: str, turns: Sequence[dict[str, Any]]) -> int:
     from evennia_ai.recall import Turn
 
-    index.add(scope, [Turn(**turn) for turn in turns])
+    outputs = [Turn(**turn) for turn in turns if turn["kind"] == "tool"]
+    index.add(scope, [Turn(**turn) for turn in turns if turn["kind"] != "tool"])
+    if outputs:
+        index.add(scope + TOOLS, outputs)
     return len(turns)
 
 

@@ -22,7 +22,7 @@ from evennia_ai.handlers.ledger import LedgerHandler
 from evennia_ai.handlers.rollback import Rollback
 from evennia_ai.handlers.state import StateHandler
 from evennia_ai.handlers.store import MemoryStore
-from evennia_ai.retrieval import Memory
+from evennia_ai.retrieval import TOOLS, Memory
 from evennia_ai.runtime import Runtime
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 from evennia_ai.tool_execution import ToolRegistry
@@ -150,6 +150,7 @@ class DictIndex:
             SimpleNamespace(**vars_of(turn), turn_id=turn.id, score=1.0, matches=True)
             for turn in self.turns.values()
             if words & set(turn.text.lower().split())
+            and (turn.kind == "tool") == scope.endswith(TOOLS)
             and visible(turn.audience or PUBLIC, audience or PUBLIC)
         ]
         return tuple(hits[-limit:])

@@ -133,6 +133,7 @@ def search_memory(command: AssistantCommand, script: Any, words: str) -> None:
         audience=audience,
         own_name=script.obj.key,
         observations=True,
+        tools=True,
     )
     viewer.later(done, found, "The search")
 

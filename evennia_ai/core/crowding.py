@@ -118,6 +118,25 @@ def _behind(hits: Sequence[Hit], crowds: Callable[[Hit], bool], most: int) -> li
     return [*first, *(hit for hit in hits if hit["id"] in ids)]
 
 
+def behind_said(said: Sequence[Hit], given: Sequence[Hit], query: str) -> list[Hit]:
+    """Hits of what was said, and each tool's output behind those that share as much of a query.
+
+    Args:
+        said: Best first.
+        given: What tools gave out, best first.
+        query: What was looked for.
+    """
+    wanted, found = telling_words(query), list(said)
+
+    def shared(hit: Hit) -> int:
+        return len(wanted & telling_words(f"{hit['speaker']} {hit['text']}"))
+
+    for output in given:
+        as_good = [n for n, hit in enumerate(found) if shared(hit) >= shared(output)]
+        found.insert(as_good[-1] + 1 if as_good else 0, output)
+    return found
+
+
 def worth_quoting(hits: Sequence[Hit], own_name: str, said: str) -> list[Hit]:
     """The hits from which memories for a prompt are chosen.
 

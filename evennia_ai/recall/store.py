@@ -9,7 +9,7 @@ from evennia_ai.errors import StoreError
 
 # Raised when what is stored per turn changes meaning; an older file is emptied, as it can be
 # rebuilt from what the game stores.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # A turn's rowid is its scope's number times this plus its own, so that a scope is one range.
 SCOPE_SPAN = 1 << 40
 _CHUNK = 500

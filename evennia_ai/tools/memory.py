@@ -33,6 +33,7 @@ class SearchMemory(Tool):
             exclude=ctx.source_message_ids,
             own_name=ctx.character.key,
             observations=True,
+            tools=True,
         )
         return found.addCallback(_as_result, ctx, query)
 
