@@ -12,16 +12,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evennia_ai.core.audience import PUBLIC, private
-from evennia_ai.core.messages import is_summary, utc_iso
-from evennia_ai.core.pairs import unanswered
+from evennia_ai.core.messages import is_summary, total_tokens, utc_iso
+from evennia_ai.core.pairs import cut_points, unanswered
 from evennia_ai.errors import AssistantError
 from evennia_ai.handlers.verify import verify_history
-from evennia_ai.llm_interaction.prompt import build_prompt, context_limit, context_usage
+from evennia_ai.llm_interaction.prompt import (
+    build_prompt,
+    context_limit,
+    context_usage,
+    measure_fixed,
+)
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )
 from evennia_ai.sleep.reversal import rollback_compaction
+from evennia_ai.sleep.triggers import kept_capacity
 from evennia_ai.testing import call
 from tests.loopback import check_pairs
 from tests.memory_assistant import START, MemoryWorld
@@ -41,6 +47,16 @@ CONFIGS = st.fixed_dictionaries(
         "mask_min_tokens": st.sampled_from((20, 200)),
         "max_context_tokens": st.sampled_from((5000, 8000, 100_000)),
         "compact_preserve_token_share": st.just(0.0),
+    }
+)
+# Windows and shares to keep that exceed what may stay under a trigger.
+TIGHT = st.fixed_dictionaries(
+    {
+        "compact_strategy": st.sampled_from(("cascade", "single")),
+        "compact_preserve_window": st.sampled_from((1, 6, 40)),
+        "mask_min_tokens": st.sampled_from((20, 200)),
+        "max_context_tokens": st.sampled_from((12_000, 30_000)),
+        "compact_preserve_token_share": st.sampled_from((0.0, 0.2, 0.8)),
     }
 )
 DEEDS = st.lists(
@@ -102,8 +118,25 @@ class Run:
 
     def mask(self):
         """An automatic compaction, which masks where that is enough."""
-        threshold = context_usage(self.script) * 0.99
+        return self.relieve(context_usage(self.script) * 0.99)
+
+    def relieve(self, threshold):
+        """An automatic compaction; it gets under its trigger if that can be reached at all."""
+        able = self.able_to_relieve(threshold)
+        result = self.compact_at(threshold)
+        if able and result["success"] and not result.get("skipped"):
+            assert context_usage(self.script) < threshold, (context_usage(self.script), threshold)
+        return result
+
+    def compact_at(self, threshold):
         return wait_for(compact_conversation_history(self.script, self.body, threshold=threshold))
+
+    def able_to_relieve(self, threshold):
+        """Whether a compaction can get under a trigger: some room, and a newest turn in it."""
+        room = kept_capacity(self.script, context_limit(self.script), threshold)
+        raw = self.stored()
+        newest = max((point for point in cut_points(raw) if point < len(raw)), default=0)
+        return room is not None and total_tokens(raw[newest:]) <= room
 
     def roll_back(self):
         """True if something was taken back; False if there was nothing, or it does not fit."""
@@ -113,11 +146,6 @@ class Run:
             self.refusal = str(error)
             return False
         return True
-
-    def too_large(self):
-        """Whether a rollback was rightly refused: all that was said exceeds the limit."""
-        said = sum(r["result"]["original_tokens"] for r in self.script.history.compactions())
-        return "no longer fit" in self.refusal and said > context_limit(self.script) / 4
 
     def restart(self):
         self.world.restart()
@@ -139,6 +167,12 @@ class Run:
 class TestRollback(unittest.TestCase):
     """A run in which something happened and was taken back, beside one in which it never did."""
 
+    def assert_rightly_refused(self, run, control):
+        """A rollback may be refused only where the run without overflows its limit."""
+        self.assertIn("no longer fit", run.refusal)
+        measure_fixed(control.script, control.body)
+        self.assertGreater(context_usage(control.script), 1.0)
+
     @EXAMPLES
     @given(histories(markers=False, pieces=20), CONFIGS, st.booleans(), st.booleans())
     def test_prompts_are_those_of_a_run_without(self, messages, config, automatic, extraction):
@@ -152,7 +186,7 @@ class TestRollback(unittest.TestCase):
         if result.get("skipped") or not result["success"]:
             return
         if not run.roll_back():
-            self.assertTrue(run.too_large(), run.refusal)
+            self.assert_rightly_refused(run, control)
             return
         self.assertEqual(run.prompts(), control.prompts())
         self.assertEqual(run.script.history.messages(), control.script.history.messages())
@@ -184,7 +218,7 @@ class TestRollback(unittest.TestCase):
         for each in (run, control) if restarted else ():
             each.restart()
         if not run.roll_back():
-            self.assertTrue(run.too_large(), run.refusal)
+            self.assert_rightly_refused(run, control)
             return
         self.assertEqual(run.prompts(), control.prompts())
         if restarted and alone:
@@ -216,6 +250,28 @@ class TestAnySequence(unittest.TestCase):
                 self.assertLessEqual(prompt.budget.total, context_limit(run.script))
                 check_pairs({"messages": self.distinct(prompt.messages)})
 
+    @EXAMPLES
+    @given(
+        st.lists(
+            st.tuples(histories(markers=False, pieces=8), st.integers(0, 60)),
+            min_size=1,
+            max_size=5,
+        ),
+        TIGHT,
+        st.sampled_from((0.5, 0.7, 0.8)),
+    )
+    def test_a_token_trigger_is_relieved(self, parts, config, threshold):
+        """Usage is under the trigger afterwards, so that prompts hold all that is live."""
+        run = Run(config)
+        measure_fixed(run.script, run.body)
+        for part, lines in parts:
+            run.store([*part, *[{"role": "user", "content": "talk " * 80}] * lines])
+            run.relieve(threshold)
+            if context_usage(run.script) < threshold:
+                for viewer in VIEWERS:
+                    prompt = build_prompt(run.script, run.body, viewer)
+                    self.assertEqual(prompt.budget.left_out, ())
+
     @staticmethod
     def distinct(messages):
         """Call ids that stand twice in one message, as no client lets through, made different."""
@@ -238,6 +294,10 @@ class TestAnySequence(unittest.TestCase):
             run.compact()
         while run.roll_back():
             self.assertEqual(verify_history(run.script), ())
-        if not any(is_summary(m) for m in run.script.history.messages()):
-            self.assertEqual(run.stored(), control.stored())
-            self.assertEqual(run.prompts(), control.prompts())
+        measure_fixed(control.script, control.body)
+        if context_usage(control.script) > 1.0:
+            self.assertRegex(run.refusal, "no longer fit|no compaction")
+            return
+        self.assertIn("no compaction", run.refusal)
+        self.assertEqual(run.stored(), control.stored())
+        self.assertEqual(run.prompts(), control.prompts())
