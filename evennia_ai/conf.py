@@ -12,9 +12,6 @@ from evennia_ai.errors import ConfigError
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 
 PREFIX = "EVENNIA_AI_"
-# Settings that are no texts: in the environment JSON, for tools paths with commas between, for
-# what is on or off one of these words.
-_STRUCTURED = ("TOOLS", "MEM0_CONFIG", "MEM0_INFER")
 _TRUTHS = {"1": True, "true": True, "yes": True, "on": True}
 _TRUTHS |= {"0": False, "false": False, "no": False, "off": False}
 
@@ -27,24 +24,40 @@ def setting(name: str, default: Any = None) -> Any:
         default: Where neither has one; an empty text counts as none.
     """
     text = os.environ.get(PREFIX + name)
-    value = _read(name, text) if text else getattr(settings, PREFIX + name, None)
+    value = _READERS.get(name, str)(text) if text else getattr(settings, PREFIX + name, None)
     return default if value in (None, "") else value
 
 
-def _read(name: str, text: str) -> Any:
-    """A variable's text as the setting it stands for; what cannot be read stays a text."""
-    if name not in _STRUCTURED:
+def _truth(text: str) -> Any:
+    """True or False, of one of the words for it."""
+    return _TRUTHS.get(text.strip().lower(), text)
+
+
+def _json(text: str) -> Any:
+    """A list or a mapping."""
+    try:
+        return json.loads(text) if _is_json(text) else text
+    except (ValueError, RecursionError):
         return text
-    if name == "MEM0_INFER":
-        return _TRUTHS.get(text.strip().lower(), text)
-    if text.lstrip()[:1] in ("[", "{"):
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            return text
-    if name == "TOOLS":
-        return [path.strip() for path in text.split(",") if path.strip()]
-    return text
+
+
+def _paths(text: str) -> Any:
+    """A list, or paths with commas between."""
+    if _is_json(text):
+        return _json(text)
+    return [path.strip() for path in text.split(",") if path.strip()]
+
+
+def _is_json(text: str) -> bool:
+    return text.lstrip().startswith(("[", "{"))
+
+
+# How the environment's text is read of settings that are no texts; what cannot be read stays one.
+_READERS: dict[str, Callable[[str], Any]] = {
+    "TOOLS": _paths,
+    "MEM0_CONFIG": _json,
+    "MEM0_INFER": _truth,
+}
 
 
 def model_name() -> str:

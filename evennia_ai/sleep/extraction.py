@@ -1,6 +1,6 @@
 """Pre-compaction extraction: facts are saved into the journal before anything is folded."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -43,17 +43,18 @@ def run_pre_compaction_extraction(
         return _report(True, 0, 0, "disabled")
     if len(script.history.messages()) < MIN_MESSAGES:
         return _report(True, 0, 0, "too few messages")
-    noted = _Noted(script, character)
+    trace = _ExtractionTrace(script, character)
+    trace.begin()
     script.state.signal(SIGNAL, {"since": utc_iso(script.now())})
     try:
-        iterations, stopped = yield _passes(script, character, max_iterations, noted.id)
+        iterations, stopped = yield _passes(script, character, max_iterations, trace.id)
     except ModelError as error:
         script.log_error("pre-compaction extraction", error)
-        return {**_report(False, noted.facts(), 0, "error"), "error": str(error)}
+        return {**_report(False, trace.facts(), 0, "error"), "error": str(error)}
     finally:
         script.state.signal(SIGNAL, None)
-        noted.save()
-    return _report(True, noted.facts(), iterations, _STOPPED.get(stopped, stopped))
+        trace.save()
+    return _report(True, trace.facts(), iterations, _STOPPED.get(stopped, stopped))
 
 
 @inlineCallbacks
@@ -105,11 +106,8 @@ def _parts_shown(script: Any, character: Any, plan: Plan, audience: str) -> list
     return [frozenset(m["id"] for m in part) for part in windows(leaving, room)]
 
 
-class _Noted:
-    """What an extraction leaves behind, found by comparing before and after.
-
-    Its id is noted before it begins, so that what a crash cut short can be completed.
-    """
+class _ExtractionTrace:
+    """What an extraction leaves behind, found by comparing before and after."""
 
     def __init__(self, script: Any, character: Any):
         self.id = new_id("x")
@@ -118,7 +116,11 @@ class _Noted:
         self._messages = {message["id"] for message in script.history.messages()}
         self._entries = character.journal.count()
         self._profiles = character.entities.profiles()
-        script.state.note_extraction({**script.state.extraction, "begun": self.id})
+
+    def begin(self) -> None:
+        """Note the extraction's id, so that what a crash cuts short can be completed."""
+        state = self._script.state
+        state.note_extraction({**state.extraction, "begun": self.id})
 
     def facts(self) -> int:
         """How many journal entries were made."""
@@ -141,24 +143,41 @@ class _Noted:
 
     def save(self) -> None:
         """Note it on the script; an earlier extraction without a compaction is taken in."""
-        before = self._script.state.extraction
-        profiles = {
-            key: self._profiles.get(key)
-            for key, now in self._character.entities.profiles().items()
-            if now != self._profiles.get(key)
-        }
-        self._script.state.note_extraction(
-            {
-                "ids": [*before.get("ids", ()), self.id],
-                "messages": [*before.get("messages", ()), *self._said()],
-                "entries": [*before.get("entries", ()), *self._made()],
-                "profiles": {**profiles, **before.get("profiles", {})},
-                "profiles_after": {
-                    **before.get("profiles_after", {}),
-                    **{key: self._character.entities.get(key) for key in profiles},
-                },
-            }
-        )
+        state, profiles = self._script.state, self._character.entities.profiles()
+        former = {key: self._profiles.get(key) for key in profiles}
+        merged = _merged(state.extraction, self.id, self._said(), self._made(), former, profiles)
+        state.note_extraction(merged)
+
+
+def _merged(
+    earlier: Mapping[str, Any],
+    extraction_id: str,
+    messages: Iterable[str],
+    entries: Iterable[str],
+    former: Mapping[str, Any],
+    profiles: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What an extraction did, with what an earlier one without a compaction did.
+
+    Args:
+        earlier: What is noted of that.
+        extraction_id: The extraction's id.
+        messages: Ids of its messages.
+        entries: Ids of the journal entries it made.
+        former: All profiles, by id, as they were before it; None for those it made.
+        profiles: All profiles as they are now.
+    """
+    changed = [key for key, now in profiles.items() if now != former[key]]
+    return {
+        "ids": [*earlier.get("ids", ()), extraction_id],
+        "messages": [*earlier.get("messages", ()), *messages],
+        "entries": [*earlier.get("entries", ()), *entries],
+        "profiles": {**{key: former[key] for key in changed}, **earlier.get("profiles", {})},
+        "profiles_after": {
+            **earlier.get("profiles_after", {}),
+            **{key: profiles[key] for key in changed},
+        },
+    }
 
 
 def complete_extraction(script: Any, character: Any) -> None:
@@ -176,25 +195,11 @@ def complete_extraction(script: Any, character: Any) -> None:
         if (message.get("metadata") or {}).get("context") == CONTEXT_PRE_COMPACTION
         and message["id"] not in known
     ]
-    entries = character.journal.recent(MOST_ENTRIES)
+    newest = character.journal.recent(MOST_ENTRIES)
+    entries = [entry["id"] for entry in newest if begun in entry["source_message_ids"]]
     profiles = character.entities.profiles()
     former = {key: _former_profile(now, begun) for key, now in profiles.items()}
-    changed = {key: former[key] for key, now in profiles.items() if former[key] != now}
-    script.state.note_extraction(
-        {
-            "ids": [*noted.get("ids", ()), begun],
-            "messages": [*noted.get("messages", ()), *said],
-            "entries": [
-                *noted.get("entries", ()),
-                *(e["id"] for e in entries if begun in e["source_message_ids"]),
-            ],
-            "profiles": {**changed, **noted.get("profiles", {})},
-            "profiles_after": {
-                **noted.get("profiles_after", {}),
-                **{key: profiles[key] for key in changed},
-            },
-        }
-    )
+    script.state.note_extraction(_merged(noted, begun, said, entries, former, profiles))
 
 
 def _former_profile(now: dict[str, Any], extraction_id: str) -> dict[str, Any] | None:
