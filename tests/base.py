@@ -6,9 +6,11 @@ from pathlib import Path
 from django.test import override_settings
 from evennia import create_object
 from evennia.utils.test_resources import BaseEvenniaTest
+from twisted.internet import reactor
 
 from evennia_ai import services
 from evennia_ai.background import Worker
+from evennia_ai.handlers.deletions import pay_owed
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 from tests.waiting import wait_for
 
@@ -53,6 +55,9 @@ class AssistantTest(BaseEvenniaTest):
     def tearDown(self):
         if self.script.pk:
             self.script.delete()
+        for waiting in reactor.getDelayedCalls():
+            if waiting.func is pay_owed:  # the files go with the folder
+                waiting.cancel()
         super().tearDown()
         wait_for(services.close())
         services.reset()
