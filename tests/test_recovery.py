@@ -8,6 +8,7 @@ from evennia_ai.core.masking import PLACEHOLDER
 from evennia_ai.core.messages import IdSource, new_id
 from evennia_ai.core.pairs import INTERRUPTED, unanswered
 from evennia_ai.handlers.commit import COMMIT_STEPS
+from evennia_ai.handlers.history import RAW_BACKS
 from evennia_ai.handlers.verify import verify_history
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.sleep.compaction import (
@@ -281,6 +282,84 @@ class TestCutShort(RecoveryTest):
         )
         self.world.restart()
         self.assertEqual(list(self.script.runtime.unanswered), ["public"])
+
+
+class TestSwitchedOff(RecoveryTest):
+    """The archive as prompts show it while compaction is off."""
+
+    PRIVATE = "private:o9.x"
+
+    def setUp(self):
+        super().setUp()
+        self.reads = []
+
+    def back(self, audience="public", room=10**6):
+        """Contents from the archive and how many are left there; what is read goes to `reads`."""
+        segment = type(self.script.history).segment
+        self.reads.clear()
+
+        def noted(key):
+            self.reads.append(key)
+            return segment(self.script.history, key)
+
+        self.script.history.segment = noted
+        messages, older = self.script.history.raw_back(audience, room)
+        return [message["content"] for message in messages], older
+
+    def live(self):
+        """Fold private talk three times between public talk folded twice."""
+        for audience in ("public", *[self.PRIVATE] * 3, "public"):
+            self.fill(30, audience=audience)
+            self.compact()
+
+    def test_others_talk_is_not_read(self):
+        """Segments that hold nothing for the viewer stay where they are."""
+        self.live()
+        lines, older = self.back()
+        shown = set(lines)
+        self.assertEqual(shown, {f"line {n}" for n in range(30)})
+        public = [
+            r["segment"]
+            for r in self.script.history.summaries()
+            if r["segment"] and r["audience"] == "public"
+        ]
+        self.assertEqual(sorted(self.reads), sorted(public))
+        self.assertEqual(older, 0)
+        mine, _ = self.back(self.PRIVATE)
+        self.assertGreater(len(mine), len(lines))
+
+    def test_read_once(self):
+        """The same view is not read again until a compaction, a rollback or a hand changes it."""
+        self.live()
+        first = self.back()
+        self.assertEqual((self.back(), self.reads), (first, []))
+        self.fill(30)
+        self.assertEqual((self.back(), self.reads), (first, []))
+        self.compact()
+        more, _ = self.back()
+        self.assertGreater(len(more), len(first[0]))
+        self.roll_back()
+        self.assertEqual(self.back(), first)
+        segment = self.reads[0]
+        stored = self.world.storage.script.get(segment, "ai_archive")
+        stored["messages"] = stored["messages"][1:]
+        self.world.storage.script.set(segment, stored, "ai_archive")
+        self.assertEqual(len(self.back()[0]), len(first[0]) - 1)
+
+    def test_only_what_fits_is_read(self):
+        """Older segments are counted, not read, once there is enough."""
+        self.live()
+        whole, _ = self.back()
+        lines, older = self.back(room=1)
+        self.assertEqual(len(self.reads), 1)
+        self.assertEqual(len(lines) + older, len(whole))
+
+    def test_few_views_are_held(self):
+        """What is held in memory is bounded."""
+        self.live()
+        for room in range(20):
+            self.back(room=room)
+        self.assertLessEqual(len(self.script.history._raw_backs), RAW_BACKS)
 
 
 class TestHands(RecoveryTest):

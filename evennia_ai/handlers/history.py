@@ -10,6 +10,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from evennia_ai.core.audience import visible
@@ -41,6 +42,8 @@ BEGUN = "conversation_begun"
 ARCHIVE, SUMMARIES, COMPACTIONS = "ai_archive", "ai_summaries", "ai_compactions"
 PAGE_MESSAGES = 24
 PAGE_CHARS = 24_000
+# Audiences whose view of the archive is held in memory while compaction is off.
+RAW_BACKS = 8
 
 
 def checksum(messages: Sequence[Mapping[str, Any]]) -> str:
@@ -82,6 +85,7 @@ class HistoryHandler:
         self._waiting: Counter[str] = Counter()
         self._widest = 0
         self._counted_by = ""
+        self._raw_backs: dict[tuple[str, int], _RawBack] = {}
         self._recorded: tuple[int, str] = (0, EMPTY_DIGEST)
         self._rebuilt_at = ""
 
@@ -297,28 +301,57 @@ class HistoryHandler:
     def raw_back(self, audience: str, room_tokens: int) -> tuple[list[Message], int]:
         """Archived raw messages that precede the live ones, newest segments first until full.
 
+        Kept until a compaction comes or goes, or a segment read for it changes: every prompt
+        asks for it while compaction is off.
+
         Args:
-            audience: Who will see them.
+            audience: Who will see them. Segments of others' talk are not read.
             room_tokens: Stop once they hold so many tokens.
 
         Returns:
             Messages, oldest first, and how many older ones were left where they are.
         """
-        found: list[Message] = []
-        older = 0
-        for record in reversed(self.compactions()):
-            if record["status"] != "committed":
-                continue
-            if total_tokens(found) >= room_tokens:
-                older += len(record.get("leaving", ()))
-                continue
-            left = self._messages_of(record)
-            found = [m for m in left if visible(audience_of(m), audience)] + found
-        return [unmasked(message) for message in found], older
+        kept = self._raw_backs.get((audience, room_tokens))
+        if kept is None or not _same(kept.marks, self._marks(kept.segments)):
+            kept = self._read_back(audience, room_tokens)
+            if len(self._raw_backs) >= RAW_BACKS:
+                self._raw_backs.clear()
+            self._raw_backs[audience, room_tokens] = kept
+        return list(kept.messages), kept.older
 
-    def _messages_of(self, compaction: Mapping[str, Any]) -> list[Message]:
-        """What left with a compaction, in the order in which it stood: by its segments and ids."""
-        segments = [self.segment(key) for key in compaction.get("segments", ())]
+    def _read_back(self, audience: str, room_tokens: int) -> "_RawBack":
+        """What `raw_back` gives, read from the archive."""
+        made = {r["segment"]: r for r in self.summaries(lambda record: bool(record["segment"]))}
+        parts: list[list[Message]] = []
+        read: list[str] = []
+        tokens = older = 0
+        for record in reversed(self.compactions()):
+            keys = [
+                key
+                for key in record.get("segments", ())
+                if key not in made or visible(made[key]["audience"], audience)
+            ]
+            if record["status"] != "committed" or not keys:
+                continue
+            if tokens >= room_tokens:
+                older += sum(len(made[key]["source_ids"]) for key in keys if key in made)
+                continue
+            left = self._messages_of(record, keys)
+            parts.append([unmasked(m) for m in left if visible(audience_of(m), audience)])
+            tokens += total_tokens(parts[-1])
+            read += keys
+        messages = [message for part in reversed(parts) for message in part]
+        return _RawBack(tuple(messages), older, tuple(read), self._marks(read))
+
+    def _marks(self, segments: Iterable[str]) -> tuple[object, ...]:
+        """What differs once a compaction came, went or was changed, or one of these segments."""
+        keys = self.store.keys(COMPACTIONS)
+        return (*self.store.stamps(keys, COMPACTIONS), *self.store.stamps(segments, ARCHIVE))
+
+    def _messages_of(self, compaction: Mapping[str, Any], keys: Sequence[str]) -> list[Message]:
+        """What left with a compaction into these segments, in the order in which it stood."""
+        self.store.preload(keys, ARCHIVE)
+        segments = map(self.segment, keys)
         known = {m["id"]: m for segment in segments if segment for m in segment["messages"]}
         return [known[each] for each in compaction.get("leaving", ()) if each in known]
 
@@ -472,6 +505,23 @@ class HistoryHandler:
         }
 
 
+@dataclass(frozen=True)
+class _RawBack:
+    """Archived messages as one audience's prompt shows them.
+
+    Args:
+        messages: Oldest first.
+        older: How many there are before them.
+        segments: Ids of the segments read.
+        marks: As `HistoryHandler._marks` gave them then.
+    """
+
+    messages: tuple[Message, ...]
+    older: int
+    segments: tuple[str, ...]
+    marks: tuple[object, ...]
+
+
 class MessagesBelow:
     """The messages that records cite, oldest first, read by slices, as a pager does.
 
@@ -496,6 +546,11 @@ class MessagesBelow:
         segments = map(self._history.segment, dict.fromkeys(key for key, _ in places))
         known = {m["id"]: m for segment in segments if segment for m in segment["messages"]}
         return [known[each] for _, each in places if each in known]
+
+
+def _same(marks: Sequence[object], others: Sequence[object]) -> bool:
+    """Whether these are the very same objects."""
+    return len(marks) == len(others) and all(a is b for a, b in zip(marks, others, strict=True))
 
 
 def _is_record(kept: Any) -> bool:
