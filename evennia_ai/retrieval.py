@@ -4,11 +4,11 @@ The index is derived data: what is added here can be rebuilt from Attributes at 
 its work runs on a daemon thread.
 """
 
-import json
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, succeed
@@ -24,21 +24,19 @@ from evennia_ai.core.crowding import (
     repeats_last,
     uncrowded,
 )
-from evennia_ai.core.events import SPEECH
 from evennia_ai.core.injection import telling_words
-from evennia_ai.core.messages import audience_of, tool_calls
 from evennia_ai.core.observation_search import found_observations
 from evennia_ai.core.ranking import fused
 from evennia_ai.core.recalled import RECALLED
-from evennia_ai.core.retention import NOTHING_NEW
 from evennia_ai.helpers.episodic_index import is_pruned
+from evennia_ai.indexed_turns import turn_of_entry, turn_of_message
 from evennia_ai.ports import MEMORY_SUMMARY
 
-# Summaries of summaries would only bring recalled text up again.
-INDEXED_ROLES = ("user", "assistant")
 # How far down the index's ranking a look goes past what crowds: for a hit with every word of a
-# query of a few typed words, and for the answer to what is asked often.
-DEEP, TYPED_WORDS = 400, 8
+# typed query, and for the answer to what is asked often.
+DEEP = 400
+# Words of a query that counts as typed: not said by somebody, but looked for by these very words.
+TYPED_WORDS = 8
 # A hit of the index without a word that is in a query or near to one counts from this probability
 # on. Of the evidence among the first ten for LoCoMo's questions 0.1 % lies below it, of tavern
 # talk's none; most of what a word nobody ever said brings up lies below.
@@ -54,8 +52,6 @@ MOST_PENDING = 5_000
 CLEARED_AT_ONCE = 2_000
 # A turn goes on without its memories rather than wait longer for a store, seconds.
 SEARCH_TIMEOUT_S = 10.0
-# Tools that speak, of which all but `whisper` are heard by everybody.
-SPEAKING_TOOLS = ("say", "emote", "whisper")
 
 
 class Memory:
@@ -71,11 +67,7 @@ class Memory:
         importance_of: Gives the importance of those of these journal entries that may be out of
             retrieval before the night took them out of the index, by id.
         profiles: Gives the profiles of all entities, by id.
-
-    Attributes:
         on_new_index: Called when another index stands in the place of the one used before.
-        replaced: How often that happened.
-        restoring: Whether the index is being made whole.
     """
 
     def __init__(
@@ -88,6 +80,7 @@ class Memory:
         now: Callable[[], float] = time.time,
         importance_of: Callable[[Collection[str]], Mapping[str, int]] = lambda ids: {},
         profiles: Callable[[], Mapping[str, dict[str, Any]]] = lambda: {},
+        on_new_index: Callable[[], Any] = lambda: None,
     ):
         self.scope = scope
         self._parts = (scope, scope + TOOLS)
@@ -99,10 +92,29 @@ class Memory:
         self._importance_of = importance_of
         self._profiles = profiles
         self._index: Any = None
-        self.on_new_index: Callable[[], Any] = lambda: None
-        self.replaced = 0
-        self.restoring = False
+        self._on_new_index = on_new_index
+        self._replaced = self._replaced_told = 0
+        self._restoring = False
         self._pending: deque[dict[str, Any]] = deque(maxlen=MOST_PENDING)
+
+    @property
+    def replaced(self) -> int:
+        """How often another index stood in the place of the one used before."""
+        return self._replaced
+
+    @property
+    def restoring(self) -> bool:
+        """Whether the index is being made whole."""
+        return self._restoring
+
+    @contextmanager
+    def restore(self) -> Iterator[None]:
+        """The time in which the index is made whole."""
+        self._restoring = True
+        try:
+            yield
+        finally:
+            self._restoring = False
 
     def remember_messages(self, messages: Iterable[Mapping[str, Any]]) -> "Deferred[int]":
         """Index what was said; fires with how many turns that were."""
@@ -195,8 +207,8 @@ class Memory:
 
         return self._run(count)
 
-    def count(self) -> "Deferred[int]":
-        """Fires with how many turns are indexed."""
+    def count(self) -> "Deferred[int | None]":
+        """Fires with how many turns are indexed; None if that cannot be known."""
         return self._run(lambda index: sum(index.count(part) for part in self._parts))
 
     @inlineCallbacks
@@ -328,31 +340,8 @@ class Memory:
     def _run(
         self, work: Callable[[Any], Any], default: Any = None, timeout_s: float | None = None
     ) -> "Deferred[Any]":
-        replaced: list[Any] = []
-
-        def opened() -> Any:
-            index = self._open_index()
-            if self._index is not None and self._index is not index:
-                replaced.append(self._index)
-            self._index = index
-            return index
-
-        def do() -> Any:
-            index = opened()
-            try:
-                return work(index)
-            except Exception:
-                if not index.damaged:
-                    raise
-            return work(opened())  # an empty one by now, unless a game put its own in place
-
-        def tell(result: Any) -> Any:
-            if replaced:
-                self.replaced += 1
-                self.on_new_index()
-            return result
-
-        done = self._worker.submit(do).addBoth(tell)
+        """Do something with the index on its thread; fires with the result, or the default."""
+        done = self._worker.submit(lambda: self._done(work)).addBoth(self._told)
 
         def survived(failure: Any) -> Any:
             # A cancelled turn ends here too; it must not go on without its memories.
@@ -364,6 +353,30 @@ class Memory:
         if timeout_s is not None:
             in_time(done, timeout_s)
         return done.addErrback(survived)
+
+    def _done(self, work: Callable[[Any], Any]) -> Any:
+        index = self._opened()
+        try:
+            return work(index)
+        except Exception:
+            if not index.damaged:
+                raise
+        return work(self._opened())  # an empty one by now, unless a game put its own in place
+
+    def _opened(self) -> Any:
+        """The index, on its thread; counted if it is another one than before."""
+        index = self._open_index()
+        if self._index is not None and self._index is not index:
+            self._replaced += 1
+        self._index = index
+        return index
+
+    def _told(self, result: Any) -> Any:
+        """Pass a result on, on the reactor thread, after telling of another index."""
+        if self._replaced != self._replaced_told:
+            self._replaced_told = self._replaced
+            self._on_new_index()
+        return result
 
 
 def _words(text: str) -> set[str]:
@@ -389,98 +402,6 @@ def _tidied(hits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def _is_crowded(hits: Sequence[dict[str, Any]]) -> bool:
     """Whether more than half of the hits only ask or repeat."""
     return 2 * sum(not asks(hit["text"]) for hit in once(hits)) < len(hits)
-
-
-def turn_of_message(message: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A message as a turn for the index, or None if nobody said it and no tool gave it out."""
-    if (message.get("metadata") or {}).get("context") not in (None, "awake"):
-        return None
-    if message.get("role") == "tool":
-        return _turn_of_output(message)
-    text = said_in(message)
-    if message.get("role") not in INDEXED_ROLES or not text:
-        return None
-    return {
-        "id": message["id"],
-        "speaker": (message.get("speaker") or {}).get("key", ""),
-        "text": text,
-        "at": message["created_at"],
-        "session": message["created_at"][:10],
-        "audience": audience_of(message),
-        "kind": "message",
-    }
-
-
-def _turn_of_output(message: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A tool's result as a turn; None if it is an error, a confirmation or recalled itself."""
-    text = str(message.get("content") or "")
-    if not text or message.get("name") in NOTHING_NEW or text.startswith('{"error":'):
-        return None
-    return {
-        "id": message["id"],
-        "speaker": "",
-        "text": text,
-        "at": message["created_at"],
-        "session": None,
-        "audience": audience_of(message),
-        "kind": "tool",
-    }
-
-
-def said_in(message: Mapping[str, Any]) -> str:
-    """What a message says to others: its content, or what its tool calls say, a line each.
-
-    Content beside tool calls is thought, not said, except beside nothing but keeping silent.
-    """
-    calls = [call.get("function") or {} for call in tool_calls(message)]
-    if any(call.get("name") != "noop" for call in calls):
-        aloud = audience_of(message) == PUBLIC
-        spoken = (_spoken_by(call, aloud) for call in calls)
-        return "\n".join(text for text in spoken if text)
-    return str(message.get("content") or "") if message.get("channel") in SPEECH else ""
-
-
-def _spoken_by(call: Mapping[str, Any], aloud: bool) -> str:
-    """What a call of a tool says; what everybody would hear is refused where not all may."""
-    if call.get("name") not in (SPEAKING_TOOLS if aloud else ("whisper",)):
-        return ""
-    try:
-        arguments = json.loads(call.get("arguments") or "{}")
-    except ValueError:
-        return ""
-    text = arguments.get("text") if isinstance(arguments, dict) else None
-    return text.strip() if isinstance(text, str) else ""
-
-
-def turns_of(
-    messages: Iterable[Mapping[str, Any]], entries: Iterable[Mapping[str, Any]], now: float
-) -> list[dict[str, Any]]:
-    """Messages, and those journal entries that take part in retrieval, as turns for the index."""
-    said = [turn for turn in map(turn_of_message, messages) if turn]
-    return said + [turn_of_entry(entry) for entry in entries if is_indexed(entry, now)]
-
-
-def _is_lived(entry: Mapping[str, Any]) -> bool:
-    return not entry.get("withdrawn") and entry.get("source_type") != RECALLED
-
-
-def is_indexed(entry: Mapping[str, Any], now: float) -> bool:
-    """Whether a journal entry takes part in retrieval at a time, seconds since the epoch."""
-    return _is_lived(entry) and not is_pruned(entry, now)
-
-
-def turn_of_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """A journal entry as a turn for the index."""
-    kind = "summary" if entry.get("source_type") == "compaction" else "journal"
-    return {
-        "id": entry["id"],
-        "speaker": "",
-        "text": entry["content"],
-        "at": entry["timestamp"],
-        "session": None,
-        "audience": entry["audience"],
-        "kind": kind,
-    }
 
 
 def _put(index: Any, scope: str, turns: Sequence[dict[str, Any]]) -> int:

@@ -17,6 +17,7 @@ from evennia_ai.handlers import mending
 from evennia_ai.handlers.commit import CompactionCommit
 from evennia_ai.handlers.entities import EntityHandler
 from evennia_ai.handlers.history import HistoryHandler
+from evennia_ai.handlers.indexing import restore_lost
 from evennia_ai.handlers.journal import JournalHandler
 from evennia_ai.handlers.ledger import LedgerHandler
 from evennia_ai.handlers.rollback import Rollback
@@ -251,6 +252,7 @@ class MemoryScript:
             self.now,
             importance_of=lambda ids: self.obj.journal.importance_of(ids),
             profiles=lambda: self.obj.entities.profiles(),
+            on_new_index=lambda: restore_lost(self),
         )
         self.obj = MemoryCharacter(storage, self.now, self.memory.remember_entry)
         self.state = StateHandler(storage.script)

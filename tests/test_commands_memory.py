@@ -17,7 +17,7 @@ from evennia_ai.core.audience import private
 from evennia_ai.core.entities import new_profile, observe
 from evennia_ai.errors import StoreError
 from evennia_ai.handlers.identity import stable_id
-from evennia_ai.retrieval import turn_of_message
+from evennia_ai.indexed_turns import turn_of_message
 from evennia_ai.sleep.reversal import rollback_compaction
 from evennia_ai.testing import call, model_down
 from tests.command_line import CommandLineTest

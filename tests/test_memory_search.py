@@ -14,10 +14,17 @@ from evennia_ai.core.events import by_audience
 from evennia_ai.core.messages import utc_iso
 from evennia_ai.doctor import Patient, check_index, run_checks
 from evennia_ai.errors import StoreError
-from evennia_ai.handlers.indexing import BATCH, missing_oldest, rebuild_index, restore_index
+from evennia_ai.handlers.indexing import (
+    BATCH,
+    missing_oldest,
+    rebuild_index,
+    restore_index,
+    restore_lost,
+)
 from evennia_ai.helpers.episodic_index import KEEP_DAYS
+from evennia_ai.indexed_turns import turn_of_message
 from evennia_ai.recall import RecallIndex, Turn
-from evennia_ai.retrieval import DEEP, Memory, turn_of_message
+from evennia_ai.retrieval import DEEP, Memory
 from evennia_ai.sleep import prune_episodic_index
 from evennia_ai.sleep.forgetting import forget_entry
 from evennia_ai.testing import MemorySemanticStore
@@ -661,7 +668,7 @@ class TestWholeIndex(SearchTest):
         self.world.restart()
         script = self.world.script
         script.history = None
-        script.memory.on_new_index()
+        wait_for(restore_lost(script))
         self.assertEqual([what for what, _ in script.errors], ["search index"])
 
     def test_cannot_be_written(self):
@@ -764,8 +771,13 @@ class TestLostFile(unittest.TestCase):
         whole = path.read_bytes()
         path.write_bytes(whole[: len(whole) // 3] + bytes([255]) * (len(whole) * 2 // 3))
         errors, lost = [], []
-        memory = Memory("Aria", InlineWorker(), services.index, report=lambda *e: errors.append(e))
-        memory.on_new_index = lambda: lost.append(services.index().count("Aria"))
+        memory = Memory(
+            "Aria",
+            InlineWorker(),
+            services.index,
+            report=lambda *e: errors.append(e),
+            on_new_index=lambda: lost.append(services.index().count("Aria")),
+        )
         self.assertEqual(wait_for(memory.search("key 7")), [])
         self.addCleanup(services.index().close)
         self.assertEqual((errors, lost), ([], [0]))
@@ -817,9 +829,8 @@ class TestDoctor(AssistantTest):
         found = self.looked()
         self.assertIs(found.ok, False)
         self.assertIn("aimemory/rebuild Aria", found.remedy)
-        self.script.memory.restoring = True
-        self.assertIsNone(self.looked().ok)
-        self.script.memory.restoring = False
+        with self.script.memory.restore():
+            self.assertIsNone(self.looked().ok)
         wait_for(restore_index(self.script))
         self.assertTrue(self.looked().ok)
         closed = RecallIndex(":memory:")

@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.background import pause
 from evennia_ai.errors import StoreError
 from evennia_ai.handlers.history import ARCHIVE
-from evennia_ai.retrieval import is_indexed, turn_of_entry, turn_of_message, turns_of
+from evennia_ai.indexed_turns import is_indexed, turn_of_entry, turn_of_message, turns_of
 
 Turn = dict[str, Any]
 # Archive segments whose messages may have been folded just before a crash, unindexed.
@@ -30,18 +30,22 @@ def mend_index(script: Any) -> "Deferred[Any]":
     Returns:
         A Deferred that fires with how many turns were put in, when all of them are.
     """
-
-    def survived(failure: Any) -> None:
-        script.log_error("search index", failure.value)
-
-    script.memory.on_new_index = lambda: restore_index(script).addErrback(survived)
     entries = script.obj.journal.recent()
     done = script.memory.catch_up(
         lambda: _newest(script, entries),
         gone=[entry["id"] for entry in entries if entry.get("withdrawn")],
     )
     done.addCallback(lambda added: _restored_if_lost(script, added))
-    return done.addErrback(survived)
+    return done.addErrback(_survived, script)
+
+
+def restore_lost(script: Any) -> "Deferred[Any]":
+    """Fill an index that stands in the place of one that was lost; fires when that ended."""
+    return restore_index(script).addErrback(_survived, script)
+
+
+def _survived(failure: Any, script: Any) -> None:
+    script.log_error("search index", failure.value)
 
 
 def _newest(script: Any, entries: Any) -> list[Turn]:
@@ -125,8 +129,7 @@ def _filled(
 ) -> Generator["Deferred[Any]", Any, int | None]:
     """Fill the index, from the start again if another takes its place; None if that fails."""
     memory, added, began = script.memory, 0, None
-    memory.restoring = True
-    try:
+    with memory.restore():
         while began != memory.replaced:
             began = memory.replaced
             put = yield _filled_once(script, reactor, pause_s, anew)
@@ -134,8 +137,6 @@ def _filled(
                 script.log("the search index cannot be written and stays incomplete", warning=True)
                 return None
             added += put
-    finally:
-        memory.restoring = False
     script.log(f"the search index is whole again: {added} items were put in")
     return added
 

@@ -16,6 +16,7 @@ from evennia_ai.handlers.commit import CompactionCommit
 from evennia_ai.handlers.game import GameHandler
 from evennia_ai.handlers.history import HistoryHandler
 from evennia_ai.handlers.identity import stable_id
+from evennia_ai.handlers.indexing import restore_lost
 from evennia_ai.handlers.ledger import LedgerHandler
 from evennia_ai.handlers.markup import literal
 from evennia_ai.handlers.rollback import Rollback
@@ -76,6 +77,7 @@ class AssistantPorts:
             self._now,
             importance_of=lambda ids: self.obj.journal.importance_of(ids),
             profiles=lambda: self.obj.entities.profiles(),
+            on_new_index=lambda: restore_lost(self),
         )
 
     @lazy_property
