@@ -9,16 +9,16 @@ from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
-from evennia_ai.core.audience import STAFF, is_private, visible
+from evennia_ai.core.audience import STAFF, is_private
 from evennia_ai.core.crowding import worth_quoting
 from evennia_ai.core.events import SPEECH, Group, by_audience, resolved
 from evennia_ai.core.hours import within_hours
 from evennia_ai.core.injection import chosen, experiences, memory_line, plain, telling_words
-from evennia_ai.core.messages import audience_of, is_summary, one_line, quoted
+from evennia_ai.core.messages import is_summary, one_line, quoted
 from evennia_ai.errors import AssistantError
 from evennia_ai.helpers.execution import Turn, run_turn
 from evennia_ai.helpers.working_memory import note, visible_conversations
-from evennia_ai.llm_interaction.prompt import context_usage
+from evennia_ai.llm_interaction.prompt import context_usage, shown_history
 from evennia_ai.runtime import RETRY_WAITS_S
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction import (
@@ -314,17 +314,19 @@ def _retrieved(
         names=[character.key],
     )
     lines = [memory_line(hit) for hit in memories]
-    if related := experiences(hits, said, ids):
+    # Switched off, compaction leaves no trace: the prompt holds the raw history in its place.
+    related = experiences(hits, said, ids) if script.config.compact_enabled else ()
+    if related:
         lines += ["Related past experiences:", *map(memory_line, related)]
     return tuple(lines)
 
 
 def _shown(script: Any, audience: str) -> list[Any]:
-    """Live messages that the audience's prompt holds, as far as the last prompt tells."""
+    """Messages that the audience's prompt holds, as far as the last prompt tells."""
     budgets = script.runtime.budgets
     left_out = set(budgets[-1].left_out) if budgets else set()
-    live = script.history.messages()
-    return [m for m in live if m["id"] not in left_out and visible(audience_of(m), audience)]
+    history, _ = shown_history(script, audience)
+    return [message for message in history if message["id"] not in left_out]
 
 
 @inlineCallbacks

@@ -284,7 +284,7 @@ class TestCutShort(RecoveryTest):
         self.assertEqual(list(self.script.runtime.unanswered), ["public"])
 
 
-class TestSwitchedOff(RecoveryTest):
+class TestArchiveReads(RecoveryTest):
     """The archive as prompts show it while compaction is off."""
 
     PRIVATE = "private:o9.x"
@@ -360,6 +360,36 @@ class TestSwitchedOff(RecoveryTest):
         for room in range(20):
             self.back(room=room)
         self.assertLessEqual(len(self.script.history._raw_backs), RAW_BACKS)
+
+
+class TestOffWithoutSummaries(RecoveryTest):
+    """While compaction is off, nothing that stands in the raw history comes a second time."""
+
+    RAVEN = "The raven Pepper steals spoons."
+
+    def ask(self):
+        """The text of the prompt for a question about the raven."""
+        said = {"content": "Aria, which raven steals spoons?", "channel": "say", "speaker": CHAR}
+        self.script.runtime.hear({**said, "id": new_id("m")}, 0.0)
+        self.world.later(100)
+        wait_for(run_tick(self.script, self.body))
+        return str(self.world.model.requests[-1].messages)
+
+    def test_nothing_twice(self):
+        """No memories of archived lines that are shown, and no summaries as experiences."""
+        self.world.model.default = f"They spoke of a raven: {self.RAVEN}"
+        self.fill(1, content=self.RAVEN, speaker=CHAR)
+        self.fill(30)
+        self.compact()
+        self.world.model.default = "They talked."
+        self.fill(30)
+        self.compact()
+        self.assertIn("Related past experiences", self.ask())
+        self.world.configure(compact_enabled=False)
+        prompt = self.ask()
+        self.assertNotIn("Related past experiences", prompt)
+        self.assertNotIn("[Memories]", prompt)
+        self.assertEqual(prompt.count("Pepper steals spoons"), 1)
 
 
 class TestHands(RecoveryTest):
