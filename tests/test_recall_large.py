@@ -200,6 +200,28 @@ def threads():
     ]
 
 
+class OneMeaning:
+    """An embedder to which all words mean the same."""
+
+    dims = 2
+
+    def embed(self, texts):
+        return np.ones((len(texts), self.dims), dtype=np.float32)
+
+
+class TestVocabulary(unittest.TestCase):
+    def test_equally_near_words_come_in_one_order(self):
+        """Words that are equally near come in the same order however they were added."""
+        first, second = Vocabulary(OneMeaning()), Vocabulary(OneMeaning())
+        first.add(["raven", "ale"])
+        second.add(["ale"])
+        vector = np.ones(2, dtype=np.float32)
+        list(second.near("x", vector))
+        second.add(["raven"])
+        self.assertEqual([word for word, _ in first.near("x", vector)], ["ale", "raven"])
+        self.assertEqual(list(first.near("x", vector)), list(second.near("x", vector)))
+
+
 class TestTurnWords(unittest.TestCase):
     def test_nearness(self):
         """A turn is as near as its nearest word; one without words is near to nothing."""

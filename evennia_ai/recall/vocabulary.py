@@ -156,7 +156,7 @@ class Vocabulary:
         self._names = Names()
         self._by_stem: dict[str, list[str]] = {}
         self._vectors = ExactVectors(embedder.dims)
-        self._near: OrderedDict[str, tuple[int, list[tuple[float, int]]]] = OrderedDict()
+        self._near: OrderedDict[str, tuple[int, list[tuple[float, str]]]] = OrderedDict()
 
     def add(self, new_words: Iterable[str]) -> None:
         """Take in words; known ones cost nothing."""
@@ -183,7 +183,7 @@ class Vocabulary:
         return self._by_stem.get(stemmed, ())
 
     def near(self, word: str, vector: Floats) -> Iterator[tuple[str, float]]:
-        """Known words of near meaning and their cosines, nearest first.
+        """Known words of near meaning and their cosines, nearest first, equally near ones by name.
 
         Args:
             word: A word.
@@ -195,13 +195,13 @@ class Vocabulary:
         if known_to < size:
             cosines = self._vectors.cosines(vector[None], known_to)[0]
             close = np.flatnonzero(cosines >= NEAR_MEANING)
-            fresh = [(-float(cosines[n]), known_to + int(n)) for n in close]
+            fresh = [(-float(cosines[n]), self._names.all[known_to + int(n)]) for n in close]
             found = sorted(found + fresh)
             self._near[word] = (size, found)
         self._near.move_to_end(word)
         if len(self._near) > _KEPT_WORDS:
             self._near.popitem(last=False)
-        return ((self._names.all[number], -minus) for minus, number in found)
+        return ((form, -minus) for minus, form in found)
 
     def _embed_new_words(self) -> None:
         missing = self._names.all[len(self._vectors) :]
