@@ -23,7 +23,7 @@ _PAGE = re.compile(r"page_\d{6}")
 
 
 @dataclass(frozen=True)
-class Stored:
+class LedgerState:
     """The Attribute of the living notes, made whole.
 
     Args:
@@ -40,6 +40,35 @@ class Stored:
     day: str = ""
     given: Mapping[str, int] = field(default_factory=dict)
 
+    @classmethod
+    def from_dict(cls, value: Any, pages: tuple[str, ...] = ()) -> "LedgerState":
+        """A stored value, or one written by hand, made whole.
+
+        Args:
+            value: What the Attribute holds.
+            pages: Keys of the pages of closed notes, which stand in Attributes of their own.
+        """
+        value = value if isinstance(value, Mapping) else {"entries": value}
+        given = value.get("given")
+        given = given if isinstance(given, Mapping) else {}
+        entries = ledger.sound_entries(value.get("entries"))
+        return cls(
+            tuple(e for e in entries if e["state"] in ledger.LIVING),
+            tuple(e for e in entries if e["state"] not in ledger.LIVING),
+            pages,
+            str(value.get("day") or ""),
+            {str(who): n for who, n in given.items() if isinstance(n, int)},
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is stored in the Attribute: all but the closed notes and their pages."""
+        return {
+            "version": VERSION,
+            "entries": list(self.entries),
+            "day": self.day,
+            "given": dict(self.given),
+        }
+
 
 class LedgerHandler:
     """Reads and writes the ledger.
@@ -53,7 +82,7 @@ class LedgerHandler:
         self.store = store
         self._now = now
         self._stamp: object = None
-        self._stored: Stored | None = None
+        self._state: LedgerState | None = None
 
     def entries(self) -> tuple[Entry, ...]:
         """The living notes, oldest first. Treat them as immutable."""
@@ -61,16 +90,16 @@ class LedgerHandler:
 
     def closed(self) -> Iterator[Entry]:
         """Superseded and withdrawn notes, the last closed first; loads a page at a time."""
-        stored = self._load()
-        yield from reversed(stored.leaving)
-        for key in reversed(stored.pages):
+        state = self._load()
+        yield from reversed(state.leaving)
+        for key in reversed(state.pages):
             yield from reversed(self._page(key))
 
     def closed_count(self) -> int:
         """How many notes are closed."""
-        stored = self._load()
-        newest = sum(len(self._page(key)) for key in stored.pages[-1:])
-        return len(stored.leaving) + len(stored.pages[:-1]) * PAGE_ENTRIES + newest
+        state = self._load()
+        newest = sum(len(self._page(key)) for key in state.pages[-1:])
+        return len(state.leaving) + len(state.pages[:-1]) * PAGE_ENTRIES + newest
 
     def everything(self) -> list[Entry]:
         """Every note ever taken, oldest first."""
@@ -115,8 +144,8 @@ class LedgerHandler:
         Raises:
             LedgerError: If that is one too many.
         """
-        stored = self._load()
-        given = dict(stored.given) if stored.day == day else {}
+        state = self._load()
+        given = dict(state.given) if state.day == day else {}
         given[by["id"]] = given.get(by["id"], 0) + 1
         if given[by["id"]] > ledger.NOTES_A_DAY:
             raise LedgerError(
@@ -157,33 +186,18 @@ class LedgerHandler:
                     return entry
         raise LedgerError(f"There is no note `{entry_id}`.")
 
-    def put_closed_away(self) -> None:
+    def page_closed(self) -> None:
         """Move closed notes that stand among the living into their pages."""
         if self.store.get(LEDGER, category=CATEGORY) is not None:
             self._save(self.entries())
 
-    def _load(self) -> Stored:
+    def _load(self) -> LedgerState:
         stamp = self.store.stamp(LEDGER, CATEGORY)
-        if self._stored is None or stamp is not self._stamp:
-            self._stored = self._whole(self.store.get(LEDGER, category=CATEGORY))
-            self._stamp = stamp
-        return self._stored
-
-    def _whole(self, value: Any) -> Stored:
-        """A stored value, or one written by hand, made whole."""
-        value = value if isinstance(value, Mapping) else {"entries": value}
-        given = value.get("given")
-        pages = (key for key in self.store.keys(PAGES) if _PAGE.fullmatch(key))
-        entries = ledger.sound_entries(value.get("entries"))
-        return Stored(
-            tuple(e for e in entries if e["state"] in ledger.LIVING),
-            tuple(e for e in entries if e["state"] not in ledger.LIVING),
-            tuple(pages),
-            str(value.get("day") or ""),
-            {str(who): n for who, n in given.items() if isinstance(n, int)}
-            if isinstance(given, Mapping)
-            else {},
-        )
+        if self._state is None or stamp is not self._stamp:
+            pages = tuple(key for key in self.store.keys(PAGES) if _PAGE.fullmatch(key))
+            value = self.store.get(LEDGER, category=CATEGORY)
+            self._state, self._stamp = LedgerState.from_dict(value, pages), stamp
+        return self._state
 
     def _save(
         self, entries: Iterable[Entry], counted: tuple[str, Mapping[str, int]] | None = None
@@ -194,15 +208,15 @@ class LedgerHandler:
         closed = [e for e in everything if e["state"] not in ledger.LIVING]
         day, given = counted or (before.day, before.given)
         with self.store.transaction():
-            after = Stored(
+            after = LedgerState(
                 living,
                 (),
                 self._append_closed([*before.leaving, *closed], before.pages),
                 day,
                 given,
             )
-            self.store.set(LEDGER, _plain(after), category=CATEGORY)
-        self._stored, self._stamp = after, self.store.stamp(LEDGER, CATEGORY)
+            self.store.set(LEDGER, after.to_dict(), category=CATEGORY)
+        self._state, self._stamp = after, self.store.stamp(LEDGER, CATEGORY)
 
     def _append_closed(self, entries: list[Entry], pages: tuple[str, ...]) -> tuple[str, ...]:
         """Write closed notes behind those of the last page; returns the keys of all pages."""
@@ -226,12 +240,3 @@ class LedgerHandler:
 def _number(pages: tuple[str, ...]) -> int:
     """The number of the last page, 0 if there is none."""
     return int(pages[-1].removeprefix("page_")) if pages else 0
-
-
-def _plain(stored: Stored) -> dict[str, Any]:
-    return {
-        "version": VERSION,
-        "entries": list(stored.entries),
-        "day": stored.day,
-        "given": dict(stored.given),
-    }

@@ -24,12 +24,12 @@ def adopt_unversioned(script: Any) -> None:
             store.set("journal", journal.newest_page())
 
 
-def part_ledger(script: Any) -> None:
+def page_closed_notes(script: Any) -> None:
     """From a ledger that held all notes ever taken: the closed ones go into pages."""
-    script.ledger.put_closed_away()
+    script.ledger.page_closed()
 
 
-MIGRATIONS: dict[int, Callable[[Any], None]] = {0: adopt_unversioned, 1: part_ledger}
+MIGRATIONS: dict[int, Callable[[Any], None]] = {0: adopt_unversioned, 1: page_closed_notes}
 
 
 def migrate(script: Any) -> int:
