@@ -12,6 +12,8 @@ from evennia.utils.ansi import parse_ansi
 from evennia_ai import services
 from evennia_ai.commands.compaction import CmdCompact
 from evennia_ai.commands.history import CmdAIHistory
+from evennia_ai.commands.ledger import note_called
+from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.memory import CmdAIMemory
 from evennia_ai.core.audience import private
 from evennia_ai.core.entities import new_profile, observe
@@ -515,6 +517,14 @@ class TestMemory(MemoryLineTest):
         self.assertEqual(self.script.ledger.get(waiting["id"])["state"], "proposed")
         self.be("Admin")
         self.assertTold(f"aimemory/approve Aria = {waiting['id']}", "approved by Char")
+
+    def test_an_id_that_begins_another(self):
+        """A whole id names its note, though another's begins so; a beginning must be of one."""
+        notes = [{"id": "l1", "text": "Tea"}, {"id": "l10", "text": "Ale"}]
+        self.assertEqual(note_called(notes, " L1 "), notes[0])
+        self.assertEqual(note_called(notes, "l10"), notes[1])
+        with self.assertRaises(Refusal):
+            note_called(notes, "l")
 
     def test_no_entities(self):
         """Nobody known is said in words."""

@@ -171,6 +171,7 @@ def note_called(entries: Any, text: str) -> Any:
     """
     wanted = text.strip().lower()
     found = [entry for entry in entries if entry["id"].startswith(wanted)]
+    found = [entry for entry in found if entry["id"] == wanted] or found
     if len(found) != 1:
         how = "More than one note begins with" if found else "There is no such note:"
         raise Refusal(f"{how} `{text.strip()}`.")
