@@ -313,11 +313,11 @@ def _retrieved(
         shown_texts={plain(str(message["content"])) for message in shown},
         names=[character.key],
     )
-    lines = [memory_line(hit) for hit in memories]
+    lines = [memory_line(hit, said) for hit in memories]
     # Switched off, compaction leaves no trace: the prompt holds the raw history in its place.
     related = experiences(hits, said, ids) if script.config.compact_enabled else ()
     if related:
-        lines += ["Related past experiences:", *map(memory_line, related)]
+        lines += ["Related past experiences:", *(memory_line(hit, said) for hit in related)]
     return tuple(lines)
 
 

@@ -111,6 +111,14 @@ class TestChosen(unittest.TestCase):
         self.assertEqual(memory_line(hit(speaker="", at=None)), '- (m1)  "My sister keeps bees"')
 
 
+    def test_line_shows_what_bears_on_what_was_said(self):
+        """A fact late in a long memory is shown, and that something was left out."""
+        long = "It rained. " * 40 + "The smith has his forge at the harbour. " + "It rained. " * 20
+        line = memory_line(hit(text=long), "Where is the forge?")
+        self.assertIn("The smith has his forge at the harbour.", line)
+        self.assertEqual(line.count("…"), 2)
+
+
 class TestRecalled(unittest.TestCase):
     """Telling repetition from news."""
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from evennia_ai.core.excerpt import excerpt
 from evennia_ai.core.messages import one_line, quoted
 
 Hit = dict[str, Any]
@@ -150,8 +151,8 @@ def plain(text: str) -> str:
     return text.strip().casefold()
 
 
-def memory_line(hit: Hit) -> str:
-    """A memory as a line of the prompt, quoted: id, day, speaker, text."""
+def memory_line(hit: Hit, said: str = "") -> str:
+    """A memory as a line of the prompt, quoted: id, day, speaker, and what bears on `said`."""
     day = str(hit.get("at") or "")[:10]
     who = f"{one_line(hit['speaker'])}: " if hit.get("speaker") else ""
-    return f"- ({hit['id']}) {day} {who}{quoted(hit['text'][:TEXT_CHARS])}"
+    return f"- ({hit['id']}) {day} {who}{quoted(excerpt(hit['text'], said, TEXT_CHARS))}"

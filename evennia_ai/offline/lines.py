@@ -200,7 +200,7 @@ def _parts(who: str, text: str, source: str) -> list[str]:
             found[-1] += " " + sentence
         else:
             found.append(sentence)
-    return [part for part in found if not part.endswith(_CUT)]
+    return [part for part in found if not (part.startswith(_CUT) or part.endswith(_CUT))]
 
 
 def _goes_on(before: str, sentence: str, who: str) -> bool:

@@ -1,10 +1,10 @@
 """Searching everything that was ever heard, said or written down."""
 
-import re
 from typing import Any
 
 from twisted.internet.defer import Deferred
 
+from evennia_ai.core.excerpt import excerpt
 from evennia_ai.core.parameters import Text
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.tools.base import Tool, ToolContext
@@ -12,9 +12,6 @@ from evennia_ai.tools.base import Tool, ToolContext
 # Results by the size of the context: ten at 4,000 tokens, never more than twenty.
 MOST_RESULTS, TOKENS_PER_RESULT = 20, 400
 RESULT_CHARS = 400
-CUT = "…"
-# Words of a query that are in every second line.
-_LEAST_WORD = 4
 
 
 class SearchMemory(Tool):
@@ -53,29 +50,4 @@ def _item(hit: dict[str, Any], query: str) -> dict[str, Any]:
     """A hit as the model reads it; times to the second, and nothing that is always the same."""
     item = {"id": hit["id"], "kind": hit["kind"], "speaker": hit["speaker"], "at": hit["at"][:19]}
     shown = {k: v for k, v in item.items() if v and (k, v) != ("kind", "message")}
-    return {**shown, "text": excerpt(hit["text"], query)}
-
-
-def excerpt(text: str, query: str) -> str:
-    """As much of a text as a result shows: of many lines those that share most with the query.
-
-    What was cut off in the midst of a line ends in an ellipsis.
-    """
-    rows = [row for row in text.splitlines() if row.strip()]
-    if len(text) <= RESULT_CHARS or not rows:
-        return text[:RESULT_CHARS]
-    wanted = _long_words(query)
-    best = sorted(range(len(rows)), key=lambda at: -len(wanted & _long_words(rows[at])))
-    kept: list[int] = []
-    left = RESULT_CHARS
-    for at in best:
-        if len(rows[at]) < left:
-            kept.append(at)
-            left -= len(rows[at]) + 1
-    if kept[:1] != best[:1]:
-        return rows[best[0]][: RESULT_CHARS - len(CUT)] + CUT
-    return "\n".join(rows[at] for at in sorted(kept))
-
-
-def _long_words(text: str) -> set[str]:
-    return {word for word in re.findall(r"\w+", text.lower()) if len(word) >= _LEAST_WORD}
+    return {**shown, "text": excerpt(hit["text"], query, RESULT_CHARS)}

@@ -1,0 +1,71 @@
+"""As much of a long text as there is room for: what a query is about."""
+
+import re
+
+CUT = "…"
+# Letters of a word that is compared, at least and at most: shorter ones are in every second line,
+# and the ends of longer ones tell their form.
+_LEAST_LETTERS, _MOST_LETTERS = 4, 5
+_WORD = re.compile(r"\w+")
+_SENTENCE = re.compile(r"[.!?]\s+")
+
+
+def excerpt(text: str, query: str, room: int) -> str:
+    """The part of a text that shares most with a query.
+
+    Args:
+        text: A text of any length.
+        query: What is looked for.
+        room: Most characters.
+
+    Returns:
+        Of a text of many lines whole ones, those that share most first; where the best of them
+        does not fit, the part of it with most of the query's words. An ellipsis stands where
+        something of a line was cut off, behind it a space where a sentence begins.
+    """
+    rows = [row for row in text.splitlines() if row.strip()]
+    if len(text) <= room or not rows:
+        return text[:room]
+    wanted = set(_compared(query).values())
+    best = sorted(range(len(rows)), key=lambda at: -len(wanted & set(_compared(rows[at]).values())))
+    kept: list[int] = []
+    left = room
+    for at in best:
+        if len(rows[at]) < left:
+            kept.append(at)
+            left -= len(rows[at]) + 1
+    if kept[:1] != best[:1]:
+        return _part(rows[best[0]], wanted, room)
+    return "\n".join(rows[at] for at in sorted(kept))
+
+
+def _part(row: str, wanted: set[str], room: int) -> str:
+    """The part of a line with most of the wanted words, from a little before the first of them."""
+    if len(row) <= room:
+        return row
+    shared = {at: word for at, word in _compared(row).items() if word in wanted}
+    width = room - 2 * len(CUT) - 1
+    lead = width // 3
+
+    def held(at: int) -> int:
+        return len({word for place, word in shared.items() if at <= place < at + width - lead})
+
+    first = max(shared, key=lambda at: (held(at), -at), default=0)
+    if held(first) > 1:  # the last place from which they all are there: they stand together
+        nearer = (at for at in shared if first < at < first + width - lead)
+        first = max((at for at in nearer if held(at) == held(first)), default=first)
+    if first + width - lead <= width:
+        return row[: room - len(CUT)] + CUT
+    start = min(first - lead, len(row) - width)
+    if sentence := _SENTENCE.search(row, start, first):
+        start, head = sentence.end(), f"{CUT} "
+    else:
+        start, head = row.find(" ", start, first) + 1 or start, CUT
+    tail = CUT if start + width < len(row) else ""
+    return f"{head}{row[start : start + width]}{tail}"
+
+
+def _compared(text: str) -> dict[int, str]:
+    """The words of a text that are compared, by where they begin."""
+    found = ((each.start(), each.group().lower()) for each in _WORD.finditer(text))
+    return {at: word[:_MOST_LETTERS] for at, word in found if len(word) >= _LEAST_LETTERS}
