@@ -546,6 +546,71 @@ class TestForgetting(SearchTest):
         self.assertEqual(gone & set(ids(self.search("mat", limit=100))), set())
 
 
+class TestByHand(SearchTest):
+    """What a builder writes into Attributes."""
+
+    def setUp(self):
+        super().setUp()
+        self.first = self.say("Bram", "The key is red.")[0]
+        self.entry = self.world.body.journal.add("The key is under the mat.")
+        self.stores = {"script": self.world.storage.script, "body": self.world.storage.body}
+
+    def tail(self):
+        """The open page of the history, to be changed."""
+        return self.world.attribute("conversation_tail")
+
+    def page(self):
+        """The newest page of the journal, to be changed."""
+        return self.stores["body"].get("journal")
+
+    def put(self, tail=None, page=None):
+        """Write them."""
+        if tail:
+            self.stores["script"].set("conversation_tail", tail)
+        if page:
+            self.stores["body"].set("journal", page)
+
+    def test_found_at_once(self):
+        """What is put in is found by the next search."""
+        tail, page = self.tail(), self.page()
+        tail["messages"].append({"role": "user", "content": "The key is blue.", "channel": "say"})
+        page["entries"].append("The key is green.")
+        self.put(tail, page)
+        texts = {hit["text"] for hit in self.search("key")}
+        self.assertLessEqual({"The key is blue.", "The key is green."}, texts)
+        self.assertEqual(len(texts), 4)
+
+    def test_narrowed(self):
+        """What is kept from others is found by them no more, nor its memory, and not lost."""
+        item = {"source_id": self.entry["id"], "text": "A key", "metadata": {"audience": "public"}}
+        for restarts in (False, True):
+            wait_for(self.world.semantic.add("Aria", [item]))
+            tail, page = self.tail(), self.page()
+            circle = "private:o1.a" if restarts else "private:o2.b"
+            tail["messages"][0]["audience"] = page["entries"][0]["audience"] = circle
+            self.put(tail, page)
+            if restarts:
+                self.world.restart()
+            self.assertEqual(self.search("key"), [])
+            found = ids(self.search("key", audience=circle))
+            self.assertEqual(sorted(found), sorted([self.first, self.entry["id"]]))
+            self.assertEqual(self.world.memories(), [])
+
+    def test_withdrawn(self):
+        """An entry that is withdrawn by hand is found no more."""
+        page = self.page()
+        page["entries"][0]["withdrawn"] = True
+        self.put(page=page)
+        self.assertEqual(ids(self.search("key")), [self.first])
+
+    def test_nothing_changed(self):
+        """An Attribute that is written as it was is indexed no second time."""
+        self.put(self.tail(), self.page())
+        self.index.broken = True
+        self.assertEqual(len(self.search("key")), 2)
+        self.assertEqual(self.world.script.errors, [])
+
+
 class TestWholeIndex(SearchTest):
     """An index that lost what is stored."""
 
@@ -705,9 +770,11 @@ class TestNothingOld(SearchTest):
             journal.add(f"Barrels, {number}.")
         rebuild_index(self.world.script, Clock())
         self.assertLess(self.index.count("Aria"), 2 * BATCH)
+        self.assertEqual(wait_for(missing_oldest(self.world.script)), 1)
         self.world.restart()
         pump_until(lambda: not self.world.script.memory.restoring)
         self.assertEqual(self.index.count("Aria"), 2 * BATCH)
+        self.assertEqual(wait_for(missing_oldest(self.world.script)), 0)
 
 
 class TestLostFile(unittest.TestCase):
