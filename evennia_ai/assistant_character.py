@@ -90,7 +90,9 @@ class AssistantMixin:
     @lazy_property
     def journal(self) -> JournalHandler:
         """What the assistant found worth keeping."""
-        return JournalHandler(AttributeStore(self), on_add=self._index_entry)
+        return JournalHandler(
+            AttributeStore(self), on_add=self._index_entry, on_change=self._correct_entry
+        )
 
     @lazy_property
     def entities(self) -> EntityHandler:
@@ -101,6 +103,11 @@ class AssistantMixin:
         script = self.assistant
         if script is not None:
             script.memory.remember_entry(entry)
+
+    def _correct_entry(self, entry: dict[str, Any]) -> None:
+        script = self.assistant
+        if script is not None:
+            script.memory.correct_entry(entry)
 
     def at_msg_receive(self, text: Any = None, from_obj: Any = None, **kwargs: Any) -> bool:
         """Hear a message: what others say, whisper, pose, and their coming and going."""

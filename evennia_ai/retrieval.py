@@ -29,7 +29,7 @@ from evennia_ai.core.observation_search import found_observations
 from evennia_ai.core.ranking import fused
 from evennia_ai.core.recalled import RECALLED
 from evennia_ai.helpers.episodic_index import is_pruned
-from evennia_ai.indexed_turns import turn_of_entry, turn_of_message
+from evennia_ai.indexed_turns import turn_of_entry, turn_of_message, turns_of
 from evennia_ai.ports import MEMORY_SUMMARY
 
 # How far down the index's ranking a look goes past what crowds: for a hit with every word of a
@@ -67,6 +67,7 @@ class Memory:
         importance_of: Gives the importance of those of these journal entries that may be out of
             retrieval before the night took them out of the index, by id.
         profiles: Gives the profiles of all entities, by id.
+        refresh: Called before a search, so that what was put in by hand is indexed.
         on_new_index: Called when another index stands in the place of the one used before.
     """
 
@@ -80,6 +81,7 @@ class Memory:
         now: Callable[[], float] = time.time,
         importance_of: Callable[[Collection[str]], Mapping[str, int]] = lambda ids: {},
         profiles: Callable[[], Mapping[str, dict[str, Any]]] = lambda: {},
+        refresh: Callable[[], Any] = lambda: None,
         on_new_index: Callable[[], Any] = lambda: None,
     ):
         self.scope = scope
@@ -91,6 +93,7 @@ class Memory:
         self._now = now
         self._importance_of = importance_of
         self._profiles = profiles
+        self._refresh = refresh
         self._index: Any = None
         self._on_new_index = on_new_index
         self._replaced = self._replaced_told = 0
@@ -137,15 +140,17 @@ class Memory:
                 self._pending.append(turn)
         return sum(int(index.remove(part, list(ids))) for part in self._parts)
 
-    def _indexed(self, index: Any, ids: Collection[str]) -> dict[str, str]:
-        """Texts of those of these turns that are indexed, by id."""
+    def _indexed(self, index: Any, ids: Collection[str]) -> dict[str, tuple[str, str]]:
+        """Text and audience of those of these turns that are indexed, by id."""
         turns = (turn for part in self._parts for turn in index.get(part, ids))
-        return {turn.id: turn.text for turn in turns}
+        return {turn.id: (turn.text, normalised(turn.audience)) for turn in turns}
 
     def catch_up(
         self, turns: Callable[[], Iterable[dict[str, Any]]], gone: Iterable[str] = ()
     ) -> "Deferred[Any]":
         """Index those of these turns that are missing or other than indexed, as after a crash.
+
+        What semantic memory made of those that were other leaves it; the night makes it anew.
 
         Args:
             turns: Gives the turns; called now, on the reactor thread.
@@ -155,14 +160,39 @@ class Memory:
             A Deferred that fires with how many were indexed; None if the index failed.
         """
         wanted, unwanted = list(turns()), set(gone)
+        changed: list[str] = []
 
         def add_missing(index: Any) -> int:
             self._remove(index, unwanted)
             known = self._indexed(index, [turn["id"] for turn in wanted])
-            missing = [turn for turn in wanted if known.get(turn["id"]) != turn["text"]]
+            missing = [turn for turn in wanted if known.get(turn["id"]) != _content(turn)]
+            changed.extend(turn["id"] for turn in missing if turn["id"] in known)
             return _put(index, self.scope, missing)
 
-        return self._run(add_missing)
+        added = self._run(add_missing)
+        return added.addCallback(lambda count: self._without_memories(changed, count))
+
+    def correct_entry(self, entry: Mapping[str, Any]) -> "Deferred[Any]":
+        """Index a journal entry as somebody changed it by hand."""
+        turns = turns_of((), [entry], self._now())
+        return self.catch_up(lambda: turns, gone=() if turns else [entry["id"]])
+
+    @inlineCallbacks
+    def _without_memories(
+        self, sources: Sequence[str], count: int | None
+    ) -> Generator["Deferred[Any]", Any, int | None]:
+        """Delete what semantic memory made of these; fires with the count that was given."""
+        store = self._semantic()
+        if not sources or store is None:
+            return count
+        try:
+            known = yield store.sources(self.scope)
+            yield store.delete(self.scope, [known[each] for each in sources if each in known])
+        except CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a store may be a game's
+            self._report("semantic memory", error)
+        return count
 
     @inlineCallbacks
     def clear(self) -> Generator["Deferred[Any]", Any, int | None]:
@@ -238,6 +268,7 @@ class Memory:
             first, those of journal entries also with ``importance`` (None where that is not
             known). If one of the two sources fails, the other's results come alone.
         """
+        self._refresh()
         audience = viewer(audience)  # None would search the whole index
         skip = set(exclude)
         wanted = 2 * limit + len(skip)  # some are left out again as too many of a kind
@@ -402,6 +433,11 @@ def _tidied(hits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def _is_crowded(hits: Sequence[dict[str, Any]]) -> bool:
     """Whether more than half of the hits only ask or repeat."""
     return 2 * sum(not asks(hit["text"]) for hit in once(hits)) < len(hits)
+
+
+def _content(turn: Mapping[str, Any]) -> tuple[str, str]:
+    """What of a turn may be changed by hand: text and audience."""
+    return turn["text"], normalised(turn["audience"])
 
 
 def _put(index: Any, scope: str, turns: Sequence[dict[str, Any]]) -> int:

@@ -219,8 +219,9 @@ class MemoryCharacter:
 
     key, stable_id = "Aria", ARIA
 
-    def __init__(self, storage, now, remember):
-        self.journal = JournalHandler(storage.body, now, remember)
+    def __init__(self, storage, now, memory):
+        remember, correct = memory.remember_entry, memory.correct_entry
+        self.journal = JournalHandler(storage.body, now, remember, correct)
         self.entities = EntityHandler(storage.body)
 
 
@@ -252,9 +253,10 @@ class MemoryScript:
             self.now,
             importance_of=lambda ids: self.obj.journal.importance_of(ids),
             profiles=lambda: self.obj.entities.profiles(),
+            refresh=lambda: (self.history.messages(), self.obj.journal.count()),
             on_new_index=lambda: restore_lost(self),
         )
-        self.obj = MemoryCharacter(storage, self.now, self.memory.remember_entry)
+        self.obj = MemoryCharacter(storage, self.now, self.memory)
         self.state = StateHandler(storage.script)
         self.ledger = LedgerHandler(storage.script, self.now)
         self.history = HistoryHandler(

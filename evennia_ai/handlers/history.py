@@ -414,10 +414,22 @@ class HistoryHandler:
         page, odd_tail = _as_messages(tail.get("messages") if isinstance(tail, dict) else tail)
         if odd or odd_tail:
             self._put_aside(odd, odd_tail)
+        before = None if known is None else {m["id"]: m for m in self._all}
         if odd or is_rebuilt or not all(map(is_complete, merged + page)):
             self._adopt(merged + page)
         else:
             self._load(merged, page)
+        self._tell_of(before, merged + page)
+
+    def _tell_of(self, before: Mapping[str, Message] | None, raw: Sequence[Any]) -> None:
+        """Tell of messages that somebody put in or changed by hand, as of those that are added."""
+        told = tuple(
+            message
+            for message, stored in zip(self._all, raw, strict=True)
+            if message != stored or (before is not None and before.get(message["id"]) != message)
+        )
+        if told:
+            self.store.on_commit(lambda: self._on_append(told))
 
     def _load_recorded(self, tail: Any, merged: list[Any]) -> bool:
         """The record of ids, made from what is there if it is missing.

@@ -41,17 +41,20 @@ class JournalHandler:
         store: Where the character's values are kept.
         now: Clock, seconds since the epoch.
         on_add: Called with each entry once it is certain that it stays stored.
+        on_change: Called with an entry of the newest page that somebody changed by hand.
     """
 
     def __init__(
         self,
         store: Store,
         now: Callable[[], float] = time.time,
-        on_add: Callable[[Entry], None] = lambda entry: None,
+        on_add: Callable[[Entry], Any] = lambda entry: None,
+        on_change: Callable[[Entry], Any] = lambda entry: None,
     ):
         self.store = store
         self._now = now
         self._on_add = on_add
+        self._on_change = on_change
         self._stamp: object = None
         self._page: Page | None = None
         self._pages_read = 0
@@ -262,11 +265,13 @@ class JournalHandler:
         return self._page
 
     def _tell_of(self, page: Page, known: Page | None, raw: list[Any]) -> None:
-        """Tell of entries that somebody wrote into the page, as of those that are added."""
-        ids = {entry["id"] for entry in known["entries"]} if known else set()
+        """Tell of entries that somebody wrote into the page, or changed there."""
+        held = {entry["id"]: entry for entry in known["entries"]} if known else {}
         for entry, stored in zip(page["entries"], raw, strict=True):
-            by_hand = stored != entry or (known and known["page"] == page["page"])
-            if by_hand and entry["id"] not in ids:
+            before = held.get(entry["id"])
+            if before is not None and before != entry:
+                self._on_change(entry)
+            elif before is None and (stored != entry or held):
                 self._on_add(entry)
 
     def _completed(self, raw: Any) -> Page:

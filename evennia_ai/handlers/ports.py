@@ -77,6 +77,7 @@ class AssistantPorts:
             self._now,
             importance_of=lambda ids: self.obj.journal.importance_of(ids),
             profiles=lambda: self.obj.entities.profiles(),
+            refresh=lambda: (self.history.messages(), self.obj.journal.count()),
             on_new_index=lambda: restore_lost(self),
         )
 
