@@ -5,7 +5,14 @@ from collections import Counter
 
 from hypothesis import given
 
-from evennia_ai.core.pairs import INTERRUPTED, cut_points, mended, pairing, unanswered
+from evennia_ai.core.pairs import (
+    INTERRUPTED,
+    answered,
+    cut_points,
+    mended,
+    pairing,
+    unanswered,
+)
 from tests.strategies import MANY, calls, heard, histories, numbered, reply, result
 
 
@@ -50,6 +57,15 @@ class TestPairing(unittest.TestCase):
         self.assertEqual(pairing(history), {})
         self.assertEqual(unanswered(history), [])
         self.assertEqual([m["role"] for m in mended(history)], ["user"])
+
+    def test_a_late_result_stands_behind_those_there_are(self):
+        """Put in or made up for the prompt: results come in the same order."""
+        history = numbered([calls("c1", "c1"), heard("meanwhile"), result("c1"), heard()])
+        ((index, call_id, name),) = unanswered(history)
+        late = {"role": "tool", "tool_call_id": call_id, "name": name, "content": INTERRUPTED}
+        stored = answered(history, [(index, late)])
+        self.assertEqual(stored, (*history[:3], late, history[3]))
+        self.assertEqual(mended(stored), mended(history))
 
     @MANY
     @given(histories())

@@ -2,7 +2,12 @@
 
 import unittest
 
-from evennia_ai.core.rollback import plan_rollback, profile_without, without_extraction
+from evennia_ai.core.rollback import (
+    order_before,
+    plan_rollback,
+    profile_without,
+    without_extraction,
+)
 from tests.strategies import heard, numbered
 
 KNOWN = {"id": "o7", "name": "Bob", "observations": [{"id": "b1", "source": "m1"}]}
@@ -24,6 +29,23 @@ class TestPlanRollback(unittest.TestCase):
         undone = plan_rollback([noted, newest], record, [{"messages": [first, second]}])
         self.assertEqual(undone.history, (first, second, newest))
         self.assertEqual(undone.withdrawn, (noted,))
+
+    def test_what_stayed_between_is_between_again(self):
+        """Where something stayed between what left, all stand in their old order, news behind."""
+        left, stayed, also_left, answer, newest = numbered([heard(content=w) for w in "abcde"])
+        marker = {"id": "x", "role": "system", "metadata": {"type": "compaction"}}
+        order = order_before([marker, left, stayed, also_left], [left, also_left])
+        record = {"leaving": ["m0", "m2"], "markers_before": [], "order": order}
+        segments = [{"messages": [left, also_left]}]
+        undone = plan_rollback([stayed, answer], record, segments)
+        self.assertEqual(undone.history, (left, stayed, answer, also_left))
+        undone = plan_rollback([newest], record, segments)
+        self.assertEqual(undone.history, (left, also_left, newest))
+
+    def test_no_order_where_the_oldest_left(self):
+        """What leaves from the front needs no order."""
+        history = numbered([heard(content=word) for word in "abc"])
+        self.assertEqual(order_before(history, history[:2]), [])
 
     def test_markers_of_an_old_record_stay(self):
         """A record that does not say which markers stood before leaves those that are there."""

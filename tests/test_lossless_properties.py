@@ -133,7 +133,7 @@ class Run:
 
     def able_to_relieve(self, threshold):
         """Whether a compaction can get under a trigger: some room, and a newest turn in it."""
-        room = kept_capacity(self.script, context_limit(self.script), threshold)
+        room = kept_capacity(self.script, threshold)
         raw = self.stored()
         newest = max((point for point in cut_points(raw) if point < len(raw)), default=0)
         return room is not None and total_tokens(raw[newest:]) <= room

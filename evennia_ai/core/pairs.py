@@ -90,13 +90,10 @@ def answered(
         messages: Messages, oldest first.
         results: Each result with the index of its call's message.
     """
-    pairs = pairing(messages)
+    last = {call: result for result, call in pairing(messages).items()}
     late: dict[int, list[Message]] = {}
     for call, result in results:
-        place = call + 1
-        while pairs.get(place) == call:
-            place += 1
-        late.setdefault(place, []).append(result)
+        late.setdefault(last.get(call, call) + 1, []).append(result)
     ordered: list[Message] = []
     for place, message in enumerate(messages):
         ordered += [*late.get(place, ()), message]

@@ -35,18 +35,47 @@ def plan_rollback(
         segments: Its archive segments.
 
     Returns:
-        History and withdrawn messages. What had left stands before what stayed, in its old
-        order; masks set by the compaction are taken off.
+        History and withdrawn messages. What had left stands before what stayed, or, where that
+        is noted, in the order there was; masks set by the compaction are taken off.
     """
     archived = {m["id"]: m for segment in segments for m in segment["messages"]}
     restored = [archived[i] for i in record.get("leaving", ()) if i in archived]
     raw = [m for m in current if not is_summary(m)]
-    everything = [*restored, *raw]
+    everything = _ordered(restored, raw, record.get("order", ()))
     gone: Collection[str] = set((record.get("extraction") or {}).get("messages", ()))
     masks: Collection[str] = set(record.get("masked", ()))
     kept = [unmasked(m) if m["id"] in masks else m for m in everything if m["id"] not in gone]
     markers = _markers_before(current, record)
     return Undone((*markers, *kept), tuple(m for m in everything if m["id"] in gone))
+
+
+def order_before(history: Sequence[Message], leaving: Sequence[Message]) -> list[str]:
+    """The order a rollback of a compaction needs: where something stays between what leaves.
+
+    Args:
+        history: The live history.
+        leaving: What the compaction takes from it.
+
+    Returns:
+        Ids of all raw messages; none where what leaves is simply the oldest.
+    """
+    ids = [m["id"] for m in history if not is_summary(m)]
+    return [] if ids[: len(leaving)] == [m["id"] for m in leaving] else ids
+
+
+def _ordered(
+    restored: Sequence[Message], raw: Sequence[Message], order: Sequence[str]
+) -> list[Message]:
+    """Both in an order that is known; what came since stands behind what it stood behind."""
+    if not order:
+        return [*restored, *raw]
+    places = {each: place for place, each in enumerate(order)}
+    placed = [(places[m["id"]], m) for m in restored]
+    place = len(order)
+    for message in raw:
+        place = places.get(message["id"], place)
+        placed.append((place, message))
+    return [message for _, message in sorted(placed, key=lambda pair: pair[0])]
 
 
 def _markers_before(current: Sequence[Message], record: Mapping[str, Any]) -> list[Message]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from evennia_ai.core.compaction import Plan, spliced
 from evennia_ai.core.messages import Message, is_summary
+from evennia_ai.core.rollback import order_before
 from evennia_ai.handlers.history import HistoryHandler
 from evennia_ai.handlers.journal import JournalHandler
 from evennia_ai.handlers.state import StateHandler
@@ -48,6 +49,7 @@ class CompactionCommit:
             record: The compaction's record; what a rollback needs is added to it.
         """
         full = {**record, **self._undoing(folds)}
+        full["order"] = order_before(self.history.messages(), plan.leaving)
         with self.history.store.transaction():
             for name in COMMIT_STEPS:
                 self.on_step(name)

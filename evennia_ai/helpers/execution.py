@@ -117,7 +117,8 @@ def run_turn(script: Any, character: Any, turn: Turn) -> Generator[Deferred[Any]
         A Deferred that fires with a `TurnReport`, or fails with `ModelError` when no model
         answered; what was stored until then stays.
     """
-    script.history.heal()
+    if turn.context != CONTEXT_PRE_COMPACTION:  # of that a rollback must leave no trace
+        script.history.heal()
     report, failures = TurnReport(), Failures()
     ctx = ToolContext(
         script,
