@@ -16,7 +16,7 @@ from evennia_ai.commands.ledger import note_called
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.memory import CmdAIMemory
 from evennia_ai.core.audience import private
-from evennia_ai.core.entities import new_profile, observe
+from evennia_ai.core.entities import MOST_KEPT, new_profile, observe
 from evennia_ai.errors import StoreError
 from evennia_ai.handlers.identity import stable_id
 from evennia_ai.indexed_turns import turn_of_message
@@ -525,6 +525,15 @@ class TestMemory(MemoryLineTest):
         self.assertEqual(note_called(notes, "l10"), notes[1])
         with self.assertRaises(Refusal):
             note_called(notes, "l")
+
+    def test_archived_observations(self):
+        """What was too much for a profile is shown with it."""
+        bram = new_profile("o9.b", "Bram", 0.0)
+        for number in range(MOST_KEPT + 1):
+            bram = observe(bram, f"sang song {number}.", float(number), f"m{number}")
+        self.aria.entities.put({"o9.b": bram})
+        self.assertLess(len(self.aria.entities.get("o9.b")["observations"]), MOST_KEPT)
+        self.assertTold("aimemory/entities Aria", "song 0.", f"song {MOST_KEPT}.")
 
     def test_no_entities(self):
         """Nobody known is said in words."""

@@ -1,7 +1,7 @@
 """`aimemory`: what an assistant can find again, and whom it knows."""
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -80,14 +80,15 @@ class CmdAIMemory(AssistantCommand):
     def do_entities(self) -> None:
         """The profiles, the last met first."""
         script = self.assistant()
-        profiles = script.obj.entities.profiles().values()
+        entities = script.obj.entities
+        profiles = entities.profiles().values()
         audience = self.audience
         known = [p for p in profiles if may_know_of(p, audience)]
         known.sort(key=lambda p: str(p.get("last_seen") or ""), reverse=True)
         name = escaped(script.obj.key)
         self.viewer.listing(
             known,
-            lambda profile: profile_text(profile, audience),
+            lambda profile: profile_text(profile, audience, entities.archived(profile)),
             f"{name} knows ({len(known)}):",
             f"{name} knows nobody yet.",
         )
@@ -221,14 +222,16 @@ def _may_know(item: Any, audience: str) -> bool:
     return visible(audience_of_observation(item), audience)
 
 
-def profile_text(profile: Any, audience: str = STAFF) -> str:
-    """One profile: who, when, and what an audience may know of them."""
+def profile_text(profile: Any, audience: str = STAFF, archived: Sequence[Any] = ()) -> str:
+    """One profile: who, when, and what an audience may know of them, of old what is archived."""
     head = f"{profile.get('name')} ({profile.get('kind', 'unknown')}, {profile.get('id')})"
     seen = f"seen {moment(profile.get('first_seen') or '?')} to"
     lines = [f"{head}, {seen} {moment(profile.get('last_seen') or '?')}"]
     if profile.get("relationship"):
         lines.append(f"  relationship: {profile['relationship']}")
-    for item in profile.get("observations") or ():
+    held = list(profile.get("observations") or ())
+    ids = {item["id"] for item in held if "id" in item}
+    for item in (*(each for each in archived if each["id"] not in ids), *held):
         if not _may_know(item, audience):
             continue
         old = "" if item.get("status", "current") == "current" else "(no longer) "

@@ -21,6 +21,10 @@ SUPERSEDED = "superseded"
 # Observations named in the stored summary line of a profile; more would not be one short line.
 SUMMARY_FACTS = 3
 
+# A profile with more observations than the first is cut back to the second: it is read and written
+# whole, with all others.
+MOST_KEPT, CUT_BACK_TO = 150, 100
+
 # Links to memories kept in a profile; profiles are read and written whole.
 MOST_LINKS = 200
 
@@ -257,6 +261,27 @@ def tidy(profile: Mapping[str, Any]) -> Profile:
     return {**result, "tidied": _mark(result)}
 
 
+def cut_back(profile: Mapping[str, Any]) -> tuple[Profile, list[Observation]]:
+    """A profile without what is too much for it, and that, in the order it stood.
+
+    First what was superseded goes, then what tells no property, of each the oldest.
+
+    Returns:
+        The profile as it is and nothing, up to `MOST_KEPT` observations.
+    """
+    held: list[Observation] = list(profile.get("observations") or ())
+    if len(held) <= MOST_KEPT:
+        return {**profile}, []
+
+    def worth(item: Observation) -> tuple[bool, bool, str]:
+        is_fact = bool(item.get("predicate") and item.get("value"))
+        return item.get("status") != SUPERSEDED, is_fact, _latest(item)
+
+    gone = {id(item) for item in sorted(held, key=worth)[: len(held) - CUT_BACK_TO]}
+    kept = [item for item in held if id(item) not in gone]
+    return tidy({**profile, "observations": kept}), [item for item in held if id(item) in gone]
+
+
 def is_tidy(profile: Mapping[str, Any]) -> bool:
     """Whether a profile has been tidied since observations were added or taken out."""
     return bool(profile.get("tidied") == _mark(profile))
@@ -405,6 +430,8 @@ def joined(profile: Mapping[str, Any], other: Mapping[str, Any]) -> Profile:
         result = with_alias(result, name)
     result = link_memories(result, other.get("memory_links", ()))
     result["relationship"] = profile.get("relationship") or other.get("relationship") or ""
+    if archived := [*profile.get("archived", ()), *other.get("archived", ())]:
+        result["archived"] = archived
     seen = [str(each["first_seen"]) for each in (profile, other) if each.get("first_seen")]
     return tidy({**result, "first_seen": min(seen, default="")})
 

@@ -1,14 +1,18 @@
-"""Profiles of the people, places and things met, in one Attribute of the character."""
+"""Profiles of the people, places and things met, in one Attribute of the character.
 
-from collections.abc import Iterable, Mapping
+What is too much for a profile moves into pages of its own, which the profile names under
+`archived`: kept, shown and forgotten like the rest, but not written anew with every observation.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from evennia_ai.core.entities import without_sources
+from evennia_ai.core.entities import cut_back, sources_of, without_sources
 from evennia_ai.core.messages import SCHEMA_VERSION
 from evennia_ai.handlers.records import Reader, as_count, as_list, as_text, as_texts, sound
 from evennia_ai.handlers.store import Store
 
-PROFILES = "entity_profiles"
+PROFILES, ARCHIVE = "entity_profiles", "ai_entities_archive"
 Profile = dict[str, Any]
 
 
@@ -38,16 +42,52 @@ class EntityHandler:
         merged = {**self._load(), **profiles}
         for entity_id in gone:
             merged.pop(entity_id, None)
-        self.store.set(PROFILES, {"version": SCHEMA_VERSION, "profiles": merged})
+        with self.store.transaction():
+            for entity_id in set(profiles) & set(merged):
+                merged[entity_id] = self._cut_back(merged[entity_id])
+            self.store.set(PROFILES, {"version": SCHEMA_VERSION, "profiles": merged})
         self._profiles, self._stamp = merged, self.store.stamp(PROFILES)
+
+    def _cut_back(self, profile: Profile) -> Profile:
+        """A profile of which a page was archived if it held too much."""
+        kept, old = cut_back(profile)
+        if not old:
+            return profile
+        pages = self.store.keys(ARCHIVE)
+        key = f"page_{int(pages[-1].removeprefix('page_')) + 1 if pages else 1:06d}"
+        page = {"version": SCHEMA_VERSION, "id": kept["id"], "name": kept["name"]}
+        self.store.set(key, {**page, "observations": old}, category=ARCHIVE)
+        return {**kept, "archived": [*kept.get("archived", ()), key]}
+
+    def archived(self, profile: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """What moved out of a profile into pages of its own, oldest page first."""
+        pages = (self._page(key) for key in profile.get("archived", ()))
+        return [item for page in pages for item in page["observations"]]
+
+    def archived_pages(self) -> Iterator[Profile]:
+        """Every archived page, ``{"id", "name", "observations"}`` of an entity; one at a time."""
+        for key in self.store.keys(ARCHIVE):
+            yield self._page(key)
+
+    def _page(self, key: str) -> Profile:
+        return _profile("", self.store.get(key, category=ARCHIVE)) or {"observations": []}
 
     def forget_sources(self, sources: Iterable[str]) -> None:
         """Take out the observations that rest on these sources alone, in one write."""
         gone, profiles = list(sources), self._load()
         changed = {key: without_sources(profile, gone) for key, profile in profiles.items()}
         changed = {key: new for key, new in changed.items() if new != profiles[key]}
-        if changed:
-            self.put(changed)
+        with self.store.transaction():
+            if changed:
+                self.put(changed)
+            for key in self.store.keys(ARCHIVE):
+                self._forget_in(key, set(gone))
+
+    def _forget_in(self, key: str, gone: set[str]) -> None:
+        page = self._page(key)
+        kept = [item for item in page["observations"] if not gone.issuperset(sources_of(item))]
+        if len(kept) < len(page["observations"]):
+            self.store.set(key, {**page, "observations": kept}, category=ARCHIVE)
 
     def remove(self, entity_ids: Iterable[str]) -> None:
         """Drop profiles, in one write; ids that are not there are passed over."""
@@ -97,6 +137,7 @@ _PROFILE_MAY: Mapping[str, Reader] = {
     "kind": _shown,
     "aliases": as_texts,
     "memory_links": as_texts,
+    "archived": as_texts,
     "first_seen": as_text,
     "last_seen": as_text,
     "relationship": _shown,

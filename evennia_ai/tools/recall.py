@@ -1,13 +1,14 @@
 """Bringing back the raw text behind an id, with what stood around it."""
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.background import pause
-from evennia_ai.core.audience import STAFF, normalised, visible
+from evennia_ai.core.audience import visible
+from evennia_ai.core.entities import audience_of_observation
 from evennia_ai.core.messages import audience_of, is_summary
 from evennia_ai.core.parameters import Scale, Text
 from evennia_ai.errors import ToolError
@@ -135,11 +136,12 @@ def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
 
 def _observation(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
     """An observation, what it rests on, what it took the place of and what took its place."""
-    for profile in ctx.character.entities.profiles().values():
+    entities = ctx.character.entities
+    for profile in chain(entities.profiles().values(), entities.archived_pages()):
         known = [
             each
             for each in profile["observations"]
-            if visible(normalised(each.get("audience", STAFF)), ctx.audience)
+            if visible(audience_of_observation(each), ctx.audience)
         ]
         found = next((each for each in known if each["id"] == wanted), None)
         if found is None:

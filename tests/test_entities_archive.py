@@ -1,0 +1,122 @@
+"""Profiles that hold too much: what moves into pages of its own, and what becomes of it."""
+
+import unittest
+
+from evennia_ai.core.entities import (
+    CUT_BACK_TO,
+    MOST_KEPT,
+    cut_back,
+    is_tidy,
+    joined,
+    new_observation,
+    new_profile,
+    observe,
+    tidy,
+    with_observation,
+)
+from evennia_ai.handlers.entities import ARCHIVE, EntityHandler
+from evennia_ai.handlers.store import MemoryStore
+from evennia_ai.tools.base import ToolContext
+from evennia_ai.tools.recall import ExpandMemory
+from tests.memory_assistant import MemoryWorld
+from tests.waiting import wait_for
+
+SURPLUS = MOST_KEPT + 1 - CUT_BACK_TO
+
+
+def profile(count, entity_id="o1.a", towns=0):
+    """A profile with so many observations, the oldest of them of where she lived."""
+    made = new_profile(entity_id, "Elin", 0.0)
+    for day in range(count):
+        fact = {"predicate": "lives in", "value": f"Ford {day}"} if day < towns else {}
+        made = with_observation(
+            made, new_observation(f"Noted {day}.", float(day), f"m{day}", **fact)
+        )
+    return tidy(made)
+
+
+def sources(observations):
+    """Their first sources."""
+    return [item["source"] for item in observations]
+
+
+class TestCutBack(unittest.TestCase):
+    """Which observations are too much."""
+
+    def test_as_many_as_may_be(self):
+        """A profile that is just full keeps them all."""
+        full = profile(MOST_KEPT)
+        self.assertEqual(cut_back(full), (full, []))
+
+    def test_superseded_first(self):
+        """First what no longer holds goes, then the oldest that is no property; nothing is lost."""
+        full = profile(MOST_KEPT + 1, towns=SURPLUS)
+        kept, gone = cut_back(full)
+        wanted = [f"m{n}" for n in (*range(SURPLUS - 1), SURPLUS)]  # the last town holds
+        self.assertEqual(sources(gone), wanted)
+        self.assertEqual(len(kept["observations"]), CUT_BACK_TO)
+        self.assertIn(f"m{SURPLUS - 1}", sources(kept["observations"]))
+        self.assertTrue(is_tidy(kept))
+
+    def test_joined(self):
+        """Who turns out to be somebody known keeps the pages of both."""
+        ones, others = ({**profile(1), "archived": [key]} for key in ("page_000001", "page_000002"))
+        self.assertEqual(joined(ones, others)["archived"], ["page_000001", "page_000002"])
+
+
+class TestArchive(unittest.TestCase):
+    """Where they go."""
+
+    def setUp(self):
+        self.store = MemoryStore()
+        self.entities = EntityHandler(self.store)
+        self.entities.put({"o1.a": profile(MOST_KEPT + 1), "o2.b": profile(3, "o2.b")})
+
+    def archived(self):
+        """The sources of what was archived."""
+        return sources(self.entities.archived(self.entities.get("o1.a")))
+
+    def test_moved(self):
+        """A profile that holds too much is cut back in the same write; others stay."""
+        self.assertEqual(len(self.entities.get("o1.a")["observations"]), CUT_BACK_TO)
+        self.assertEqual(self.archived(), [f"m{n}" for n in range(SURPLUS)])
+        self.assertEqual(len(self.entities.get("o2.b")["observations"]), 3)
+        self.assertEqual(self.entities.archived(self.entities.get("o2.b")), [])
+
+    def test_page_after_page(self):
+        """Each page is a new one, and found after a restart."""
+        more = self.entities.get("o1.a")
+        for day in range(MOST_KEPT + 1):
+            more = observe(more, f"Later {day}.", 1e3 + day, f"n{day}")
+        self.entities.put({"o1.a": more})
+        self.entities = EntityHandler(self.store)
+        self.assertEqual(len(self.store.keys(ARCHIVE)), 2)
+        held = sources(self.entities.get("o1.a")["observations"])
+        self.assertEqual(len({*held, *self.archived()}), 2 * (MOST_KEPT + 1))
+
+    def test_forgotten(self):
+        """What rests on forgotten sources alone leaves the pages too."""
+        self.entities.forget_sources(["m0", "m1", "m150"])
+        self.assertEqual(self.archived(), [f"m{n}" for n in range(2, SURPLUS)])
+
+    def test_failed_write(self):
+        """If it cannot be stored, nothing was moved."""
+        before = dict(self.store.values)
+        with self.assertRaises(RuntimeError), self.store.transaction():
+            self.entities.put({"o2.b": profile(MOST_KEPT + 1, "o2.b")})
+            raise RuntimeError
+        self.assertEqual(self.store.values, before)
+        self.assertEqual(len(self.entities.get("o2.b")["observations"]), 3)
+
+    def test_damaged_page(self):
+        """A page that is no page holds nothing."""
+        self.store.set("page_000001", "odd", category=ARCHIVE)
+        self.assertEqual(self.archived(), [])
+
+    def test_expanded(self):
+        """It is opened by its id as those that the profile holds."""
+        world = MemoryWorld()
+        world.body.entities.put({"o1.a": profile(MOST_KEPT + 1)})
+        old = world.body.entities.archived(world.body.entities.get("o1.a"))[0]
+        found = wait_for(ExpandMemory().run(ToolContext(world.script, world.body), id=old["id"]))
+        self.assertEqual((found["text"], found["of"]), ("Noted 0.", "Elin"))
