@@ -30,7 +30,7 @@ class HistoryPort(Protocol):
     def around(self, message_id: str) -> Sequence[Message]:
         """The live history or the archive segment a message stands in; empty if nowhere."""
 
-    def called(self, message_ids: Iterable[str]) -> Sequence[Message]:
+    def by_ids(self, message_ids: Iterable[str]) -> Sequence[Message]:
         """Messages by their ids, wherever they are; those that are nowhere are left out."""
 
     def audiences(self) -> tuple[str, ...]:

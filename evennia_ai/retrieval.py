@@ -19,10 +19,10 @@ from evennia_ai.core.crowding import (
     asks,
     behind_said,
     echoes_last,
+    first_summaries,
     once,
     questions_last,
     repeats_last,
-    uncrowded,
 )
 from evennia_ai.core.injection import telling_words
 from evennia_ai.core.observation_search import found_observations
@@ -284,7 +284,7 @@ class Memory:
         known = yield self._observations(query, audience) if observations else succeed([])
         merged = fused([lexical, semantic, known])
         fresh = self._lasting([hit for hit in merged if hit["id"] not in skip])
-        said = echoes_last(uncrowded(_tidied(fresh)), own_name)[:limit]
+        said = echoes_last(first_summaries(_tidied(fresh)), own_name)[:limit]
         return behind_said(said, given, query)[:limit]
 
     def _given(

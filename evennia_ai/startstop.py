@@ -53,7 +53,7 @@ def _mend_all() -> Iterator[None]:
     """Mend all assistants; others have their turn on the reactor at each step."""
     for script in assistants():
         try:
-            yield from script.history.warmed()
+            yield from script.history.warm()
             mend_when_ready(script)
         except Exception as error:  # noqa: BLE001 - one broken assistant must not stop the others
             script.log_error("mending after the start", error)

@@ -489,7 +489,7 @@ class TestAfterTheCommit(LosslessTest):
         first = self.compact()["compaction_id"]
         self.fill(40)
         self.compact()
-        with self.assertRaisesRegex(AssistantError, "another compaction"):
+        with self.assertRaisesRegex(AssistantError, "Another compaction"):
             wait_for(rollback_compaction(self.script, self.aria, first))
         self.assertEqual(len(self.script.history.messages()), 22)
 

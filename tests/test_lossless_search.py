@@ -2,7 +2,7 @@
 
 import unittest
 
-from evennia_ai.core.crowding import SUMMARIES, uncrowded
+from evennia_ai.core.crowding import SUMMARIES, first_summaries
 from evennia_ai.recall import RecallIndex
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
@@ -21,13 +21,13 @@ class TestUncrowded(unittest.TestCase):
         many = [hit(f"s{n}", "experience") for n in range(9)]
         many += [hit(f"compact_x{n}", "summary") for n in range(9)]
         many += [hit(f"m{n}") for n in range(9)]
-        kept = uncrowded(many)
+        kept = first_summaries(many)
         self.assertEqual([h["id"] for h in kept[:SUMMARIES]], ["s0", "s1", "s2"])
         self.assertEqual(len(kept), 2 * SUMMARIES + 9)
 
     def test_each_summary_once(self):
         """A synthesis in the journal is left out where its summary is there as an experience."""
-        kept = uncrowded([hit("compact_7", "summary"), hit("m1"), hit("s7", "experience")])
+        kept = first_summaries([hit("compact_7", "summary"), hit("m1"), hit("s7", "experience")])
         self.assertEqual([h["id"] for h in kept], ["m1", "s7"])
 
 

@@ -511,7 +511,7 @@ class TestForgetting(SearchTest):
     def test_index_down(self):
         """A forgetting the index did not take part in fails, and can be repeated."""
         self.index.broken = True
-        with self.assertRaisesRegex(StoreError, "forget it again"):
+        with self.assertRaisesRegex(StoreError, "aimemory/forget` again"):
             self.forget()
         self.assertTrue(self.world.body.journal.get(self.entry["id"])["withdrawn"])
         self.index.broken = False
@@ -642,7 +642,7 @@ class TestWholeIndex(SearchTest):
         self.world.restart()
         self.settle()
         self.assertEqual((self.index.count("Aria"), self.lacking()), (self.all, 0))
-        self.assertIn("whole again", str(self.world.script.audits))
+        self.assertIn("index restored", str(self.world.script.audits))
 
     def test_folded_before_it_was_indexed(self):
         """The newest segments are looked at at each start, though the oldest turns are there."""
@@ -651,7 +651,7 @@ class TestWholeIndex(SearchTest):
         self.assertEqual(self.lacking(), 0)
         self.world.restart()
         self.assertEqual(self.index.count("Aria"), self.all)
-        self.assertNotIn("whole again", str(self.world.script.audits))
+        self.assertNotIn("index restored", str(self.world.script.audits))
 
     def test_broken_off(self):
         """What a stop kept from being put in is put in after the next start."""

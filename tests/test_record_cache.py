@@ -114,7 +114,7 @@ class TestReadings(unittest.TestCase):
         self.assertEqual(self.store.taken(ARCHIVE), [wanted["segment"]])
         self.assertEqual(self.history.around("m0"), [])
         self.assertEqual(
-            [m["id"] for m in self.history.called([ids[4], "m0", ids[1]])], ids[4:0:-3]
+            [m["id"] for m in self.history.by_ids([ids[4], "m0", ids[1]])], ids[4:0:-3]
         )
         self.assertEqual(self.store.taken(ARCHIVE), [wanted["segment"]])
 
@@ -197,7 +197,7 @@ class TestQueries(AssistantTest):
 
     def test_warming(self):
         """Read in steps, nothing is left to be read but the keys."""
-        for _ in self.fresh.warmed():
+        for _ in self.fresh.warm():
             pass
         with CaptureQueriesContext(connection) as queries:
             self.fresh.summaries()

@@ -1,6 +1,7 @@
-"""What crowds out the answer among search results, put behind it: questions, echoes, summaries.
+"""What crowds out the answer among search results: questions, echoes, summaries.
 
-A result is a dict with ``id, kind, speaker, at, text``, as `Memory.search` gives it.
+Questions and echoes are put behind it, summaries beyond the first few left out. A result is a dict
+with ``id, kind, speaker, at, text``, as `Memory.search` gives it.
 """
 
 import re
@@ -13,11 +14,11 @@ from evennia_ai.core.injection import plain, telling_words
 Hit = dict[str, Any]
 # Most hits of a search that are summaries, of each kind.
 SUMMARIES = 3
-# Most hits of a search that are the assistant's own lines, before all others were named.
+# Most hits that are the assistant's own lines ahead of all other hits.
 OWN_LINES = 3
-# Most hits of a search that only ask, before all others were named.
+# Most hits that only ask ahead of all other hits.
 QUESTIONS = 2
-# Most hits of a search in the same words, by different speakers, before all others were named.
+# Most hits in the same words, by different speakers, ahead of all other hits.
 SAME_WORDS = 2
 # Words of what was said that a later line must share to be worth as much as an earlier one.
 SHARED_WORDS = 2
@@ -60,8 +61,8 @@ def _sameness(hit: Hit) -> tuple[str, str]:
     return "?" if asks(hit["text"]) else hit["speaker"], plain(hit["text"])
 
 
-def uncrowded(hits: Sequence[Hit]) -> list[Hit]:
-    """The hits with the first `SUMMARIES` of each kind of summary only, each summary once.
+def first_summaries(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits without summaries beyond the first `SUMMARIES` of each kind, each summary once.
 
     A summary of many lines has something of every question and is stored twice, as an
     experience and as a synthesis in the journal: unchecked, they push out what was really said.
@@ -91,7 +92,7 @@ def questions_last(hits: Sequence[Hit]) -> list[Hit]:
 def echoes_last(hits: Sequence[Hit], own_name: str) -> list[Hit]:
     """The hits with all but the first `OWN_LINES` of the assistant's own lines behind the rest.
 
-    She repeats at every question what she was told once: unchecked, her own lines push it out.
+    The assistant repeats at every question what it was told once: unchecked, that pushes it out.
     """
     return _behind(hits, lambda hit: bool(own_name) and hit["speaker"] == own_name, OWN_LINES)
 
@@ -99,7 +100,7 @@ def echoes_last(hits: Sequence[Hit], own_name: str) -> list[Hit]:
 def repeats_last(hits: Sequence[Hit]) -> list[Hit]:
     """The hits with all but the first `SAME_WORDS` in the same words behind the rest.
 
-    Many greet and curse in the same words: what each tells of himself is told by the first, too.
+    Many greet and curse in the same words: what each says of themselves, the first has said, too.
     """
     counts: Counter[str] = Counter()
     late = set()

@@ -270,7 +270,7 @@ class HistoryHandler:
         self._summaries.refresh()
         return self._archived_with(message_id)
 
-    def called(self, message_ids: Iterable[str]) -> list[Message]:
+    def by_ids(self, message_ids: Iterable[str]) -> list[Message]:
         """Messages by their ids, wherever they are; those that are nowhere are left out."""
         wanted = list(message_ids)
         known = {message["id"]: message for message in self.messages()}
@@ -387,10 +387,10 @@ class HistoryHandler:
         """One summary's record, or None."""
         return self._summaries.one(summary_id)
 
-    def warmed(self) -> Iterator[None]:
+    def warm(self) -> Iterator[None]:
         """Reads the records of summaries and compactions, a few at each step, for what follows."""
         for records in (self._summaries, self._compactions):
-            yield from records.warmed()
+            yield from records.warm()
 
     def summary_ids(self) -> tuple[str, ...]:
         """The ids of all summaries, oldest first, without loading them."""

@@ -95,7 +95,7 @@ def restore_index(script: Any, reactor: Any = None) -> Generator["Deferred[Any]"
     """
     if script.memory.restoring:
         return 0
-    script.log("the search index lacks what is stored: it is made whole in the background")
+    script.log("the search index is incomplete; restoring it in the background")
     added = yield _filled(script, reactor, PAUSE_S)
     return added or 0
 
@@ -137,7 +137,7 @@ def _filled(
                 script.log("the search index cannot be written and stays incomplete", warning=True)
                 return None
             added += put
-    script.log(f"the search index is whole again: {added} items were put in")
+    script.log(f"search index restored: {added} items added")
     return added
 
 

@@ -52,7 +52,7 @@ def restore_queue(script: Any) -> None:
     places = {message["id"]: place for place, message in enumerate(messages)}
     queued = {event["id"] for event in script.runtime.queue}
     lost = [event for event in saved if event["id"] not in {*places, *queued}]
-    archived = {message["id"] for message in script.history.called(e["id"] for e in lost)}
+    archived = {message["id"] for message in script.history.by_ids(e["id"] for e in lost)}
     script.runtime.give_back(event for event in lost if event["id"] not in archived)
     stored = [messages[places[e["id"]]] for e in saved if e["id"] in places]
     for group in by_audience(stored):

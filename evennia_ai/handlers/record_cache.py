@@ -50,7 +50,7 @@ class CachedRecords:
                 self._forget(key)
         return keys
 
-    def warmed(self) -> Any:
+    def warm(self) -> Any:
         """An iterator that reads a slice of the records at each step, for a start in pieces."""
         keys = iter(self.store.keys(self.category))
         while some := list(islice(keys, SLICE)):
@@ -89,8 +89,10 @@ class CachedRecords:
 class SummaryRecords(CachedRecords):
     """The records of summaries, and a map from messages to the segments they left into."""
 
-    _segments: dict[str, tuple[str, ...]] | None = None
-    _newest = ""
+    def __init__(self, store: Store, category: str, sound: Callable[[str, Any], Record | None]):
+        super().__init__(store, category, sound)
+        self._segments: dict[str, tuple[str, ...]] | None = None
+        self._newest = ""
 
     def segments_with(self, message_id: str) -> tuple[str, ...]:
         """Ids of the segments that a message went into by the records, newest first.

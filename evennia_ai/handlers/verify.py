@@ -54,7 +54,7 @@ def gathered_evidence(history: HistoryHandler, reactor: Any = None) -> Any:
         A Deferred that fires with the `Evidence`.
     """
     known: dict[str, tuple[object, dict[str, Any] | None]] = {}
-    for _ in history.warmed():
+    for _ in history.warm():
         yield pause(reactor)
     while _read_slice(history, known):
         yield pause(reactor)

@@ -229,8 +229,8 @@ def _one_summary(
     for level, model in summary_levels(script):
         try:
             reply = yield ask_model(script, prompt, text, model=model, max_tokens=cap)
-            made = _extract if model == OFFLINE_MODEL else shortened
-            short = yield script.offload(made, reply, source, cap, script.counter)
+            finish = _extract if model == OFFLINE_MODEL else shortened
+            short = yield script.offload(finish, reply, source, cap, script.counter)
         except ModelError as error:
             rejected.append(f"{level} ({model}): {error}")
         else:

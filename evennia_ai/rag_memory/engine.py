@@ -89,13 +89,13 @@ class Engine:
         with self._opened("read") as memory:
             if source_id in self._known(memory, scope, [source_id]):
                 return None
-            asking = setup.Asking()
+            llm = setup.CapturingLlm()
             try:
-                _infer(memory, asking, scope, text, metadata)
+                _infer(memory, llm, scope, text, metadata)
             except Exception:
-                if asking.asked is None:
+                if llm.asked is None:
                     raise
-            return asking.asked
+            return llm.asked
 
     def add_extracted(self, scope: str, item: Mapping[str, Any], answer: str) -> str:
         """Store what a model extracted; see `Mem0Store.add_extracted`."""
@@ -104,7 +104,7 @@ class Engine:
             known = self._known(memory, scope, [source_id])
             if source_id in known:
                 return known[source_id]
-            made = _infer(memory, setup.Asking(answer), scope, text, metadata)
+            made = _infer(memory, setup.CapturingLlm(answer), scope, text, metadata)
             return str(made[0]["id"]) if made else _store(memory, scope, text, metadata)
 
     def search(
@@ -316,7 +316,7 @@ def _store(memory: Any, scope: str, text: str, metadata: dict[str, Any]) -> str:
 
 
 def _infer(
-    memory: Any, model: "setup.Asking", scope: str, text: str, metadata: dict[str, Any]
+    memory: Any, model: "setup.CapturingLlm", scope: str, text: str, metadata: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Have Mem0 extract memories of a text with `model`; the memories made.
 

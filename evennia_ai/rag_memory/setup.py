@@ -59,7 +59,7 @@ class InertLlm:
         raise StoreError("Mem0 has no `llm` configured; set one in `EVENNIA_AI_MEM0_CONFIG`.")
 
 
-class Asking:
+class CapturingLlm:
     """Stands where Mem0 wants a model: notes what it is asked, or gives an answer known already.
 
     So no thread waits for a model: Mem0 is asked once for its prompt, and once more, with the

@@ -30,8 +30,8 @@ def forget_entry(
     gone = yield _forget_memory(script, entry_id)
     if unindexed is None:
         raise StoreError(
-            f"Journal entry `{entry_id}` is withdrawn, but the search index cannot be written and "
-            "may find it still; forget it again later."
+            f"Journal entry `{entry_id}` is withdrawn, but the search index cannot be written, so "
+            "searches may still find it. Type `aimemory/forget` again later."
         )
     return int(gone)
 

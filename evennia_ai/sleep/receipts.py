@@ -35,9 +35,9 @@ def receipt_line(name: str, record: Mapping[str, Any], result: Mapping[str, Any]
         )
     if result["generation"] >= FADING_GENERATION:
         parts.append(
-            f"This is generation {result['generation']}: detail may have faded from the "
-            f"summaries ({result.get('drift', 0.0):.0%} of the names, numbers and quotes of the "
-            "first ones are no more in the long-term one); the raw words are in the archive."
+            f"This is generation {result['generation']}: detail may have faded (the long-term "
+            f"summary no longer holds {result.get('drift', 0.0):.0%} of the names, numbers and "
+            "quotes of the first ones); the raw words are in the archive."
         )
     return " ".join(parts)
 

@@ -38,7 +38,9 @@ def _roll_back(script: Any, compaction_id: str | None) -> dict[str, Any]:
     rollback = script.rollback
     record = rollback.latest()
     if compaction_id not in (None, record["id"]):
-        raise AssistantError("Meanwhile there was another compaction; look at it first.")
+        raise AssistantError(
+            "Another compaction was made meanwhile. Type `compact/rollback` again."
+        )
     before, undone = script.history.tokens(), rollback.undone(record)
     _check_fits(script, undone.history)
     rollback(record, script.now())

@@ -102,7 +102,7 @@ def _entry(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
         return None
     found = {"id": wanted, "kind": "journal", "at": entry["timestamp"], "text": entry["content"]}
     ids = entry["source_message_ids"][:_SOURCES_SHOWN]
-    return {**found, "around": _said(ctx.script.history.called(ids), ctx.audience)}
+    return {**found, "around": _said(ctx.script.history.by_ids(ids), ctx.audience)}
 
 
 def _summary(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
@@ -129,7 +129,7 @@ def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
             by = entry["by"]["key"]
             found = {"id": wanted, "kind": "ledger", "at": entry["at"], "speaker": by}
             ids = [entry["source"]]
-            around = _said(ctx.script.history.called(ids), ctx.audience)
+            around = _said(ctx.script.history.by_ids(ids), ctx.audience)
             return {**found, "text": entry["text"], "around": around}
     return None
 
@@ -152,7 +152,7 @@ def _observation(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
         shown = {**_told(found), "kind": "observation", "of": profile["name"], "rests_on": ids}
         shown |= {"superseded": outdated} if outdated else {}
         shown |= {"superseded_by": newer[0]} if newer else {}
-        return {**shown, "around": _said(ctx.script.history.called(ids), ctx.audience)}
+        return {**shown, "around": _said(ctx.script.history.by_ids(ids), ctx.audience)}
     return None
 
 
