@@ -25,7 +25,7 @@ class TestFound(unittest.TestCase):
 
     def test_by_most_words(self):
         """Half of the words must be there, in any form, the entity's name among them."""
-        known = profile("Elin", "Elin keeps bees.", "Elin went to bed.")
+        known = profile("Elin", "Elin keeps bees.", "Elin went to bed.", "Elin sings.")
         self.assertEqual(self.texts(known, "who keeps bees"), ["Elin keeps bees."])
         self.assertEqual(self.texts(known, "is Elin keeping a bee?"), ["Elin keeps bees."])
         self.assertEqual(self.texts(known, "the keeper of the seal of Ford"), [])

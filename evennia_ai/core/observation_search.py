@@ -4,7 +4,7 @@ Observations are few and change: a search reads the profiles as they are, so tha
 superseded, forgotten or taken back is never found.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evennia_ai.core.entities import Observation, Profile, names_of, shown_observations
@@ -12,6 +12,8 @@ from evennia_ai.core.recalled import told_stems
 
 # Most observations that a search finds, and the share of a query's words that one must have.
 MOST_FOUND, LEAST_SHARE = 3, 0.5
+# Observations that are read closely, of those that may be meant.
+_LOOKED_AT = 40
 _PARTS = ("text", "subject", "predicate", "value")
 
 
@@ -31,33 +33,54 @@ def found_observations(
         of equal ones the newest; `score` is the share of the query's words.
     """
     wanted = told_stems(query)
+    likely = _likely(profiles, wanted, audience)
+    likely.sort(key=lambda each: each[:2], reverse=True)
     found = [
-        (score, str(item.get("last_at") or item["at"]), profile, item)
-        for profile, item in _possible(profiles, wanted, audience)
-        if (score := _share(wanted, profile, item)) >= LEAST_SHARE
+        (score, *rest)
+        for _, *rest in likely[:_LOOKED_AT]
+        if (score := _share(wanted, rest[1], rest[2])) >= LEAST_SHARE
     ]
     found.sort(key=lambda each: each[:2], reverse=True)
     return [_hit(*each) for each in found[:most]]
 
 
-def _possible(
+def _likely(
     profiles: Mapping[str, Profile], wanted: frozenset[str], audience: str
-) -> Iterator[tuple[Profile, Observation]]:
-    """Observations of profiles that hold a part of a wanted word: cheap, so that few remain."""
-    for profile in profiles.values():
-        names = " ".join(names_of(profile)).lower()
-        texts = (_text(item).lower() for item in profile.get("observations", ()))
-        if any(_holds(names, wanted) or _holds(text, wanted) for text in texts):
-            for item in shown_observations(profile, audience):
-                yield profile, item
+) -> list[tuple[int, str, Profile, Observation]]:
+    """Observations that hold parts of enough wanted words, and of how many: cheap to tell."""
+    parts = [_part(word) for word in wanted]
+    least = max(1.0, LEAST_SHARE * len(parts))
+    found = []
+    for profile, names in _meant(profiles, parts):
+        texts = [f"{names} {_text(item).lower()}" for item in profile.get("observations", ())]
+        if not any(_count(text, parts) >= least for text in texts):
+            continue
+        for item in shown_observations(profile, audience):
+            count = _count(f"{names} {_text(item).lower()}", parts)
+            if count >= least:
+                found.append((count, str(item.get("last_at") or item["at"]), profile, item))
+    return found
 
 
-def _holds(text: str, wanted: frozenset[str]) -> bool:
-    # A stem may end otherwise than the word it is of: `bak` of `bakery`, `city` of `cities`.
-    return any(word[:-1] in text for word in wanted)
+def _meant(profiles: Mapping[str, Profile], parts: Sequence[str]) -> list[tuple[Profile, str]]:
+    """The profiles that a query names, or all where it names none; each with its names."""
+    every = [(profile, " ".join(names_of(profile)).lower()) for profile in profiles.values()]
+    named = [each for each in every if _count(each[1], parts)]
+    return named or every
+
+
+def _part(word: str) -> str:
+    """What a text holds in which a word of this stem stands: `bak` of `baker` and `baking`."""
+    return word[:-1] if len(word) > 3 else word
+
+
+def _count(text: str, parts: Sequence[str]) -> int:
+    return sum(part in text for part in parts)
 
 
 def _text(item: Mapping[str, Any]) -> str:
+    if not item.get("predicate") and not item.get("subject"):
+        return str(item.get("text"))
     return " ".join(str(item.get(part) or "") for part in _PARTS)
 
 
