@@ -211,16 +211,44 @@ class TestSources(unittest.TestCase):
         self.assertEqual(items_of(f"see {noise} here"), ())
 
     def test_json(self):
-        """Of JSON the string values count, not keys, numbers or what is deeper than is sane."""
-        text = json.dumps({"Speaker": "so Alice", "Count": 7, "list": ["of Norvik", None]})
+        """Of JSON the values count, not keys, truth values or what is deeper than is sane."""
+        value = {"Speaker": "so Alice", "Count": 7, "list": ["of Norvik", None, True, 2.50, -1e30]}
+        text = json.dumps(value).replace("2.5", "2.50")
         self.assertEqual(names(text), ["Alice", "Norvik"])
-        self.assertEqual(numbers(text), [])
+        self.assertEqual(numbers(text)[:2], ["7", "2.50"])
+        self.assertEqual(
+            numbers('{"gold": 4700, "debt": NaN, "all": ' + "9" * 5000 + "}")[0], "4700"
+        )
         self.assertEqual(names(f"tool look: {text}"), ["Alice", "Norvik"])
         self.assertEqual(items_of("[" * 5000), ())
         self.assertEqual(items_of("[" * 20 + '"Alice"' + "]" * 20), ())
 
+    def test_numbers_of_tools(self):
+        """Numbers in results count, and what a tool was told; how weighty a note is does not."""
+        paid = call("c1", "pay", json.dumps({"to": "Norvik", "amount": 200}))
+        kept = call(
+            "c2", "add_journal_entry", json.dumps({"content": "so Roland", "importance": 7})
+        )
+        purse = {**result("c1", json.dumps({"gold": 4700, "owner": "Mirabel"})), "name": "look"}
+        found = [i.text for i in source_items([reply("", tool_calls=[paid, kept]), purse])]
+        self.assertEqual(found, ["Norvik", "200", "Roland", "4700", "Mirabel"])
+        spoken = heard('{"gold": 4700, "owner": "Mirabel"}', speaker={"key": "may", "id": "o1.a"})
+        self.assertEqual([i.text for i in source_items([spoken])], ["may", "4700", "Mirabel"])
+
+    def test_quotes_of_tools(self):
+        """What stands in quotes in a text counts; the quotes of JSON that was cut off do not."""
+        sign = 'A sign reads "No credit".'
+        for content in (sign, json.dumps({"text": sign})):
+            self.assertIn(Item("quote", "No credit"), source_items([result(content=content)]))
+        cut = (
+            json.dumps({"text": "so so", "more": ["Norvik"] * 9})[:-4] + " [... 4 more characters]"
+        )
+        self.assertEqual(
+            {i.kind for i in source_items([result(content=cut)])} - {"name"}, {"number"}
+        )
+
     def test_messages(self):
-        """Speakers are names; of tool traffic names and numbers count, from its beginning."""
+        """Speakers are names; of tool traffic what stands at its beginning counts."""
         said = call("c1", "whisper", json.dumps({"text": 'to Roland: "not a quote" 4'}))
         messages = [
             heard("I owe 3 coins", speaker={"key": "may", "id": "o1.a"}),
@@ -229,7 +257,9 @@ class TestSources(unittest.TestCase):
             result(content="the Golden Cup " + "so so " * TOOL_CHARS + "in Oldtown"),
             heard(heard_line("Zed", "o2.b", "say", "of Ys")),
         ]
-        expected = "may / 3 / be it / Roland / 4 / Norvik / 9 / Golden Cup / Zed / Ys"
+        expected = (
+            "may / 3 / be it / Roland / not a quote / 4 / Norvik / 9 / 12 / Golden Cup / Zed / Ys"
+        )
         self.assertEqual(" / ".join(i.text for i in source_items(messages)), expected)
         self.assertEqual(source_items(messages)[0], Item("name", "may"))
         self.assertIn(Item("name", "coins"), source_items(messages, ["coins"]))

@@ -25,8 +25,9 @@ APPENDIX_TITLE = "Also mentioned:"
 QUOTE_WORDS = 8
 _QUOTE_CHARS = 120
 _NAME_WORDS = 6
-# Of a tool's result only its beginning: a long listing is not what a talk was about.
-TOOL_CHARS = 600
+# Of a tool's result only its beginning, more than most descriptions of a place hold: a long listing
+# is not what a talk was about, and every output is found again by its words.
+TOOL_CHARS = 2000
 # Tools whose results only confirm what was done, or repeat what is remembered already: of them
 # the arguments count.
 NOTHING_NEW = frozenset(
@@ -37,6 +38,10 @@ NOTHING_NEW = frozenset(
     )
 )
 _JSON_DEPTH = 6
+
+
+class _Number(str):
+    """A number of JSON as it was written."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -214,9 +219,9 @@ def items_of(text: str, known_names: Iterable[str] = ()) -> tuple[Item, ...]:
 def source_items(messages: Sequence[Message], known_names: Iterable[str] = ()) -> tuple[Item, ...]:
     """What of raw messages must survive: what was said and by whom.
 
-    Of tool traffic only names and numbers in the strings of arguments and results count, from
-    the first `TOOL_CHARS` characters of each; of the tools in
-    `NOTHING_NEW` only the arguments.
+    Of tool traffic the values of arguments and results count, from the first `TOOL_CHARS`
+    characters of each; of the tools in `NOTHING_NEW` only the texts among their arguments, as
+    their numbers say how weighty a note is.
 
     Args:
         messages: Messages, oldest first, with their raw content.
@@ -239,7 +244,7 @@ def source_items(messages: Sequence[Message], known_names: Iterable[str] = ()) -
         parts += [speaker, *lines]
         names += speakers
         calls = [call.get("function") or {} for call in tool_calls(message)]
-        parts += [_tool_text(str(call.get("arguments") or "")) for call in calls]
+        parts += map(_told, calls)
     return _items("\n".join(parts), names)
 
 
@@ -317,7 +322,7 @@ def _shown(item: Item) -> str:
 
 def _lines(text: str) -> tuple[list[str], list[str]]:
     """A text as lines of prose, and the names of speakers that stood in front of them."""
-    values = _json_strings(text)
+    values = _json_values(text)
     if values is not None:
         return values, []
     lines: list[str] = []
@@ -350,32 +355,49 @@ def _unwrapped(line: str) -> str:
     return body[1:-1] if whole else body
 
 
-def _json_strings(text: str) -> list[str] | None:
-    """The strings among the values of a JSON object or list; None if the text is neither."""
-    if text.lstrip()[:1] not in ("{", "["):
+def _json_values(text: str) -> list[str] | None:
+    """Strings and numbers among the values of a JSON object or list; None if it is neither."""
+    if not _looks_like_json(text):
         return None
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_int=_Number, parse_float=_Number)
     except (ValueError, RecursionError):
         return None
-    return list(_strings(value, _JSON_DEPTH))
+    return list(_values(value, _JSON_DEPTH))
 
 
-def _strings(value: Any, depth: int) -> Iterator[str]:
+def _looks_like_json(text: str) -> bool:
+    return text.lstrip()[:1] in ("{", "[")
+
+
+def _values(value: Any, depth: int) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif depth and isinstance(value, Mapping | list):
         for part in value.values() if isinstance(value, Mapping) else value:
-            yield from _strings(part, depth - 1)
+            yield from _values(part, depth - 1)
+
+
+def _told(call: Mapping[str, Any]) -> str:
+    """What a tool was told; of one whose numbers say nothing, the texts."""
+    text = str(call.get("arguments") or "")
+    values = _json_values(text) if call.get("name") in NOTHING_NEW else None
+    if values is None:
+        return _tool_text(text)
+    return _beginning("\n".join(each for each in values if not isinstance(each, _Number)))
 
 
 def _tool_text(text: str) -> str:
-    """The beginning of what a tool was told or answered, without quote marks."""
-    values = _json_strings(text)
-    joined = "\n".join([text] if values is None else values)
-    if len(joined) > TOOL_CHARS:
-        joined = joined[:TOOL_CHARS].rpartition(" ")[0]
-    return re.sub('["\u201c-\u201e\u00ab\u00bb]', " ", joined)
+    """The beginning of what a tool was told or answered, without the quote marks of JSON."""
+    values = _json_values(text)
+    if values is not None:
+        return _beginning("\n".join(values))
+    bare = re.sub('["\u201c-\u201e\u00ab\u00bb]', " ", text) if _looks_like_json(text) else text
+    return _beginning(bare)
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= TOOL_CHARS else text[:TOOL_CHARS].rpartition(" ")[0]
 
 
 # --- finding items ---
