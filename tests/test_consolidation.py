@@ -1,8 +1,10 @@
 """Consolidation: the journal into semantic memory, on the real Mem0 and on an in-memory store."""
 
+import json
 import shutil
 import tempfile
 import unittest
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,9 +13,11 @@ from twisted.internet.task import Clock
 
 from evennia_ai.core.audience import private
 from evennia_ai.core.entities import new_profile
+from evennia_ai.core.messages import utc_iso
 from evennia_ai.core.observations import MOST_OBSERVATIONS
 from evennia_ai.errors import StoreError
 from evennia_ai.rag_memory import Mem0Store
+from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.consolidation import (
     BATCH,
     SLICE,
@@ -23,12 +27,28 @@ from evennia_ai.sleep.consolidation import (
     prune_orphaned_memory_links,
     repair_semantic_memory,
 )
+from evennia_ai.testing import ScriptedModel, call
+from evennia_ai.tick import run_tick
 from tests import stand_ins
+from tests.memory_assistant import PEOPLE, MemoryWorld
 from tests.stand_ins import HashingEmbedder, MemorySemantic
 from tests.waiting import wait_for
 
 ALICE = new_profile("o1", "Alice", 0.0)
 MILL = new_profile("r7", "The Old Mill", 0.0, kind="place")
+
+
+def writes_down_what_it_finds(request):
+    """A model that searches its memory, then puts into its journal all that was found."""
+    last = [m for m in request.messages if not str(m["content"]).startswith("[")][-1]
+    if last["role"] != "tool":
+        return call("search_memory", query="Who keeps bees?")
+    if last["name"] != "search_memory":
+        return call("noop")
+    found = json.loads(last["content"])["results"]
+    texts = {f"{hit.get('speaker', '')} said: {hit['text']}" for hit in found}
+    texts |= {hit["text"] for hit in found}
+    return [call("add_journal_entry", content=text)[0] for text in sorted(texts)] or call("noop")
 
 
 class Stopped(Exception):
@@ -369,11 +389,27 @@ class TestOnMem0(ConsolidationCase):
         self.assertEqual(self.count(), 4)
 
     def test_a_week_of_nights_on_recalled_text_keeps_the_store_small(self):
-        """Each day writes down what was recalled; the store holds only what was lived."""
-        self.journal.add("Alice keeps bees.")
-        for _ in range(7):
-            self.consolidate()
-            for text in self.search("bees"):
-                self.journal.add(text, tags=["recalled"])
-            self.repair()
-        self.assertEqual(self.count(), 1)
+        """Each day she writes down what she finds; the store holds only what was lived."""
+        world = MemoryWorld(ScriptedModel(default=writes_down_what_it_finds))
+        world.semantic = self.script.semantic
+        world.restart()
+        world.body.journal.add("Alice keeps bees behind the mill.")
+        for day in range(7):
+            world.later(86_400)
+            spoken = {
+                "id": f"m{day}",
+                "channel": "say",
+                "content": f"Aria, who keeps bees? I ask you on day {day}.",
+                "speaker": {"key": "Bob", "id": PEOPLE["Bob"]},
+                "audience": "public",
+                "created_at": utc_iso(world.script.now()),
+                "metadata": {},
+            }
+            world.script.runtime.hear(spoken, world.script.now())
+            self.assertEqual(wait_for(run_tick(world.script, world.body), 60), "turn")
+            report = wait_for(run_sleep_tick(world.script, world.body), 60)
+            self.assertTrue(report["memory_links"]["success"], report)
+        kinds = Counter(entry["source_type"] for entry in world.body.journal.all())
+        self.assertEqual(kinds["assistant"], 1)
+        self.assertGreater(kinds["recalled"], 0)
+        self.assertEqual(len(wait_for(self.script.semantic.ids(world.script.scope), 60)), 1)
