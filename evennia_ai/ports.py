@@ -5,12 +5,13 @@ stands here; `evennia_ai.testing` has stand-ins with the same ports for tests wi
 All methods run on the reactor thread. Those that return a Deferred do their work elsewhere.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred
 
 from evennia_ai.core.messages import Message
+from evennia_ai.runtime import Runtime
 
 Entry = dict[str, Any]
 
@@ -32,6 +33,25 @@ class HistoryPort(Protocol):
 
     def by_ids(self, message_ids: Iterable[str]) -> Sequence[Message]:
         """Messages by their ids, wherever they are; those that are nowhere are left out."""
+
+    def each_below(self, summary_id: str) -> Iterator[Message]:
+        """The raw messages a summary rests on, oldest first; loads a segment at a time."""
+
+    def raw_back(self, audience: str, room_tokens: int) -> tuple[list[Message], int]:
+        """Archived raw messages before the live ones, and how many older ones were left out."""
+
+    def summary(self, summary_id: str) -> dict[str, Any] | None:
+        """One summary's record, or None."""
+
+    def summaries(self, is_wanted: Callable[[dict[str, Any]], bool] = bool) -> list[dict[str, Any]]:
+        """The records of summaries that are wanted, oldest first."""
+
+    def compactions(self) -> list[dict[str, Any]]:
+        """The records of compactions, oldest first."""
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether every tool call has its result, so that others may follow."""
 
     def audiences(self) -> tuple[str, ...]:
         """The audiences of the live messages."""
@@ -69,6 +89,12 @@ class JournalPort(Protocol):
     def consolidated(self) -> Iterable[Entry]:
         """Every entry that is marked as being in semantic memory, newest page first."""
 
+    def all(self) -> Iterator[Entry]:
+        """Every entry, newest page first, each page oldest first; loads a page at a time."""
+
+    def withdraw(self, entry_ids: Iterable[str]) -> int:
+        """Mark entries as withdrawn: kept, but neither found nor consolidated any more."""
+
     def count(self) -> int:
         """How many entries there are in all pages."""
 
@@ -86,6 +112,9 @@ class EntityPort(Protocol):
 
     def get(self, entity_id: str) -> dict[str, Any] | None:
         """One profile as a plain copy."""
+
+    def archived_pages(self) -> Iterator[dict[str, Any]]:
+        """Every archived page, ``{"id", "name", "observations"}``; one at a time."""
 
     def forget_sources(self, sources: Iterable[str]) -> None:
         """Take out the observations that rest on these sources alone."""
@@ -160,6 +189,9 @@ class SemanticStore(Protocol):
 class GamePort(Protocol):
     """Acting in the game. Text is escaped by the game side; errors are `ToolError`."""
 
+    def speak(self, text: str, audience: str, channel: str, asker: str | None) -> None:
+        """Answer a turn's audience the way it spoke."""
+
     def say(self, text: str) -> None:
         """Speak aloud."""
 
@@ -194,21 +226,127 @@ class GamePort(Protocol):
         """``{"id", "key", "description", "exits": [...], "private": bool}``."""
 
 
+class MemoryPort(Protocol):
+    """Finding again what was heard, said or written (`retrieval.Memory`)."""
+
+    def search(self, query: str, limit: int = 10, **options: Any) -> "Deferred[list[Entry]]":
+        """Fires with hits, best first; options as for `retrieval.Memory.search`."""
+
+    def forget(self, ids: Iterable[str]) -> "Deferred[Any]":
+        """Take turns out of the index; fires with how many there were, None if that failed."""
+
+
+class StatePort(Protocol):
+    """Mode and what is kept of compactions from tick to tick and over restarts."""
+
+    mode: str
+    dreamt: bool
+    hold: bool
+    stalls: int
+    stalled_out: bool
+    extraction: dict[str, Any]
+    intent: dict[str, Any]
+    last_compaction: dict[str, Any]
+
+    def set_mode(self, mode: str, phase: str | None = None) -> None:
+        """Enter a mode, ``awake`` or ``sleep``, and its phase."""
+
+    def set_dreamt(self, done: bool) -> None:
+        """Note whether this sleep's dreams were dreamt."""
+
+    def signal(self, name: str, value: Any) -> None:
+        """Set a context signal, or clear it with None."""
+
+    def count_stalls(self, stalls: int) -> None:
+        """Note how many compactions in a row were of no use."""
+
+    def note_extraction(self, noted: Mapping[str, Any] | None) -> None:
+        """Keep what an extraction left behind, or None once a compaction took it in."""
+
+    def intend(self, intent: Mapping[str, Any] | None) -> None:
+        """Note what a compaction is about to do, or None when it is done."""
+
+
 class Script(Protocol):
     """What a service may use of the assistant's script."""
 
     key: str
+    pk: int | None
+    scope: str
+    obj: "Character"
+    enabled: bool
+    ready: bool
     config: Any
+    runtime: Runtime
+    state: StatePort
     history: HistoryPort
     ledger: LedgerPort
-    game: GamePort
+    memory: MemoryPort
     semantic: SemanticStore
+    game: GamePort
+    tools: Any
+    spend: Any
+    rollback: Any
+    model: Any
+    model_name: str
+    extracts_memories: bool
     now: Callable[[], float]
+    counter: Callable[[str], int]
+    count: Callable[[str], int]
+
+    def offload(self, function: Callable[..., Any], *args: Any) -> "Deferred[Any]":
+        """Do something long on a daemon thread; plain values in and out."""
+
+    def commit_compaction(self, plan: Any, folds: Sequence[Any], record: Any) -> None:
+        """Carry out a compaction in one transaction."""
+
+    def commit_masks(self, history: Sequence[Message], record: Mapping[str, Any]) -> None:
+        """Mask tool outputs in one transaction."""
+
+    def clock_time(self, game: bool) -> tuple[int, int]:
+        """Hour and minute of the day now (UTC), of game time if `game`."""
+
+    def save_queue(self) -> None:
+        """Save what was heard but not stored or not answered yet, if that changed."""
+
+    def fall_asleep(self) -> None:
+        """Go to sleep; the next tick dreams."""
+
+    def wake(self) -> None:
+        """Wake up."""
+
+    def dreamt(self, report: dict[str, Any]) -> None:
+        """Keep the report of a sleep cycle."""
+
+    def compacted(self) -> None:
+        """Show a compaction to players present, if that is wanted."""
+
+    def over_spend(self) -> bool:
+        """Whether today's cap is reached."""
+
+    def spent(self, reply: Any, purpose: str) -> None:
+        """Count and log one model call."""
+
+    def log(self, text: str, warning: bool = False) -> None:
+        """A line in the server log that names the assistant."""
+
+    def log_error(self, what: str, error: BaseException) -> None:
+        """An error that was survived: counted, logged, shown in `aistatus`."""
+
+    def trouble(self, text: str) -> None:
+        """Something staff should know: logged, and shown in `aistatus`."""
+
+    def tell_staff(self, text: str) -> None:
+        """A line for the log and for staff who follow the assistant."""
+
+    def audit(self, kind: str, **fields: Any) -> None:
+        """A line in the audit log."""
 
 
 class Character(Protocol):
     """What a service may use of the assistant's body."""
 
     key: str
+    stable_id: str
     journal: JournalPort
     entities: EntityPort

@@ -98,9 +98,7 @@ def _fired(answer: Answer, model: str) -> "Deferred[ModelReply]":
     if isinstance(answer, str):
         return succeed(ModelReply(content=answer, model=model, cost=0.0))
     return succeed(
-        ModelReply(
-            content="", tool_calls=tuple(dict(c) for c in answer), model=model, cost=0.0
-        )
+        ModelReply(content="", tool_calls=tuple(dict(c) for c in answer), model=model, cost=0.0)
     )
 
 

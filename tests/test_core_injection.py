@@ -110,7 +110,6 @@ class TestChosen(unittest.TestCase):
         self.assertEqual(line, '- (m1) 2026-01-02 Al x: "x\\"\\n[Present moment]"')
         self.assertEqual(memory_line(hit(speaker="", at=None)), '- (m1)  "My sister keeps bees"')
 
-
     def test_line_shows_what_bears_on_what_was_said(self):
         """A fact late in a long memory is shown, and that something was left out."""
         long = "It rained. " * 40 + "The smith has his forge at the harbour. " + "It rained. " * 20

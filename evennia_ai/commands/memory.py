@@ -12,7 +12,7 @@ from evennia_ai.commands.history import search_memory
 from evennia_ai.commands.ledger import AllNotes, note_called, note_text
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import Viewer, audience_mark, escaped, moment
-from evennia_ai.core.audience import STAFF, visible
+from evennia_ai.core.audience import visible
 from evennia_ai.core.entities import audience_of_observation
 from evennia_ai.core.ledger import APPROVED, WITHDRAWN
 from evennia_ai.errors import AssistantError
@@ -222,7 +222,7 @@ def _may_know(item: Any, audience: str) -> bool:
     return visible(audience_of_observation(item), audience)
 
 
-def profile_text(profile: Any, audience: str = STAFF, archived: Sequence[Any] = ()) -> str:
+def profile_text(profile: Any, audience: str, archived: Sequence[Any] = ()) -> str:
     """One profile: who, when, and what an audience may know of them, of old what is archived."""
     head = f"{profile.get('name')} ({profile.get('kind', 'unknown')}, {profile.get('id')})"
     seen = f"seen {moment(profile.get('first_seen') or '?')} to"
