@@ -102,7 +102,7 @@ def _note_hopeless(script: Any, threshold: float) -> None:
     if not script.runtime.hopeless_told:
         script.runtime.hopeless_told = True
         share = context_usage(script)
-        script.trouble(
+        script.alert(
             f"the context is at {share:.0%} (trigger {threshold:.0%}) and no compaction can help: "
             "only the newest messages and fixed regions are left. Raise `max_context_tokens`."
         )
@@ -177,7 +177,7 @@ def _tell_spent(script: Any) -> None:
     today = script.spend.today()["day"]
     if script.runtime.spent_told != today:
         script.runtime.spent_told = today
-        script.trouble("the spend cap of today is reached; no reply until tomorrow (UTC)")
+        script.alert("the spend cap of today is reached; no reply until tomorrow (UTC)")
 
 
 def store_events(script: Any) -> tuple[Group, ...]:

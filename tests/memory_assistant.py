@@ -304,7 +304,7 @@ class MemoryScript:
     def log(self, text, warning=False):
         self.audits.append(("log", text))
 
-    tell_staff = trouble = log
+    tell_staff = trouble = alert = log
 
     def log_error(self, what, error):
         self.errors.append((what, error))

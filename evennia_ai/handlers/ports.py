@@ -165,6 +165,16 @@ class AssistantPorts:
         for account in AccountDB.objects.filter(pk__in=self.state.followers()):
             account.msg(literal(text))
 
+    def alert(self, text: str) -> None:
+        """Something staff must see to: as `trouble`, and a line for followers and admins there."""
+        self.trouble(text)
+        line = f"{self.obj.key if self.obj else self.key}: {text}"
+        self.tell_staff(line)
+        followers = self.state.followers()
+        for account in AccountDB.objects.get_connected_accounts():
+            if account.pk not in followers and account.check_permstring("Admin"):
+                account.msg(literal(line))
+
     def trouble(self, text: str) -> None:
         """Something staff should know: logged, and shown in `aistatus`."""
         self.runtime.last_error = text

@@ -299,12 +299,10 @@ def _count_stall(script: Any, stalled: bool) -> None:
     """Count compactions in a row that were of no use; the last one stops the automatic ones."""
     script.state.count_stalls(script.state.stalls + 1 if stalled else 0)
     if script.state.stalled_out:
-        says = (
+        script.alert(
             f"{STALLS_TO_STOP} compactions in a row failed or freed less than {STALL_SHARE:.0%}; "
             "automatic compaction is stopped until a manual one frees more. See `aistatus`."
         )
-        script.trouble(says)
-        script.tell_staff(f"{_name(script)}: {says}")
 
 
 def _result(plan: Plan, folds: Sequence[Fold], original: int, new: int) -> dict[str, Any]:

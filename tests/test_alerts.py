@@ -1,0 +1,62 @@
+"""Alerts reach staff who are there, also where nobody asked to be told."""
+
+from evennia_ai.sleep.compaction import compact_conversation_history
+from tests.base import AssistantTest
+from tests.waiting import wait_for
+
+
+class TestAlerts(AssistantTest):
+    """A developer and a player, both connected."""
+
+    def setUp(self):
+        super().setUp()
+        self.told = {}
+        for account, perm in ((self.account, "Developer"), (self.account2, "Player")):
+            account.permissions.clear()
+            account.permissions.add(perm)
+            account.is_superuser = False
+            account.db_is_connected = True
+            account.save()
+            account.msg = self.told.setdefault(account, []).append
+            self.addCleanup(account.__dict__.pop, "msg", None)
+
+    def test_who_is_told(self):
+        """Connected admins and followers are told, once each; others are not."""
+        self.script.alert("automatic compaction is stopped")
+        self.assertEqual(
+            self.told,
+            {self.account: ["Aria: automatic compaction is stopped"], self.account2: []},
+        )
+        self.assertIn("automatic compaction is stopped", self.script.runtime.last_error)
+        self.script.state.follow(self.account.pk)
+        self.script.state.follow(self.account2.pk)
+        self.script.alert("again")
+        self.assertEqual([len(lines) for lines in self.told.values()], [2, 1])
+
+    def test_who_is_away(self):
+        """Nobody is told who is not there."""
+        self.account.db_is_connected = False
+        self.account.save()
+        self.script.alert("stopped")
+        self.assertEqual(self.told[self.account], [])
+
+    def test_receipts_stay_with_followers(self):
+        """What a compaction did is told to those who follow the assistant only."""
+        self.configure(pre_compact_extraction_enabled=False)
+        self.model.default = "They talked."
+        self.fill(60)
+        wait_for(compact_conversation_history(self.script, self.aria, force=True))
+        self.assertEqual(self.told[self.account], [])
+
+    def test_the_stall_breaker(self):
+        """Where automatic compaction stops itself, admins are told."""
+        self.configure(pre_compact_extraction_enabled=False)
+        self.model.default = ""
+        self.fill(60)
+        self.script.state.count_stalls(2)
+        self.model.default = ValueError("spoilt")
+        done = compact_conversation_history(self.script, self.aria, force=True, trigger="emergency")
+        with self.assertRaises(ValueError):
+            wait_for(done)
+        (line,) = self.told[self.account]
+        self.assertIn("automatic compaction is stopped", line)
