@@ -8,18 +8,21 @@ killed with SIGKILL and started again, at the end it is reloaded. Then every fac
 other words, mixed with questions on what nobody told, and after each answer she is asked how she
 knows. Prints one JSON object: answered, offered (with "I don't know that for certain"), unknown
 and wrong of what was told, admitted of what was not, and for how many answers the id she named is
-that of a message that holds the answer.
+that of a message that holds the answer. The exit code is 1 if a line that was said is not kept, or
+kept twice, if the proof is not clean, or if there is a traceback in the log.
 """
 
 import argparse
 import json
 import random
 import re
+import sys
 import time
 from collections import Counter
 from typing import Any
 
 from benchmarks import offline_model as talk
+from benchmarks.kept import kept
 from benchmarks.mudlife import small_talk
 from tests.e2e.game import Game
 from tests.e2e.telnet import Telnet
@@ -40,18 +43,19 @@ class Tavern:
     Args:
         game: A running game.
         seed: Of the talk.
+        names: Of the players.
     """
 
-    def __init__(self, game: Game, seed: int):
-        self.game, self.rng = game, random.Random(seed)
-        self.made = False
+    def __init__(self, game: Game, seed: int, names: tuple[str, ...] = talk.PLAYERS):
+        self.game, self.rng, self.names = game, random.Random(seed), names
+        self.made, self.said = False, Counter[str]()
         self.enter()
 
     def enter(self) -> None:
         """Everybody logs in; the first time with a new account."""
         self.admin = self.game.admin(60)
         self.players: dict[str, Telnet] = {}
-        for name in talk.PLAYERS:
+        for name in self.names:
             self.players[name] = self._player(name)
         self.made = True
 
@@ -69,12 +73,14 @@ class Tavern:
 
     def tell(self, who: str, text: str) -> None:
         """Say something in her hearing; she may answer or not."""
+        self.said[text] += 1
         self.players[who].ask(f"say {text}", "You say")
         self._hush()
 
     def ask(self, who: str, question: str) -> str:
         """Ask her; returns what she says."""
         self._hush()
+        self.said[question] += 1
         shown = self.players[who].ask(f"say {question}", r"Aria says, \"[^\n]*", ANSWER_S)
         shown += self.players[who].drain(1.5)
         return " ".join(SAID.findall(shown))
@@ -86,8 +92,9 @@ class Tavern:
     def chat(self, lines: int) -> None:
         """Other talk, in bursts, so that she hears every line."""
         for number in range(1, lines + 1):
-            who = self.rng.choice(talk.PLAYERS)
-            self.players[who].send(f"say {small_talk(self.rng)}")
+            who, line = self.rng.choice(self.names), small_talk(self.rng)
+            self.said[line] += 1
+            self.players[who].send(f"say {line}")
             if number % BURST == 0:
                 time.sleep(2.0)
                 self._hush()
@@ -104,6 +111,17 @@ class Tavern:
             if re.search(r"Mode: sleep, sleeping[\s\S]*context_compaction:", shown):
                 break
         self.admin.ask("ai/wake Aria", r"(?i)wake|awake")
+
+    def faults(self) -> dict[str, Any]:
+        """What of all that was said is not kept as often as it was said, and what else is wrong."""
+        found = kept(self.game)
+        times = Counter(found["times"])
+        return {
+            "lost": sorted((self.said - times).elements()),
+            "doubled": sorted(text for text in self.said if times[text] > self.said[text])
+            + found["doubled"],
+            "violations": found["violations"],
+        }
 
     def evidence(self, value: str) -> str:
         """What staff find of a value: lines that begin with ids."""
@@ -142,6 +160,7 @@ def measure(facts: int, untold: int, lines: int, nights: int, seed: int, half: s
         verified = tavern.admin.ask("compact/verify Aria", r"Aria: [^\n]+", ANSWER_S)
         figures["verify"] = re.sub(r"\s+", " ", verified[verified.rfind("Aria:") :])
         figures["compactions"] = _compactions(tavern)
+        figures["faults"] = tavern.faults()
         figures["tracebacks"] = game.log("server.log").count("Traceback")
         tavern.leave()
     return {"lines": lines, "nights": nights, "restarts": 2, **figures}
@@ -184,7 +203,7 @@ def _source(tavern: Tavern, asker: str, fact: Any) -> str:
 
 
 def main() -> None:
-    """Print the figures."""
+    """Print the figures; the exit code tells whether anything was lost or went wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--facts", type=int, default=20)
     parser.add_argument("--untold", type=int, default=8)
@@ -197,6 +216,8 @@ def main() -> None:
         options.facts, options.untold, options.lines, options.nights, options.seed, options.half
     )
     print(json.dumps(figures, indent=2, ensure_ascii=False))
+    proven = "Aria: proven" in figures["verify"]
+    sys.exit(not proven or bool(figures["tracebacks"]) or any(figures["faults"].values()))
 
 
 if __name__ == "__main__":

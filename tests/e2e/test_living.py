@@ -1,9 +1,12 @@
 """Aria's life in a started game: told, asked, asleep, compacted, reloaded, killed."""
 
+import random
 import unittest
 
 import pytest
 
+from benchmarks import long_life
+from benchmarks import offline_model as talk
 from tests.e2e.game import Game
 
 pytestmark = pytest.mark.e2e
@@ -12,6 +15,8 @@ QUESTIONS = (
     ("Aria, what is my ferry called?", r"Aria says[^\n]*Heron"),
     ("Aria, where does my sister Marla live?", r"Aria says[^\n]*Oakhaven"),
 )
+TELLERS = ("Alice", "Bob")
+FACTS, COMPACTIONS = 10, 3
 
 
 class TestLiving(unittest.TestCase):
@@ -24,9 +29,32 @@ class TestLiving(unittest.TestCase):
                 player.ask(f"say {question}", pattern, 40)
                 player.drain(2)
 
+    def facts_outlive_compactions(self, game):
+        """Facts told and compacted away are answered in other words; every line is kept once."""
+        rng = random.Random(1)
+        drawn = talk.make_facts(rng, "seen", 6 * FACTS)
+        facts = [fact for fact in drawn if fact.teller in TELLERS][:FACTS]
+        self.assertEqual(len(facts), FACTS)
+        tavern = long_life.Tavern(game, 1, TELLERS)
+        tavern.admin.ask("aiconfig Aria reply_cooldown_s = 0", "is now")
+        for number in range(COMPACTIONS):
+            for fact in facts[number::COMPACTIONS]:
+                tavern.tell(fact.teller, fact.text)
+            tavern.admin.drain(3)
+            tavern.admin.ask("compact Aria", r"Aria compacted [1-9]", 60)
+        tavern.admin.drain(3)
+        for fact in facts:
+            question = talk.ask_about(rng, fact, "seen")
+            reply = tavern.ask(next(name for name in TELLERS if name != fact.about), question)
+            with self.subTest(told=fact.text, asked=question):
+                self.assertIn(fact.value.lower(), reply.lower())
+        tavern.admin.ask("compact/verify Aria", "Aria: proven", 60)
+        self.assertEqual(tavern.faults(), {"lost": [], "doubled": [], "violations": []})
+        tavern.leave()
+
     def test_she_remembers_through_everything(self):
         """Told a thing, she finds it after sleep, compaction, reload, kill and restart."""
-        with Game() as game:
+        with Game(settings=long_life.SETTINGS) as game:
             player = game.admin()
             player.ask("say Hello, Aria!", r"Aria says", 60)
             player.drain(2)
@@ -51,6 +79,7 @@ class TestLiving(unittest.TestCase):
             player.drain(2)
             self.ask_all(player, "compacted")
             player.close()
+            self.facts_outlive_compactions(game)
             game.reload()
             player = game.admin()
             self.ask_all(player, "reloaded")
