@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from evennia_ai.recall.query import Query
 from evennia_ai.recall.text import TRAITS
+from evennia_ai.recall.vectors import Flags, Floats, Ints
 from evennia_ai.recall.view import VisibleTurns
-from evennia_ai.recall.vocabulary import Flags, Floats, Ints
 from evennia_ai.recall.wordrows import WordRows, word_rows
 
 # Scopes of so many turns are looked at whole; of larger ones, so many turns closely.

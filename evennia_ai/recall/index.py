@@ -18,8 +18,9 @@ from evennia_ai.recall.recency import LOOKED_AT, latest_first
 from evennia_ai.recall.store import Store, is_damage
 from evennia_ai.recall.text import packed_traits, storable
 from evennia_ai.recall.values import Hit, Turn, given, seconds
+from evennia_ai.recall.vectors import packed_vectors
 from evennia_ai.recall.view import ScopeView
-from evennia_ai.recall.vocabulary import Vocabulary, packed_vectors, words_of
+from evennia_ai.recall.vocabulary import Vocabulary, words_of
 
 Row = tuple[Any, ...]
 _BATCH = 2_000

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from evennia_ai.recall.features import Candidates
 from evennia_ai.recall.query import Query
+from evennia_ai.recall.vectors import Floats, Ints
 from evennia_ai.recall.view import SESSION_GAP_S
-from evennia_ai.recall.vocabulary import Floats, Ints
 
 # So many best turns are looked at, and so much lower a score (in units of log-odds) still counts
 # as saying the same: among few, and in a crowd.

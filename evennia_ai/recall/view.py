@@ -18,17 +18,16 @@ from evennia_ai.recall.speakers import Speakers
 from evennia_ai.recall.store import Store
 from evennia_ai.recall.text import TRAITS
 from evennia_ai.recall.turnwords import TurnWords
-from evennia_ai.recall.vocabulary import (
+from evennia_ai.recall.vectors import (
     ExactVectors,
     Floats,
     Growing,
     Ints,
-    Names,
-    Vocabulary,
     norms_of,
     quantised,
     unpacked_vectors,
 )
+from evennia_ai.recall.vocabulary import Names, Vocabulary
 
 # A pause that ends a talk whose turns carry no session.
 SESSION_GAP_S = 1_800.0

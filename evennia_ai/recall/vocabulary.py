@@ -1,131 +1,17 @@
-"""Words and vectors: arrays that grow, exact cosines, the words that may stand in turns."""
+"""The words that may stand in turns: their stems, and those of near meaning."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evennia_ai.recall.text import stem, words
+from evennia_ai.recall.vectors import ExactVectors, Floats, Ints, quantised
 
 # Words of similar meaning are taken for related from this cosine on.
 NEAR_MEANING = 0.4
 _KEPT_WORDS = 2_000
-_FIRST_ROWS = 1_024
-# Multiplications a call to BLAS may take; from 2**18 on OpenBLAS wakes threads of its own, and on
-# a busy machine waits for them many times longer than the product takes.
-_BLOCK_WORK = 245_760
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float32]
-Flags = NDArray[np.bool_]
-
-
-class Growing:
-    """A numpy array that grows by doubling.
-
-    Args:
-        dtype: Element type.
-        width: Columns, or 0 for one dimension.
-    """
-
-    def __init__(self, dtype: Any, width: int = 0):
-        self._data = np.zeros((_FIRST_ROWS, width) if width else _FIRST_ROWS, dtype=dtype)
-        self._size = 0
-
-    def extend(self, values: Any) -> None:
-        """Append rows."""
-        end = self._size + len(values)
-        if end > len(self._data):
-            shape = (max(end, 2 * len(self._data)), *self._data.shape[1:])
-            grown = np.zeros(shape, dtype=self._data.dtype)
-            grown[: self._size] = self._data[: self._size]
-            self._data = grown
-        self._data[self._size : end] = values
-        self._size = end
-
-    @property
-    def values(self) -> NDArray[Any]:
-        """The rows so far; a view, valid until the next `extend`."""
-        return self._data[: self._size]
-
-
-class ExactVectors:
-    """Quantised vectors whose cosines do not depend on what stands beside them.
-
-    The products of whole numbers up to 127 sum to less than 2**24, which float32 holds exactly:
-    whatever order a BLAS adds in, the result is the same. So a search answers the same after a
-    rebuild, and as if turns hidden from the asker did not exist.
-
-    Args:
-        dims: Dimensions; 127 * 127 * dims must stay below 2**24, so at most 1,040.
-    """
-
-    def __init__(self, dims: int):
-        self._numbers = Growing(np.int8, dims)
-        self._norms = Growing(np.float32)
-        self._buffer = np.zeros((_BLOCK_WORK // dims, dims), dtype=np.float32)
-
-    def __len__(self) -> int:
-        return len(self._norms.values)
-
-    def extend(self, numbers: NDArray[Any]) -> None:
-        """Append vectors that `quantised` made, shape (n, dims)."""
-        self._numbers.extend(numbers)
-        self._norms.extend(norms_of(numbers.astype(np.float32)))
-
-    def mean(self, positions: Ints) -> Floats:
-        """Mean of the unit vectors at some positions, shape (dims,)."""
-        numbers = self._numbers.values[positions].astype(np.float32)
-        return np.asarray((numbers / self._norms.values[positions][:, None]).mean(axis=0))
-
-    def cosines(self, vectors: Floats, start: int = 0) -> Floats:
-        """Cosine of each given vector (rows; any scale) with each one here from `start` on."""
-        return self._cosines(vectors, self._numbers.values[start:], self._norms.values[start:])
-
-    def cosines_at(self, vectors: Floats, positions: Ints) -> Floats:
-        """Cosine of each given vector with those here at some positions."""
-        return self._cosines(
-            vectors, self._numbers.values[positions], self._norms.values[positions]
-        )
-
-    def between(self, positions: Ints) -> Floats:
-        """Cosines of those at some few positions with one another, shape (n, n)."""
-        numbers = self._numbers.values[positions].astype(np.float32)
-        norms = self._norms.values[positions]
-        return np.asarray(numbers @ numbers.T / norms / norms[:, None])
-
-    def pairwise(self, ones: Ints, others: Ints) -> Floats:
-        """Cosine of each of some with the other at the same place, shape (n,)."""
-        products = self._numbers.values[ones].astype(np.float32) * self._numbers.values[others]
-        norms = self._norms.values[ones] * self._norms.values[others]
-        return np.asarray(products.sum(axis=1) / norms)
-
-    def _cosines(self, vectors: Floats, here: NDArray[np.int8], norms: Floats) -> Floats:
-        asked = quantised(vectors)
-        products = self._products(asked, here)
-        products /= norms
-        products /= norms_of(asked)[:, None]
-        return products
-
-    def _products(self, asked: Floats, here: NDArray[np.int8]) -> Floats:
-        """Products in blocks that stay in the cache and are too small for BLAS to share out."""
-        found = np.empty((len(asked), len(here)), dtype=np.float32)
-        # A single row would be a matrix-vector product, which BLAS shares out much sooner.
-        rows = asked if len(asked) > 1 else np.repeat(asked, 2, axis=0)
-        step = len(self._buffer) // len(rows)
-        for low in range(0, len(here), step):
-            block = self._buffer[: min(step, len(here) - low)]
-            block[:] = here[low : low + step]
-            found[:, low : low + step] = (rows @ block.T)[: len(asked)]
-        return found
-
-
-def norms_of(numbers: Floats) -> Floats:
-    """Lengths of vectors (rows); 1 for one that is all zero."""
-    norms = np.sqrt((numbers * numbers).sum(axis=1))
-    return np.where(norms > 0, norms, 1).astype(np.float32)
 
 
 class Names:
@@ -207,24 +93,6 @@ class Vocabulary:
         missing = self._names.all[len(self._vectors) :]
         if missing:
             self._vectors.extend(quantised(self._embedder.embed(missing)))
-
-
-def quantised(vectors: Floats) -> Floats:
-    """Vectors scaled by their largest component to whole numbers in -127..127."""
-    if not vectors.size:
-        return vectors
-    peaks = np.abs(vectors).max(axis=1, keepdims=True)
-    return np.asarray(np.rint(vectors / np.where(peaks > 0, peaks, 1) * 127), dtype=np.float32)
-
-
-def packed_vectors(vectors: Floats) -> list[bytes]:
-    """Vectors as they are stored: quantised, a byte a dimension."""
-    return [row.tobytes() for row in quantised(vectors).astype(np.int8)]
-
-
-def unpacked_vectors(blobs: Sequence[bytes]) -> NDArray[np.int8]:
-    """What `packed_vectors` made, as whole numbers."""
-    return np.frombuffer(b"".join(blobs), dtype=np.int8).reshape(len(blobs), -1)
 
 
 def words_of(texts: Iterable[str]) -> set[str]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from evennia_ai.recall.kinds import members
+from evennia_ai.recall.vectors import Floats, Ints
 from evennia_ai.recall.view import VisibleTurns
-from evennia_ai.recall.vocabulary import Floats, Ints
 
 # At most so many words of near meaning count for a word of the query.
 SYNONYMS = 16
