@@ -6,8 +6,10 @@
     services.use(model=model, semantic=MemorySemanticStore(), ready=True)
 """
 
+import copy
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from twisted.internet.defer import Deferred, fail, succeed
@@ -16,6 +18,9 @@ from evennia_ai.core.audience import PUBLIC, visible
 from evennia_ai.core.messages import new_id
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.client import ModelReply, ModelRequest
+
+# Stands for a stored None, which must differ from nothing stored.
+_STORED_NONE = object()
 
 Answer = str | ModelReply | Exception | Sequence[Mapping[str, Any]]
 
@@ -178,3 +183,64 @@ class MemorySemanticStore:
     def close(self) -> "Deferred[None]":
         """Nothing to release."""
         return succeed(None)
+
+
+class MemoryStore:
+    """Values by key and category in a dict, with the promises of `handlers.store.Store`."""
+
+    def __init__(self) -> None:
+        self.values: dict[tuple[str, str | None], Any] = {}
+        self._waiting: list[Callable[[], Any]] | None = None
+
+    def preload(self, keys: Iterable[str], category: str | None = None) -> None:
+        """All values are in memory already."""
+
+    def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
+        """A deep copy of a value, or the default."""
+        return copy.deepcopy(self.values.get((key, category), default))
+
+    def stamp(self, key: str, category: str | None = None) -> object:
+        """The stored object itself."""
+        at = (key, category)
+        value = self.values.get(at)
+        return _STORED_NONE if value is None and at in self.values else value
+
+    def stamps(self, keys: Iterable[str], category: str | None = None) -> tuple[object, ...]:
+        """The stamps of several keys of a category."""
+        return tuple(self.stamp(key, category) for key in keys)
+
+    def set(self, key: str, value: Any, category: str | None = None) -> None:
+        """Store a deep copy."""
+        self.values[(key, category)] = copy.deepcopy(value)
+
+    def delete(self, key: str, category: str | None = None) -> None:
+        """Remove a value."""
+        self.values.pop((key, category), None)
+
+    def keys(self, category: str) -> tuple[str, ...]:
+        """All keys of a category, sorted."""
+        return tuple(sorted(key for key, where in list(self.values) if where == category))
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Take everything back if the body fails."""
+        before, outer = dict(self.values), self._waiting
+        mine: list[Callable[[], Any]] = []
+        self._waiting = mine
+        try:
+            yield
+        except BaseException:
+            self.values = before
+            mine.clear()
+            raise
+        finally:
+            self._waiting = outer
+        for callback in mine:
+            self.on_commit(callback)
+
+    def on_commit(self, callback: Callable[[], Any]) -> None:
+        """Call once what was written so far is certain; never if it is taken back."""
+        if self._waiting is None:
+            callback()
+        else:
+            self._waiting.append(callback)

@@ -22,10 +22,9 @@ from evennia_ai.handlers.journal import JournalHandler
 from evennia_ai.handlers.ledger import LedgerHandler
 from evennia_ai.handlers.rollback import Rollback
 from evennia_ai.handlers.state import StateHandler
-from evennia_ai.handlers.store import MemoryStore
 from evennia_ai.retrieval import TOOLS, Memory
 from evennia_ai.runtime import Runtime
-from evennia_ai.testing import MemorySemanticStore, ScriptedModel
+from evennia_ai.testing import MemorySemanticStore, MemoryStore, ScriptedModel
 from evennia_ai.tool_execution import ToolRegistry
 from evennia_ai.tools import BUILTIN_TOOLS
 

@@ -15,7 +15,7 @@ from evennia_ai.core.entities import (
     with_observation,
 )
 from evennia_ai.handlers.entities import ARCHIVE, EntityHandler
-from evennia_ai.handlers.store import MemoryStore
+from evennia_ai.testing import MemoryStore
 from evennia_ai.tools.base import ToolContext
 from evennia_ai.tools.recall import ExpandMemory
 from tests.memory_assistant import MemoryWorld

@@ -6,7 +6,7 @@ from evennia_ai.core.digest import EMPTY_DIGEST, digest_add
 from evennia_ai.core.messages import utc_iso
 from evennia_ai.core.pairs import INTERRUPTED, cut_points
 from evennia_ai.handlers.history import PAGE_MESSAGES, HistoryHandler
-from evennia_ai.handlers.store import MemoryStore
+from evennia_ai.testing import MemoryStore
 
 
 def words(text):

@@ -4,7 +4,7 @@ import unittest
 
 from evennia_ai.core.messages import IdSource
 from evennia_ai.handlers.journal import MOST_READ, PAGE_ENTRIES, PAGES, JournalHandler
-from evennia_ai.handlers.store import MemoryStore
+from evennia_ai.testing import MemoryStore
 
 PAGE_COUNT = 40
 

@@ -8,8 +8,8 @@ from evennia.typeclasses.attributes import Attribute
 
 from evennia_ai.core.messages import new_id, utc_iso
 from evennia_ai.handlers.history import ARCHIVE, SUMMARIES, HistoryHandler
-from evennia_ai.handlers.store import MemoryStore
 from evennia_ai.handlers.verify import evidence_of, gathered_evidence
+from evennia_ai.testing import MemoryStore
 from tests.base import AssistantTest
 from tests.waiting import wait_for
 

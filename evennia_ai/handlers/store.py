@@ -1,17 +1,17 @@
 """Attributes as a plain store: load a copy, transform it, save it once, all or nothing.
 
-`AttributeStore` keeps values in an object's Attributes; `MemoryStore` keeps them in a dict, for
-tests without a game. Both are used inside `transaction()`, which rolls back the database *and*
-Evennia's caches.
+`AttributeStore` keeps values in an object's Attributes (`testing.MemoryStore` in a dict). It is
+used inside `transaction()`, which rolls back the database *and* Evennia's caches.
 """
 
-import copy
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from django.conf import settings
+
+from evennia_ai.handlers.codec import read, write
 
 
 @dataclass
@@ -128,8 +128,6 @@ class AttributeStore:
 
     def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
         """A copy of a value as plain data, or the default."""
-        from evennia_ai.handlers.codec import read
-
         attribute = self._attribute(key, category)
         return default if attribute is None else read(attribute)
 
@@ -153,8 +151,6 @@ class AttributeStore:
 
         A new Attribute is made and filled in one transaction.
         """
-        from evennia_ai.handlers.codec import write
-
         attribute = self._attribute(key, category)
         if attribute is None and not _open:
             with transaction():
@@ -229,63 +225,3 @@ def _forget(touched: list[tuple[Any, str, str | None]]) -> None:
             cached.flush_from_cache(force=True)
     for obj in {id(entry[0]): entry[0] for entry in touched}.values():
         obj.attributes.reset_cache()
-
-
-class MemoryStore:
-    """A store in a dict, with the same promises; for tests and benchmarks without a game."""
-
-    def __init__(self) -> None:
-        self.values: dict[tuple[str, str | None], Any] = {}
-        self._waiting: list[Callable[[], Any]] | None = None
-
-    def preload(self, keys: Iterable[str], category: str | None = None) -> None:
-        """All values are in memory already."""
-
-    def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
-        """A deep copy of a value, or the default."""
-        return copy.deepcopy(self.values.get((key, category), default))
-
-    def stamp(self, key: str, category: str | None = None) -> object:
-        """The stored object itself."""
-        at = (key, category)
-        return _stamp(self.values[at]) if at in self.values else None
-
-    def stamps(self, keys: Iterable[str], category: str | None = None) -> tuple[object, ...]:
-        """The stamps of several keys of a category."""
-        return tuple(self.stamp(key, category) for key in keys)
-
-    def set(self, key: str, value: Any, category: str | None = None) -> None:
-        """Store a deep copy."""
-        self.values[(key, category)] = copy.deepcopy(value)
-
-    def delete(self, key: str, category: str | None = None) -> None:
-        """Remove a value."""
-        self.values.pop((key, category), None)
-
-    def keys(self, category: str) -> tuple[str, ...]:
-        """All keys of a category, sorted."""
-        return tuple(sorted(key for key, where in list(self.values) if where == category))
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Take everything back if the body fails."""
-        before, outer = dict(self.values), self._waiting
-        mine: list[Callable[[], Any]] = []
-        self._waiting = mine
-        try:
-            yield
-        except BaseException:
-            self.values = before
-            mine.clear()
-            raise
-        finally:
-            self._waiting = outer
-        for callback in mine:
-            self.on_commit(callback)
-
-    def on_commit(self, callback: Callable[[], Any]) -> None:
-        """Call once what was written so far is certain; never if it is taken back."""
-        if self._waiting is None:
-            callback()
-        else:
-            self._waiting.append(callback)
