@@ -111,11 +111,13 @@ class TestPlanAlways(unittest.TestCase):
     @MANY
     @plans
     def test_no_pair_is_parted(self, history, window, keep, capacity):
-        """A result leaves if and only if its call leaves."""
-        gone = {m["id"] for m in plan_compaction(history, window, keep, capacity).leaving}
+        """A result leaves if and only if its call leaves, also where small parts stay."""
         raw = raw_of(history)
-        for index, caller in pairing(raw).items():
-            self.assertEqual(raw[index]["id"] in gone, raw[caller]["id"] in gone)
+        for least in (0, 60):
+            plan = plan_compaction(history, window, keep, capacity, least_tokens=least)
+            gone = {m["id"] for m in plan.leaving}
+            for index, caller in pairing(raw).items():
+                self.assertEqual(raw[index]["id"] in gone, raw[caller]["id"] in gone)
 
     @MANY
     @given(histories(), windows, keeps)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from evennia_ai.core.audience import PUBLIC
 from evennia_ai.core.messages import Message, audience_of, is_summary, total_tokens
-from evennia_ai.core.pairs import cut_points
+from evennia_ai.core.pairs import cut_points, pairing
 
 # Compactions in a row of no use after which the automatic ones are stopped.
 STALLS_TO_STOP = 3
@@ -59,11 +59,15 @@ class Plan:
 
     def small_parts(self, least_tokens: int) -> tuple[str, ...]:
         """Private audiences whose part holds fewer tokens, so that a summary saves next to none."""
-        return tuple(
-            audience
-            for audience in self.audiences
-            if audience != PUBLIC and total_tokens(self.part(audience)) < least_tokens
-        )
+        free = [each for each in self.audiences if each not in (PUBLIC, *self.tied)]
+        return tuple(each for each in free if total_tokens(self.part(each)) < least_tokens)
+
+    @property
+    def tied(self) -> frozenset[str]:
+        """Audiences that leave together: a tool call of one has its result in another."""
+        owners = [audience_of(message) for message in self.leaving]
+        pairs = [{owners[index] for index in pair} for pair in pairing(self.leaving).items()]
+        return frozenset[str]().union(*(pair for pair in pairs if len(pair) > 1))
 
     @property
     def empty(self) -> bool:

@@ -200,10 +200,11 @@ def _compact(
     original = script.history.tokens()
     begin_intent(script, trigger)
     folds: list[Fold] = []
+    tied = plan.tied
     try:
         for audience in plan.audiences:
             made = yield fold(script, character, plan, audience, instructions)
-            if _shrinks(made, plan):
+            if audience in tied or _shrinks(made, plan):
                 folds.append(made)
             else:
                 plan = plan.without([audience])
