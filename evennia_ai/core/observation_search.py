@@ -36,9 +36,9 @@ def found_observations(
     likely = _likely(profiles, wanted, audience)
     likely.sort(key=lambda each: each[:2], reverse=True)
     found = [
-        (score, *rest)
-        for _, *rest in likely[:_LOOKED_AT]
-        if (score := _share(wanted, rest[1], rest[2])) >= LEAST_SHARE
+        (score, at, profile, item)
+        for _, at, profile, item in likely[:_LOOKED_AT]
+        if (score := _share(wanted, profile, item)) >= LEAST_SHARE
     ]
     found.sort(key=lambda each: each[:2], reverse=True)
     return [_hit(*each) for each in found[:most]]
