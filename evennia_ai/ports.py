@@ -336,6 +336,9 @@ class Script(Protocol):
     def trouble(self, text: str) -> None:
         """Something staff should know: logged, and shown in `aistatus`."""
 
+    def alert(self, text: str) -> None:
+        """As `trouble`, and a line for followers and for the admins who are there."""
+
     def tell_staff(self, text: str) -> None:
         """A line for the log and for staff who follow the assistant."""
 
