@@ -373,6 +373,9 @@ class Interleaving:
             lives = [m["id"] for m in live if m["id"] in known]
             place = ids.index(lives[0]) if lives else len(ids)
         entries = [(m["id"], raw_bytes(m, given)) for m, given in zip(found, new, strict=True)]
+        if set(ids[place:]) - {m["id"] for m in live}:
+            # Between old lines that stayed: what left from there has no place to tell.
+            self.loose |= {each for each, _ in entries}
         self.record[place:place] = entries
 
     def _checkpoint(self):
@@ -524,11 +527,14 @@ class Interleaving:
             places = [place[m["id"]] for m in messages if m["id"] not in self.loose]
             assert places == sorted(places), f"out of order: {[m['id'] for m in messages]}"
         kept = [s for s in segments if not self._withdrawn(fresh, s)]
-        gone = {m["id"] for s in kept for m in s["messages"]} - self.loose
-        here = {m["id"] for m in live} - self.loose
-        if gone and here:
-            newest, oldest = max(map(place.get, gone)), min(map(place.get, here))
-            assert newest < oldest, "an archived message is newer than a live one"
+        gone = [m for s in kept for m in s["messages"] if m["id"] not in self.loose]
+        here = [m for m in live if m["id"] not in self.loose]
+        for audience in {audience_of(m) for m in gone}:
+            newest = max(place[m["id"]] for m in gone if audience_of(m) == audience)
+            older = [
+                m["id"] for m in here if audience_of(m) == audience and place[m["id"]] < newest
+            ]
+            assert not older, f"left behind by what is archived: {older}"
 
     @staticmethod
     def _withdrawn(fresh, segment):
@@ -606,9 +612,9 @@ class Interleaving:
             for m in s["messages"]
         }
         for audience in AUDIENCES[:4]:
-            back = history.raw_back(audience, 10**9)[0]
-            live = [m for m in history.messages() if not is_summary(m)]
-            shown = [m for m in (*back, *live) if visible(audience_of(m), audience)]
+            raw = [m for m in history.messages() if not is_summary(m)]
+            live = [m for m in raw if visible(audience_of(m), audience)]
+            shown = history.raw_back(audience, 10**9, live)[0]
             known = {m["id"] for m in shown}
             wanted = [
                 each

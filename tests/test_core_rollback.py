@@ -33,12 +33,15 @@ class TestPlanRollback(unittest.TestCase):
     def test_what_stayed_between_is_between_again(self):
         """Where something stayed between what left, all stand in their old order, news behind."""
         left, stayed, also_left, answer, newest = numbered([heard(content=w) for w in "abcde"])
+        answer["role"] = "tool"
         marker = {"id": "x", "role": "system", "metadata": {"type": "compaction"}}
         order = order_before([marker, left, stayed, also_left], [left, also_left])
         record = {"leaving": ["m0", "m2"], "markers_before": [], "order": order}
         segments = [{"messages": [left, also_left]}]
         undone = plan_rollback([stayed, answer], record, segments)
         self.assertEqual(undone.history, (left, stayed, answer, also_left))
+        undone = plan_rollback([stayed, newest], record, segments)
+        self.assertEqual(undone.history, (left, stayed, also_left, newest))
         undone = plan_rollback([newest], record, segments)
         self.assertEqual(undone.history, (left, also_left, newest))
 

@@ -41,7 +41,7 @@ def plan_rollback(
     archived = {m["id"]: m for segment in segments for m in segment["messages"]}
     restored = [archived[i] for i in record.get("leaving", ()) if i in archived]
     raw = [m for m in current if not is_summary(m)]
-    everything = _ordered(restored, raw, record.get("order", ()))
+    everything = in_order(restored, raw, record.get("order", ()))
     gone: Collection[str] = set((record.get("extraction") or {}).get("messages", ()))
     masks: Collection[str] = set(record.get("masked", ()))
     kept = [unmasked(m) if m["id"] in masks else m for m in everything if m["id"] not in gone]
@@ -63,19 +63,53 @@ def order_before(history: Sequence[Message], leaving: Sequence[Message]) -> list
     return [] if ids[: len(leaving)] == [m["id"] for m in leaving] else ids
 
 
-def _ordered(
+def in_order(
     restored: Sequence[Message], raw: Sequence[Message], order: Sequence[str]
 ) -> list[Message]:
-    """Both in an order that is known; what came since stands behind what it stood behind."""
+    """What left with a compaction and what is live, in the order there was.
+
+    Args:
+        restored: What left, oldest first.
+        raw: Other raw messages. What was put in since stands behind what it stood behind, as a
+            tool's late result behind its call; what came since stands behind all.
+        order: Ids as `order_before` gave them; none where what left is simply the older.
+    """
     if not order:
         return [*restored, *raw]
     places = {each: place for place, each in enumerate(order)}
-    placed = [(places[m["id"]], m) for m in restored]
-    place = len(order)
-    for message in raw:
-        place = places.get(message["id"], place)
+    placed: list[tuple[float, Message]] = [(places.get(m["id"], -1), m) for m in restored]
+    known = [number for number, m in enumerate(raw) if m["id"] in places]
+    place = places[raw[known[0]]["id"]] - 0.5 if known else len(order)
+    for number, message in enumerate(raw):
+        came_since = (not known or number > known[-1]) and message["role"] != "tool"
+        place = len(order) if came_since else places.get(message["id"], place)
         placed.append((place, message))
     return [message for _, message in sorted(placed, key=lambda pair: pair[0])]
+
+
+def with_archived(
+    parts: Sequence[tuple[Sequence[Message], Sequence[str]]], live: Sequence[Message]
+) -> list[Message]:
+    """Live raw messages and what left before them, as if nothing had ever left.
+
+    Args:
+        parts: What left with each compaction and its order, as for `in_order`, newest first.
+        live: What is live, oldest first.
+    """
+    behind: list[Message] = list(live)
+    front: list[Sequence[Message]] = []
+    for left, order in parts:
+        if not order:
+            front.append(left)
+            continue
+        behind = in_order(left, [*_flat(front), *behind], order)
+        front = []
+    return [*_flat(front), *behind]
+
+
+def _flat(parts: Sequence[Sequence[Message]]) -> list[Message]:
+    """Parts that were put down newest first, as one, oldest first."""
+    return [message for part in reversed(parts) for message in part]
 
 
 def _markers_before(current: Sequence[Message], record: Mapping[str, Any]) -> list[Message]:

@@ -32,6 +32,7 @@ from evennia_ai.core.messages import (
     utc_iso,
 )
 from evennia_ai.core.pairs import INTERRUPTED, answered, unanswered
+from evennia_ai.core.rollback import with_archived
 from evennia_ai.handlers.record_cache import CachedRecords, Record, SummaryRecords
 from evennia_ai.handlers.records import sound_compaction, sound_segment, sound_summary
 from evennia_ai.handlers.store import Store
@@ -298,15 +299,18 @@ class HistoryHandler:
         self.messages()
         return tuple(self._tally)
 
-    def raw_back(self, audience: str, room_tokens: int) -> tuple[list[Message], int]:
-        """Archived raw messages that precede the live ones, newest segments first until full.
+    def raw_back(
+        self, audience: str, room_tokens: int, live: Sequence[Message] = ()
+    ) -> tuple[list[Message], int]:
+        """Archived raw messages with live ones, as if none had left; newest segments until full.
 
-        Kept until a compaction comes or goes, or a segment read for it changes: every prompt
-        asks for it while compaction is off.
+        The archived are kept until a compaction comes or goes, or a segment read for them
+        changes: every prompt asks for them while compaction is off.
 
         Args:
             audience: Who will see them. Segments of others' talk are not read.
-            room_tokens: Stop once they hold so many tokens.
+            room_tokens: Stop once the archived ones hold so many tokens.
+            live: Live raw messages they may see, oldest first.
 
         Returns:
             Messages, oldest first, and how many older ones were left where they are.
@@ -317,12 +321,12 @@ class HistoryHandler:
             if len(self._raw_backs) >= RAW_BACKS:
                 self._raw_backs.clear()
             self._raw_backs[audience, room_tokens] = kept
-        return list(kept.messages), kept.older
+        return with_archived(kept.parts, live), kept.older
 
     def _read_back(self, audience: str, room_tokens: int) -> "_RawBack":
         """What `raw_back` gives, read from the archive."""
         made = {r["segment"]: r for r in self.summaries(lambda record: bool(record["segment"]))}
-        parts: list[list[Message]] = []
+        parts: list[tuple[list[Message], list[str]]] = []
         read: list[str] = []
         tokens = older = 0
         for record in reversed(self.compactions()):
@@ -337,11 +341,11 @@ class HistoryHandler:
                 older += sum(len(made[key]["source_ids"]) for key in keys if key in made)
                 continue
             left = self._messages_of(record, keys)
-            parts.append([unmasked(m) for m in left if visible(audience_of(m), audience)])
-            tokens += total_tokens(parts[-1])
+            seen = [unmasked(m) for m in left if visible(audience_of(m), audience)]
+            parts.append((seen, record.get("order", [])))
+            tokens += total_tokens(seen)
             read += keys
-        messages = [message for part in reversed(parts) for message in part]
-        return _RawBack(tuple(messages), older, tuple(read), self._marks(read))
+        return _RawBack(tuple(parts), older, tuple(read), self._marks(read))
 
     def _marks(self, segments: Iterable[str]) -> tuple[object, ...]:
         """What differs once a compaction came, went or was changed, or one of these segments."""
@@ -522,13 +526,13 @@ class _RawBack:
     """Archived messages as one audience's prompt shows them.
 
     Args:
-        messages: Oldest first.
+        parts: What left with each compaction and its order, newest first.
         older: How many there are before them.
         segments: Ids of the segments read.
         marks: As `HistoryHandler._marks` gave them then.
     """
 
-    messages: tuple[Message, ...]
+    parts: tuple[tuple[list[Message], list[str]], ...]
     older: int
     segments: tuple[str, ...]
     marks: tuple[object, ...]

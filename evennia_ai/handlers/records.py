@@ -198,4 +198,5 @@ _COMPACTION_MAY: Mapping[str, Reader] = {
     "summaries_before": _by_id,
     "extraction": sound_extraction,
     "last_before": sound_result,
+    "order": as_texts,
 }

@@ -159,8 +159,8 @@ def shown_history(script: Any, audience: str) -> tuple[tuple[Message, ...], int]
     raw = [unmasked(m) for m in live if not is_summary(m)]
     if len(raw) == len(live):
         return tuple(raw), 0
-    back, older = script.history.raw_back(audience, context_limit(script))
-    return (*back, *raw), older
+    shown, older = script.history.raw_back(audience, context_limit(script), raw)
+    return tuple(shown), older
 
 
 def build_llm_messages(script: Any, character: Any, **options: Any) -> list[dict[str, Any]]:
