@@ -40,6 +40,19 @@ class TestPlanByExample(unittest.TestCase):
         """The newest messages of the window stay, the rest leaves."""
         self.assertEqual(self.leaving(sized(1, 1, 1, 1, 1), 2), ["m0", "m1", "m2"])
 
+    def test_a_long_extraction_leaves_half_the_window_to_the_talk(self):
+        """Its newest messages count for half the window at most, all others leave or stay."""
+        talk = sized(*[1] * 10)
+        saved = numbered([heard(metadata={"context": "pre_compaction"}) for _ in range(7)])
+        for number, message in enumerate(saved):
+            message["id"] = f"x{number}"
+        self.assertEqual(self.leaving([*talk, *saved], 4), [f"m{n}" for n in range(8)])
+        self.assertEqual(self.leaving([*talk, saved[0]], 4), [f"m{n}" for n in range(7)])
+        self.assertEqual(
+            self.leaving([*talk[:5], *saved, *talk[5:]], 4),
+            ["m0", "m1", "m2", "m3", "m4"] + [f"x{n}" for n in range(7)] + ["m5"],
+        )
+
     def test_within_window(self):
         """A history within the window is left alone."""
         self.assertTrue(plan_compaction(sized(1, 1), 2).empty)

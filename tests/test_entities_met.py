@@ -4,8 +4,10 @@ from evennia_ai.core.entities import new_profile, observe
 from evennia_ai.handlers.identity import stable_id
 from evennia_ai.helpers.entity_context import note_met
 from evennia_ai.llm_interaction.prompt import present_lines
+from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.testing import call
 from tests.base import AssistantTest
+from tests.waiting import wait_for
 
 
 class TestEntitiesMet(AssistantTest):
@@ -49,6 +51,20 @@ class TestEntitiesMet(AssistantTest):
         self.assertEqual({key: p["name"] for key, p in profiles.items()}, expected)
         self.assertEqual(profiles[stable_id(self.room1)]["kind"], "place")
         self.assertEqual(self.sleep()["entities_met"]["met"], 0)
+
+    def test_whose_words_left_before_the_night(self):
+        """A compaction between a talk and the night takes nobody away."""
+        self.char2.location = self.room1
+        self.talk()
+        self.model.default = "They spoke."
+        self.script.history.append([{"role": "assistant", "content": "Well. " * 9}] * 30)
+        done = compact_conversation_history(self.script, self.aria, force=True)
+        self.assertTrue(wait_for(done)["success"])
+        self.assertNotIn("the mill is mine", str(self.script.history.messages()[-20:]))
+        self.assertEqual(self.sleep()["entities_met"]["met"], 3)
+        last_seen = self.aria.entities.get(stable_id(self.char1))["last_seen"]
+        self.assertEqual(self.sleep()["entities_met"]["seen_again"], 1, "only the place")
+        self.assertEqual(self.aria.entities.get(stable_id(self.char1))["last_seen"], last_seen)
 
     def test_memories_of_the_first_evening_are_linked(self):
         """A journal entry that names somebody met is linked to the profile in the same night."""

@@ -49,8 +49,7 @@ class CmdCompact(AssistantCommand):
     Nothing is lost: the messages that leave are archived word for word, see
     'aihistory/expand'. The newest messages stay as they are (the option
     compact_preserve_window). Before it folds, the assistant saves facts into
-    its journal; the messages of that are among the newest. If it is in
-    mid-turn, compaction follows when the turn ends.
+    its journal. If it is in mid-turn, compaction follows when the turn ends.
 
     After a rollback the messages are live again as if the compaction had never
     been, and it compacts no more by itself until you compact by hand or its
@@ -276,8 +275,8 @@ def preview_lines(script: Any, audience: str) -> list[str]:
         f"into {summaries} {'summary' if summaries == 1 else 'summaries'}:"
     )
     lines += [_part_line(plan, each, audience) for each in plan.audiences]
-    if config.pre_compact_extraction_enabled:
-        lines.append("What is saved into the journal first makes a few more messages leave.")
+    if config.pre_compact_extraction_enabled and (more := config.compact_preserve_window // 2):
+        lines.append(f"What is saved into the journal first makes up to {more} more leave.")
     return [*lines, _tokens_line(script, plan)]
 
 

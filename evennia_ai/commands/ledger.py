@@ -115,7 +115,7 @@ def _answer(name: str, entry: Any, why: str) -> str:
         between = "" if entry["audience"] == PUBLIC else " It stays between the two of you."
         told = f"{name} will keep this before its eyes {shown}{between}"
     else:
-        told = f"Noted as a proposal {shown} As {why}, it waits until staff approve it."
+        told = f"Noted as a proposal {shown}\nAs {why}, it waits until staff approve it."
     return f"{told} {ledger.replaces(entry)}".rstrip()
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from evennia_ai.core.audience import PUBLIC
 from evennia_ai.core.messages import Message, audience_of, is_summary, total_tokens
 from evennia_ai.core.pairs import cut_points, pairing
+from evennia_ai.prompt_contexts import CONTEXT_PRE_COMPACTION
 
 # Compactions in a row of no use after which the automatic ones are stopped.
 STALLS_TO_STOP = 3
@@ -87,7 +88,8 @@ def plan_compaction(
 
     Args:
         history: All live messages, oldest first, markers among them.
-        preserve_window: Raw messages to keep at least.
+        preserve_window: Raw messages to keep at least. Those of an extraction count for half of
+            it at most, or after a long one the talk would be gone from view.
         keep_tokens: Tokens of the newest raw messages to keep at least, if that is more.
         capacity_tokens: Most the kept raw messages may hold; overrides both. None: no cap.
         later: Whether a cut that would part a pair is moved on rather than back.
@@ -112,12 +114,20 @@ def plan_compaction(
 
 def _wanted_cut(raw: Sequence[Message], window: int, keep_tokens: int) -> int:
     """Index of the first message to keep: by count, or further back by tokens."""
-    by_count = max(0, len(raw) - window)
+    extraction = [index for index, m in enumerate(raw) if is_extraction(m)]
+    uncounted = set(extraction[: max(0, len(extraction) - window // 2)])
+    counted = [index for index in range(len(raw)) if index not in uncounted]
+    by_count = [*counted, len(raw)][-window - 1] if len(counted) > window else 0
     kept, index = total_tokens(raw[by_count:]), by_count
     while index > 0 and kept < keep_tokens:
         index -= 1
         kept += raw[index].get("tokens") or 0
     return index
+
+
+def is_extraction(message: Message) -> bool:
+    """Whether a message is a call or a result of a pre-compaction extraction."""
+    return (message.get("metadata") or {}).get("context") == CONTEXT_PRE_COMPACTION
 
 
 def _legal_cut(

@@ -252,6 +252,21 @@ def heard_line(key: str, speaker_id: str, channel: str, text: str) -> str:
     return f"{who} {one_line(_VERBS.get(channel, channel))}: {quoted(text)}"
 
 
+def speakers(messages: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
+    """Who spoke: the name and the time (ISO 8601) of each speaker's newest message, by stable id.
+
+    Args:
+        messages: Messages, oldest first.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for message in messages:
+        speaker = message.get("speaker") or {}
+        if speaker.get("id"):
+            name = str(speaker.get("key") or speaker["id"])
+            found[speaker["id"]] = (name, str(message.get("created_at") or ""))
+    return found
+
+
 def quoted(text: str) -> str:
     """A text as a JSON string on one line, by any reading of what ends a line."""
     quoted = _as_json(text)

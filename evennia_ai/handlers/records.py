@@ -169,6 +169,12 @@ def _profiles(value: Any) -> dict[str, Any]:
     return {key: each for key, each in known if each is None or isinstance(each, Mapping)}
 
 
+def _pairs(value: Any) -> dict[str, tuple[str, str]]:
+    """Two texts by id."""
+    lists = {key: as_texts(each) for key, each in as_dict(value).items()}
+    return {key: (each[0], each[1]) for key, each in lists.items() if len(each) == 2}
+
+
 def _by_id(value: Any) -> dict[str, Any]:
     return {key: dict(each) for key, each in as_dict(value).items() if isinstance(each, Mapping)}
 
@@ -199,4 +205,5 @@ _COMPACTION_MAY: Mapping[str, Reader] = {
     "extraction": sound_extraction,
     "last_before": sound_result,
     "order": as_texts,
+    "speakers": _pairs,
 }

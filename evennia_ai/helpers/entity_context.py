@@ -1,6 +1,7 @@
 """Entities in context: tidying what is known of them while the assistant dreams."""
 
-from collections.abc import Generator, Iterable, Mapping
+from collections import ChainMap
+from collections.abc import Generator, Iterable
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -8,7 +9,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.background import pause
 from evennia_ai.core import entities
 from evennia_ai.core.entities import SUPERSEDED, Profile
-from evennia_ai.core.messages import utc_iso
+from evennia_ai.core.messages import speakers, utc_iso
 
 # Profiles tidied in one turn of the reactor and one write.
 BATCH = 20
@@ -62,13 +63,20 @@ def _joined(
 
 
 def _sights(script: Any, character: Any) -> dict[str, tuple[str, str, str]]:
-    """Name, kind and last time (ISO 8601) of each speaker of the live history and of the place."""
-    sights: dict[str, tuple[str, str, str]] = {}
-    for message in script.history.messages():
-        speaker: Mapping[str, Any] = message.get("speaker") or {}
-        if speaker.get("id") and speaker["id"] != character.stable_id:
-            name = str(speaker.get("key") or speaker["id"])
-            sights[speaker["id"]] = (name, "person", str(message.get("created_at") or ""))
+    """Name, kind and last time (ISO 8601) of each speaker since the last night and of the place.
+
+    Of those whose words left with a compaction meanwhile the compaction's record tells.
+    """
+    since = utc_iso(script.state.last_sleep.get("at", 0.0))
+    left = (
+        record.get("speakers", {})
+        for record in script.history.compactions()
+        if record["status"] == "committed" and record["at"] >= since
+    )
+    heard = ChainMap(speakers(script.history.messages()), *reversed(list(left)))
+    sights = {
+        key: (name, "person", at) for key, (name, at) in heard.items() if key != character.stable_id
+    }
     place = script.game.place()
     if place["id"]:
         sights[place["id"]] = (place["key"], "place", utc_iso(script.now()))

@@ -18,6 +18,7 @@ from evennia_ai.core.messages import (
     Message,
     is_summary,
     new_id,
+    speakers,
     total_tokens,
     utc_iso,
 )
@@ -252,7 +253,13 @@ def _commit(
     if after >= now:
         return _failed(f"the summaries would not shrink the history ({now} to {after} tokens)")
     result = _result(plan, folds, original, after - (now - original))
-    record = _record(script, trigger, result, leaving=[m["id"] for m in plan.leaving])
+    record = _record(
+        script,
+        trigger,
+        result,
+        leaving=[m["id"] for m in plan.leaving],
+        speakers={key: list(seen) for key, seen in speakers(plan.leaving).items()},
+    )
     script.commit_compaction(plan, folds, record)
     _tell(script, result, record)
     return result

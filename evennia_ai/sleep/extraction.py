@@ -6,7 +6,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.core.audience import PUBLIC, visible
-from evennia_ai.core.compaction import Plan, windows
+from evennia_ai.core.compaction import Plan, is_extraction, windows
 from evennia_ai.core.messages import audience_of, is_summary, new_id, utc_iso
 from evennia_ai.core.rollback import without_extraction
 from evennia_ai.errors import ModelError
@@ -137,8 +137,7 @@ class _ExtractionTrace:
         return [
             message["id"]
             for message in self._script.history.messages()
-            if message["id"] not in self._messages
-            and (message.get("metadata") or {}).get("context") == CONTEXT_PRE_COMPACTION
+            if message["id"] not in self._messages and is_extraction(message)
         ]
 
     def save(self) -> None:
@@ -192,8 +191,7 @@ def complete_extraction(script: Any, character: Any) -> None:
     said = [
         message["id"]
         for message in script.history.messages()
-        if (message.get("metadata") or {}).get("context") == CONTEXT_PRE_COMPACTION
-        and message["id"] not in known
+        if is_extraction(message) and message["id"] not in known
     ]
     newest = character.journal.recent(MOST_ENTRIES)
     entries = [entry["id"] for entry in newest if begun in entry["source_message_ids"]]
