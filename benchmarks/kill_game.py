@@ -48,6 +48,8 @@ LIFE_S, ANSWER_S, LOOK_S = 60.0, 20.0, 90.0
 GONE = "sent_and_gone"
 # Lives of one assistant: its archive grows, and with it the time each look takes.
 LIVES_EACH = 25
+# Talks after which a history has grown by more than half of what a compaction leaves.
+TALKS = 4
 ALL_DEEDS = ("talk", "talk", "compact", "roll_back", "dream", "journal", "mask", "emergency")
 READINGS = 3  # of the chronicle, before its texts are hidden
 
@@ -245,8 +247,9 @@ class Tavern:
 
     def emergency(self) -> None:
         """A context that is nearly full when a tick begins."""
-        self.compact()
-        self.talk()
+        self.compact()  # whatever holds automatic triggers ends with it
+        for _ in range(TALKS):
+            self.talk()
         self._call("lower('compact_emergency_threshold')", "is low")
         self._pause(3.0)
         self._call("restore()", "as ever")

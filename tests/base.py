@@ -29,7 +29,8 @@ class AssistantTest(BaseEvenniaTest):
     default = ""
 
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
+        # What is still being deleted of an earlier assistant may write here to the very end.
+        self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         path = Path(self.folder.name)
         self.settings_on = override_settings(
             EVENNIA_AI_DATA_DIR=str(path),
