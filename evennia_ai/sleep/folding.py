@@ -72,10 +72,6 @@ class Fold:
     generation: int = 1
     query: str = ""
 
-    def take(self, kept: Kept) -> None:
-        """The figures of the new recent summary's way through the retention gate."""
-        self.score, self.in_summary = kept.score, kept.in_summary
-
     @property
     def summary_id(self) -> str:
         """The id of the new recent summary."""
@@ -111,8 +107,7 @@ def fold(
     kept = yield retained(script, character, made.leaving, earlier, summary, audience)
     record = _new_record(script, made, summary, kept, "single" if single else "recent")
     made.summaries += filter(None, (summary, kept.asked_again))
-    made.take(kept)
-    made.query = " ".join(kept.named)
+    made.score, made.in_summary, made.query = kept.score, kept.in_summary, " ".join(kept.named)
     if single:
         former = [r for r in known if r["status"] == "live"]
         record["earlier_ids"] = [r["id"] for r in former]
