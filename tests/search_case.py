@@ -1,0 +1,81 @@
+"""An assistant with a real index, and what tests of searching share."""
+
+import unittest
+
+from evennia_ai.recall import RecallIndex
+from tests.memory_assistant import MemoryWorld
+from tests.waiting import wait_for
+
+QUESTION = "Aria, where is the forge of the smith?"
+FACT = "If you need a blade, the smith has his forge down at the old harbour, next to the ropewalk."
+MOVED = "The smith has moved his forge up to the north gate, by the way."
+ECHO = "The smith's forge? At the old harbour, next to the ropewalk, as Bram said."
+
+
+def hit(hit_id, text, speaker="Bram", at=None, kind="message", score=0.5):
+    """A search result; ids made of a letter and a number tell the time."""
+    return {
+        "id": hit_id,
+        "kind": kind,
+        "speaker": speaker,
+        "text": text,
+        "score": score,
+        "at": f"2026-01-{int(hit_id[1:]):02d}" if at is None else at,
+    }
+
+
+def ids(hits):
+    """Ids of results."""
+    return [each["id"] for each in hits]
+
+
+class CountingIndex(RecallIndex):
+    """A real index that keeps how many hits it was asked for, and that can be broken."""
+
+    def __init__(self):
+        super().__init__(":memory:")
+        self.limits, self.sizes = [], []
+        self.broken = False
+
+    def add(self, scope, turns):
+        """As `RecallIndex.add`."""
+        self._work()
+        self.sizes.append(len(turns))
+        return super().add(scope, turns)
+
+    def remove(self, scope, ids):
+        """As `RecallIndex.remove`."""
+        self._work()
+        return super().remove(scope, ids)
+
+    def _work(self):
+        if self.broken:
+            raise OSError("database is locked")
+
+    def search(self, scope, query, limit=10, audience=None):
+        """As `RecallIndex.search`."""
+        self.limits.append(limit)
+        return super().search(scope, query, limit, audience)
+
+
+class SearchTest(unittest.TestCase):
+    """An assistant with a real index."""
+
+    def setUp(self):
+        self.world = MemoryWorld()
+        self.index = self.world.index = CountingIndex()
+        self.world.restart()
+
+    def say(self, speaker, *texts):
+        """Messages of somebody, an hour apart, into the history; their ids."""
+        stored = []
+        for text in texts:
+            self.world.later(3600)
+            role = "assistant" if speaker == "Aria" else "user"
+            said = {"role": role, "channel": "say", "speaker": {"key": speaker, "id": "o1"}}
+            stored += self.world.script.history.append([{**said, "content": text}])
+        return ids(stored)
+
+    def search(self, query, limit=12, audience="public", **options):
+        """What is found."""
+        return wait_for(self.world.script.memory.search(query, limit, audience, **options))
