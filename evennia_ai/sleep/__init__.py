@@ -24,7 +24,7 @@ from evennia_ai.sleep.consolidation import (
     prune_orphaned_memory_links,
     repair_semantic_memory,
 )
-from evennia_ai.sleep.publishing import publish_owed, publish_summaries
+from evennia_ai.sleep.publishing import is_owed, publish_owed, publish_summaries
 from evennia_ai.sleep.triggers import make_plan, wants_compaction
 
 
@@ -104,8 +104,10 @@ def compact_if_needed(script: Any, character: Any) -> Any:
 @inlineCallbacks
 def repair_memory(script: Any, character: Any) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Make semantic memory whole: what compactions owe it, and what it lost of the journal."""
-    yield publish_owed(script)
-    yield publish_summaries(script)  # also where nothing is known to be owed
+    if is_owed(script.state.intent):
+        yield publish_owed(script)
+    else:
+        yield publish_summaries(script)  # what is missing though nothing is known to be owed
     counts = yield repair_semantic_memory(script, character)
     return dict(counts)
 

@@ -19,7 +19,7 @@ SUMMARISING, COMMITTED = "summarising", "committed"
 
 def begin_intent(script: Any, trigger: str) -> None:
     """Note that a compaction begins, and keep in mind what an earlier one still owes."""
-    owed = _is_owed(script.state.intent)
+    owed = is_owed(script.state.intent)
     intent = {"phase": SUMMARISING, "at": utc_iso(script.now()), "trigger": trigger}
     script.state.intend({**intent, "owed": True} if owed else intent)
 
@@ -38,7 +38,8 @@ def drop_intent(script: Any) -> bool:
     return owed
 
 
-def _is_owed(intent: Mapping[str, Any]) -> bool:
+def is_owed(intent: Mapping[str, Any]) -> bool:
+    """Whether a stored compaction or rollback still owes what follows from it."""
     return intent.get("phase") == COMMITTED or bool(intent.get("owed"))
 
 
@@ -51,7 +52,7 @@ def publish_owed(script: Any) -> Generator[Deferred[Any], Any, bool]:
     Returns:
         A Deferred that fires with whether nothing is owed any more; it never fails.
     """
-    while _is_owed(owed := script.state.intent):
+    while is_owed(owed := script.state.intent):
         try:
             yield publish_summaries(script)
         except Exception as error:  # noqa: BLE001 - the compaction stands
