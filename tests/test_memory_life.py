@@ -175,6 +175,13 @@ class TestToldAgain(AssistantTest):
         self.tick()
         self.assertEqual(self.aria.journal.recent(1)[0]["source_type"], "recalled")
 
+    def test_another_value_is_news(self):
+        """What the journal has another value of is kept, though the words were heard before."""
+        self.aria.journal.add("Char's sister Elin keeps bees behind the smithy.")
+        self.say(FACTS[0])
+        self.tick()
+        self.assertEqual(self.asked_to_remember()["source_type"], "assistant")
+
 
 class TestThrownAway(AssistantTest):
     """What is derived, thrown away."""

@@ -22,12 +22,14 @@ class Grounds:
         at: When the first of them was said, ISO 8601; None for what was said just now.
         recalled: Whether it says only what memories say that were shown.
         told: Whether somebody said it in what was looked at.
+        heard: What was heard there that may have told something new, as ``Speaker: text``.
     """
 
     sources: tuple[str, ...]
     at: str | None
     recalled: bool
     told: bool
+    heard: tuple[str, ...]
 
 
 def grounds_of_turn(
@@ -44,9 +46,9 @@ def grounds_of_turn(
     heard = [m for m in messages if m["id"] in answered]
     seen = [m for m in _since(messages, answered) if _may_tell(m)]
     known = [*retrieved, *shown_memories(messages)]
-    recalled = is_recalled(note, known, [_said(m) for m in (*heard, *seen)])
+    texts = tuple(_said(m) for m in (*heard, *seen))
     told = is_recalled(note, [_said(_stated(m)) for m in heard])
-    return Grounds(tuple(answered), None, recalled, told)
+    return Grounds(tuple(answered), None, is_recalled(note, known, texts), told, texts)
 
 
 def grounds_of_history(
@@ -66,9 +68,9 @@ def grounds_of_history(
     others = {m["id"]: m for m in map(_stated, seen) if m["content"]}
     found = supporting(note, others.values())
     heard = [others[each] for each in found]
-    known = [*retrieved, *shown_memories(messages)]
-    recalled = is_recalled(note, known, [_said(m) for m in heard])
-    return Grounds(found, heard[0]["created_at"] if heard else None, recalled, bool(found))
+    known, texts = [*retrieved, *shown_memories(messages)], tuple(map(_said, heard))
+    at = heard[0]["created_at"] if heard else None
+    return Grounds(found, at, is_recalled(note, known, texts), bool(found), texts)
 
 
 def _stated(message: Message) -> Message:

@@ -47,7 +47,7 @@ class AddJournalEntry(Tool):
         recalled = grounds.recalled
         if recalled and grounds.told:
             held = _held(ctx)
-            recalled = yield ctx.script.offload(is_recalled, content, held, ())
+            recalled = yield ctx.script.offload(is_recalled, content, held, grounds.heard)
         entry = ctx.character.journal.add(
             content,
             importance=importance or score_importance(content),
