@@ -60,7 +60,7 @@ else
 endif
 
 test-e2e: $(STAMP)
-	$(BIN)/python -m pytest -m e2e $(TESTS)
+	$(BIN)/python -m pytest -m e2e --numprocesses 2 --dist loadfile $(TESTS)
 
 # `make -k lint` goes on after a finding and shows those of all four.
 lint: lint-style lint-format lint-types lint-imports
