@@ -45,6 +45,33 @@ class TestFound(unittest.TestCase):
         hit = found_observations(known, "Elin sang", "public")[0]
         self.assertEqual((hit["kind"], hit["score"]), ("observation", 1.0))
 
+    def test_named_people(self):
+        """Who is named must be in it; a part of another's name, or a place's, hides nothing."""
+        bees = profile("Elin", "Elin keeps bees behind the mill.")
+        query = "Who keeps bees behind the mill?"
+        for name, kind in (("Camilla", "person"), ("The Bee Garden", "place")):
+            other = profile(name, "It was cold there.")
+            (only,) = other.values()
+            known = {**bees, only["id"]: {**only, "kind": kind}}
+            self.assertEqual(self.texts(known, query), ["Elin keeps bees behind the mill."])
+        homes = profile("Elin", "a floury home", **MILL) | profile("Bram", "a cellar", **MILL)
+        homes |= profile("Amy", "an attic", **MILL)
+        found = self.texts(homes, "Does Amy live at the mill?")
+        self.assertEqual(found, ["About Amy: an attic"])
+        found = self.texts(homes, "Does Bram live at the mill?")
+        self.assertEqual(found, ["About Bram: a cellar"])
+
+    def test_names_known_from_whispers(self):
+        """Who is known to others only changes nothing."""
+        bees = profile("Elin", "Elin keeps bees behind the mill.")
+        heir = new_profile("n.heir", "Miller's heir of the mill", 1.7e9)
+        heir = observe(heir, "He owes gold.", 1.7e9, "m9", "private:o1.a")
+        known = {**bees, "n.heir": heir}
+        query = "Who keeps bees behind the mill?"
+        self.assertEqual(self.texts(known, query), ["Elin keeps bees behind the mill."])
+        self.assertEqual(self.texts(known, "the heir's gold"), [])
+        self.assertTrue(self.texts(known, "the heir's gold", "private:o1.a"))
+
     def test_nameless(self):
         """A profile written by hand without a name is searched like others."""
         known = {"n.x": {"id": "n.x", "name": "", "observations": []}}

@@ -48,30 +48,42 @@ def _likely(
     profiles: Mapping[str, Profile], wanted: frozenset[str], audience: str
 ) -> list[tuple[int, str, Profile, Observation]]:
     """Observations that hold parts of enough wanted words, and of how many: cheap to tell."""
-    parts = [_part(word) for word in wanted]
+    parts, people = [_part(word) for word in wanted], _people(profiles, wanted, audience)
     least = max(1.0, LEAST_SHARE * len(parts))
+
+    def likeness(names: str, item: Mapping[str, Any]) -> int:
+        """How many parts it holds; 0 if too few, or of nobody whom the query names."""
+        text = f"{names} {_text(item)}"
+        count = _count(text.lower(), parts)
+        return count if count >= least and (not people or people & told_stems(text)) else 0
+
     found = []
-    for profile, names in _meant(profiles, parts):
-        texts = [f"{names} {_text(item).lower()}" for item in profile.get("observations", ())]
-        if not any(_count(text, parts) >= least for text in texts):
+    for profile in profiles.values():
+        names = " ".join(names_of(profile))
+        if not any(likeness(names, item) for item in profile.get("observations", ())):
             continue
         for item in shown_observations(profile, audience):
-            count = _count(f"{names} {_text(item).lower()}", parts)
-            if count >= least:
+            if count := likeness(names, item):
                 found.append((count, str(item.get("last_at") or item["at"]), profile, item))
     return found
 
 
-def _meant(profiles: Mapping[str, Profile], parts: Sequence[str]) -> list[tuple[Profile, str]]:
-    """The profiles that a query names, or all where it names none; each with its names."""
-    every = [(profile, " ".join(names_of(profile)).lower()) for profile in profiles.values()]
-    named = [each for each in every if _count(each[1], parts)]
-    return named or every
+def _people(
+    profiles: Mapping[str, Profile], wanted: frozenset[str], audience: str
+) -> frozenset[str]:
+    """The wanted words that name people of whom the audience may know something."""
+    named: set[str] = set()
+    for profile in profiles.values():
+        if profile.get("kind") == "person":
+            called = wanted & told_stems(" ".join(names_of(profile)))
+            if called - named and shown_observations(profile, audience):
+                named |= called
+    return frozenset(named)
 
 
 def _part(word: str) -> str:
     """What a text holds in which a word of this stem stands: `bak` of `baker` and `baking`."""
-    return word[:-1] if len(word) > 3 else word
+    return word[:-1] if len(word) > 3 or word.endswith("i") else word  # `ami`: of Amy
 
 
 def _count(text: str, parts: Sequence[str]) -> int:
