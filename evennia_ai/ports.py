@@ -77,8 +77,8 @@ class JournalPort(Protocol):
     def recent(self, limit: int = 50) -> tuple[Entry, ...]:
         """The newest entries, oldest first."""
 
-    def get(self, entry_id: str) -> Entry | None:
-        """One entry by its id."""
+    def get(self, entry_id: str, most_read: int | None = None) -> Entry | None:
+        """One entry by its id; of ids that tell no time in so many pages at most."""
 
     def unconsolidated(self, limit: int = 200) -> tuple[Entry, ...]:
         """Oldest entries not yet marked consolidated (synthesis entries left out)."""
@@ -114,7 +114,7 @@ class EntityPort(Protocol):
         """One profile as a plain copy."""
 
     def archived_pages(self) -> Iterator[dict[str, Any]]:
-        """Every archived page, ``{"id", "name", "observations"}``; one at a time."""
+        """Every archived page, ``{"id", "name", "observations"}``, newest first."""
 
     def forget_sources(self, sources: Iterable[str]) -> None:
         """Take out the observations that rest on these sources alone."""

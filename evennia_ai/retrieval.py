@@ -66,7 +66,7 @@ class Memory:
         now: The clock, seconds since the epoch.
         importance_of: Gives the importance of those of these journal entries that may be out of
             retrieval before the night took them out of the index, by id.
-        profiles: Gives the profiles of all entities, by id.
+        profiles: Gives the profiles of all entities, by id, those a query names in full.
         refresh: Called before a search, so that what was put in by hand is indexed.
         on_new_index: Called when another index stands in the place of the one used before.
     """
@@ -80,7 +80,7 @@ class Memory:
         report: Callable[[str, BaseException], None] = lambda what, error: None,
         now: Callable[[], float] = time.time,
         importance_of: Callable[[Collection[str]], Mapping[str, int]] = lambda ids: {},
-        profiles: Callable[[], Mapping[str, dict[str, Any]]] = lambda: {},
+        profiles: Callable[[str], Mapping[str, dict[str, Any]]] = lambda query: {},
         refresh: Callable[[], Any] = lambda: None,
         on_new_index: Callable[[], Any] = lambda: None,
     ):
@@ -297,7 +297,7 @@ class Memory:
 
     def _observations(self, query: str, audience: str) -> "Deferred[list[dict[str, Any]]]":
         """Fires with what is known of those a query is about; read on the index's thread."""
-        profiles = self._profiles()
+        profiles = self._profiles(query)
         if not profiles:
             return succeed([])
         return self._run(

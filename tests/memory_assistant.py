@@ -251,7 +251,7 @@ class MemoryScript:
             self.log_error,
             self.now,
             importance_of=lambda ids: self.obj.journal.importance_of(ids),
-            profiles=lambda: self.obj.entities.profiles(),
+            profiles=lambda query: self.obj.entities.profiles_for(query),
             refresh=lambda: (self.history.messages(), self.obj.journal.count()),
             on_new_index=lambda: restore_lost(self),
         )

@@ -14,6 +14,7 @@ from evennia_ai.core.entities import (
     tidy,
     with_observation,
 )
+from evennia_ai.core.observation_search import found_observations
 from evennia_ai.handlers.entities import ARCHIVE, EntityHandler
 from evennia_ai.testing import MemoryStore
 from evennia_ai.tools.base import ToolContext
@@ -112,6 +113,29 @@ class TestArchive(unittest.TestCase):
         """A page that is no page holds nothing."""
         self.store.set("page_000001", "odd", category=ARCHIVE)
         self.assertEqual(self.archived(), [])
+
+    def test_found(self):
+        """Who is named in a query is searched with what was archived, and what holds is found."""
+        world = MemoryWorld()
+        elin = observe(new_profile("o1.a", "Elin", 0.0), "Elin fears geese.", 1.0, "m900")
+        fact = {"predicate": "lives in", "value": "Ford"}
+        elin = observe(elin, "Elin lives in Ford.", 2.0, "m901", **fact)
+        elin = observe(elin, "Elin lives in Ash.", 3.0, "m902", **{**fact, "value": "Ash"})
+        for day in range(MOST_KEPT):
+            made = new_observation(f"Elin bought barrel {day}.", 10.0 + day, f"m{day}")
+            elin = with_observation(elin, made)
+        world.body.entities.put({"o1.a": tidy(elin)})
+
+        def found(query):
+            return [hit["text"] for hit in found_observations(profiles(query), query, "public")]
+
+        profiles = world.body.entities.profiles_for
+        self.assertEqual(found("What does Elin fear?")[0], "Elin fears geese.")
+        self.assertEqual(found("Where does Elin live?")[0], "Elin lives in Ash.")
+        self.assertNotIn("Elin lives in Ford.", found("Where does Elin live?"))
+        self.assertEqual(len(profiles("who fears geese")["o1.a"]["observations"]), CUT_BACK_TO)
+        world.body.entities.forget_sources(["m902"])  # what it had taken the place of holds again
+        self.assertEqual(found("Where does Elin live?")[0], "Elin lives in Ford.")
 
     def test_expanded(self):
         """It is opened by its id as those that the profile holds."""

@@ -98,6 +98,17 @@ class TestPages(unittest.TestCase):
             found = self.journal.importance_of(self.ids[::20])
         self.assertEqual(len(found), len(self.ids[::20]))
 
+    def test_what_is_nowhere_reads_few_pages(self):
+        """An id that tells no time, and is not there, is looked for in few pages, and once."""
+        self.journal.importance_of(["nowhere", "elsewhere"])
+        self.assertLess(self.store.reads, MOST_READ + 12)
+        self.journal.importance_of(["nowhere", "elsewhere"])
+        self.store.reads = 0
+        self.assertEqual(self.journal.importance_of(["nowhere", "elsewhere"]), {})
+        self.assertLess(self.store.reads, 3)
+        self.assertIsNone(self.journal.get("nowhere", 5))
+        self.assertLess(self.store.reads, 8)
+
     def test_marking_reads_few_pages(self):
         """The pages behind the last entry that is marked are not read."""
         batch = self.journal.unconsolidated(PAGE_ENTRIES)

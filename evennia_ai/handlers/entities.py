@@ -7,12 +7,15 @@ What is too much for a profile moves into pages of its own, which the profile na
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from evennia_ai.core.entities import cut_back, sources_of, without_sources
+from evennia_ai.core.entities import cut_back, names_of, sources_of, without_sources
 from evennia_ai.core.messages import SCHEMA_VERSION
+from evennia_ai.core.recalled import told_stems
 from evennia_ai.handlers.records import Reader, as_count, as_list, as_text, as_texts, sound
 from evennia_ai.handlers.store import Store
 
 PROFILES, ARCHIVE = "entity_profiles", "ai_entities_archive"
+# Newest archived pages of an entity that a search reads.
+MOST_READ = 20
 Profile = dict[str, Any]
 
 
@@ -65,9 +68,19 @@ class EntityHandler:
         return [item for page in pages for item in page["observations"]]
 
     def archived_pages(self) -> Iterator[Profile]:
-        """Every archived page, ``{"id", "name", "observations"}`` of an entity; one at a time."""
-        for key in self.store.keys(ARCHIVE):
+        """Every archived page, ``{"id", "name", "observations"}`` of an entity, newest first."""
+        for key in reversed(self.store.keys(ARCHIVE)):
             yield self._page(key)
+
+    def profiles_for(self, query: str) -> dict[str, Profile]:
+        """All profiles by entity id, those named in a query with what was archived of them."""
+        wanted, found = told_stems(query), self.profiles()
+        for key, profile in found.items():
+            pages = profile.get("archived", ())[-MOST_READ:]
+            if pages and wanted & told_stems(" ".join(names_of(profile))):
+                old = [item for page in pages for item in self._page(page)["observations"]]
+                found[key] = {**profile, "observations": [*old, *profile["observations"]]}
+        return found
 
     def _page(self, key: str) -> Profile:
         return _profile("", self.store.get(key, category=ARCHIVE)) or {"observations": []}

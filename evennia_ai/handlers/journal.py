@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, islice
 from math import isfinite
 from typing import Any
 
@@ -59,6 +59,7 @@ class JournalHandler:
         self._page: Page | None = None
         self._pages_read = 0
         self._weights: dict[str, int] = {}
+        self._unweighed: set[str] = set()
         self._first_keys: dict[int, tuple[object, str | None]] = {}
 
     def add(self, content: str, **fields: Any) -> Entry:
@@ -115,18 +116,23 @@ class JournalHandler:
         """The importance, 1 to 10, of these entries by id, as far as it is known by now.
 
         It is asked at every search: at most `MOST_READ` older pages are read for it, and what
-        they hold is kept for the next.
+        they hold is kept for the next; so is what was not found in as many.
         """
         self._learn(self._newest())
         before = self._pages_read
         for entry_id in entry_ids:
-            if entry_id not in self._weights and self._pages_read - before < MOST_READ:
-                self._learn(self._page_of(entry_id))
+            left = MOST_READ - (self._pages_read - before)
+            if left > 0 and entry_id not in self._weights and entry_id not in self._unweighed:
+                page = self._page_of(entry_id, left)
+                self._learn(page)
+                if page is None and left == MOST_READ:
+                    self._unweighed.add(entry_id)
         return {each: self._weights[each] for each in entry_ids if each in self._weights}
 
     def _learn(self, page: Page | None) -> None:
-        if len(self._weights) > MOST_WEIGHED:
+        if len(self._weights) + len(self._unweighed) > MOST_WEIGHED:
             self._weights.clear()
+            self._unweighed.clear()
         entries = page["entries"] if page else ()
         self._weights.update((entry["id"], entry["importance"]) for entry in entries)
 
@@ -139,14 +145,20 @@ class JournalHandler:
         """The entries of the oldest page, oldest first."""
         return tuple(self._load_page(1)["entries"])
 
-    def get(self, entry_id: str) -> Entry | None:
-        """One entry by its id, or None; looks at a few pages only, as ids sort by time."""
-        page = self._page_of(entry_id)
+    def get(self, entry_id: str, most_read: int | None = None) -> Entry | None:
+        """One entry by its id, or None; looks at a few pages only, as ids sort by time.
+
+        Args:
+            entry_id: The id.
+            most_read: Pages that are looked at, at most, for an id that tells no time, as one
+                written by hand. All by default.
+        """
+        page = self._page_of(entry_id, most_read)
         found = (entry for entry in page["entries"] if entry["id"] == entry_id) if page else ()
         return next(iter(found), None)
 
-    def _page_of(self, entry_id: str) -> Page | None:
-        """The page that holds an entry."""
+    def _page_of(self, entry_id: str, most_read: int | None = None) -> Page | None:
+        """The page that holds an entry, of the first so many it may be in."""
         key = _time_key(entry_id)
         if key is None:
             pages = self._pages_back()
@@ -154,7 +166,8 @@ class JournalHandler:
             pages = chain(self._pages_near(key), self._pages_back())
         else:
             pages = self._pages_near(key)
-        held = (page for page in pages if any(e["id"] == entry_id for e in page["entries"]))
+        tried = islice(pages, most_read)
+        held = (page for page in tried if any(e["id"] == entry_id for e in page["entries"]))
         return next(held, None)
 
     def _pages_near(self, key: str) -> Iterator[Page]:

@@ -76,7 +76,7 @@ class AssistantPorts:
             self.log_error,
             self._now,
             importance_of=lambda ids: self.obj.journal.importance_of(ids),
-            profiles=lambda: self.obj.entities.profiles(),
+            profiles=lambda query: self.obj.entities.profiles_for(query),
             refresh=lambda: (self.history.messages(), self.obj.journal.count()),
             on_new_index=lambda: restore_lost(self),
         )

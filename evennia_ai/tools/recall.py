@@ -21,6 +21,8 @@ AROUND_CHARS = 400
 # A text takes about a quarter of the context at most: four characters a token.
 MOST_CHARS = 12_000
 _SOURCES_SHOWN = 12
+# Pages of the journal, or of what profiles archived, that are read for one id at most.
+MOST_READ = 100
 # Messages read before everything else on the reactor has its turn.
 SLICE = 256
 
@@ -97,7 +99,7 @@ def _message(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
 
 
 def _entry(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    entry = ctx.character.journal.get(wanted)
+    entry = ctx.character.journal.get(wanted, MOST_READ)
     if entry is None or entry.get("withdrawn") or not visible(entry["audience"], ctx.audience):
         return None
     found = {"id": wanted, "kind": "journal", "at": entry["timestamp"], "text": entry["content"]}
@@ -137,7 +139,8 @@ def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
 def _observation(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
     """An observation, what it rests on, what it took the place of and what took its place."""
     entities = ctx.character.entities
-    for profile in chain(entities.profiles().values(), entities.archived_pages()):
+    archived = islice(entities.archived_pages(), MOST_READ)
+    for profile in chain(entities.profiles().values(), archived):
         known = [
             each
             for each in profile["observations"]
