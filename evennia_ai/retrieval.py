@@ -98,6 +98,8 @@ class Memory:
         self._on_new_index = on_new_index
         self._replaced = self._replaced_told = 0
         self._restoring = False
+        # What was forgotten while the index is made whole, from copies read before that.
+        self._forgotten: set[str] = set()
         self._pending: deque[dict[str, Any]] = deque(maxlen=MOST_PENDING)
 
     @property
@@ -118,6 +120,11 @@ class Memory:
             yield
         finally:
             self._restoring = False
+            self._forgotten.clear()
+
+    def not_forgotten(self, turns: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Those of these turns, read a while ago, that were not forgotten since `restore` began."""
+        return [turn for turn in turns if turn["id"] not in self._forgotten]
 
     def remember_messages(self, messages: Iterable[Mapping[str, Any]]) -> "Deferred[int]":
         """Index what was said; fires with how many turns that were."""
@@ -131,6 +138,7 @@ class Memory:
     def forget(self, ids: Iterable[str]) -> "Deferred[Any]":
         """Take turns out of the index; fires with how many there were, None if that failed."""
         wanted = set(ids)
+        self._forgotten |= wanted if self._restoring else set()
         return self._run(lambda index: self._remove(index, wanted)) if wanted else succeed(0)
 
     def _remove(self, index: Any, ids: Collection[str]) -> int:
@@ -159,7 +167,9 @@ class Memory:
         Returns:
             A Deferred that fires with how many were indexed; None if the index failed.
         """
-        wanted, unwanted = list(turns()), set(gone)
+        unwanted = set(gone)
+        self._forgotten |= unwanted if self._restoring else set()
+        wanted = list(turns())
         changed: list[str] = []
 
         def add_missing(index: Any) -> int:
@@ -357,6 +367,7 @@ class Memory:
         """Index turns; what comes while the thread is busy goes into one batch."""
         if not turns:
             return succeed(0)
+        self._forgotten.difference_update(turn["id"] for turn in turns)
         self._pending.extend(turns)
         return self._run(self._flush, default=0)
 

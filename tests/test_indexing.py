@@ -213,6 +213,22 @@ class TestWholeIndex(SearchTest):
         self.assertEqual(self.index.count("Aria"), self.all + 2_100)
         self.assertEqual(self.lacking(), 0)
 
+    def test_forgotten_meanwhile(self):
+        """What is forgotten while the index is made whole is not put in again."""
+        self.index.clear("Aria")
+        clock = Clock()
+        restore_index(self.world.script, clock)
+        entries = {entry["id"] for entry in self.world.body.journal.all()}
+        while not (indexed := {turn.id for turn in self.index.get("Aria", entries)}):
+            clock.advance(1)
+        self.assertLess(len(indexed), len(entries))
+        for entry_id in entries - indexed:
+            wait_for(forget_entry(self.world.script, self.world.body, entry_id))
+        for _ in range(2 * self.all // BATCH):
+            clock.advance(1)
+        self.assertFalse(self.world.script.memory.restoring)
+        self.assertEqual({turn.id for turn in self.index.get("Aria", entries)}, indexed)
+
     def test_rebuilding_fails(self):
         """A rebuilding that fails in the middle is told, and gone on with after the next start."""
         clock = Clock()
@@ -359,8 +375,20 @@ class TestLostFile(unittest.TestCase):
         aside = self.folder / "recall.sqlite3.damaged"
         self.assertTrue(aside.read_bytes().startswith(b"not a database"))
         index.add("Aria", [Turn("m1", "Bram", "A key.", 1.7e9)])
+        index.remove("Aria", [])
+        self.assertTrue(aside.exists())
         index.remove("Aria", ["m1"])
         self.assertFalse(aside.exists())
+
+    def test_goes_with_what_is_removed(self):
+        """A file put aside goes though what is removed is not in the new one yet."""
+        aside = self.folder / "recall.sqlite3.damaged"
+        index = RecallIndex(self.folder / "recall.sqlite3")
+        self.addCleanup(index.close)
+        for remove in (lambda: index.remove("Aria", ["m1"]), lambda: index.clear("Aria")):
+            aside.write_text("The password is swordfish.")
+            remove()
+            self.assertFalse(aside.exists())
 
     def test_damaged(self):
         """A file found damaged in use is put aside, and what was asked is asked of a new one."""

@@ -149,7 +149,7 @@ def _filled_once(
     if (yield memory.set_filling(True)) is None or (anew and (yield memory.clear()) is None):
         return None
     for turns in _batches(script):
-        put = yield memory.catch_up(lambda turns=turns: turns)
+        put = yield memory.catch_up(lambda turns=turns: memory.not_forgotten(turns))
         if put is None:
             return None
         added += put

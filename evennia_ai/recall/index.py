@@ -111,16 +111,20 @@ class RecallIndex:
             del self._views[number]
 
     def remove(self, scope: str, ids: Iterable[str]) -> int:
-        """Remove turns: their text, words and vectors leave the file.
+        """Remove turns: their text, words and vectors leave the file, and one put aside goes.
 
         Returns:
             How many there were.
         """
+        wanted = {storable(str(each)) for each in ids}
+        if not wanted:
+            return 0
         with self._at_work():
+            self._store.delete_aside()
             number = self._store.scope_number(scope)
             if number is None:
                 return 0
-            found = self._store.rows_of_ids(number, {storable(str(each)) for each in ids})
+            found = self._store.rows_of_ids(number, wanted)
             return self._drop(number, list(found.values())) if found else 0
 
     def clear(self, scope: str, at_most: int | None = None) -> int:
@@ -135,6 +139,7 @@ class RecallIndex:
             How many were removed; fewer than `at_most` if none is left.
         """
         with self._at_work():
+            self._store.delete_aside()
             number = self._store.scope_number(scope)
             if number is None:
                 return 0

@@ -134,6 +134,7 @@ class Store:
                 self._tidy()
         if gone:
             self._checkpoint()
+            self.delete_aside()
         return number
 
     def _insert(self, scope: int, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -179,7 +180,10 @@ class Store:
 
     def _checkpoint(self) -> None:
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        for part in _PARTS:  # what was removed may stand there too
+
+    def delete_aside(self) -> None:
+        """Delete a damaged file that was put aside: what is to be removed may stand there too."""
+        for part in _PARTS:
             Path(f"{self.path}{_ASIDE}{part}").unlink(missing_ok=True)
 
     def scope_rows(
