@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.core.audience import PUBLIC, STAFF, private
-from evennia_ai.core.compaction import Plan, plan_compaction, spliced
+from evennia_ai.core.compaction import Plan, cut_by_count, plan_compaction, spliced
 from evennia_ai.core.messages import audience_of, is_summary, total_tokens
 from evennia_ai.core.pairs import cut_points, pairing
 from tests.strategies import MANY, calls, heard, histories, marker, numbered, result
@@ -92,6 +92,28 @@ class TestPlanByExample(unittest.TestCase):
         plan = plan_compaction(history, 1)
         self.assertEqual([m["id"] for m in plan.folded], ["m0"])
         self.assertEqual([m["id"] for m in plan.staying], ["m1", "m3"])
+
+    def test_by_count(self):
+        """So many leave and no more, once that many stand before the window."""
+        history = sized(1, 1, 1, 1, 1)
+        self.assertEqual(cut_by_count(history, 3, 3), 0)
+        self.assertEqual(cut_by_count(history, 2, 3), 3)
+        self.assertEqual(cut_by_count(history, 1, 3), 3)
+        plan = plan_compaction(history, 1, by_count=3)
+        self.assertEqual([m["id"] for m in plan.leaving], ["m0", "m1", "m2"])
+
+    def test_by_count_a_small_part_is_not_counted(self):
+        """What a circle said counts from the message on with which it is enough to leave."""
+        alice = private(["a"])
+        secrets = [heard(audience=alice, tokens=4) for _ in range(3)]
+        lines = [heard(tokens=1) for _ in range(3)]
+        history = numbered([*secrets[:2], lines[0], secrets[2], *lines[1:]])
+        self.assertEqual(cut_by_count(history, 1, 2, least_tokens=10), 4)
+        self.assertEqual(cut_by_count(history, 1, 2, least_tokens=20), 5)
+        plan = plan_compaction(history, 1, least_tokens=20, by_count=2)
+        self.assertEqual([m["id"] for m in plan.leaving], ["m2", "m4"])
+        self.assertEqual([m["id"] for m in plan.held], ["m0", "m1", "m3"])
+        self.assertEqual([m["id"] for m in plan.staying], ["m0", "m1", "m3", "m5"])
 
     def test_parts_by_audience(self):
         """Each audience has its part and its earlier summary, public first."""
@@ -189,6 +211,18 @@ class TestPlanAlways(unittest.TestCase):
         folded = [m for audience in plan.audiences for m in plan.previous(audience)]
         self.assertEqual(sorted(identities(folded)), sorted(identities(plan.folded)))
         self.assertEqual(plan.audiences[1:], tuple(a for a in plan.audiences[1:] if a != PUBLIC))
+
+    @MANY
+    @given(histories(), windows, windows, st.sampled_from((0, 60, 600)))
+    def test_by_count_that_many_leave(self, history, window, leaving, least):
+        """A cut by count is of use: so many leave at least, and the newest turn stays."""
+        plan = plan_compaction(history, window, least_tokens=least, by_count=leaving)
+        wanted, points = cut_by_count(history, window, leaving, least), cut_points(raw_of(history))
+        if wanted and any(wanted <= point for point in points[:-1]):
+            self.assertGreaterEqual(len(plan.leaving), leaving)
+        newest = raw_of(history)[points[-2:][0] :]
+        stays = raw_of(plan.staying)
+        self.assertEqual(identities(stays[len(stays) - len(newest) :]), identities(newest))
 
 
 class TestSpliced(unittest.TestCase):

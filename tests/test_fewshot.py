@@ -1,5 +1,6 @@
 """The preset for base models: count triggers, short memories, completion prompts, experiences."""
 
+from evennia_ai.core.audience import private
 from evennia_ai.core.config import FEWSHOT_PROMPT, PRESETS
 from evennia_ai.core.events import Group
 from evennia_ai.core.messages import is_summary
@@ -20,19 +21,33 @@ class TestCountTrigger(AssistantTest):
         super().setUp()
         self.configure(**PRESETS["fewshot"])
 
+    def fired(self, lines):
+        """The numbers of the public lines at which a compaction came."""
+        fired = []
+        for number in range(1, lines + 1):
+            self.script.history.append([{"role": "user", "content": "a line of talk " * 3}])
+            before = self.script.history.segment_count()
+            self.tick()
+            if self.script.history.segment_count() > before:
+                fired.append(number)
+        return fired
+
     def test_fires_at_129_193_257(self):
         """It folds 64 messages each time more than 128 are live, counting no markers."""
-        fired = []
-        for number in range(1, 260):
-            self.script.history.append([{"role": "user", "content": "a line of talk " * 3}])
-            before = len(list(self.script.history.segments()))
-            self.tick()
-            if len(list(self.script.history.segments())) > before:
-                fired.append(number)
-        self.assertEqual(fired, [129, 193, 257])
+        self.assertEqual(self.fired(259), [129, 193, 257])
         raw = [m for m in self.script.history.messages() if not is_summary(m)]
         self.assertEqual(len(raw), 259 - 3 * 64)
         self.assertEqual(self.model.requests[0].messages[0]["content"], FEWSHOT_PROMPT)
+
+    def test_whispers_that_stay_are_not_counted(self):
+        """Many who each whispered a few words do not make it fold less, and less often useful."""
+        for circle in range(60):
+            whisper = {"role": "user", "content": "between us", "audience": private([f"o{circle}"])}
+            self.script.history.append([whisper] * 3)
+        self.assertEqual(self.fired(193), [129, 193])
+        self.assertEqual(self.script.state.stalls, 0)
+        segments = list(self.script.history.segments())
+        self.assertEqual([len(segment["messages"]) for segment in segments], [64, 64])
 
     def test_waits_for_a_legal_cut(self):
         """Where the cut would part a call from its result, it is moved on; none fires early."""

@@ -3,6 +3,7 @@
 Pure: messages in, decisions out. Handlers carry them out.
 """
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,12 +25,15 @@ class Plan:
         folded: Older summary markers that the new summaries take up.
         staying: The rest of the history, oldest first: other markers, then raw messages.
         shrunk: Whether fewer messages are kept than asked for, as more would not fit.
+        held: Those of the staying raw messages that are old enough to leave, but would be worth
+            no summary: small parts of private circles.
     """
 
     leaving: tuple[Message, ...]
     folded: tuple[Message, ...]
     staying: tuple[Message, ...]
     shrunk: bool = False
+    held: tuple[Message, ...] = ()
 
     @property
     def audiences(self) -> tuple[str, ...]:
@@ -56,6 +60,7 @@ class Plan:
             leaving=tuple(m for m in self.leaving if audience_of(m) not in audiences),
             folded=tuple(m for m in self.folded if audience_of(m) not in audiences),
             staying=markers + unfolded + back + raw,
+            held=self.held + back,
         )
 
     def small_parts(self, least_tokens: int) -> tuple[str, ...]:
@@ -81,8 +86,8 @@ def plan_compaction(
     preserve_window: int,
     keep_tokens: int = 0,
     capacity_tokens: int | None = None,
-    later: bool = False,
     least_tokens: int = 0,
+    by_count: int = 0,
 ) -> Plan:
     """Decide what leaves.
 
@@ -92,16 +97,22 @@ def plan_compaction(
             it at most, or after a long one the talk would be gone from view.
         keep_tokens: Tokens of the newest raw messages to keep at least, if that is more.
         capacity_tokens: Most the kept raw messages may hold; overrides both. None: no cap.
-        later: Whether a cut that would part a pair is moved on rather than back.
         least_tokens: What a private audience's part must hold to leave: many who each said a
             line in confidence would cost a model's call each, for summaries as long as the lines.
+        by_count: How many leave, see `cut_by_count`, and no more than it takes for a legal cut;
+            0 for all that is not to be kept.
 
     Returns:
         A plan; `empty` if the history lies within what is to be kept.
     """
     markers = tuple(message for message in history if is_summary(message))
     raw = tuple(message for message in history if not is_summary(message))
-    wanted = _wanted_cut(raw, preserve_window, keep_tokens)
+    wanted = (
+        cut_by_count(raw, preserve_window, by_count, least_tokens)
+        if by_count
+        else _wanted_cut(raw, preserve_window, keep_tokens)
+    )
+    later = by_count > 0
     cut = _legal_cut(raw, wanted, capacity_tokens, later)
     leaving = raw[:cut]
     touched = {audience_of(message) for message in leaving}
@@ -110,6 +121,37 @@ def plan_compaction(
     shrunk = cut > _legal_cut(raw, wanted, None, later)
     plan = Plan(leaving, folded, others + raw[cut:], shrunk)
     return plan.without(plan.small_parts(least_tokens))
+
+
+def cut_by_count(
+    history: Sequence[Message], preserve_window: int, leaving: int, least_tokens: int = 0
+) -> int:
+    """Index of the first raw message to keep, so that just so many older ones can leave.
+
+    What stays before it for its circle said too little is not counted, or each compaction would
+    fold that many fewer, in the end none.
+
+    Args:
+        history: All live messages, oldest first.
+        preserve_window: Raw messages to keep, as of `plan_compaction`.
+        leaving: How many are to leave.
+        least_tokens: What a private audience's part must hold to leave.
+
+    Returns:
+        An index among the raw messages; 0 where fewer can leave.
+    """
+    raw = [message for message in history if not is_summary(message)]
+    said, tokens, able = Counter[str](), Counter[str](), 0
+    for index, message in enumerate(raw[: _wanted_cut(raw, preserve_window, 0)]):
+        owner = audience_of(message)
+        could = owner == PUBLIC or tokens[owner] >= least_tokens
+        said[owner] += 1
+        tokens[owner] += message.get("tokens") or 0
+        if owner == PUBLIC or tokens[owner] >= least_tokens:
+            able += 1 if could else said[owner]
+        if able >= leaving:
+            return index + 1
+    return 0
 
 
 def _wanted_cut(raw: Sequence[Message], window: int, keep_tokens: int) -> int:

@@ -290,7 +290,7 @@ def _tell(script: Any, result: dict[str, Any], record: Mapping[str, Any]) -> Non
         script.compacted,
         lambda: script.audit("compaction", trigger=record["trigger"], **result),
         lambda: script.tell_staff(receipt_line(_name(script), record, result)),
-        lambda: _count_stall(script, result["reduction_pct"] < 100 * STALL_SHARE),
+        lambda: _count_stall(script, _stalled(result)),
     )
     for telling in tellings:
         try:
@@ -301,6 +301,13 @@ def _tell(script: Any, result: dict[str, Any], record: Mapping[str, Any]) -> Non
 
 def _name(script: Any) -> str:
     return str(script.obj.key if script.obj else script.key)
+
+
+def _stalled(result: Mapping[str, Any]) -> bool:
+    """Whether a compaction freed next to nothing of what it could have freed."""
+    freed = result["original_tokens"] - result["new_tokens"]
+    able = result["original_tokens"] - result.get("held_tokens", 0)
+    return bool(freed < STALL_SHARE * able)
 
 
 def _count_stall(script: Any, stalled: bool) -> None:
@@ -323,6 +330,8 @@ def _result(plan: Plan, folds: Sequence[Fold], original: int, new: int) -> dict[
         "left_until": plan.leaving[-1]["created_at"],
         "query": next((made.query for made in folds if made.audience == PUBLIC), ""),
         "preserved_messages": sum(not is_summary(m) for m in plan.staying),
+        "held_messages": len(plan.held),
+        "held_tokens": total_tokens(plan.held),
         "window_shrunk": plan.shrunk,
         "original_tokens": original,
         "new_tokens": new,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from evennia_ai.core.budget import feasible, most_seen, usage
-from evennia_ai.core.compaction import Plan, plan_compaction
+from evennia_ai.core.compaction import Plan, cut_by_count, plan_compaction
 from evennia_ai.core.events import addressed
 from evennia_ai.core.messages import is_summary, total_tokens
 from evennia_ai.llm_interaction.prompt import (
@@ -42,16 +42,19 @@ def wants_compaction(script: Any, threshold: float, by_count: bool = True) -> bo
 
 
 def count_fires(script: Any) -> bool:
-    """Whether more live messages stand there than the two windows hold."""
+    """Whether more live messages stand there than the two windows hold.
+
+    Markers are not counted, nor what is too little of a private circle to be folded.
+    """
     config = script.config
     if not (config.immediate_window and config.recent_window):
         return False
-    return raw_count(script) > config.immediate_window + config.recent_window
+    return bool(cut_by_count(script.history.messages(), *_count_windows(config), PART_TOKENS))
 
 
-def raw_count(script: Any) -> int:
-    """Live messages that are no markers."""
-    return sum(not is_summary(message) for message in script.history.messages())
+def _count_windows(config: Any) -> tuple[int, int]:
+    """Messages that stay and that leave; one stays over, as more than the windows hold fires."""
+    return config.immediate_window + 1, config.recent_window
 
 
 def make_plan(script: Any, automatic: bool, threshold: float | None = None) -> Plan:
@@ -64,15 +67,14 @@ def make_plan(script: Any, automatic: bool, threshold: float | None = None) -> P
         threshold: The trigger; the sleep threshold if it is None.
     """
     config = script.config
-    window, keep = config.compact_preserve_window, 0
-    by_count = automatic and count_fires(script) and not _tokens_fire(script, threshold)
-    if by_count:
-        window = raw_count(script) - config.recent_window
+    window, keep, leaving = config.compact_preserve_window, 0, 0
+    if automatic and count_fires(script) and not _tokens_fire(script, threshold):
+        window, leaving = _count_windows(config)
     elif automatic:
         keep = int(config.compact_preserve_token_share * config.max_context_tokens)
     capacity = kept_capacity(script, threshold or config.compact_sleep_threshold)
     history = script.history.messages()
-    return plan_compaction(history, window, keep, capacity, by_count, PART_TOKENS)
+    return plan_compaction(history, window, keep, capacity, PART_TOKENS, leaving)
 
 
 def _tokens_fire(script: Any, threshold: float | None) -> bool:
