@@ -4,6 +4,7 @@ import unittest
 
 from twisted.internet.defer import CancelledError, Deferred
 
+from evennia_ai.core.audience import private
 from evennia_ai.core.masking import PLACEHOLDER
 from evennia_ai.core.messages import IdSource, new_id
 from evennia_ai.core.pairs import INTERRUPTED, unanswered
@@ -282,6 +283,22 @@ class TestCutShort(RecoveryTest):
         )
         self.world.restart()
         self.assertEqual(list(self.script.runtime.unanswered), ["public"])
+
+    def test_silence_or_a_whisper_to_others_is_no_answer(self):
+        """A turn for one audience says nothing to another whose turn was cut short."""
+        alice = private(["o1.a"])
+        for ending in (call("noop"), call("whisper", target="Bob", text="Hush.")):
+            self.hang()
+            self.world.model.answers = [ending, call("look")]
+            whisper = {"content": "Aria?", "channel": "whisper", "audience": alice}
+            said = {"content": "Aria!", "channel": "say", "speaker": CHAR}
+            for event in (said, whisper):
+                self.script.runtime.hear({**event, "id": new_id("m")}, 0.0)
+            self.world.later(100)
+            running = run_tick(self.script, self.body)
+            self.assertFalse(running.called)
+            self.world.restart()
+            self.assertEqual(list(self.script.runtime.unanswered), [alice])
 
 
 class TestArchiveReads(RecoveryTest):

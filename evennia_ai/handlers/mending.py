@@ -7,6 +7,7 @@ loaded, so that the start of the server is not held up.
 from collections.abc import Mapping
 from typing import Any
 
+from evennia_ai.core.audience import PUBLIC
 from evennia_ai.core.events import by_audience
 from evennia_ai.core.pairs import INTERRUPTED
 from evennia_ai.handlers.indexing import mend_index
@@ -69,7 +70,10 @@ def _answers(message: Mapping[str, Any], audience: str) -> bool:
         return bool(message["audience"] == audience and not message.get("tool_calls"))
     if message["role"] != "tool" or message["content"] == INTERRUPTED:
         return False
-    return message.get("name") in ("noop", "whisper")
+    if message.get("name") == "noop":
+        return bool(message["audience"] == audience)
+    # A whisper in answer to words said aloud is of the one it went to.
+    return message.get("name") == "whisper" and audience in (PUBLIC, message["audience"])
 
 
 def _settle_intent(script: Any) -> None:
