@@ -185,7 +185,24 @@ class Memory:
     def correct_entry(self, entry: Mapping[str, Any]) -> "Deferred[Any]":
         """Index a journal entry as somebody changed it by hand."""
         turns = turns_of((), [entry], self._now())
-        return self.catch_up(lambda: turns, gone=() if turns else [entry["id"]])
+        if turns:
+            return self.catch_up(lambda: turns)
+        taken_out = self.catch_up(list, gone=[entry["id"]])
+        return taken_out.addCallback(lambda n: self._without_memories([entry["id"]], n))
+
+    def correct_messages(
+        self, messages: Iterable[Mapping[str, Any]], gone: Collection[str] = ()
+    ) -> "Deferred[Any]":
+        """Index messages as somebody changed them by hand.
+
+        Args:
+            messages: They, as they are now; one that says nothing any more is taken out.
+            gone: Ids of messages that were taken out.
+        """
+        found = {message["id"]: turn_of_message(message) for message in messages}
+        mute = [each for each, turn in found.items() if turn is None]
+        turns = [turn for turn in found.values() if turn is not None]
+        return self.catch_up(lambda: turns, gone=[*mute, *gone])
 
     @inlineCallbacks
     def _without_memories(

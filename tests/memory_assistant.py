@@ -259,7 +259,11 @@ class MemoryScript:
         self.state = StateHandler(storage.script)
         self.ledger = LedgerHandler(storage.script, self.now)
         self.history = HistoryHandler(
-            storage.script, lambda: ("quarter", count), self.now, self.memory.remember_messages
+            storage.script,
+            lambda: ("quarter", count),
+            self.now,
+            self.memory.remember_messages,
+            self.memory.correct_messages,
         )
         self.tools = ToolRegistry(BUILTIN_TOOLS)
         self.errors, self.audits = [], []

@@ -9,6 +9,7 @@ from twisted.internet.task import Clock
 from evennia_ai import services
 from evennia_ai.doctor import Patient, check_index, run_checks
 from evennia_ai.errors import StoreError
+from evennia_ai.handlers.history import HistoryHandler
 from evennia_ai.handlers.indexing import (
     BATCH,
     missing_oldest,
@@ -16,6 +17,7 @@ from evennia_ai.handlers.indexing import (
     restore_index,
     restore_lost,
 )
+from evennia_ai.handlers.journal import PAGE_ENTRIES, JournalHandler
 from evennia_ai.helpers.episodic_index import KEEP_DAYS
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.retrieval import Memory
@@ -132,6 +134,34 @@ class TestByHand(SearchTest):
         page["entries"][0]["withdrawn"] = True
         self.put(page=page)
         self.assertEqual(ids(self.search("key")), [self.first])
+
+    def test_taken_out(self):
+        """What is taken out or blanked by hand is found no more, nor its memory."""
+        item = {"source_id": self.entry["id"], "text": "A key", "metadata": {"audience": "public"}}
+        wait_for(self.world.semantic.add("Aria", [item]))
+        second = self.say("Bram", "The key is blue.")[0]
+        tail, page = self.tail(), self.page()
+        tail["messages"][0]["content"] = ""
+        page["entries"].clear()
+        self.put(tail, page)
+        self.assertEqual(ids(self.search("key")), [second])
+        self.assertEqual(self.world.memories(), [])
+        tail = self.tail()
+        tail["messages"].pop()
+        self.put(tail)
+        self.assertEqual(self.search("key"), [])
+
+    def test_moved(self):
+        """What another handler folded, or put on another page, is found still."""
+        script = self.world.script
+        other = HistoryHandler(self.stores["script"], script.history._counter)
+        other.archive("000", "s1", other.messages())
+        other.save_summary({"id": "s1", "source_ids": [self.first], "segment": "000"})
+        other.replace([])
+        journal = JournalHandler(self.stores["body"])
+        for number in range(PAGE_ENTRIES):
+            journal.add(f"Barrel {number}.")
+        self.assertEqual(sorted(ids(self.search("key"))), sorted([self.first, self.entry["id"]]))
 
     def test_nothing_changed(self):
         """An Attribute that is written as it was is indexed no second time."""

@@ -9,7 +9,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +63,8 @@ class HistoryHandler:
         counter: Gives the token counter in use and its name.
         now: Clock, seconds since the epoch.
         on_append: Called with the messages that were stored, in order.
+        on_change: Called with the messages that somebody changed by hand, and with the ids of
+            those that were taken out.
     """
 
     def __init__(
@@ -70,12 +72,14 @@ class HistoryHandler:
         store: Store,
         counter: Callable[[], tuple[str, Callable[[str], int]]],
         now: Callable[[], float] = time.time,
-        on_append: Callable[[Sequence[Message]], None] = lambda messages: None,
+        on_append: Callable[[Sequence[Message]], Any] = lambda messages: None,
+        on_change: Callable[[Sequence[Message], Collection[str]], Any] = lambda messages, ids: None,
     ):
         self.store = store
         self._counter = counter
         self._now = now
         self._on_append = on_append
+        self._on_change = on_change
         self._summaries = SummaryRecords(store, SUMMARIES, sound_summary)
         self._compactions = CachedRecords(store, COMPACTIONS, sound_compaction)
         self._stamps: tuple[object, object] | None = None
@@ -426,14 +430,20 @@ class HistoryHandler:
         self._tell_of(before, merged + page)
 
     def _tell_of(self, before: Mapping[str, Message] | None, raw: Sequence[Any]) -> None:
-        """Tell of messages that somebody put in or changed by hand, as of those that are added."""
-        told = tuple(
+        """Tell of messages that somebody put in, changed or took out by hand."""
+        known = before or {}
+        new = tuple(
             message
             for message, stored in zip(self._all, raw, strict=True)
-            if message != stored or (before is not None and before.get(message["id"]) != message)
+            if message["id"] not in known and (message != stored or before is not None)
         )
-        if told:
-            self.store.on_commit(lambda: self._on_append(told))
+        changed = [m for m in self._all if known.get(m["id"], m) != m]
+        out = known.keys() - {message["id"] for message in self._all}
+        gone = out - {message["id"] for message in self.by_ids(out)} if out else out
+        if new:
+            self.store.on_commit(lambda: self._on_append(new))
+        if changed or gone:
+            self.store.on_commit(lambda: self._on_change(changed, gone))
 
     def _load_recorded(self, tail: Any, merged: list[Any]) -> bool:
         """The record of ids, made from what is there if it is missing.

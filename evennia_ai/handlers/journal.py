@@ -41,7 +41,8 @@ class JournalHandler:
         store: Where the character's values are kept.
         now: Clock, seconds since the epoch.
         on_add: Called with each entry once it is certain that it stays stored.
-        on_change: Called with an entry of the newest page that somebody changed by hand.
+        on_change: Called with an entry of the newest page that somebody changed by hand, or took
+            out: that one is marked as withdrawn.
     """
 
     def __init__(
@@ -278,7 +279,7 @@ class JournalHandler:
         return self._page
 
     def _tell_of(self, page: Page, known: Page | None, raw: list[Any]) -> None:
-        """Tell of entries that somebody wrote into the page, or changed there."""
+        """Tell of entries that somebody wrote into the page, changed there or took out."""
         held = {entry["id"]: entry for entry in known["entries"]} if known else {}
         for entry, stored in zip(page["entries"], raw, strict=True):
             before = held.get(entry["id"])
@@ -286,6 +287,9 @@ class JournalHandler:
                 self._on_change(entry)
             elif before is None and (stored != entry or held):
                 self._on_add(entry)
+        for entry_id in held.keys() - {entry["id"] for entry in page["entries"]}:
+            if self.get(entry_id, MOST_READ) is None:
+                self._on_change({**held[entry_id], "withdrawn": True})
 
     def _completed(self, raw: Any) -> Page:
         """A stored page made whole; hand-written entries get what they lack."""

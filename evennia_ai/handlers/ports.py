@@ -1,7 +1,7 @@
 """What the script offers to services: the ports of `evennia_ai.ports`, wired to handlers."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from evennia import AccountDB
@@ -53,7 +53,9 @@ class AssistantPorts:
     @lazy_property
     def history(self) -> HistoryHandler:
         """The conversation and its archive."""
-        return HistoryHandler(AttributeStore(self), self._counter, self._now, self._stored)
+        return HistoryHandler(
+            AttributeStore(self), self._counter, self._now, self._stored, self._changed
+        )
 
     @lazy_property
     def ledger(self) -> LedgerHandler:
@@ -233,6 +235,9 @@ class AssistantPorts:
 
     def _stored(self, messages: Sequence[Message]) -> None:
         self.memory.remember_messages(messages)
+
+    def _changed(self, messages: Sequence[Message], gone: Collection[str]) -> None:
+        self.memory.correct_messages(messages, gone)
 
 
 def _not_written(path: Any, failure: Any) -> None:
