@@ -23,6 +23,7 @@ SHARE_OF_BEST = 0.05
 # Half a place up or down the ranking for each point of importance above or below the middle.
 MIDDLE_IMPORTANCE, PLACES_A_POINT = 5, 0.5
 TEXT_CHARS = 300
+# What comes into a prompt unasked, beside summaries of earlier times.
 INJECTED_KINDS = ("message", "journal", "memory")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 # Words that say nothing of a subject: grammar, questions, greetings, thanks, the weather.
@@ -90,11 +91,7 @@ def chosen(
     wanted = telling_words(said, names)
     if not wanted:
         return ()
-    fresh = [
-        h
-        for h in hits
-        if h["id"] not in shown_ids and h["kind"] in ("message", "journal", "memory")
-    ]
+    fresh = [h for h in hits if h["id"] not in shown_ids and h["kind"] in INJECTED_KINDS]
     best = max((_score(h) for h in fresh if h["kind"] != "memory"), default=0.0)
     relevant = [h for h in fresh if _is_relevant(h, wanted, best)]
     return _once(_weighed(relevant), shown_texts)[:MOST_MEMORIES]
