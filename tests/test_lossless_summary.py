@@ -248,6 +248,12 @@ class TestFullSummary(unittest.TestCase):
         self.assertIn("100% of names, numbers and quotes kept", told[-1])
         self.assertIn("(0% in the summary itself)", told[-1])
 
+    def test_a_summary_cut_for_its_line_holds_less(self):
+        """The share in the summary itself is of what was stored: no more than is kept at all."""
+        _, record = self.compacted("They met " + ". They met ".join(self.KEPT) + ".")
+        self.assertLess(record["in_summary"], len(self.KEPT) / 181)
+        self.assertEqual(record["in_summary"], record["retention"])
+
     def test_joined_summaries_are_as_good_as_the_least(self):
         """A long-term summary of extracts is an extract, whatever the model would do now."""
         world = MemoryWorld(ScriptedModel(default=offline), compact_preserve_window=2)

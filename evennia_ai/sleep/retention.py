@@ -97,9 +97,8 @@ def retained(
         still = yield script.offload(missing, items, again.text if again else "", *elsewhere)
         if again and len(still) < len(lost):
             text, lost = again.text, still
-    not_in_it = yield script.offload(missing, items, text)
     cap = context_caps(script).summary
-    text, lost, overflow = yield script.offload(
+    text, lost, overflow, not_in_it = yield script.offload(
         _appended, items, text, lost, elsewhere, cap, script.counter
     )
     named = tuple(dict.fromkeys(item.text for item in items if item.kind == "name"))
@@ -115,11 +114,15 @@ def _appended(
     elsewhere: Sequence[str],
     cap: int,
     count: Callable[[str], int],
-) -> tuple[str, tuple[Item, ...], tuple[Item, ...]]:
-    """A text with a line of what it lost, under the cap; what it lost, and what had no room.
+) -> tuple[str, tuple[Item, ...], tuple[Item, ...], tuple[Item, ...]]:
+    """A text with a line of what it lost, under the cap.
 
     Where text and line are too long together the text is cut first, and what stood in the part
     that was cut off counts as lost too.
+
+    Returns:
+        The text; what it lost; what of that had no room in the line; what does not stand in the
+        text without its line, though it may be kept elsewhere.
     """
     room = int(cap * APPENDIX_SHARE)
     line, overflow = appendix(lost, room, count)
@@ -127,7 +130,7 @@ def _appended(
         text = capped(text, cap - room - 1, count)
         lost = missing(items, text, *elsewhere)
         line, overflow = appendix(lost, room, count)
-    return (f"{text}\n{line}" if line else text), lost, overflow
+    return (f"{text}\n{line}" if line else text), lost, overflow, missing(items, text)
 
 
 def _items(
