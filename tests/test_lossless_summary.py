@@ -201,6 +201,18 @@ class TestFullSummary(unittest.TestCase):
         _, record = self.compacted(answer)
         self.assertIn(self.KEPT[19], record["text"])
 
+    def test_second_try_heeds_the_instructions(self):
+        """What a summary should heed besides is told again to who writes it anew."""
+        world = MemoryWorld(ScriptedModel(default="They met."), compact_preserve_window=2)
+        world.script.history.append(said(f"then came {name}") for name in self.KEPT[:20])
+        world.script.history.append([said("ok")] * 2)
+        options = {"force": True, "instructions": "name every price"}
+        wait_for(compact_conversation_history(world.script, world.body, **options))
+        first, again = world.model.requests
+        self.assertIn("leaves out things", again.messages[1]["content"])
+        self.assertIn("name every price", again.messages[0]["content"])
+        self.assertEqual(again.messages[0], first.messages[0])
+
     def test_second_try_must_be_shorter_than_its_source(self):
         """A better but chatty answer does not turn a compaction into one that frees nothing."""
 

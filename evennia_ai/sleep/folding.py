@@ -104,7 +104,7 @@ def fold(
     previous = plan.previous(audience)
     earlier = "\n".join(summary_text(marker) for marker in previous) if single else ""
     summary = yield summarise(script, made.leaving, earlier, instructions)
-    kept = yield retained(script, character, made.leaving, earlier, summary, audience)
+    kept = yield retained(script, character, made.leaving, earlier, summary, audience, instructions)
     record = _new_record(script, made, summary, kept, "single" if single else "recent")
     made.summaries += filter(None, (summary, kept.asked_again))
     made.score, made.in_summary, made.query = kept.score, kept.in_summary, " ".join(kept.named)

@@ -72,6 +72,7 @@ def retained(
     earlier: str,
     summary: Summary,
     audience: str,
+    instructions: str | None = None,
 ) -> Generator[Deferred[Any], Any, Kept]:
     """Put a summary through the gate.
 
@@ -82,6 +83,7 @@ def retained(
         earlier: Text it was made from besides.
         summary: The summary.
         audience: Who may read it.
+        instructions: What it was to heed besides, as one written anew should.
 
     Returns:
         A Deferred that fires with a `Kept`. A failing model is passed over: what is missing is
@@ -93,7 +95,8 @@ def retained(
     text, again = summary.text, None
     lost = yield script.offload(missing, items, text, *elsewhere)
     if lost and summary.model and summary.model != OFFLINE_MODEL:
-        again = yield _asked_again(script, messages, earlier, summary, lost)
+        prompt = summary_prompt(script, instructions)
+        again = yield _asked_again(script, prompt, messages, earlier, summary, lost)
         still = yield script.offload(missing, items, again.text if again else "", *elsewhere)
         if again and len(still) < len(lost):
             text, lost = again.text, still
@@ -144,13 +147,18 @@ def _items(
 
 @inlineCallbacks
 def _asked_again(
-    script: Any, messages: Sequence[Message], earlier: str, summary: Summary, lost: Sequence[Item]
+    script: Any,
+    prompt: str,
+    messages: Sequence[Message],
+    earlier: str,
+    summary: Summary,
+    lost: Sequence[Item],
 ) -> Generator[Deferred[Any], Any, Summary | None]:
     """The summary written once more with the missing things; None where that gives none.
 
     The messages stand before the list where they fit the model's window, or it could only guess.
     """
-    prompt, cap = summary_prompt(script), context_caps(script).summary
+    cap = context_caps(script).summary
     request = missing_request(summary.text, lost)
     source = format_messages_for_compaction(messages, earlier)
     tokens = yield script.offload(script.counter, source)
