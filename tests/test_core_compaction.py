@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.core.audience import PUBLIC, STAFF, private
-from evennia_ai.core.compaction import Plan, cut_by_count, plan_compaction, spliced
+from evennia_ai.core.compaction import (
+    Plan,
+    circle_windows,
+    cut_by_count,
+    plan_compaction,
+    spliced,
+)
 from evennia_ai.core.messages import audience_of, is_summary, total_tokens
 from evennia_ai.core.pairs import cut_points, pairing
 from tests.strategies import MANY, calls, heard, histories, marker, numbered, result
@@ -223,6 +229,46 @@ class TestPlanAlways(unittest.TestCase):
         newest = raw_of(history)[points[-2:][0] :]
         stays = raw_of(plan.staying)
         self.assertEqual(identities(stays[len(stays) - len(newest) :]), identities(newest))
+
+
+class TestCircleWindows(unittest.TestCase):
+    """The parts in which a private circle's own words are shown."""
+
+    ALICE = private(["a"])
+
+    def parts(self, history, room):
+        found = circle_windows(history, self.ALICE, room)
+        return [[message["id"] for message in part] for part in found]
+
+    def test_filled_with_the_nearest(self):
+        """One part holds all its words, and what was said right before and after them."""
+        public = [heard(tokens=3) for _ in range(4)]
+        secrets = [heard(audience=self.ALICE, tokens=3) for _ in range(2)]
+        history = numbered([*public[:2], secrets[0], *public[2:], secrets[1]])
+        self.assertEqual(self.parts(history, 100), [[f"m{n}" for n in range(6)]])
+        self.assertEqual(self.parts(history, 6), [["m2", "m5"]])
+        self.assertEqual(self.parts(history, 14), [["m1", "m2", "m3", "m5"]])
+
+    def test_as_many_as_its_words_need(self):
+        """More words than fit make more parts; no tool call is parted from its result."""
+        secrets = [heard(audience=self.ALICE, tokens=3) for _ in range(3)]
+        pair = [calls("c1", tokens=1), result("c1", tokens=1)]
+        history = numbered([secrets[0], *pair, *secrets[1:]])
+        self.assertEqual(self.parts(history, 6), [["m0", "m3"], ["m1", "m2", "m4"]])
+
+    @MANY
+    @given(histories(), st.integers(1, 9000))
+    def test_all_its_words_are_shown(self, history, room):
+        """Each message of the circle stands in one part, and nothing a part holds is too much."""
+        raw = raw_of(history)
+        for audience in {audience_of(m) for m in raw} - {PUBLIC}:
+            parts = circle_windows(raw, audience, room)
+            own = [m["id"] for part in parts for m in part if audience_of(m) == audience]
+            self.assertEqual(own, [m["id"] for m in raw if audience_of(m) == audience])
+            for part in parts:
+                fits = total_tokens(part) <= room
+                alone = len(cut_points(part)) == 2
+                self.assertTrue(fits or alone)
 
 
 class TestSpliced(unittest.TestCase):

@@ -151,6 +151,26 @@ class TestOverfull(CirclesTest):
         self.assertLessEqual(budget.total, context_limit(self.script))
         self.assertEqual(budget.left_out, ())
 
+    def test_circles_are_not_shown_all_that_was_said_aloud(self):
+        """Their turns show their own words; their number does not grow with the public talk."""
+        self.world(max_context_tokens=8000)
+        for _ in range(4):
+            self.said(f"line {n}: " + "word " * 40 for n in range(150))
+            for circle in range(10):
+                self.whispered(circle, 3)
+        self.assertGreater(context_usage(self.script), 3.0)
+        plan = make_plan(self.script, automatic=False)
+        self.assertEqual(len(plan.audiences), 11)
+        self.extract()
+        circles = [text for text in self.shown() if "secret" in text]
+        self.assertEqual(len(circles), 10)
+        self.assertGreater(len(self.shown()), 14)
+        for circle in range(10):
+            own = plan.part(private([f"o{circle}"]))
+            (text,) = (each for each in circles if f"secret {circle}.0:" in each)
+            self.assertEqual(text.count(f"secret {circle}."), len(own))
+            self.assertIn("line ", text)
+
     def test_one_pass_where_it_fits(self):
         """A full history that fits is shown whole, once."""
         self.world(max_context_tokens=8000)

@@ -3,9 +3,11 @@
 Pure: messages in, decisions out. Handlers carry them out.
 """
 
+from bisect import bisect
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from evennia_ai.core.audience import PUBLIC
 from evennia_ai.core.messages import Message, audience_of, is_summary, total_tokens
@@ -219,6 +221,46 @@ def windows(messages: Sequence[Message], room_tokens: int) -> list[tuple[Message
             start, held = end, 0
         end, held = point, held + more
     return [*parts, tuple(messages[start:])]
+
+
+def circle_windows(
+    messages: Sequence[Message], audience: str, room_tokens: int
+) -> list[tuple[Message, ...]]:
+    """What one private circle said, in parts as of `windows`, with what was said around it.
+
+    There are no more parts than the circle's own words need; others' messages, the nearest
+    first, only fill the room that is left in each.
+
+    Args:
+        messages: Messages the circle may see, oldest first.
+        audience: The circle.
+        room_tokens: Most tokens of a part.
+
+    Returns:
+        The parts, each oldest first.
+    """
+    turns = [messages[start:end] for start, end in pairwise(cut_points(messages))]
+    own = [n for n, turn in enumerate(turns) if any(audience_of(m) == audience for m in turn)]
+    place = {message["id"]: n for n, turn in enumerate(turns) for message in turn}
+    parts = windows([message for n in own for message in turns[n]], room_tokens)
+    filled = []
+    for part in parts:
+        within = sorted({place[message["id"]] for message in part})
+        others = sorted(set(range(len(turns))).difference(own), key=lambda n: _gap(n, within))
+        room = room_tokens - total_tokens(part)
+        for n in others:
+            room -= total_tokens(turns[n])
+            if room < 0:
+                break
+            within.append(n)
+        filled.append(tuple(message for n in sorted(within) for message in turns[n]))
+    return filled
+
+
+def _gap(place: int, others: Sequence[int]) -> int:
+    """How far a place is from the nearest of the others, which are sorted."""
+    after = bisect(others, place)
+    return min(abs(place - other) for other in others[max(0, after - 1) : after + 1])
 
 
 def spliced(

@@ -6,7 +6,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.core.audience import PUBLIC, visible
-from evennia_ai.core.compaction import Plan, is_extraction, windows
+from evennia_ai.core.compaction import Plan, circle_windows, is_extraction, windows
 from evennia_ai.core.messages import audience_of, is_summary, new_id, utc_iso
 from evennia_ai.core.rollback import without_extraction
 from evennia_ai.errors import ModelError
@@ -32,8 +32,9 @@ def run_pre_compaction_extraction(
 
     One pass for each audience whose messages would leave, on the full history that audience may
     see, with `noop`, `add_journal_entry` and `update_entity_observation` only. Of a history that
-    does not fit into one prompt only what would leave is shown, if need be in parts. What it did
-    is noted (`state.extraction`), so that a rollback of the compaction takes it back too.
+    does not fit into one prompt only what would leave is shown, if need be in parts; to a private
+    circle then its own words, and of what was said aloud the nearest that fits. What it did is
+    noted (`state.extraction`), so that a rollback of the compaction takes it back too.
 
     Returns:
         A Deferred that fires with ``{"success", "facts_recorded", "iterations", "stopped_by"}``.
@@ -103,7 +104,11 @@ def _parts_shown(script: Any, character: Any, plan: Plan, audience: str) -> list
     if {m["id"] for m in leaving}.isdisjoint(prompt.budget.left_out):
         return [frozenset()]
     room = prompt.budget.limit - prompt.budget.total + prompt.budget.regions["History"]
-    return [frozenset(m["id"] for m in part) for part in windows(leaving, room)]
+    if audience == PUBLIC:
+        parts = windows(leaving, room)
+    else:  # what was said aloud the public turns were shown
+        parts = circle_windows(leaving, audience, room)
+    return [frozenset(m["id"] for m in part) for part in parts]
 
 
 class _ExtractionTrace:
