@@ -151,6 +151,14 @@ class TestOverfull(CirclesTest):
         self.assertLessEqual(budget.total, context_limit(self.script))
         self.assertEqual(budget.left_out, ())
 
+    def test_budgets_are_those_of_requests(self):
+        """What is only measured, to learn whether all fits, is noted as no budget."""
+        self.world(max_context_tokens=8000)
+        self.said(f"line {n}: " + "word " * 40 for n in range(400))
+        self.script.runtime.budgets.clear()
+        self.extract()
+        self.assertEqual(len(self.script.runtime.budgets), len(self.shown()))
+
     def test_circles_are_not_shown_all_that_was_said_aloud(self):
         """Their turns show their own words; their number does not grow with the public talk."""
         self.world(max_context_tokens=8000)

@@ -211,11 +211,11 @@ def _ask(
         character,
         turn.audience,
         turn.context,
-        turn.retrieved,
-        failures.withdrawn,
-        turn.rules,
-        turn.talks,
-        turn.hidden_ids,
+        retrieved=turn.retrieved,
+        withdrawn=failures.withdrawn,
+        rules=turn.rules,
+        talks=turn.talks,
+        hidden_ids=turn.hidden_ids,
     )
     if not prompt.fits:
         report.stopped_by = "too_large"

@@ -72,13 +72,31 @@ def build_prompt(
     character: Any,
     audience: str = PUBLIC,
     context: str = CONTEXT_AWAKE,
+    **options: Any,
+) -> Prompt:
+    """The prompt of a model call that is made now; its budget is noted.
+
+    Arguments and result are those of `draft_prompt`.
+    """
+    prompt = draft_prompt(script, character, audience, context, **options)
+    if context == CONTEXT_AWAKE:  # an extraction has fewer tools; it says nothing of the next turn
+        script.runtime.fixed_tokens = _fixed_tokens(prompt)
+    script.runtime.record_budget(prompt.budget)
+    return prompt
+
+
+def draft_prompt(
+    script: Any,
+    character: Any,
+    audience: str = PUBLIC,
+    context: str = CONTEXT_AWAKE,
     retrieved: Sequence[str] = (),
     withdrawn: Sequence[str] = (),
     rules: str | None = None,
     talks: Sequence[str] = (),
     hidden_ids: Collection[str] = (),
 ) -> Prompt:
-    """The prompt of one model call.
+    """The prompt of one model call, of which nothing is noted.
 
     Args:
         script: The assistant's script.
@@ -107,11 +125,7 @@ def build_prompt(
         ledger=script.ledger.shown(audience),
     )
     limit = context_limit(script) - _protocol_extra(script, tools)
-    prompt = fit_prompt(regions, context_caps(script), limit, script.counter)
-    if context == CONTEXT_AWAKE:  # an extraction has fewer tools; it says nothing of the next turn
-        script.runtime.fixed_tokens = _fixed_tokens(prompt)
-    script.runtime.record_budget(prompt.budget)
-    return prompt
+    return fit_prompt(regions, context_caps(script), limit, script.counter)
 
 
 def measure_fixed(script: Any, character: Any) -> int:

@@ -11,7 +11,7 @@ from evennia_ai.core.messages import audience_of, is_summary, new_id, utc_iso
 from evennia_ai.core.rollback import without_extraction
 from evennia_ai.errors import ModelError
 from evennia_ai.helpers.execution import Turn, run_turn
-from evennia_ai.llm_interaction.prompt import build_prompt
+from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.prompt_contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.sleep.triggers import make_plan
 
@@ -100,7 +100,7 @@ def _parts_shown(script: Any, character: Any, plan: Plan, audience: str) -> list
     """What each of an audience's turns is shown; no ids where one prompt has all that leaves."""
     leaving = [m for m in plan.leaving if visible(audience_of(m), audience)]
     rules = script.config.pre_compact_prompt
-    prompt = build_prompt(script, character, audience, CONTEXT_PRE_COMPACTION, rules=rules)
+    prompt = draft_prompt(script, character, audience, CONTEXT_PRE_COMPACTION, rules=rules)
     if {m["id"] for m in leaving}.isdisjoint(prompt.budget.left_out):
         return [frozenset()]
     room = prompt.budget.limit - prompt.budget.total + prompt.budget.regions["History"]
