@@ -47,6 +47,7 @@ class TestLatestFirst(unittest.TestCase):
             times=np.array([0.0, 9 * DAY, 20 * DAY, 30 * DAY, 40 * DAY]),
             rarity=np.array([1.0, 1.0, 1.0], dtype=np.float32),
             about=np.zeros(5, dtype=bool),
+            repeats=np.zeros(5, dtype=bool),
         )
         self.order = np.arange(5)
         self.scores = np.array([5.0, 4.0, 3.5, 3.0, 2.0])
@@ -95,11 +96,15 @@ class TestLatestFirst(unittest.TestCase):
             tells=np.array([True] + [False] * (count - 2) + [True]),
             times=np.arange(count) * DAY,
             rarity=np.ones(3, dtype=np.float32),
-            about=np.zeros(5, dtype=bool),
+            about=np.zeros(count, dtype=bool),
+            repeats=np.zeros(count, dtype=bool),
         )
         self.order = np.arange(count)
         self.scores = np.linspace(1, 0, count)
         self.assertEqual(self.ordered("Where does Alice live?"), list(range(count)))
+        self.candidates.repeats[5:8] = True  # but as if the question itself had not been asked
+        moved = [count - 1, *range(1, count - 1), 0]
+        self.assertEqual(self.ordered("Where does Alice live?"), moved)
 
     def test_one_talk_keeps_its_order(self):
         """Turns of one talk are not told apart by seconds."""
@@ -120,6 +125,7 @@ class TestLatestFirstInACrowd(unittest.TestCase):
             times=np.array([0.0, 9 * DAY]),
             rarity=np.array([2.0, 1.0, 1.0], dtype=np.float32)[: len(asked.content)],
             about=np.zeros(2, dtype=bool),
+            repeats=np.zeros(2, dtype=bool),
         )
         alike = np.array([[1.0, cosine], [cosine, 1.0]], dtype=np.float32)
         return latest_first(np.arange(2), np.array(scores), found, asked, alike).tolist()
@@ -180,12 +186,17 @@ class TestSearch(unittest.TestCase):
         self.index.add(
             "aria",
             [
-                Turn("old", "Bram", "Alice lives over in Dunmere.", 30.5),
-                Turn("new", "Cora", "Alice has a house to live in, out in Oakhollow.", 9_000.5),
+                Turn("old", "Bram", "Alice has a house to live in, out in Oakhollow.", 30.5),
+                Turn("new", "Cora", "Alice lives over in Dunmere.", 9_000.5),
             ],
         )
-        hits = self.index.search("aria", "Where does Alice live?")
+        query = "Where does Alice live?"
+        hits = self.index.search("aria", query)
         self.assertEqual([hit.turn_id for hit in hits][:2], ["new", "old"])
+        asked = [Turn(f"q{n}", "Dora", f"{query} Anyone?", 1e4 + 1900.0 * n) for n in range(12)]
+        self.index.add("aria", asked)
+        found = [hit.turn_id for hit in self.index.search("aria", query, 60)]
+        self.assertLess(found.index("new"), found.index("old"))
 
     def test_dates(self):
         """A day the query names draws the turns said on it, in whatever year it leaves open."""

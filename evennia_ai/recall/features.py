@@ -49,6 +49,8 @@ class Candidates:
         times: When each was said, in seconds, shape (n,).
         rarity: How rare each of the query's words is, shape (words,).
         about: Whether each is by somebody the query names or holds such a name, shape (n,).
+        repeats: In a crowd, whether each asks what the query asks, all words but one at most,
+            shape (n,); of few none.
     """
 
     positions: Ints
@@ -58,6 +60,7 @@ class Candidates:
     times: NDArray[np.float64]
     rarity: Floats
     about: Flags
+    repeats: Flags
 
     @property
     def matches(self) -> Flags:
@@ -112,7 +115,16 @@ class Reader:
         times = self.turns.times[positions]
         tells = self._tells(features)
         about = self._spoke() | (features["named"] > 0)
-        return Candidates(positions, features, self._matched(), tells, times, self._rarity, about)
+        matched = self._matched()
+        repeats = self._repeats(matched, features)
+        return Candidates(positions, features, matched, tells, times, self._rarity, about, repeats)
+
+    def _repeats(self, matched: Ints, features: dict[str, Floats]) -> Flags:
+        """Whether each candidate is, more or less, the query asked before."""
+        words = len(self._rarity)
+        held = (matched[:, None] >> np.arange(words) & 1).sum(axis=1)
+        most = held >= max(1, words - 1)
+        return np.asarray(most & (features["is_ends_asking"] > 0) & self.turns.in_crowd)
 
     def _matched(self) -> Ints:
         """Bits of the words that each candidate holds in any of the readings."""

@@ -14,7 +14,7 @@ from evennia_ai.embedding import default_embedder
 from evennia_ai.recall.features import Reader
 from evennia_ai.recall.query import parsed_query
 from evennia_ai.recall.ranking import LinearModel, default_model, probability
-from evennia_ai.recall.recency import LOOKED_AT, latest_first
+from evennia_ai.recall.recency import best_places, latest_first
 from evennia_ai.recall.store import Store, is_damage
 from evennia_ai.recall.text import packed_traits, storable
 from evennia_ai.recall.values import Hit, Turn, given, seconds
@@ -219,7 +219,8 @@ class RecallIndex:
         order = np.argsort(-scores, kind="stable")
         alike = None
         if turns.in_crowd:
-            alike = turns.likeness(candidates.positions[order[:LOOKED_AT]])
+            best = order[best_places(order, candidates)]
+            alike = turns.likeness(candidates.positions[best])
         best = latest_first(order, scores, candidates, query, alike)[:limit]
         rowids = view.rowids.values[turns.base[candidates.positions[best]]]
         # A turn that takes a better place takes its score: scores never rise down the list.

@@ -45,13 +45,14 @@ def latest_first(
         scores: Of each candidate, shape (n,).
         candidates: The candidates.
         query: What is asked.
-        alike: In a crowd, how alike the best turns are, in their order: cosines of shape
-            (min(n, LOOKED_AT), min(n, LOOKED_AT)). None among few.
+        alike: In a crowd, how alike the turns of `best_places` are, in their order: cosines of
+            shape (m, m). None among few.
 
     Returns:
         The candidates in their new order, shape (n,).
     """
-    best = order[:LOOKED_AT].tolist()
+    looked_at = best_places(order, candidates)
+    best = order[looked_at].tolist()
     if alike is None:
         groups = _groups(best, scores, candidates, query) if query.asks_now else []
     else:
@@ -59,9 +60,15 @@ def latest_first(
         may = query.may_ask_now and _beyond_names(query)
         groups = _groups_in_crowd(best, scores, candidates, query, alike) if may else []
     found = order.copy()
-    for places in groups:
+    for group in groups:
+        places = looked_at[group]
         found[places] = _newest_first(order[places], candidates.times)
     return found
+
+
+def best_places(order: Ints, candidates: Candidates) -> Ints:
+    """Places of the best turns that are not the query asked before, shape (m,), m <= LOOKED_AT."""
+    return np.flatnonzero(~candidates.repeats[order])[:LOOKED_AT]
 
 
 def _groups(
