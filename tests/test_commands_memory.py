@@ -389,6 +389,27 @@ class TestCompact(MemoryLineTest):
         self.typed("compact/off Aria")
         self.assertTold("compact/preview Aria", "Nothing would leave", "Compaction is off")
 
+    def whispered(self):
+        """Two words in confidence, older than all else."""
+        self.script.history.append(
+            [{"role": "user", "content": "psst", "audience": "private:o9.x"}] * 2
+        )
+
+    def test_short_private_talk_stays(self):
+        """Where it is older than what leaves, preview and outcome tell that it stays."""
+        self.whispered()
+        self.fill(40)
+        self.assertTold("compact/preview Aria", "20 messages would leave", "2 older messages of")
+        self.assertTold("compact Aria", "kept 22 (2 of them older", until="compacted")
+
+    def test_only_short_private_talk_would_leave(self):
+        """Then it is not said that all lies within the window."""
+        self.whispered()
+        self.fill(20)
+        self.assertTold("compact/preview Aria", "2 older messages of private talk", "all else lies")
+        self.assertTold("compact Aria", "but for 2 older ones", until="did not")
+        self.assertEqual(self.model.requests, [])
+
     def test_on_and_off(self):
         """The switch is the option `compact_enabled`."""
         self.assertTold("compact/off Aria", "Aria compacts no more")

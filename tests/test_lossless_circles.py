@@ -200,6 +200,18 @@ class TestOverfull(CirclesTest):
         self.said(f"line {n}" for n in range(200))
         self.assertFalse(self.compact()["window_shrunk"])
 
+    def test_a_receipt_counts_the_newest_alone(self):
+        """What stayed of small circles is older, and none of the newest messages."""
+        self.world(max_context_tokens=8000, compact_preserve_window=150, summary_max_tokens=200)
+        self.whispered(1, 2)
+        self.said(f"line {n}: " + "word " * 40 for n in range(200))
+        told = []
+        self.script.tell_staff = told.append
+        result = self.compact()
+        self.assertEqual(result["held_messages"], 2)
+        self.assertEqual(result["preserved_messages"], len(self.live()))
+        self.assertIn(f"Only the {len(self.live(PUBLIC))} newest messages stayed", told[-1])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -48,8 +48,10 @@ class CmdCompact(AssistantCommand):
 
     Nothing is lost: the messages that leave are archived word for word, see
     'aihistory/expand'. The newest messages stay as they are (the option
-    compact_preserve_window). Before it folds, the assistant saves facts into
-    its journal. If it is in mid-turn, compaction follows when the turn ends.
+    compact_preserve_window), and so does private talk too short to be worth a
+    summary, until more is said there. Before it folds, the assistant saves
+    facts into its journal. If it is in mid-turn, compaction follows when the
+    turn ends.
 
     After a rollback the messages are live again as if the compaction had never
     been, and it compacts no more by itself until you compact by hand or its
@@ -235,13 +237,13 @@ def result_line(name: str, result: dict[str, Any]) -> str:
     """What came of a compaction, in a sentence."""
     if result.get("skipped"):
         reason = str(result["reason"])
-        return f"{name} did not compact: {_REASONS.get(reason, reason)}."
+        return f"{name} did not compact: {_REASONS.get(reason, reason)}{_but_held(result)}."
     if not result["success"]:
         detail = f" ({result['detail']})" if result.get("detail") else ""
         return f"{name} did not compact: {result['error']}{detail}. Nothing was changed."
     lines = (
         f"{name} compacted {result['compacted_messages']} messages and kept "
-        f"{result['preserved_messages']}: {result['original_tokens']:,} to "
+        f"{result['preserved_messages']}{_with_held(result)}: {result['original_tokens']:,} to "
         f"{result['new_tokens']:,} tokens, {result['reduction_pct']} % less, "
         f"level {result['level']}."
     )
@@ -251,6 +253,16 @@ def result_line(name: str, result: dict[str, Any]) -> str:
     if extraction:
         lines += f" Saved into the journal first: {extraction['facts_recorded']} entries."
     return lines
+
+
+def _but_held(result: Mapping[str, Any]) -> str:
+    held = result.get("held_messages", 0)
+    return f", but for {held} older ones that a summary would not shorten" if held else ""
+
+
+def _with_held(result: Mapping[str, Any]) -> str:
+    held = result.get("held_messages", 0)
+    return f" ({held} of them older: a summary would not shorten them)" if held else ""
 
 
 def preview_lines(script: Any, audience: str) -> list[str]:
@@ -267,7 +279,10 @@ def preview_lines(script: Any, audience: str) -> list[str]:
         lines.append("Compaction is off; compact/on switches it on.")
     if plan.empty:
         window = config.compact_preserve_window
-        return [*lines, f"Nothing would leave: all lies within the newest {window} messages."]
+        within = f"lies within the newest {window} messages."
+        if not plan.held:
+            return [*lines, f"Nothing would leave: all {within}"]
+        return [*lines, _held_line(plan), f"Nothing would leave: all else {within}"]
     summaries = len(plan.audiences)
     first, last = plan.leaving[0]["created_at"], plan.leaving[-1]["created_at"]
     lines.append(
@@ -275,9 +290,19 @@ def preview_lines(script: Any, audience: str) -> list[str]:
         f"into {summaries} {'summary' if summaries == 1 else 'summaries'}:"
     )
     lines += [_part_line(plan, each, audience) for each in plan.audiences]
+    if plan.held:
+        lines.append(_held_line(plan))
     if config.pre_compact_extraction_enabled and (more := config.compact_preserve_window // 2):
         lines.append(f"What is saved into the journal first makes up to {more} more leave.")
     return [*lines, _tokens_line(script, plan)]
+
+
+def _held_line(plan: Plan) -> str:
+    """How many older messages stay, without whose they are."""
+    return (
+        f"{len(plan.held)} older messages of private talk stay besides the newest: a summary "
+        "would not shorten them."
+    )
 
 
 def _part_line(plan: Plan, owner: str, audience: str) -> str:

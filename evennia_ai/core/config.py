@@ -187,7 +187,7 @@ class AssistantConfig:
         20,
         whole(1, 10_000),
         "messages",
-        "Newest messages a compaction leaves as they are.",
+        "Newest messages a compaction leaves as they are; short private talk stays besides.",
         COMPACTION,
     )
     compact_preserve_token_share: float = option(

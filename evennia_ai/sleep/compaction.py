@@ -72,7 +72,8 @@ def compact_conversation_history(
         return _skipped(reason)
     plan = make_plan(script, automatic=not force, threshold=share)
     if plan.empty:
-        return _skipped("history within preserve window")
+        held = {"held_messages": len(plan.held)} if plan.held else {}
+        return {**_skipped("history within preserve window"), **held}
     relief = _mask_if_enough(script, plan, share, trigger)
     if relief is not None:
         return relief

@@ -30,7 +30,7 @@ def receipt_line(name: str, record: Mapping[str, Any], result: Mapping[str, Any]
     ]
     if result.get("window_shrunk"):
         parts.append(
-            f"Only the {result['preserved_messages']} newest messages stayed, fewer than "
+            f"Only the {_newest(result)} newest messages stayed, fewer than "
             "configured: with more it would have come out over its trigger."
         )
     if result["generation"] >= FADING_GENERATION:
@@ -40,6 +40,11 @@ def receipt_line(name: str, record: Mapping[str, Any], result: Mapping[str, Any]
             "quotes of the first ones); the raw words are in the archive."
         )
     return " ".join(parts)
+
+
+def _newest(result: Mapping[str, Any]) -> int:
+    """How many newest messages stayed, without older ones that were held back."""
+    return int(result["preserved_messages"]) - int(result.get("held_messages", 0))
 
 
 def _where(result: Mapping[str, Any]) -> str:
