@@ -207,6 +207,8 @@ class TestHistory(MemoryLineTest):
         self.typed("ai/create Bertram")
         self.assertTold("aihistory/search Bertram = x", "knows nothing of", until="knows nothing")
         self.assertTold("aihistory/search Aria", "Usage: aihistory/search")
+        for source in ("archive", "journal", "observed", "tools gave out"):
+            self.assertIn(source, CmdAIHistory.__doc__)
 
     def test_export(self):
         """Everything is in the file: history, archive, summaries, journal, entities."""

@@ -32,7 +32,8 @@ class CmdAIHistory(AssistantCommand):
       raw       - the stored messages as JSON
       summaries - every summary ever made, and the receipt of every compaction
       expand    - the messages a summary was made from, word for word
-      search    - look in the history, the archive and the journal
+      search    - look in the history, the archive, the journal, what was observed
+                  of people and places, and what tools gave out
       export    - write everything into a JSON file under server/ai_exports
 
     Lists what was said, newest first. What was whispered or paged is marked
@@ -119,7 +120,7 @@ class CmdAIHistory(AssistantCommand):
 
 
 def search_memory(command: AssistantCommand, script: Any, words: str) -> None:
-    """Search history, archive and journal, and list what is found when it comes."""
+    """Search all that is remembered, what tools gave out too, and list what is found."""
     viewer, name = command.viewer, escaped(script.obj.key)
     audience = command.audience
 
