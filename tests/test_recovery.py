@@ -449,7 +449,7 @@ class TestHands(RecoveryTest):
                 self.assert_unprovable()
 
     def test_records_without_a_beginning(self):
-        """Complete messages, segments or compactions alone tell that there was a record."""
+        """A summary, segments or compactions alone tell that there was a record."""
         for left in ("conversation_history", "ai_archive", "ai_compactions"):
             with self.subTest(left):
                 self.setUp()
@@ -462,6 +462,20 @@ class TestHands(RecoveryTest):
                 self.world.restart()
                 kinds = {each.detail for each in verify_history(self.script)}
                 self.assertTrue(any("cannot be proven" in detail for detail in kinds))
+
+    def test_complete_messages_put_in_by_hand(self):
+        """A fresh assistant that is given another's messages, ids and all, has lost no record."""
+        given = list(self.fill())
+        self.setUp()
+        self.world.storage.script.set("conversation_history", given)
+        self.assertEqual(self.script.history.messages(), tuple(given))
+        self.assert_proven()
+        self.world.restart()
+        self.assert_proven()
+        self.fill(30)
+        self.compact()
+        self.world.restart()
+        self.assert_proven()
 
     def test_data_without_a_record(self):
         """A history by hand, and a page of an older version, are taken as they are."""

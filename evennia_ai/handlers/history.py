@@ -471,14 +471,18 @@ class HistoryHandler:
         return is_lost
 
     def _had_record(self, tail: Any, live: list[Any]) -> bool:
-        """Whether a record was kept that is not there: older versions kept none in their page."""
+        """Whether a record was kept that is not there: older versions kept none in their page.
+
+        Complete messages alone tell nothing, as somebody may have put them in; a summary among
+        them does.
+        """
         if self.store.stamp(BEGUN) is not None:
             return True
         if isinstance(tail, dict):
             return "recorded" in tail
         is_archived = self.store.keys(ARCHIVE) or self.store.keys(COMPACTIONS)
         is_set = self.store.stamp(TAIL) is not None
-        return bool(is_set or is_archived or any(map(is_complete, live)))
+        return bool(is_set or is_archived or any(map(is_summary, live)))
 
     def _record(self, messages: Sequence[Mapping[str, Any]]) -> None:
         self._recorded = _more_recorded(self._recorded, messages)
