@@ -52,6 +52,8 @@ class TestObserved(unittest.TestCase):
             "Bob lives in Ford.": ("lives in", "Ford"),
             "Bob now lives over in the Old Mill these days.": ("lives in", "Old Mill"),
             "Bob has moved to Dunmere, over the hill.": ("lives in", "Dunmere"),
+            "Bob moved: Bob lives in the mill now.": ("lives in", "mill"),
+            "Bob has news: he sings; Ann lives in Ash.": (None, None),
             "Bob works as a cooper by trade": ("works as", "cooper"),
             "Bob still works for the duke!": ("works at", "duke"),
             "Bob was born in Ash.": ("was born in", "Ash"),

@@ -30,6 +30,8 @@ SENTENCES = 6
 # Observations above which a profile takes no more that tell no property: the journal has them
 # all, and a profile is read and written whole.
 MOST_OBSERVATIONS = 100
+# `Alice moved: Alice lives in the mill now.` is two.
+_CLAUSE = re.compile(r"[:;]\s+")
 _ARTICLE = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
 # What stands behind the name of its owner: up to three words, before the verb.
 _OWNED = re.compile(
@@ -134,7 +136,7 @@ def _told(
             continue
         owned = _OWNED.match(rest)
         if owned is None:
-            yield (sentence, None, *_property(rest.strip()))
+            yield (sentence, None, *_own_property(sentence, entity_id, names))
         else:
             subject = sentence[: len(sentence) - len(rest)] + owned.group(0).rstrip()
             yield (sentence, subject, *_property(rest[owned.end() :]))
@@ -150,6 +152,18 @@ def _after_name(sentence: str, entity_id: str, names: NamesIndex) -> str | None:
             rest = bare[found[count - 1].end() :]
             return rest if _ABOUT.match(rest) else None
     return None
+
+
+def _own_property(
+    sentence: str, entity_id: str, names: NamesIndex
+) -> tuple[str | None, str | None]:
+    """A property of an entity from the first clause about it that tells one."""
+    for clause in _CLAUSE.split(sentence):
+        rest = _after_name(clause, entity_id, names)
+        predicate, value = _property((rest or "").strip())
+        if predicate:
+            return predicate, value
+    return None, None
 
 
 def _property(told: str) -> tuple[str | None, str | None]:
