@@ -17,12 +17,12 @@ from evennia_ai.handlers import mending
 from evennia_ai.handlers.commit import CompactionCommit
 from evennia_ai.handlers.entities import EntityHandler
 from evennia_ai.handlers.history import HistoryHandler
-from evennia_ai.handlers.indexing import restore_lost
+from evennia_ai.handlers.indexing import memory_of
 from evennia_ai.handlers.journal import JournalHandler
 from evennia_ai.handlers.ledger import LedgerHandler
 from evennia_ai.handlers.rollback import Rollback
 from evennia_ai.handlers.state import StateHandler
-from evennia_ai.retrieval import TOOLS, Memory
+from evennia_ai.retrieval import TOOLS
 from evennia_ai.runtime import Runtime
 from evennia_ai.testing import MemorySemanticStore, MemoryStore, ScriptedModel
 from evennia_ai.tool_execution import ToolRegistry
@@ -243,18 +243,7 @@ class MemoryScript:
     def __init__(self, storage, clock, model, semantic, index):
         self.storage, self.clock, self.model, self.semantic = storage, clock, model, semantic
         self.runtime, self.game = Runtime(last_heard_at=clock[0]), MemoryGame()
-        self.memory = Memory(
-            self.scope,
-            InlineWorker(),
-            lambda: index,
-            lambda: semantic,
-            self.log_error,
-            self.now,
-            importance_of=lambda ids: self.obj.journal.importance_of(ids),
-            profiles=lambda query: self.obj.entities.profiles_for(query),
-            refresh=lambda: (self.history.messages(), self.obj.journal.count()),
-            on_new_index=lambda: restore_lost(self),
-        )
+        self.memory = memory_of(self, InlineWorker(), lambda: index, lambda: semantic)
         self.obj = MemoryCharacter(storage, self.now, self.memory)
         self.state = StateHandler(storage.script)
         self.ledger = LedgerHandler(storage.script, self.now)

@@ -4,16 +4,17 @@ A filling is noted in the index itself until it has ended, so that the next star
 was broken off and goes on with it.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import islice
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.background import pause
+from evennia_ai.background import Worker, pause
 from evennia_ai.errors import StoreError
 from evennia_ai.handlers.history import ARCHIVE
 from evennia_ai.indexed_turns import is_indexed, turn_of_entry, turn_of_message, turns_of
+from evennia_ai.retrieval import Memory
 
 Turn = dict[str, Any]
 # Archive segments whose messages may have been folded just before a crash, unindexed.
@@ -22,6 +23,31 @@ NEWEST_SEGMENTS = 2
 BATCH, PAUSE_S = 100, 0.05
 # The same where somebody waits for the index.
 SHORT_PAUSE_S = 0.005
+
+
+def memory_of(
+    script: Any, worker: Worker, open_index: Callable[[], Any], semantic: Callable[[], Any]
+) -> Memory:
+    """An assistant's memory, which learns at each search what was changed by hand.
+
+    Args:
+        script: The assistant's script.
+        worker: As for `Memory`, like the rest.
+        open_index: Makes or gives the index.
+        semantic: Gives the semantic store.
+    """
+    return Memory(
+        script.scope,
+        worker,
+        open_index,
+        semantic,
+        script.log_error,
+        lambda: script.now(),
+        importance_of=lambda ids: script.obj.journal.importance_of(ids),
+        profiles=lambda query: script.obj.entities.profiles_for(query),
+        refresh=lambda: (script.history.messages(), script.obj.journal.count()),
+        on_new_index=lambda: restore_lost(script),
+    )
 
 
 def mend_index(script: Any) -> "Deferred[Any]":

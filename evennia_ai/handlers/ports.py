@@ -16,7 +16,7 @@ from evennia_ai.handlers.commit import CompactionCommit
 from evennia_ai.handlers.game import GameHandler
 from evennia_ai.handlers.history import HistoryHandler
 from evennia_ai.handlers.identity import stable_id
-from evennia_ai.handlers.indexing import restore_lost
+from evennia_ai.handlers.indexing import memory_of
 from evennia_ai.handlers.ledger import LedgerHandler
 from evennia_ai.handlers.markup import literal
 from evennia_ai.handlers.rollback import Rollback
@@ -70,18 +70,7 @@ class AssistantPorts:
     @lazy_property
     def memory(self) -> Memory:
         """Everything heard, said or written, to be found again."""
-        return Memory(
-            self.scope,
-            services.worker(),
-            services.index,
-            services.semantic,
-            self.log_error,
-            self._now,
-            importance_of=lambda ids: self.obj.journal.importance_of(ids),
-            profiles=lambda query: self.obj.entities.profiles_for(query),
-            refresh=lambda: (self.history.messages(), self.obj.journal.count()),
-            on_new_index=lambda: restore_lost(self),
-        )
+        return memory_of(self, services.worker(), services.index, services.semantic)
 
     @lazy_property
     def tools(self) -> ToolRegistry:
