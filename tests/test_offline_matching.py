@@ -49,6 +49,8 @@ ANSWERED = (
     ("Cora", "The ferry leaves at dawn.", "When does the ferry depart?", "dawn"),
     ("Cora", "The mine is forty fathoms deep.", "How deep is the mine?", "forty"),
     ("Bob", "Pell is a cooper.", "What does Pell do for a living?", "cooper"),
+    ("Bob", "The baker is Pell's son.", "What does Pell's son do for a living?", "baker"),
+    ("Bob", "A baker by trade, I am.", "What is Bob's trade?", "baker"),
     ("Bob", "Pell fights with a halberd.", "Which weapon does Pell use?", "halberd"),
     ("Bob", "Wren was taught the lute by Odo.", "Who taught Wren the lute?", "Odo"),
     ("Bob", "I'm terrified of geese.", "What frightens Bob?", "geese"),
@@ -74,6 +76,8 @@ ANSWERED = (
 UNKNOWN = (
     ("Bob", "Odo cannot work since Odo broke his arm.", "How did Odo break his arm?"),
     ("Bob", "I've a cousin who earns good money as a cooper.", "What is Bob's trade?"),
+    ("Bob", "A pedlar from Ash tried to sell me a lantern.", "What is Bob's profession?"),
+    ("Cora", "A pedlar from Ash sold Bob a bone whistle today.", "What's Bob's trade?"),
     ("Bob", "I turned 64 in May.", "In what year was Bob born?"),
     ("Bob", "Odo found buttons in the attic, a whole box of them.", "What is in the strongbox?"),
     ("Bob", "My wedding is on Sunday, and Ann will play.", "Whom is Bob marrying?"),

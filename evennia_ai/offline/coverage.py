@@ -1,6 +1,6 @@
 """How much of a question a claim speaks of: each term against words of the same meaning."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from evennia_ai.offline import kin, lexicon
 from evennia_ai.offline.claims import Claim, Evidence
@@ -277,6 +277,26 @@ def _has_kind(kind: str) -> Callable[[Found], bool]:
     return lambda found: any(kind in word.concepts for word in found)
 
 
+def is_doer(told: Sequence[Word], word: Word) -> bool:
+    """Whether a noun that begins what is told does what is told: `a pedlar from Ash sold me`.
+
+    Of whom it is told, it says nothing.
+    """
+    at = next((n for n, other in enumerate(told) if other is word), len(told))
+    if at != 1 or told[0].lower not in _ARTICLES:
+        return False
+    return not told[2:] or told[2].lower not in _JOINED
+
+
+_ARTICLES = lexicon.word_set("a an the some")
+# What joins such a noun to what it is said of: `the baker is my son`, `a baker by trade`.
+_JOINED = lexicon.word_set("is am are was were be by and")
+
+
+def _tells_trade(found: Found) -> bool:
+    return any("@trade" in word.concepts and not is_doer(found, word) for word in found)
+
+
 def _tells_price(found: Found) -> bool:
     if any(word.fold in OTHER_SUMS for word in found):
         return False
@@ -318,8 +338,8 @@ def _has_owner(found: Found) -> bool:
 # By what is asked for: what shows it. A number shows an age; its frame is checked in `kinds`.
 _SIGNS: tuple[tuple[str, Callable[[Found], bool]], ...] = (
     ("own", _has_owner),
-    ("work", _has_kind("@trade")),
-    ("@trade", _has_kind("@trade")),
+    ("work", _tells_trade),
+    ("@trade", _tells_trade),
     ("money", _has_kind("@coin")),
     ("look", _has_kind("@colour")),
     ("hair", _has_kind("@colour")),

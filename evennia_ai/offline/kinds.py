@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from evennia_ai.offline import lexicon, words
 from evennia_ai.offline.claims import Claim
-from evennia_ai.offline.coverage import OTHER_SUMS, has_number, strength
+from evennia_ai.offline.coverage import OTHER_SUMS, has_number, is_doer, strength
 from evennia_ai.offline.question import UNTYPED, Query, Term
 from evennia_ai.offline.words import Word
 
@@ -503,7 +503,7 @@ def _is_named(query: Query, told: Sequence[Word], index: int) -> bool:
 
 
 def _kind(query: Query, told: Sequence[Word], new: list[Word]) -> float:
-    if any(query.wanted in w.concepts and not _is_money(query, told, w) for w in new):
+    if any(query.wanted in w.concepts and _is_so(query, told, w) for w in new):
         return 1.0
     if query.wanted == "@bond":
         return 1.0 if any("@kin" in w.concepts or "marry" in w.concepts for w in told) else 0.0
@@ -522,6 +522,13 @@ def _kind(query: Query, told: Sequence[Word], new: list[Word]) -> float:
         return _does(told)
     soft = 0.85 if query.wanted in _SOFT_KINDS else 0.75
     return soft if _content(new) else 0.0
+
+
+def _is_so(query: Query, told: Sequence[Word], word: Word) -> bool:
+    """Whether a word of the kind asked for may be meant as that."""
+    if query.wanted == "@trade" and is_doer(told, word):
+        return False
+    return not _is_money(query, told, word)
 
 
 def _is_money(query: Query, told: Sequence[Word], word: Word) -> bool:
