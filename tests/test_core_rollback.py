@@ -3,9 +3,11 @@
 import unittest
 
 from evennia_ai.core.rollback import (
+    hidden,
     order_before,
     plan_rollback,
     profile_without,
+    with_archived,
     without_extraction,
 )
 from tests.strategies import heard, numbered
@@ -62,6 +64,38 @@ class TestPlanRollback(unittest.TestCase):
         self.assertEqual(plan_rollback([marker, line], {}, []).history, (marker, line))
         undone = plan_rollback([marker, line], {"markers_before": []}, [])
         self.assertEqual(undone.history, (line,))
+
+
+class TestWithArchived(unittest.TestCase):
+    """What left, put before and between what is live."""
+
+    def test_behind_what_may_not_be_seen(self):
+        """What was put in behind a hidden message stands where that one stood."""
+        small, left, secret, edited, newest = numbered([heard(content=w) for w in "abcde"])
+        first = ([left], ["m0", "m1", "m2"])  # `small` and `secret` stayed
+        second = ([secret, edited], ["m0", "m2", "m3", "m4"])
+        live = [small, newest]
+        every = [small, left, secret, edited, newest]
+        self.assertEqual(with_archived([second, first], live), every)
+        second = ([hidden("m2"), edited], ["m0", "m2", "m3", "m4"])
+        without = [small, left, edited, newest]
+        self.assertEqual(with_archived([second, first], live), without)
+
+    def test_behind_its_call(self):
+        """A late result stands behind its call, whatever hidden message came between."""
+        call, left, news, answer = numbered([heard(content=w) for w in "abcd"])
+        answer["role"] = "tool"
+        part = ([left], ["m1", "m0"])
+        shown = with_archived([part], [call, hidden("m2"), answer])
+        self.assertEqual(shown, [left, call, answer])
+        self.assertEqual(with_archived([part], [call, news]), [left, call, news])
+
+    def test_nothing_in_between(self):
+        """Parts without an order stand before all that came later."""
+        ones, others, newest = numbered([heard(content=w) for w in "abc"])
+        self.assertEqual(
+            with_archived([([others], []), ([ones], [])], [newest]), [ones, others, newest]
+        )
 
 
 class TestProfileWithout(unittest.TestCase):

@@ -8,6 +8,11 @@ from evennia_ai.core.entities import sources_of
 from evennia_ai.core.masking import unmasked
 from evennia_ai.core.messages import Message, is_summary
 
+# Role of what only holds the place of a message that the viewer may not see.
+_HIDDEN = "hidden"
+# Roles of what may have come late and then stands behind what it belongs to.
+_BEHIND = ("tool", _HIDDEN)
+
 
 @dataclass(frozen=True)
 class Undone:
@@ -81,10 +86,15 @@ def in_order(
     known = [number for number, m in enumerate(raw) if m["id"] in places]
     place = places[raw[known[0]]["id"]] - 0.5 if known else len(order)
     for number, message in enumerate(raw):
-        came_since = (not known or number > known[-1]) and message["role"] != "tool"
+        came_since = (not known or number > known[-1]) and message["role"] not in _BEHIND
         place = len(order) if came_since else places.get(message["id"], place)
         placed.append((place, message))
     return [message for _, message in sorted(placed, key=lambda pair: pair[0])]
+
+
+def hidden(message_id: str) -> Message:
+    """What stands for a message that the viewer may not see, and only holds its place."""
+    return {"id": message_id, "role": _HIDDEN}
 
 
 def with_archived(
@@ -92,9 +102,14 @@ def with_archived(
 ) -> list[Message]:
     """Live raw messages and what left before them, as if nothing had ever left.
 
+    What is `hidden` tells where the others stand, which were put in behind it.
+
     Args:
         parts: What left with each compaction and its order, as for `in_order`, newest first.
         live: What is live, oldest first.
+
+    Returns:
+        The messages, oldest first, without hidden ones.
     """
     behind: list[Message] = list(live)
     front: list[Sequence[Message]] = []
@@ -104,7 +119,7 @@ def with_archived(
             continue
         behind = in_order(left, [*_flat(front), *behind], order)
         front = []
-    return [*_flat(front), *behind]
+    return [m for m in (*_flat(front), *behind) if m["role"] != _HIDDEN]
 
 
 def _flat(parts: Sequence[Sequence[Message]]) -> list[Message]:

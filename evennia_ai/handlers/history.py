@@ -32,7 +32,7 @@ from evennia_ai.core.messages import (
     utc_iso,
 )
 from evennia_ai.core.pairs import INTERRUPTED, answered, unanswered
-from evennia_ai.core.rollback import with_archived
+from evennia_ai.core.rollback import hidden, with_archived
 from evennia_ai.handlers.record_cache import CachedRecords, Record, SummaryRecords
 from evennia_ai.handlers.records import sound_compaction, sound_segment, sound_summary
 from evennia_ai.handlers.store import Store
@@ -325,7 +325,9 @@ class HistoryHandler:
             if len(self._raw_backs) >= RAW_BACKS:
                 self._raw_backs.clear()
             self._raw_backs[audience, room_tokens] = kept
-        return with_archived(kept.parts, live), kept.older
+        seen = {message["id"]: message for message in live}
+        raw = (message["id"] for message in self.messages() if not is_summary(message))
+        return with_archived(kept.parts, [seen.get(i) or hidden(i) for i in raw]), kept.older
 
     def _read_back(self, audience: str, room_tokens: int) -> "_RawBack":
         """What `raw_back` gives, read from the archive."""
@@ -339,15 +341,16 @@ class HistoryHandler:
                 for key in record.get("segments", ())
                 if key not in made or visible(made[key]["audience"], audience)
             ]
-            if record["status"] != "committed" or not keys:
+            if record["status"] != "committed":
                 continue
             if tokens >= room_tokens:
                 older += sum(len(made[key]["source_ids"]) for key in keys if key in made)
                 continue
             left = self._messages_of(record, keys)
-            seen = [unmasked(m) for m in left if visible(audience_of(m), audience)]
-            parts.append((seen, record.get("order", [])))
-            tokens += total_tokens(seen)
+            seen = {m["id"]: unmasked(m) for m in left if visible(audience_of(m), audience)}
+            stood = [seen.get(each) or hidden(each) for each in record.get("leaving", ())]
+            parts.append((stood, record.get("order", [])))
+            tokens += total_tokens(list(seen.values()))
             read += keys
         return _RawBack(tuple(parts), older, tuple(read), self._marks(read))
 
