@@ -2,11 +2,14 @@
 
 An append rewrites one page of at most 50 entries, so that it costs the same at 100 and at
 100,000 entries. Each page names those of its entries that are in semantic memory.
+
+A page's number is that of its key; the newest page stands behind all that are stored. What a hand
+wrote as a number is not gone by, so that no page is hidden or written over.
 """
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain, islice
 from math import isfinite
@@ -28,6 +31,7 @@ BY_HAND = "h"
 HEX = re.compile(r"[0-9a-f]+")
 # Characters of an id behind its prefix (`core.messages.IdSource`).
 ID_CHARS = 15
+_PAGE = re.compile(r"page_(\d{6,})")
 _TEXTS = ("id", "timestamp", "content", "source_type", "audience")
 _LISTS = ("tags", "entities", "source_message_ids")
 Entry = dict[str, Any]
@@ -273,10 +277,41 @@ class JournalHandler:
     def _newest(self) -> Page:
         stamp = self.store.stamp(JOURNAL)
         if self._page is None or stamp is not self._stamp:
-            raw, known = self.store.get(JOURNAL), self._page
-            self._page, self._stamp = self._completed(raw), stamp
+            raw, known = self._without_doubles(self.store.get(JOURNAL)), self._page
+            self._page, self._stamp = self._placed(raw), stamp
             self._tell_of(self._page, known, _items(raw))
         return self._page
+
+    def _placed(self, raw: Any) -> Page:
+        """The newest page made whole and numbered behind all that are stored."""
+        pages = self._stored_numbers()
+        page = self._completed(raw, _behind(pages))
+        kept = raw if isinstance(raw, Mapping) else {}
+        is_known = isinstance(kept.get("open_pages"), list) and kept.get("page") == page["page"]
+        return page if is_known else {**page, "open_pages": self._open_among(pages)}
+
+    def _without_doubles(self, raw: Any) -> Any:
+        """What the newest page holds, without what stands on a stored page of its number.
+
+        So it is where somebody put back an older copy of it.
+        """
+        number = raw.get("page") if isinstance(raw, Mapping) else None
+        if not isinstance(number, int) or number not in self._stored_numbers():
+            return raw
+        there = self._stored(number)["entries"]
+        return {**raw, "entries": [entry for entry in _items(raw) if entry not in there]}
+
+    def _stored_numbers(self) -> list[int]:
+        """The numbers of the older pages, the first first."""
+        found = map(_PAGE.fullmatch, self.store.keys(PAGES))
+        return sorted(int(match[1]) for match in found if match)
+
+    def _stored(self, number: int) -> Page:
+        return self._completed(self.store.get(_page_key(number), category=PAGES), number)
+
+    def _open_among(self, numbers: Iterable[int]) -> list[int]:
+        """Those of these older pages that hold entries for semantic memory; reads them all."""
+        return [number for number in numbers if self._is_open(self._stored(number))]
 
     def _tell_of(self, page: Page, known: Page | None, raw: list[Any]) -> None:
         """Tell of entries that somebody wrote into the page, changed there or took out."""
@@ -291,13 +326,12 @@ class JournalHandler:
             if self.get(entry_id, MOST_READ) is None:
                 self._on_change({**held[entry_id], "withdrawn": True})
 
-    def _completed(self, raw: Any) -> Page:
-        """A stored page made whole; hand-written entries get what they lack."""
+    def _completed(self, raw: Any, number: int) -> Page:
+        """A page of this number, as it is stored, made whole; entries get what they lack."""
         raw = raw if isinstance(raw, Mapping) else {"entries": raw}
-        number = raw.get("page")
         return {
             "version": SCHEMA_VERSION,
-            "page": number if isinstance(number, int) and number > 0 else 1,
+            "page": number,
             "open_pages": [n for n in _as_list(raw.get("open_pages")) if isinstance(n, int)],
             "entries": [self._adopted(entry) for entry in _items(raw)],
             "consolidated_entry_ids": list(map(str, _as_list(raw.get("consolidated_entry_ids")))),
@@ -318,11 +352,12 @@ class JournalHandler:
         return {**entry, **self._entry(content, {**entry, **texts})}
 
     def _turn(self, page: Page) -> Page:
-        """Store a full page under its number and begin the next."""
+        """Store a full page behind those that are stored and begin the next."""
+        page = self._placed(page)  # pages may have been put in by hand
         number = page["page"]
         still_open = [*page["open_pages"], number] if self._is_open(page) else page["open_pages"]
         self.store.set(_page_key(number), page, category=PAGES)
-        return {**self._completed(None), "page": number + 1, "open_pages": still_open}
+        return {**self._completed(None, number + 1), "open_pages": still_open}
 
     @staticmethod
     def _is_open(page: Page) -> bool:
@@ -342,7 +377,7 @@ class JournalHandler:
         if number == newest["page"]:
             return newest
         self._pages_read += 1
-        return self._completed(self.store.get(_page_key(number), category=PAGES))
+        return self._stored(number)
 
     def _store_page(self, number: int, page: Page) -> None:
         newest = self._newest()
@@ -386,3 +421,8 @@ def _time_key(entry_id: str) -> str | None:
 
 def _page_key(number: int) -> str:
     return f"page_{number:06d}"
+
+
+def _behind(numbers: Sequence[int]) -> int:
+    """The number of the page behind pages of these, the first first."""
+    return numbers[-1] + 1 if numbers else 1

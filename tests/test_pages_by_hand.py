@@ -1,0 +1,153 @@
+"""Pages of journal, ledger and archive stay what they are, whatever a hand wrote as a number."""
+
+import unittest
+
+from evennia_ai.handlers.journal import JOURNAL, PAGE_ENTRIES, PAGES, JournalHandler
+from evennia_ai.testing import MemoryStore
+from tests.base import AssistantTest
+
+FIRST = [f"entry {number}" for number in range(120)]
+LATER = [f"later {number}" for number in range(60)]
+
+
+def contents(journal):
+    """All contents in sorted order, each as often as it stands there."""
+    return sorted(entry["content"] for entry in journal.all())
+
+
+class TestJournal(unittest.TestCase):
+    """A journal of two full pages and twenty entries."""
+
+    def setUp(self):
+        self.store = MemoryStore()
+        self.told, self.out = [], []
+        self.journal = self.handler()
+        for text in FIRST:
+            self.journal.add(text)
+        self.told.clear()
+
+    def handler(self):
+        """A journal on what is stored, as of a new process."""
+        return JournalHandler(
+            self.store,
+            on_add=lambda entry: self.told.append(entry["content"]),
+            on_change=lambda entry: self.out.append(entry["content"]),
+        )
+
+    def newest(self, **changes):
+        """The newest page as it is stored, with some keys changed, or left out where None."""
+        page = {**self.store.get(JOURNAL), **changes}
+        return {key: value for key, value in page.items() if value is not None}
+
+    def test_a_page_without_its_number(self):
+        """Nothing is hidden, and nothing that is stored is written over; a restart changes none."""
+        mine = self.newest()["entries"]
+        for value, kept in (
+            (["by hand"], ["by hand"]),
+            ("by hand", ["by hand"]),
+            ({"entries": ["by hand"]}, ["by hand"]),
+            ({"entries": mine}, FIRST[100:]),
+            (self.newest(page=1), FIRST[100:]),
+            (self.newest(page=2), FIRST[100:]),
+            (self.newest(page="3"), FIRST[100:]),
+            (self.newest(page=-7), FIRST[100:]),
+            (self.newest(page=10**7), FIRST[100:]),
+            (self.newest(page=10**5000), FIRST[100:]),
+            (None, []),
+        ):
+            with self.subTest(value=repr(type(value))):
+                self.setUp()
+                self.store.set(JOURNAL, value)
+                wanted = [*FIRST[:100], *kept]
+                self.assertEqual(contents(self.journal), sorted(wanted))
+                self.assertEqual(self.journal.count(), len(wanted))
+                self.assertEqual(self.journal.stretch(0, 200)[-1]["content"], FIRST[0])
+                before = {key: self.store.get(key, PAGES) for key in self.store.keys(PAGES)}
+                for text in LATER:
+                    self.journal.add(text)
+                for journal in (self.journal, self.handler()):
+                    self.assertEqual(contents(journal), sorted([*wanted, *LATER]))
+                after = {key: self.store.get(key, PAGES) for key in before}
+                self.assertEqual(after, before)
+
+    def test_open_pages(self):
+        """What was not in semantic memory is found for it still, and what was, is not again."""
+        done = [entry["id"] for entry in self.journal.unconsolidated(70)]
+        self.journal.mark_consolidated(done)
+        for value in ({"entries": self.newest()["entries"]}, self.newest(open_pages=None)):
+            self.store.set(JOURNAL, value)
+            found = [entry["content"] for entry in self.journal.unconsolidated()]
+            self.assertEqual(found, FIRST[70:])
+        self.journal.add("one more")
+        self.assertEqual(self.store.get(JOURNAL)["open_pages"], [2])
+
+    def test_only_what_is_gone_is_told(self):
+        """Entries that are there still leave neither index nor semantic memory."""
+        self.store.set(JOURNAL, {"entries": ["by hand", *self.newest()["entries"][1:]]})
+        self.journal.count()
+        self.assertEqual((self.told, self.out), (["by hand"], [FIRST[100]]))
+
+    def test_an_older_copy(self):
+        """A copy put back that stands on a stored page already is not there twice."""
+        for text in FIRST[:10]:
+            self.journal.add(f"more {text}")
+        copied = self.newest()
+        for text in LATER:
+            self.journal.add(text)
+        lost = {entry["content"] for entry in self.newest()["entries"]}
+        copied["entries"].append("by hand")
+        self.store.set(JOURNAL, copied)
+        more = [f"more {text}" for text in FIRST[:10]]
+        wanted = sorted([*FIRST, *more, *(set(LATER) - lost), "by hand"])
+        self.assertEqual(contents(self.journal), wanted)
+        self.assertEqual(contents(self.handler()), wanted)
+
+    def test_pages_put_in(self):
+        """A page put in by hand under the next number, or far behind it, is not written over."""
+        for number in (3, 4, 9):
+            self.setUp()
+            key = f"page_{number:06d}"
+            self.store.set(key, ["put in"], PAGES)
+            for text in LATER:
+                self.journal.add(text)
+            self.assertEqual(self.store.get(key, PAGES), ["put in"])
+            for journal in (self.journal, self.handler()):
+                self.assertEqual(contents(journal), sorted([*FIRST, *LATER, "put in"]))
+
+    def test_marks_stay_on_their_page(self):
+        """Withdrawing an entry of a page that names another number, or none, writes that page."""
+        before = self.store.get("page_000001", PAGES)
+        for page in (["put in"], {"page": 1, "entries": ["put in"]}, {"page": 4}):
+            page = page if isinstance(page, list) else {**page, "entries": ["put in"]}
+            self.store.set("page_000003", page, PAGES)
+            self.store.set(JOURNAL, self.newest())
+            (wanted,) = [e["id"] for e in self.journal.all() if e["content"] == "put in"]
+            self.assertEqual(self.journal.withdraw([wanted]), 1)
+            self.assertTrue(self.store.get("page_000003", PAGES)["entries"][0]["withdrawn"])
+            self.assertEqual(self.store.get("page_000001", PAGES), before)
+            self.assertEqual(contents(self.journal), sorted([*FIRST, "put in"]))
+
+    def test_odd_keys(self):
+        """What stands under a key that is none of a page is left alone."""
+        for key in ("page_x", "page_7", "notes"):
+            self.store.set(key, ["odd"], PAGES)
+        self.store.set(JOURNAL, ["by hand"])
+        for text in LATER:
+            self.journal.add(text)
+        self.assertEqual(contents(self.journal), sorted([*FIRST[:100], "by hand", *LATER]))
+
+
+class TestAttributes(AssistantTest):
+    """The same in a game."""
+
+    def test_a_list(self):
+        """A builder's list in the Attribute begins a page behind the others."""
+        for number in range(2 * PAGE_ENTRIES + 5):
+            self.aria.journal.add(f"entry {number}")
+        self.aria.db.journal = ["by hand"]
+        self.assertEqual(self.aria.journal.count(), 2 * PAGE_ENTRIES + 1)
+        for text in LATER:
+            self.aria.journal.add(text)
+        held = contents(self.aria.journal)
+        self.assertEqual(len(held), 2 * PAGE_ENTRIES + 1 + len(LATER))
+        self.assertLessEqual({"entry 0", "entry 99", "by hand", LATER[-1]}, set(held))
