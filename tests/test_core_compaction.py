@@ -121,6 +121,27 @@ class TestPlanByExample(unittest.TestCase):
         self.assertEqual([m["id"] for m in plan.held], ["m0", "m1", "m3"])
         self.assertEqual([m["id"] for m in plan.staying], ["m0", "m1", "m3", "m5"])
 
+    def test_by_count_an_extraction_is_not_counted(self):
+        """It neither fires nor is asked to leave: it goes with the talk it stands among."""
+        saved = heard(tokens=50, metadata={"context": "pre_compaction"})
+        line = heard(tokens=1)
+        history = numbered([line, saved, saved, line, line, saved])
+        self.assertEqual(cut_by_count(history, 1, 3), 0)
+        self.assertEqual(cut_by_count(history, 1, 2), 4)
+        plan = plan_compaction(history, 1, by_count=2)
+        self.assertEqual([m["id"] for m in plan.leaving], ["m0", "m1", "m2", "m3"])
+        only = numbered([saved, saved, saved, line])
+        self.assertEqual(cut_by_count(only, 1, 1), 0)
+
+    def test_by_count_a_circle_grown_by_its_extraction(self):
+        """With the tokens of an extraction a circle's talk is enough to leave; its lines count."""
+        alice = private(["a"])
+        saved = heard(audience=alice, tokens=9, metadata={"context": "pre_compaction"})
+        secret, line = heard(audience=alice, tokens=4), heard(tokens=1)
+        history = numbered([secret, secret, saved, saved, line])
+        self.assertEqual(cut_by_count(history, 1, 2, least_tokens=10), 3)
+        self.assertEqual(cut_by_count(history, 1, 3, least_tokens=10), 0)
+
     def test_parts_by_audience(self):
         """Each audience has its part and its earlier summary, public first."""
         alice = private(["a"])

@@ -131,26 +131,29 @@ def cut_by_count(
     """Index of the first raw message to keep, so that just so many older ones can leave.
 
     What stays before it for its circle said too little is not counted, or each compaction would
-    fold that many fewer, in the end none.
+    fold that many fewer, in the end none. Nor is what an extraction left, on either side: one
+    goes before each compaction, so that with small windows it alone would call for the next.
 
     Args:
         history: All live messages, oldest first.
-        preserve_window: Raw messages to keep, as of `plan_compaction`.
-        leaving: How many are to leave.
+        preserve_window: Raw messages to keep.
+        leaving: How many are to leave; those of an extraction among them leave besides.
         least_tokens: What a private audience's part must hold to leave.
 
     Returns:
         An index among the raw messages; 0 where fewer can leave.
     """
     raw = [message for message in history if not is_summary(message)]
+    counted = [index for index, message in enumerate(raw) if not is_extraction(message)]
     said, tokens, able = Counter[str](), Counter[str](), 0
-    for index, message in enumerate(raw[: _wanted_cut(raw, preserve_window, 0)]):
+    for index, message in enumerate(raw[: _nth_newest(counted, preserve_window)]):
         owner = audience_of(message)
         could = owner == PUBLIC or tokens[owner] >= least_tokens
-        said[owner] += 1
+        counts = int(not is_extraction(message))
+        said[owner] += counts
         tokens[owner] += message.get("tokens") or 0
         if owner == PUBLIC or tokens[owner] >= least_tokens:
-            able += 1 if could else said[owner]
+            able += counts if could else said[owner]
         if able >= leaving:
             return index + 1
     return 0
@@ -161,12 +164,17 @@ def _wanted_cut(raw: Sequence[Message], window: int, keep_tokens: int) -> int:
     extraction = [index for index, m in enumerate(raw) if is_extraction(m)]
     uncounted = set(extraction[: max(0, len(extraction) - window // 2)])
     counted = [index for index in range(len(raw)) if index not in uncounted]
-    by_count = [*counted, len(raw)][-window - 1] if len(counted) > window else 0
+    by_count = _nth_newest(counted, window)
     kept, index = total_tokens(raw[by_count:]), by_count
     while index > 0 and kept < keep_tokens:
         index -= 1
         kept += raw[index].get("tokens") or 0
     return index
+
+
+def _nth_newest(indices: Sequence[int], count: int) -> int:
+    """The index from which on there are so many of these; 0 where there are no more."""
+    return indices[-count] if len(indices) > count else 0
 
 
 def is_extraction(message: Message) -> bool:

@@ -372,7 +372,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "compact_preserve_window": 64,
         "compact_prompt": FEWSHOT_PROMPT,
         "summary_max_tokens": 200,
-        # Its calls would be counted as messages, and base models know no tools.
+        # Base models know no tools.
         "pre_compact_extraction_enabled": False,
     },
 }
