@@ -1,9 +1,15 @@
 """Pages of journal, ledger and archive stay what they are, whatever a hand wrote as a number."""
 
 import unittest
+from typing import ClassVar
 
+from evennia_ai.handlers.history import ARCHIVE, COMPACTIONS, SUMMARIES
 from evennia_ai.handlers.journal import JOURNAL, PAGE_ENTRIES, PAGES, JournalHandler
+from evennia_ai.handlers.ledger import PAGE_ENTRIES as CLOSED
+from evennia_ai.handlers.ledger import PAGES as CLOSED_PAGES
+from evennia_ai.handlers.ledger import LedgerHandler
 from evennia_ai.testing import MemoryStore
+from tests import test_recovery
 from tests.base import AssistantTest
 
 FIRST = [f"entry {number}" for number in range(120)]
@@ -151,3 +157,69 @@ class TestAttributes(AssistantTest):
         held = contents(self.aria.journal)
         self.assertEqual(len(held), 2 * PAGE_ENTRIES + 1 + len(LATER))
         self.assertLessEqual({"entry 0", "entry 99", "by hand", LATER[-1]}, set(held))
+
+
+class TestLedger(unittest.TestCase):
+    """Closed notes in pages of their own."""
+
+    ALICE: ClassVar = {"key": "Alice", "id": "o1.a"}
+
+    def setUp(self):
+        self.store = MemoryStore()
+        self.ledger = LedgerHandler(self.store)
+
+    def close(self, *texts):
+        """Notes that are given and withdrawn."""
+        for text in texts:
+            note = self.ledger.add(text, self.ALICE, state="approved")
+            self.ledger.change(note["id"], "withdrawn", self.ALICE)
+
+    def closed(self):
+        """The closed notes as a new process finds them, the first closed first."""
+        return [note["text"] for note in LedgerHandler(self.store).closed()][::-1]
+
+    def test_pages_put_in(self):
+        """A page that is put in while the ledger is in use is added to, not written over."""
+        self.close("I like jazz")
+        self.ledger.entries()
+        put_in = {"text": "I like ale", "state": "withdrawn"}
+        full = [{**put_in, "text": f"I like ale {n}"} for n in range(CLOSED)]
+        for notes in ([put_in], full):
+            key = f"page_{len(self.store.keys(CLOSED_PAGES)) + 1:06d}"
+            self.store.set(key, {"entries": notes}, CLOSED_PAGES)
+            before = self.closed()
+            self.close(f"I like {key}")
+            self.assertEqual(self.closed(), [*before, f"I like {key}"])
+            self.assertEqual([n["text"] for n in self.ledger.closed()][::-1], self.closed())
+
+    def test_no_notes(self):
+        """A page that holds what is no note stays as it is."""
+        for value in ("a list of mine", ["a line of mine"], {"entries": [{"text": ""}]}):
+            self.setUp()
+            self.close("I like jazz")
+            self.store.set("page_000001", value, CLOSED_PAGES)
+            self.close("I like ale")
+            self.assertEqual(self.store.get("page_000001", CLOSED_PAGES), value)
+            self.assertEqual(self.closed(), ["I like ale"])
+
+
+class TestRecords(test_recovery.RecoveryTest):
+    """Segments, summaries and compactions, each under its own key."""
+
+    def test_a_foreign_id(self):
+        """A record in which somebody wrote another's id is written back under its own key."""
+        for _ in range(2):
+            self.fill()
+            self.compact()
+        store = self.world.storage.script
+        for category in (ARCHIVE, SUMMARIES, COMPACTIONS):
+            first, last = store.keys(category)[0], store.keys(category)[-1]
+            store.set(last, {**store.get(last, category), "id": first}, category)
+        self.assert_proven()
+        before = [store.get(store.keys(kind)[0], kind) for kind in (ARCHIVE, COMPACTIONS)]
+        self.roll_back()
+        after = [store.get(store.keys(kind)[0], kind) for kind in (ARCHIVE, COMPACTIONS)]
+        self.assertEqual(after, before)
+        statuses = [record["status"] for record in self.script.history.compactions()]
+        self.assertEqual(statuses, ["committed", "rolled back"])
+        self.assert_proven()

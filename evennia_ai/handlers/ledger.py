@@ -194,10 +194,13 @@ class LedgerHandler:
     def _load(self) -> LedgerState:
         stamp = self.store.stamp(LEDGER, CATEGORY)
         if self._state is None or stamp is not self._stamp:
-            pages = tuple(key for key in self.store.keys(PAGES) if _PAGE.fullmatch(key))
             value = self.store.get(LEDGER, category=CATEGORY)
-            self._state, self._stamp = LedgerState.from_dict(value, pages), stamp
+            self._state, self._stamp = LedgerState.from_dict(value, self._pages()), stamp
         return self._state
+
+    def _pages(self) -> tuple[str, ...]:
+        """The keys of the pages of closed notes that are stored, the first first."""
+        return tuple(key for key in self.store.keys(PAGES) if _PAGE.fullmatch(key))
 
     def _save(
         self, entries: Iterable[Entry], counted: tuple[str, Mapping[str, int]] | None = None
@@ -208,22 +211,21 @@ class LedgerHandler:
         closed = [e for e in everything if e["state"] not in ledger.LIVING]
         day, given = counted or (before.day, before.given)
         with self.store.transaction():
-            after = LedgerState(
-                living,
-                (),
-                self._append_closed([*before.leaving, *closed], before.pages),
-                day,
-                given,
-            )
+            leaving = [*before.leaving, *closed]
+            pages = self._append_closed(leaving) if leaving else before.pages
+            after = LedgerState(living, (), pages, day, given)
             self.store.set(LEDGER, after.to_dict(), category=CATEGORY)
         self._state, self._stamp = after, self.store.stamp(LEDGER, CATEGORY)
 
-    def _append_closed(self, entries: list[Entry], pages: tuple[str, ...]) -> tuple[str, ...]:
-        """Write closed notes behind those of the last page; returns the keys of all pages."""
-        rest = list(entries)
+    def _append_closed(self, entries: list[Entry]) -> tuple[str, ...]:
+        """Write closed notes behind those of the last page; returns the keys of all pages.
+
+        A last page that somebody put in by hand stays as it is if it holds what is no note.
+        """
+        rest, pages = list(entries), self._pages()
         while rest:
             held = self._page(pages[-1]) if pages else ()
-            if not pages or len(held) >= PAGE_ENTRIES:
+            if not pages or len(held) >= PAGE_ENTRIES or len(held) < self._size(pages[-1]):
                 held, pages = (), (*pages, f"page_{_number(pages) + 1:06d}")
             room = PAGE_ENTRIES - len(held)
             page = {"version": VERSION, "entries": [*held, *rest[:room]]}
@@ -233,8 +235,17 @@ class LedgerHandler:
 
     def _page(self, key: str) -> tuple[Entry, ...]:
         """The notes of a page, the first closed first."""
+        return ledger.sound_entries(self._listed(key))
+
+    def _listed(self, key: str) -> Any:
+        """What a page holds as its notes, of any type."""
         value = self.store.get(key, category=PAGES)
-        return ledger.sound_entries(value.get("entries") if isinstance(value, Mapping) else value)
+        return value.get("entries") if isinstance(value, Mapping) else value
+
+    def _size(self, key: str) -> int:
+        """How many values a page holds, notes or not; one that is no list counts as one."""
+        listed = self._listed(key)
+        return len(listed) if isinstance(listed, list | tuple) else 1
 
 
 def _number(pages: tuple[str, ...]) -> int:

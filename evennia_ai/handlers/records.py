@@ -2,7 +2,8 @@
 
 Each function takes a stored value of any type and returns a dict whose known keys have their
 types, so that nobody behind has to ask; None for what is no record at all. What is right stays
-as it is, and nothing is written back.
+as it is, and nothing is written back. A record's id is the key it is stored under, or one that was
+changed would be written over another of that name.
 """
 
 from collections.abc import Callable, Mapping
@@ -76,19 +77,17 @@ def sound(raw: Any, must: Mapping[str, Reader], may: Mapping[str, Reader]) -> Re
 
 def sound_summary(key: str, raw: Any) -> Record | None:
     """A summary's record, stored under `key`."""
-    must = {**_SUMMARY, "id": lambda value: as_text(value) or key}
-    return sound(raw, must, _SUMMARY_MAY)
+    return sound(raw, {**_SUMMARY, "id": lambda value: key}, _SUMMARY_MAY)
 
 
 def sound_compaction(key: str, raw: Any) -> Record | None:
     """A compaction's record, stored under `key`."""
-    must = {**_COMPACTION, "id": lambda value: as_text(value) or key}
-    return sound(raw, must, _COMPACTION_MAY)
+    return sound(raw, {**_COMPACTION, "id": lambda value: key}, _COMPACTION_MAY)
 
 
 def sound_segment(key: str, raw: Any) -> Record | None:
     """An archive segment, stored under `key`; its messages are still as they are."""
-    must = {"id": lambda value: as_text(value) or key, "messages": as_dicts}
+    must: dict[str, Reader] = {"id": lambda value: key, "messages": as_dicts}
     return sound(raw, must, {"tombstones": as_dict})
 
 
