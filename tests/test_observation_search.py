@@ -72,6 +72,17 @@ class TestFound(unittest.TestCase):
         self.assertEqual(self.texts(known, "the heir's gold"), [])
         self.assertTrue(self.texts(known, "the heir's gold", "private:o1.a"))
 
+    def test_names_that_are_words(self):
+        """Who is called like a word that tells nothing is found by it, told of or known."""
+        told = profile("Bram", "Bram's cousin Will lives in the tower.", "Odo lives in the attic.")
+        found = self.texts(told, "Where does Will live?")
+        self.assertEqual(found[0], "Bram's cousin Will lives in the tower.")
+        for name in ("May", "Dear"):
+            known = profile(name, "The tower is home.") | profile("Odo", "The attic is home.")
+            found = self.texts(known, f"Where is {name} at home?")
+            self.assertEqual(found[0], f"About {name}: The tower is home.")
+            self.assertEqual(len(self.texts(known, f"{name} had a home once?")), 2)
+
     def test_nameless(self):
         """A profile written by hand without a name is searched like others."""
         known = {"n.x": {"id": "n.x", "name": "", "observations": []}}

@@ -11,6 +11,7 @@ from typing import Any
 
 from evennia_ai.core.excerpt import excerpt
 from evennia_ai.core.messages import one_line, quoted
+from evennia_ai.core.namewords import names_among
 
 Hit = dict[str, Any]
 # Memories, and summaries of earlier times beside them, in one prompt.
@@ -52,7 +53,8 @@ def telling_words(text: str, names: Collection[str] = ()) -> frozenset[str]:
         text: What was said.
         names: Names that everybody here hears all the time, as the assistant's own.
     """
-    common = _EMPTY | {word for name in names for word in _WORD.findall(name.lower())}
+    common = _EMPTY - names_among(text)
+    common |= {word for name in names for word in _WORD.findall(name.lower())}
     words = (word for word in _WORD.findall(text.lower()) if word not in common)
     return frozenset(_stem(word) for word in words if len(word) > 1)
 

@@ -5,9 +5,11 @@ superseded, forgotten or taken back is never found.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from evennia_ai.core.entities import Observation, Profile, names_of, shown_observations
+from evennia_ai.core.namewords import capitals, names_among
 from evennia_ai.core.recalled import told_stems
 
 # Most observations that a search finds, and the share of a query's words that one must have.
@@ -32,16 +34,29 @@ def found_observations(
         Hits ``{"id", "kind": "observation", "speaker": "", "at", "text", "score"}``, best first,
         of equal ones the newest; `score` is the share of the query's words.
     """
-    wanted = told_stems(query)
+    names = _asked_names(profiles, query)
+    wanted = told_stems(query, names)
     likely = _likely(profiles, wanted, audience)
     likely.sort(key=lambda each: each[:2], reverse=True)
     found = [
         (score, at, profile, item)
         for _, at, profile, item in likely[:_LOOKED_AT]
-        if (score := _share(wanted, profile, item)) >= LEAST_SHARE
+        if (score := _share(wanted, names, profile, item)) >= LEAST_SHARE
     ]
     found.sort(key=lambda each: each[:2], reverse=True)
     return [_hit(*each) for each in found[:most]]
+
+
+def _asked_names(profiles: Mapping[str, Profile], query: str) -> frozenset[str]:
+    """The query's words, in lower case, that mean somebody and else would tell nothing."""
+    known = {word for profile in profiles.values() for word in map(_wordless, names_of(profile))}
+    return names_among(query) | capitals(query) & known
+
+
+@lru_cache(maxsize=4096)
+def _wordless(name: str) -> str:
+    """A name, in lower case, that is one word which tells nothing; empty for any other."""
+    return "" if " " in name or told_stems(name) else name.lower()
 
 
 def _likely(
@@ -96,8 +111,10 @@ def _text(item: Mapping[str, Any]) -> str:
     return " ".join(str(item.get(part) or "") for part in _PARTS)
 
 
-def _share(wanted: frozenset[str], profile: Mapping[str, Any], item: Observation) -> float:
-    held = told_stems(" ".join((*names_of(profile), _text(item))))
+def _share(
+    wanted: frozenset[str], names: frozenset[str], profile: Mapping[str, Any], item: Observation
+) -> float:
+    held = told_stems(" ".join((*names_of(profile), _text(item))), names)
     return len(wanted & held) / len(wanted)
 
 

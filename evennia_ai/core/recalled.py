@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from evennia_ai.core.injection import telling_words
+from evennia_ai.core.namewords import names_among
 
 # Source of a journal entry that repeats what was just found in memory.
 RECALLED = "recalled"
@@ -123,7 +124,8 @@ def _agrees(words: Sequence[str], known: list[str], span: list[str], named: set[
 def _named(text: str) -> set[str]:
     """The words with a capital that do not begin a text, as `_words` gives them."""
     found = (word for word in _WORD.findall(text)[1:] if word[0].isupper())
-    return {_singular(word.lower()) for word in found if _told_stem(word.lower())}
+    named = {_singular(word.lower()) for word in found if _told_stem(word.lower())}
+    return named | names_among(text)
 
 
 def _weighty(words: Iterable[str]) -> set[str]:
@@ -163,16 +165,29 @@ def _parts(memory: str) -> tuple[str, str]:
 
 
 class _Told:
-    """A sentence and what of it is compared."""
+    """A sentence and what of it is compared.
 
-    def __init__(self, text: str):
-        self._found = _WORD.findall(_VOCATIVE.sub(" ", text))
+    Args:
+        text: The sentence.
+        names: Words, in lower case, that tell somebody's name wherever they have a capital.
+    """
+
+    def __init__(self, text: str, names: frozenset[str] = frozenset()):
+        said = _VOCATIVE.sub(" ", text)
+        self._names = names | names_among(said)
+        self._found = _WORD.findall(said)
         self.words = frozenset(word.lower().replace("’", "'") for word in self._found)
 
     @cached_property
     def order(self) -> list[str]:
         """The stems of its telling words, each once, in their order."""
-        return list(dict.fromkeys(filter(None, (_told_stem(w.lower()) for w in self._found))))
+        return list(dict.fromkeys(filter(None, map(self._stem, self._found))))
+
+    def _stem(self, word: str) -> str:
+        """A word's stem; a name is its own where the word would tell nothing."""
+        lowered = word.lower()
+        named = word[0].isupper() and _bare(lowered) in self._names
+        return _told_stem(lowered) or (_bare(lowered) if named else "")
 
     @cached_property
     def telling(self) -> frozenset[str]:
@@ -188,12 +203,12 @@ class _Told:
     def names(self) -> frozenset[str]:
         """Stems of its words with a capital that do not begin it."""
         named = (word for word in self._found[1:] if word[0].isupper())
-        return frozenset(filter(None, (_told_stem(word.lower()) for word in named)))
+        return frozenset(filter(None, map(self._stem, named)))
 
     @cached_property
     def moods(self) -> frozenset[int]:
         """Which of `_MOODS` it has."""
-        return frozenset(n for n, mood in enumerate(_MOODS) if mood & self.words)
+        return frozenset(n for n, mood in enumerate(_MOODS) if mood & (self.words - self._names))
 
 
 @lru_cache(maxsize=8192)
@@ -263,9 +278,14 @@ def _common(words: Sequence[str], others: Sequence[str]) -> list[str]:
     return [word for word in dict.fromkeys(words) if word in held]
 
 
-def told_stems(text: str) -> frozenset[str]:
-    """The stems of a text's telling words, as texts are compared by here."""
-    return _Told(text).telling
+def told_stems(text: str, names: frozenset[str] = frozenset()) -> frozenset[str]:
+    """The stems of a text's telling words, as texts are compared by here.
+
+    Args:
+        text: Any text.
+        names: Words, in lower case, that tell somebody's name wherever they have a capital.
+    """
+    return _Told(text, names).telling
 
 
 def drawn_on(memories: Iterable[str], reply: str) -> list[str]:

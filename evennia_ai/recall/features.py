@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evennia_ai.core.namewords import ALSO_NAMES
 from evennia_ai.recall.query import Query
 from evennia_ai.recall.text import TRAITS
 from evennia_ai.recall.vectors import Flags, Floats, Ints
@@ -88,7 +89,8 @@ class Reader:
         vectors = np.asarray(embedder.embed([query.text, *query.content]), dtype=np.float32)
         whole, words = vectors[0], vectors[1:]
         self._words = words
-        self._rows = dict(zip(_WORD_ROWS, word_rows(turns, query.content, words), strict=True))
+        rows = word_rows(turns, query.content, words, query.also_names)
+        self._rows = dict(zip(_WORD_ROWS, rows, strict=True))
         found = self._rows["exact"].counts()
         self._rarity = np.log1p((turns.size - found + 0.5) / (found + 0.5))
         gist = _weighed(self._rarity, words)
@@ -276,7 +278,7 @@ class Reader:
         """Whether a turn holds the name of somebody the query names."""
         row = np.zeros(self.turns.size, dtype=np.float32)
         for word in self.query.name_words:
-            row[self.turns.positions_of_word(word)] = 1
+            row[self.turns.positions_of_word(word, word in ALSO_NAMES)] = 1
         return row[positions]
 
     def _utterance_features(self, positions: Ints) -> dict[str, Floats]:

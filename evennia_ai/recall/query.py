@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
+from evennia_ai.core.namewords import names_among
 from evennia_ai.recall.speakers import Speakers, is_called
 from evennia_ai.recall.text import MAX_QUERY_CHARACTERS, STOP_WORDS, storable, words
 from evennia_ai.recall.values import MONTH_NUMBERS
@@ -47,7 +48,8 @@ class Query:
         content: Words that carry it, without stop words and speakers' names, in order, once.
         asked: Names of the speakers it names; who does something comes first.
         proper: Which words of `content` are written as names, in order.
-        name_words: Folded words of those names, and their short forms in the query.
+        also_names: Words of `content` that name somebody here and else are stop words.
+        name_words: Folded words of the speakers' names, and their short forms in the query.
         together: Whether it asks about several speakers together.
         months: Numbers 1-12 of the months it names.
         years: Years it names.
@@ -62,6 +64,7 @@ class Query:
     content: tuple[str, ...]
     asked: tuple[str, ...]
     proper: tuple[bool, ...] = ()
+    also_names: frozenset[str] = frozenset()
     name_words: frozenset[str] = frozenset()
     together: bool = False
     months: tuple[int, ...] = ()
@@ -96,10 +99,9 @@ def parsed_query(text: str, speakers: Speakers) -> Query:
     asked = _in_order_of_doing(tokens, names)
     parts = {part for name in asked for part in names[name]}
     called = {token for token in tokens if any(is_called(token, part) for part in parts)}
-    content = [
-        token for token in dict.fromkeys(tokens) if token not in STOP_WORDS and token not in called
-    ]
-    content = content[:MAX_WORDS]
+    also_names = names_among(cut) - called
+    unwanted = (STOP_WORDS - also_names) | called
+    content = [token for token in dict.fromkeys(tokens) if token not in unwanted][:MAX_WORDS]
     capitals = {word for name in _NAME.findall(cut) for word in words(name)}
     lower = cut.lower()
     months = _months(tokens, lower)
@@ -109,6 +111,7 @@ def parsed_query(text: str, speakers: Speakers) -> Query:
         content=tuple(content),
         asked=asked,
         proper=tuple(word in capitals for word in content),
+        also_names=also_names,
         name_words=frozenset(parts | called),
         together=len(asked) > 1 and bool(_TOGETHER.search(lower)),
         months=months,

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from evennia_ai.core.namewords import names_among
 from evennia_ai.errors import StoreError
 
 # Raised when what is stored per turn changes meaning; an older file is emptied, as it can be
@@ -217,6 +218,16 @@ class Store:
         except sqlite3.OperationalError:
             # FTS5 would split this word further, and keeps no positions to find it by.
             return []
+
+    def rowids_of_name(self, scope: int, name: str, after: int = 0) -> list[int]:
+        """As `rowids_of_word`, of a word like `will` only the turns where it means somebody."""
+        low, high = _range(scope)
+        query = (
+            "SELECT rowid, text FROM turns WHERE rowid IN (SELECT rowid FROM words WHERE words"
+            " MATCH ? AND rowid > ? AND rowid < ?) AND instr(text, ?) ORDER BY rowid"
+        )
+        rows = self._db.execute(query, (f'"{name}"', max(low, after), high, name.title()))
+        return [rowid for rowid, text in rows if name in names_among(text)]
 
     def close(self) -> None:
         """Close the file."""

@@ -70,8 +70,8 @@ class ScopeView:
         # Removed turns keep their places, that the others may keep theirs.
         self._held = Growing(np.bool_)
         self._turn_words = TurnWords(vocabulary)
-        self._postings: dict[str, Ints] = {}
-        self._known_to: dict[str, int] = {}
+        self._postings: dict[tuple[str, bool], Ints] = {}
+        self._known_to: dict[tuple[str, bool], int] = {}
         self._visible: OrderedDict[str | None, VisibleTurns] = OrderedDict()
         self.refresh()
 
@@ -139,18 +139,24 @@ class ScopeView:
         table = np.array([visible(audience, viewer) for audience in self.audiences.all], bool)
         return np.flatnonzero(held & table[self.audience_numbers.values])
 
-    def positions_of_word(self, word: str) -> Ints:
-        """Positions of the turns that hold a word, ascending."""
-        last = self._last_rowid()
-        known_to = self._known_to.get(word, 0)
+    def positions_of_word(self, word: str, as_name: bool = False) -> Ints:
+        """Positions of the turns that hold a word, ascending.
+
+        Args:
+            word: In lower case.
+            as_name: Only turns where it means somebody, of a word like `will`.
+        """
+        last, key = self._last_rowid(), (word, as_name)
+        known_to = self._known_to.get(key, 0)
         if known_to < last:
-            rowids = self._store.rowids_of_word(self._scope, word, known_to)
+            find = self._store.rowids_of_name if as_name else self._store.rowids_of_word
+            rowids = find(self._scope, word, known_to)
             fresh = np.searchsorted(self.rowids.values, np.array(rowids, dtype=np.int64))
-            before = self._postings.get(word)
+            before = self._postings.get(key)
             joined = fresh if before is None else np.concatenate([before, fresh])
-            self._postings[word] = joined
-            self._known_to[word] = last
-        return self._postings[word]
+            self._postings[key] = joined
+            self._known_to[key] = last
+        return self._postings[key]
 
 
 class VisibleTurns:
@@ -173,7 +179,7 @@ class VisibleTurns:
         self._is_all = np.array_equal(self.base, np.arange(len(view.rowids.values)))
         self._local = np.full(len(view.rowids.values), -1, dtype=np.int64)
         self._local[self.base] = np.arange(self.size)
-        self._postings: dict[str, Ints] = {}
+        self._postings: dict[tuple[str, bool], Ints] = {}
         self.speaker_numbers = view.speaker_numbers.values[self.base]
         self.times = view.times.values[self.base]
         self.lengths = view.lengths.values[self.base]
@@ -259,15 +265,16 @@ class VisibleTurns:
             self._centre_kept = (whole[0] * np.float32(scale), length * length, towards)
         return self._centre_kept
 
-    def positions_of_word(self, word: str) -> Ints:
-        """Positions here of the turns that hold a word."""
-        known = self._postings.get(word)
+    def positions_of_word(self, word: str, as_name: bool = False) -> Ints:
+        """Positions here of the turns that hold a word, as for `ScopeView`."""
+        key = (word, as_name)
+        known = self._postings.get(key)
         if known is None:
-            known = self.view.positions_of_word(word)
+            known = self.view.positions_of_word(word, as_name)
             if not self._is_all:
                 local = self._local[known]
                 known = local[local >= 0]
-            self._postings[word] = known
+            self._postings[key] = known
         return known
 
     def similarities(self, vectors: Floats) -> Floats:

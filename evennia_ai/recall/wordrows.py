@@ -1,6 +1,6 @@
 """Which turns hold the words of a query: sparse rows, one a word."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class WordRows:
 
 
 def word_rows(
-    turns: VisibleTurns, content: Sequence[str], vectors: Floats
+    turns: VisibleTurns, content: Sequence[str], vectors: Floats, also_names: Collection[str] = ()
 ) -> tuple[WordRows, WordRows, WordRows]:
     """Rows of a query's words, three times, each a superset of the one before.
 
@@ -74,6 +74,7 @@ def word_rows(
         turns: What the asker may see.
         content: The query's words.
         vectors: Their vectors, shape (len(content), dims).
+        also_names: Those of them that count only where they name somebody, in lower case.
 
     Returns:
         Turns that hold the word in any form; those with words of near meaning as well; those
@@ -82,11 +83,13 @@ def word_rows(
     scratch = np.zeros(turns.size, dtype=np.float32)
     exact, near, kind = [], [], []
     for word, vector in zip(content, vectors, strict=True):
-        own = [(turns.positions_of_word(form), 1.0) for form in turns.view.vocabulary.forms(word)]
-        close = own + list(_near(turns, word, vector))
+        is_name = word in also_names
+        forms = [word] if is_name else turns.view.vocabulary.forms(word)
+        own = [(turns.positions_of_word(form, is_name), 1.0) for form in forms]
+        close = own if is_name else own + list(_near(turns, word, vector))
         exact.append(_row(own, scratch))
         near.append(_row(close, scratch))
-        kind.append(_row(close + list(_members(turns, word)), scratch))
+        kind.append(_row(own if is_name else close + list(_members(turns, word)), scratch))
     size = turns.size
     return WordRows(exact, size), WordRows(near, size), WordRows(kind, size)
 
