@@ -50,6 +50,8 @@ class Runtime:
         dropped: Events not taken since the last drain because the queue was full.
         fixed_tokens: Tokens of system text, tools and ledger in the last prompt.
         feasible_for: For which configuration it was checked whether compaction can help.
+        count_cut: The live messages and the two windows for which it was last worked out where a
+            compaction by count would cut, and the place.
         counts: Ticks, turns, errors and the like, since the server started.
         answering: Groups of events, in the history already, that a turn is due to or runs for.
         stored: Groups of events that were stored while something held the lock; the next tick
@@ -68,6 +70,7 @@ class Runtime:
     compaction_requested: bool = False
     hopeless_told: bool = False
     feasible_for: Any = None
+    count_cut: tuple[Any, Any, int] | None = None
     spent_told: str = ""
     assistant_replies: int = 0
     counts: "Counter[str]" = field(default_factory=Counter)

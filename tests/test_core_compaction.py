@@ -105,7 +105,7 @@ class TestPlanByExample(unittest.TestCase):
         self.assertEqual(cut_by_count(history, 3, 3), 0)
         self.assertEqual(cut_by_count(history, 2, 3), 3)
         self.assertEqual(cut_by_count(history, 1, 3), 3)
-        plan = plan_compaction(history, 1, by_count=3)
+        plan = plan_compaction(history, 1, count_cut=3)
         self.assertEqual([m["id"] for m in plan.leaving], ["m0", "m1", "m2"])
 
     def test_by_count_a_small_part_is_not_counted(self):
@@ -116,7 +116,7 @@ class TestPlanByExample(unittest.TestCase):
         history = numbered([*secrets[:2], lines[0], secrets[2], *lines[1:]])
         self.assertEqual(cut_by_count(history, 1, 2, least_tokens=10), 4)
         self.assertEqual(cut_by_count(history, 1, 2, least_tokens=20), 5)
-        plan = plan_compaction(history, 1, least_tokens=20, by_count=2)
+        plan = plan_compaction(history, 1, least_tokens=20, count_cut=5)
         self.assertEqual([m["id"] for m in plan.leaving], ["m2", "m4"])
         self.assertEqual([m["id"] for m in plan.held], ["m0", "m1", "m3"])
         self.assertEqual([m["id"] for m in plan.staying], ["m0", "m1", "m3", "m5"])
@@ -128,7 +128,7 @@ class TestPlanByExample(unittest.TestCase):
         history = numbered([line, saved, saved, line, line, saved])
         self.assertEqual(cut_by_count(history, 1, 3), 0)
         self.assertEqual(cut_by_count(history, 1, 2), 4)
-        plan = plan_compaction(history, 1, by_count=2)
+        plan = plan_compaction(history, 1, count_cut=4)
         self.assertEqual([m["id"] for m in plan.leaving], ["m0", "m1", "m2", "m3"])
         only = numbered([saved, saved, saved, line])
         self.assertEqual(cut_by_count(only, 1, 1), 0)
@@ -243,8 +243,8 @@ class TestPlanAlways(unittest.TestCase):
     @given(histories(), windows, windows, st.sampled_from((0, 60, 600)))
     def test_by_count_that_many_leave(self, history, window, leaving, least):
         """A cut by count is of use: so many leave at least, and the newest turn stays."""
-        plan = plan_compaction(history, window, least_tokens=least, by_count=leaving)
         wanted, points = cut_by_count(history, window, leaving, least), cut_points(raw_of(history))
+        plan = plan_compaction(history, window, least_tokens=least, count_cut=wanted)
         if wanted and any(wanted <= point for point in points[:-1]):
             self.assertGreaterEqual(len(plan.leaving), leaving)
         newest = raw_of(history)[points[-2:][0] :]

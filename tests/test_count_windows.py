@@ -1,5 +1,6 @@
 """Compaction by count, through the tick: when it comes, what it takes, what it costs."""
 
+import sys
 import unittest
 
 from evennia_ai.core.compaction import is_extraction
@@ -93,3 +94,40 @@ class TestExtraction(CountTest):
         self.assertLessEqual(len(saved), 3 * 10)
         noted = [record["result"]["compacted_messages"] for record in self.compactions()]
         self.assertEqual(sorted(set(noted)), [8, 18])
+
+
+class TestIdle(CountTest):
+    """What the count costs where nothing happens."""
+
+    def steps(self, messages):
+        """Function calls of an idle tick with so many live messages."""
+        world = self.world(immediate_window=400, recent_window=400)
+        world.script.history.append([{"role": "user", "content": LINE}] * messages)
+        self.tick()
+        calls = []
+        sys.setprofile(lambda frame, event, argument: calls.append(event))
+        try:
+            self.tick()
+        finally:
+            sys.setprofile(None)
+        return len(calls)
+
+    def test_the_same_at_any_length(self):
+        """An idle tick goes through no message: with 600 it takes as many steps as with six."""
+        self.assertLess(abs(self.steps(606) - self.steps(6)), 600)
+
+    def test_counted_anew_when_something_changes(self):
+        """A message more, or a smaller window, and it fires."""
+        world = self.world(immediate_window=8, recent_window=8)
+        line = {"role": "user", "content": LINE}
+        world.script.history.append([line] * 16)
+        self.tick()
+        self.assertEqual(len(self.compactions()), 0)
+        world.script.history.append([line])
+        self.tick()
+        self.assertEqual(len(self.compactions()), 1)
+        self.tick()
+        self.assertEqual(len(self.compactions()), 1)
+        world.configure(immediate_window=4, recent_window=4)
+        self.tick()
+        self.assertEqual(len(self.compactions()), 2)

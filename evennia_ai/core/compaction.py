@@ -89,7 +89,7 @@ def plan_compaction(
     keep_tokens: int = 0,
     capacity_tokens: int | None = None,
     least_tokens: int = 0,
-    by_count: int = 0,
+    count_cut: int = 0,
 ) -> Plan:
     """Decide what leaves.
 
@@ -101,20 +101,16 @@ def plan_compaction(
         capacity_tokens: Most the kept raw messages may hold; overrides both. None: no cap.
         least_tokens: What a private audience's part must hold to leave: many who each said a
             line in confidence would cost a model's call each, for summaries as long as the lines.
-        by_count: How many leave, see `cut_by_count`, and no more than it takes for a legal cut;
-            0 for all that is not to be kept.
+        count_cut: Where a compaction by count cuts, as `cut_by_count` returns it; then no more
+            leaves than it takes for a legal cut there, whatever is to be kept. 0 for any other.
 
     Returns:
         A plan; `empty` if the history lies within what is to be kept.
     """
     markers = tuple(message for message in history if is_summary(message))
     raw = tuple(message for message in history if not is_summary(message))
-    wanted = (
-        cut_by_count(raw, preserve_window, by_count, least_tokens)
-        if by_count
-        else _wanted_cut(raw, preserve_window, keep_tokens)
-    )
-    later = by_count > 0
+    wanted = count_cut or _wanted_cut(raw, preserve_window, keep_tokens)
+    later = count_cut > 0
     cut = _legal_cut(raw, wanted, capacity_tokens, later)
     leaving = raw[:cut]
     touched = {audience_of(message) for message in leaving}

@@ -44,17 +44,29 @@ def wants_compaction(script: Any, threshold: float, by_count: bool = True) -> bo
 def count_fires(script: Any) -> bool:
     """Whether more live messages stand there than the two windows hold.
 
-    Markers are not counted, nor what is too little of a private circle to be folded.
+    Markers are not counted, nor what is too little of a private circle to be folded, nor what an
+    extraction left.
     """
-    config = script.config
-    if not (config.immediate_window and config.recent_window):
-        return False
-    return bool(cut_by_count(script.history.messages(), *_count_windows(config), PART_TOKENS))
+    return _count_cut(script) > 0
 
 
-def _count_windows(config: Any) -> tuple[int, int]:
-    """Messages that stay and that leave; one stays over, as more than the windows hold fires."""
-    return config.immediate_window + 1, config.recent_window
+def _count_cut(script: Any) -> int:
+    """Where a compaction by count would cut now, as of `cut_by_count`; 0 where none is due.
+
+    Every tick asks, so it is worked out anew only when the history or a window has changed.
+    """
+    config, runtime = script.config, script.runtime
+    windows = (config.immediate_window, config.recent_window)
+    if None in windows:
+        return 0
+    messages = script.history.messages()
+    known = runtime.count_cut
+    if known is None or known[0] is not messages or known[1] != windows:
+        # One stays over, as more than the two windows hold fires.
+        stay, leave = windows[0] + 1, windows[1]
+        cut = cut_by_count(messages, stay, leave, PART_TOKENS)
+        known = runtime.count_cut = (messages, windows, cut)
+    return int(known[2])
 
 
 def make_plan(script: Any, automatic: bool, threshold: float | None = None) -> Plan:
@@ -67,14 +79,14 @@ def make_plan(script: Any, automatic: bool, threshold: float | None = None) -> P
         threshold: The trigger; the sleep threshold if it is None.
     """
     config = script.config
-    window, keep, leaving = config.compact_preserve_window, 0, 0
+    keep = cut = 0
     if automatic and count_fires(script) and not _tokens_fire(script, threshold):
-        window, leaving = _count_windows(config)
+        cut = _count_cut(script)
     elif automatic:
         keep = int(config.compact_preserve_token_share * config.max_context_tokens)
     capacity = kept_capacity(script, threshold or config.compact_sleep_threshold)
-    history = script.history.messages()
-    return plan_compaction(history, window, keep, capacity, PART_TOKENS, leaving)
+    history, window = script.history.messages(), config.compact_preserve_window
+    return plan_compaction(history, window, keep, capacity, PART_TOKENS, cut)
 
 
 def _tokens_fire(script: Any, threshold: float | None) -> bool:
