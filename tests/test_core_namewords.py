@@ -3,7 +3,7 @@
 import unittest
 
 from evennia_ai.core.injection import telling_words
-from evennia_ai.core.namewords import capitals, names_among
+from evennia_ai.core.namewords import capitals, lone_capitals, names_among
 from evennia_ai.core.recalled import is_recalled, told_stems
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.query import parsed_query
@@ -54,7 +54,9 @@ class TestNamesAmong(unittest.TestCase):
 
     def test_capitals(self):
         """All capitals but those of a sentence's first word."""
-        self.assertEqual(capitals("Who is Elin? The smith Odo's wife"), {"elin", "odo"})
+        self.assertEqual(capitals("Who is Elin? The smith Ödön's wife"), {"elin", "ödön"})
+        text = "Who told Elin I owe Odo's wife for the Old Mill?"
+        self.assertEqual(lone_capitals(text), {"Elin", "I", "Odo", "Mill"})
 
 
 class TestReading(unittest.TestCase):

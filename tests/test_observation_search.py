@@ -61,16 +61,39 @@ class TestFound(unittest.TestCase):
         found = self.texts(homes, "Does Bram live at the mill?")
         self.assertEqual(found, ["About Bram: a cellar"])
 
+    def test_parts_of_names(self):
+        """A word of a name names somebody where it is written as one, and stands by itself."""
+        mill = profile("Elin", "Elin owes four silver for the mill.")
+        cask = profile("Elin", "Elin hid the key behind the cask in the cellar.")
+        for known, query, name in (
+            (mill, "Who owes silver for the old mill?", "Old Tom"),
+            (mill, "Who owes silver for the Old Mill?", "Old Tom"),
+            (mill, "Old debts of silver for the mill?", "Old Tom"),
+            (cask, "Where is the key that the guard at the gate hid?", "a gate guard"),
+        ):
+            other = profile(name, "It was cold there.")
+            self.assertEqual(self.texts(known | other, query)[:1], self.texts(known, query), query)
+            self.assertTrue(self.texts(known, query), query)
+        known = mill | profile("Old Tom", "The sleeper owes four silver.")
+        for query in (
+            "Does Tom owe silver?",
+            "does old tom owe silver",
+            "Is it Tom's silver owed?",
+        ):
+            found = self.texts(known, query)
+            self.assertEqual(found, ["About Old Tom: The sleeper owes four silver."], query)
+
     def test_names_known_from_whispers(self):
         """Who is known to others only changes nothing."""
         bees = profile("Elin", "Elin keeps bees behind the mill.")
-        heir = new_profile("n.heir", "Miller's heir of the mill", 1.7e9)
-        heir = observe(heir, "He owes gold.", 1.7e9, "m9", "private:o1.a")
-        known = {**bees, "n.heir": heir}
-        query = "Who keeps bees behind the mill?"
+        ida = new_profile("n.ida", "Ida", 1.7e9)
+        ida = observe(ida, "She owes gold.", 1.7e9, "m9", "private:o1.a")
+        known = {**bees, "n.ida": ida}
+        query = "Are Ida's bees behind the mill?"
         self.assertEqual(self.texts(known, query), ["Elin keeps bees behind the mill."])
-        self.assertEqual(self.texts(known, "the heir's gold"), [])
-        self.assertTrue(self.texts(known, "the heir's gold", "private:o1.a"))
+        self.assertEqual(self.texts(known, query, "private:o1.a"), [])
+        self.assertEqual(self.texts(known, "Ida's gold"), [])
+        self.assertTrue(self.texts(known, "Ida's gold", "private:o1.a"))
 
     def test_names_that_are_words(self):
         """Who is called like a word that tells nothing is found by it, told of or known."""

@@ -4,12 +4,20 @@ Observations are few and change: a search reads the profiles as they are, so tha
 superseded, forgotten or taken back is never found.
 """
 
+import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
-from evennia_ai.core.entities import Observation, Profile, names_of, shown_observations
-from evennia_ai.core.namewords import capitals, names_among
+from evennia_ai.core.entities import (
+    Observation,
+    Profile,
+    mentioned,
+    names_of,
+    shown_observations,
+)
+from evennia_ai.core.namewords import capitals, lone_capitals, names_among
 from evennia_ai.core.recalled import told_stems
 
 # Most observations that a search finds, and the share of a query's words that one must have.
@@ -34,17 +42,47 @@ def found_observations(
         Hits ``{"id", "kind": "observation", "speaker": "", "at", "text", "score"}``, best first,
         of equal ones the newest; `score` is the share of the query's words.
     """
-    names = _asked_names(profiles, query)
-    wanted = told_stems(query, names)
-    likely = _likely(profiles, wanted, audience)
+    asked = _Asked.of(profiles, query, audience)
+    likely = _likely(profiles, asked, audience)
     likely.sort(key=lambda each: each[:2], reverse=True)
-    found = [
-        (score, at, profile, item)
-        for _, at, profile, item in likely[:_LOOKED_AT]
-        if (score := _share(wanted, names, profile, item)) >= LEAST_SHARE
-    ]
+    near = likely[:_LOOKED_AT]
+    shares = [(_share(asked, profile, item), at, profile, item) for _, at, profile, item in near]
+    found = [each for each in shares if each[0] >= LEAST_SHARE]
     found.sort(key=lambda each: each[:2], reverse=True)
     return [_hit(*each) for each in found[:most]]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a query asks for.
+
+    Args:
+        wanted: The stems of its telling words.
+        names: Its words, in lower case, that tell something as they mean somebody.
+        people: Those of `wanted` that name people of whom the audience may know something.
+    """
+
+    wanted: frozenset[str]
+    names: frozenset[str]
+    people: frozenset[str]
+
+    @classmethod
+    def of(cls, profiles: Mapping[str, Profile], query: str, audience: str) -> "_Asked":
+        """A query read."""
+        names = _asked_names(profiles, query)
+        return cls(told_stems(query, names), names, _people(profiles, query, audience))
+
+    @cached_property
+    def parts(self) -> list[str]:
+        """What a text holds, in lower case, in which the wanted words stand."""
+        return [_part(word) for word in self.wanted]
+
+    def likeness(self, text: str) -> int:
+        """How many of the parts a text holds; 0 if too few, or of nobody whom the query names."""
+        count = _count(text.lower(), self.parts)
+        if count < max(1.0, LEAST_SHARE * len(self.parts)):
+            return 0
+        return 0 if self.people and not self.people & told_stems(text, self.names) else count
 
 
 def _asked_names(profiles: Mapping[str, Profile], query: str) -> frozenset[str]:
@@ -60,39 +98,54 @@ def _wordless(name: str) -> str:
 
 
 def _likely(
-    profiles: Mapping[str, Profile], wanted: frozenset[str], audience: str
+    profiles: Mapping[str, Profile], asked: _Asked, audience: str
 ) -> list[tuple[int, str, Profile, Observation]]:
     """Observations that hold parts of enough wanted words, and of how many: cheap to tell."""
-    parts, people = [_part(word) for word in wanted], _people(profiles, wanted, audience)
-    least = max(1.0, LEAST_SHARE * len(parts))
-
-    def likeness(names: str, item: Mapping[str, Any]) -> int:
-        """How many parts it holds; 0 if too few, or of nobody whom the query names."""
-        text = f"{names} {_text(item)}"
-        count = _count(text.lower(), parts)
-        return count if count >= least and (not people or people & told_stems(text)) else 0
-
     found = []
     for profile in profiles.values():
         names = " ".join(names_of(profile))
-        if not any(likeness(names, item) for item in profile.get("observations", ())):
+        items = profile.get("observations", ())
+        if not any(asked.likeness(f"{names} {_text(item)}") for item in items):
             continue
         for item in shown_observations(profile, audience):
-            if count := likeness(names, item):
+            if count := asked.likeness(f"{names} {_text(item)}"):
                 found.append((count, str(item.get("last_at") or item["at"]), profile, item))
     return found
 
 
-def _people(
-    profiles: Mapping[str, Profile], wanted: frozenset[str], audience: str
-) -> frozenset[str]:
-    """The wanted words that name people of whom the audience may know something."""
+def named_in(profiles: Mapping[str, Profile], query: str) -> dict[str, frozenset[str]]:
+    """The entities that a query names: by a whole name, or by a word with a capital in both.
+
+    Returns:
+        The stems of the words that name each, by entity id.
+    """
+    names = _asked_names(profiles, query)
+    wanted, alone = told_stems(query, names), lone_capitals(query)
+    whole = set(mentioned(profiles, query))
+    found = {}
+    for entity_id, profile in profiles.items():
+        called = names_of(profile)
+        proper = alone & frozenset(word for name in called for word in _proper(name))
+        if entity_id in whole or proper:
+            words = called if entity_id in whole else sorted(proper)
+            found[entity_id] = wanted & told_stems(" ".join(words), names)
+    return {entity_id: stems for entity_id, stems in found.items() if stems}
+
+
+@lru_cache(maxsize=4096)
+def _proper(name: str) -> frozenset[str]:
+    """The words of a name that have a capital."""
+    return frozenset(word for word in re.findall(r"\w+", name) if word[0].isupper())
+
+
+def _people(profiles: Mapping[str, Profile], query: str, audience: str) -> frozenset[str]:
+    """The stems of words that name people of whom the audience may know something."""
     named: set[str] = set()
-    for profile in profiles.values():
-        if profile.get("kind") == "person":
-            called = wanted & told_stems(" ".join(names_of(profile)))
-            if called - named and shown_observations(profile, audience):
-                named |= called
+    for entity_id, stems in named_in(profiles, query).items():
+        profile = profiles[entity_id]
+        is_news = profile.get("kind") == "person" and stems - named
+        if is_news and shown_observations(profile, audience):
+            named |= stems
     return frozenset(named)
 
 
@@ -111,11 +164,9 @@ def _text(item: Mapping[str, Any]) -> str:
     return " ".join(str(item.get(part) or "") for part in _PARTS)
 
 
-def _share(
-    wanted: frozenset[str], names: frozenset[str], profile: Mapping[str, Any], item: Observation
-) -> float:
-    held = told_stems(" ".join((*names_of(profile), _text(item))), names)
-    return len(wanted & held) / len(wanted)
+def _share(asked: _Asked, profile: Mapping[str, Any], item: Observation) -> float:
+    held = told_stems(" ".join((*names_of(profile), _text(item))), asked.names)
+    return len(asked.wanted & held) / len(asked.wanted)
 
 
 def _hit(score: float, at: str, profile: Mapping[str, Any], item: Observation) -> dict[str, Any]:
