@@ -231,6 +231,21 @@ class TestJournal(unittest.TestCase):
             {"content": "Alice owes Bob ten silver.", "importance": 5},
         )
 
+    def test_topic(self):
+        """What a question only names stays with what is told of it; idle words are not kept."""
+        for text, kept in (
+            (
+                "I don't mind ghosts, but mice? Those scare me. True as I stand here.",
+                "Alice does not mind ghosts, but mice? Those scare Alice.",
+            ),
+            (
+                "You know, Pell's worst enemy? That would be Odo.",
+                "Alice: You know, Pell's worst enemy? That would be Odo.",
+            ),
+        ):
+            reply = respond([SYSTEM, said("Alice", text), moment("Alice")], TOOLS)
+            self.assertEqual(reply.tool_calls[0].arguments["content"], kept)
+
     def test_failed_writing(self):
         """When writing fails it does not claim to remember."""
         asked = [SYSTEM, said("Alice", "remember that I like jam"), moment("Alice")]
@@ -330,6 +345,29 @@ class TestAnswers(unittest.TestCase):
         self.assertTrue(1 <= len(reply.tool_calls) <= 6)
         self.assertEqual({call.name for call in reply.tool_calls}, {"search_memory"})
         self.assertTrue(all(len(call.arguments["query"]) <= 400 for call in reply.tool_calls))
+
+    def test_asks_as_it_was_asked(self):
+        """The question itself is searched for; what that did not bring, by the things there are."""
+        heard = [SYSTEM, said("Bob", "What profession does Alice follow?"), moment("Bob")]
+        first = respond(heard, TOOLS).tool_calls
+        self.assertIn(
+            "What profession does Alice follow?", [call.arguments["query"] for call in first]
+        )
+        heard.append(calling(*first))
+        heard += [result(number, "search_memory", {"results": []}) for number in range(len(first))]
+        then = [call.arguments["query"] for call in respond(heard, TOOLS).tool_calls]
+        self.assertTrue(any("locksmith" in query for query in then))
+        self.assertTrue(all(query.startswith("alice ") for query in then))
+
+    def test_two_who(self):
+        """Two who answer a question for somebody equally well are both named."""
+        hits = [
+            hit("Pell has a feud with Odo.", "Cora"),
+            hit("Wren has a feud with Pell.", "Falk", "m2", "2026-02-02"),
+        ]
+        said_of = play("With whom is Pell feuding?", hits)
+        self.assertIn("Odo", said_of)
+        self.assertIn("Wren", said_of)
 
     def test_memories_in_the_prompt(self):
         """The lines of a `[Memories]` block are evidence, with their speakers."""

@@ -22,6 +22,7 @@ def quoted(question, *told, asker="Zed"):
     return found[0].claim.quote if found else ""
 
 
+PELL = "Where does Pell live?"
 ANSWERED = (
     # told by, told, question, what the answer holds
     ("Bob", "The parrot is Ann's; it is called Heron.", "Who owns Heron?", "Ann"),
@@ -71,6 +72,31 @@ ANSWERED = (
     ("Bob", "I paid the tinker four coppers.", "What did Bob pay the tinker?", "four"),
     ("Bob", "Would you believe it, Dora paid nine crowns!", "What did Dora pay?", "nine"),
     ("Bob", "my sister marla lives in dunmere", "Where does Marla live?", "dunmere"),
+    ("Bob", "If you're looking for Pell, try Ford, that's where the house is.", PELL, "Ford"),
+    ("Bob", "You'll have to go to Ford if you want to find Pell at home.", PELL, "Ford"),
+    ("Bob", "Pell has a farmhouse near Ford.", "Where's Pell's house?", "Ford"),
+    ("Bob", "Being a cooper pays my bills.", "How does Bob earn a crust?", "cooper"),
+    ("Bob", "I tucked Pell's map away beneath the third stair.", "Where's Pell's map?", "stair"),
+    (
+        "Bob",
+        "I don't mind ghosts, but mice? Those scare me, I fear them.",
+        "What scares Bob?",
+        "mice",
+    ),
+    ("Bob", "You know, Pell's worst enemy? That would be Odo.", "Who's Pell's enemy?", "Odo"),
+    ("Bob", "The old well is nine fathoms deep.", "How deep is the old well?", "nine"),
+    ("Bob", "The smith Pell forged my blade.", "What is Pell's trade?", "smith"),
+    ("Bob", "The cooper, Pell, made this barrel.", "What is Pell's profession?", "cooper"),
+    ("Bob", "The baker has always been Pell.", "What is Pell's trade?", "baker"),
+    ("Bob", "Some smith I am!", "What is Bob's trade?", "smith"),
+    ("Bob", "A baker from Ash is my brother.", "What does Bob's brother do for a living?", "baker"),
+    ("Bob", "My cousin Will lives in the tower.", "Where does Will live?", "tower"),
+    ("Bob", "I owe May three silver.", "How much does Bob owe May?", "three"),
+    ("Bob", "Pell never drinks anything but mead.", "Which drink does Pell prefer?", "mead"),
+    ("Bob", "The ferry leaves at first light.", "When does the ferry go?", "first light"),
+    ("Bob", "Pell is bound for Ford.", "Where does Pell plan to travel?", "Ford"),
+    ("Bob", "Pell's closest pal is Odo.", "Who's Pell's best companion?", "Odo"),
+    ("Bob", "I keep the inn on the quay.", "What does Bob do for a living?", "inn"),
 )
 
 UNKNOWN = (
@@ -114,6 +140,31 @@ UNKNOWN = (
     ("Bob", "I had my hair cut.", "When was Odo crowned?"),
     ("Bob", "Wren told me his cousin is a baker.", "What does Wren do for a living?"),
     ("Bob", "We baked a cake for Odo's birthday in June.", "When is Bob's birthday?"),
+    ("Bob", "Yesterday a pedlar sold me a lantern.", "What is Bob's profession?"),
+    ("Bob", "An old pedlar sold me a lantern.", "What is Bob's profession?"),
+    ("Bob", "I bought a lantern from a pedlar.", "What is Bob's profession?"),
+    ("Bob", "Pedlars sold me a lantern.", "What is Bob's profession?"),
+    ("Bob", "My friend the pedlar sold me a lantern.", "What is Bob's profession?"),
+    ("Bob", "We've a room above the chandler's in Ash, that's where I stay.", "Who employs Bob?"),
+    ("Bob", "The brother of Pell has become a locksmith.", "What sort of work does Pell do?"),
+    ("Bob", "Pell's daughter found work as a thatcher.", "What's Pell's trade?"),
+    ("Bob", "My cousin Odo lives in the barn.", "Where does Will live?"),
+    ("Bob", "My face swells up whenever I come near nuts.", "How does Bob earn a crust?"),
+    ("Bob", "I keep a raven.", "What does Bob do for a living?"),
+    ("Bob", "I saw five geese loose on the green today.", "How many geese does Bob have?"),
+    ("Bob", "I saw five geese loose on the green today.", "What colour is Bob's hair?"),
+    ("Bob", "A fat goose went to Pell as the prize.", "What's Pell's destination?"),
+    ("Bob", "My daughter Pell is coming to visit.", "Where does Pell plan to travel?"),
+    ("Bob", "I met Pell in Ford.", "Where does Pell live?"),
+    ("Bob", "Pell was taught the lute by Odo.", "Who was Odo's lute teacher?"),
+    ("Bob", "Pell sells old letters at the market.", "Where does Pell get her old letters?"),
+    ("Bob", "As for Pell, Ash is the birthplace, so the priest told me.", "Where is Bob from?"),
+    ("Bob", "Pell and Odo were arguing by the well.", "With whom is Pell feuding?"),
+    ("Bob", "I dreamed of Ravenscar last night.", "What is Bob's dearest wish?"),
+    ("Bob", "I dreamed of Ravenscar last night.", "What's the name of Bob's raven?"),
+    ("Bob", "I moved to Kestrel Bay.", "What colour is Bob's hair?"),
+    ("Bob", "I won nine ducats at dice and lost it again.", "What's Bob missing?"),
+    ("Bob", "I'm a cooper by trade.", "Who employs Bob?"),
 )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from evennia_ai.offline import lexicon, words
-from evennia_ai.offline.claims import is_question, is_topic
+from evennia_ai.offline.claims import is_question, is_topic, statements
 from evennia_ai.offline.lines import Line
 from evennia_ai.offline.rewrite import LEADS, third_person
 
@@ -304,6 +304,7 @@ def read_acts(line: Line, me: str) -> list[Act]:
 
 
 def _acts(parts: Sequence[str], who: str) -> Iterator[Act]:
+    topic = False
     for i, part in enumerate(parts):
         kept = _REMEMBER.match(part)
         if kept and not _ASKED_BACK.match(kept["rest"]) and not part.endswith("?"):
@@ -312,9 +313,10 @@ def _acts(parts: Sequence[str], who: str) -> Iterator[Act]:
             return
         act = _act(part, who)
         told = i + 1 < len(parts) and not is_question(parts[i + 1])
-        if act.kind == "question" and told and is_topic(part):
-            act = Act("fact", part, who)
-        yield act
+        if topic and act.kind == "chatter":
+            act = Act("fact", part, who)  # `Her name? Ann.`
+        topic = act.kind == "question" and told and is_topic(part)
+        yield Act("fact", part, who) if topic else act
 
 
 def _act(part: str, who: str) -> Act:
@@ -359,7 +361,7 @@ _LAST_LATIN = 0x24F
 
 def is_fact(sentence: str) -> bool:
     """Whether a statement tells something that somebody may ask for later."""
-    if len(sentence.split()) < 3 or _NO_FACT.match(sentence) or is_question(sentence):
+    if len(sentence.split()) < 3 or _NO_FACT.match(sentence) or not statements(sentence):
         return False
     found = words.read(sentence, "?", "?", frozenset())
     content = [w for w in found if w.lower not in lexicon.STOP]

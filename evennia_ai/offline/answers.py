@@ -1,7 +1,7 @@
 """Answers a question from what was told: searches, weighs, quotes, or says it does not know."""
 
 import re
-from collections.abc import Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from evennia_ai.offline import acts, lexicon, match, question
@@ -13,12 +13,17 @@ from evennia_ai.offline.question import Query
 from evennia_ai.offline.smalltalk import line_for
 from evennia_ai.offline.transcript import Done, Talk
 from evennia_ai.offline.updates import update_of
+from evennia_ai.offline.vocabulary import KIND_HINTS
 
-MAX_SEARCHES = 5
+MAX_SEARCHES = 16
 MAX_QUOTE = 500
 MAX_SEARCH = 380  # characters; the tool takes 400
 _CONFIDENT = 0.85
-_WIDTHS = (5, 14)  # how many synonyms of each word a search holds
+_ALIKE = 0.01
+# Which words a search holds for each concept of the question's, and how many: also others of a
+# kind (`@kin`), as a fact may name no more than one; none of them; what only hints at it.
+_MEANINGS = {concept: known for concept, known in lexicon.MEMBERS.items() if concept[0] != "@"}
+_WIDER = ((lexicon.MEMBERS, 5), (_MEANINGS, 14), (lexicon.HINTING, 14))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +80,25 @@ def answer(text: str, asker: str, talk: Talk, tools: Set[str], cite: bool = Fals
         return Answer(_told(matches[:3], asker, talk.me, cite), known=True)
     best, later = matches[0], update_of(query, matches[0].claim, evidence)
     if later is None:
-        return Answer(_told([best], asker, talk.me, cite), known=True)
+        return Answer(_told(_alike(query, matches), asker, talk.me, cite), known=True)
     both = _told([best, Match(later, best.score)], asker, talk.me, cite)
     return Answer(f"{line_for('changed', text, asker, talk.me)} {both}", known=True)
+
+
+def _alike(query: Query, matches: list[Match]) -> list[Match]:
+    """The best match, and where it is asked who, another that answers it just as well.
+
+    Two may both have a feud with somebody; the rules cannot tell which is meant.
+    """
+    best, *others = matches
+    if query.kind not in ("who", "identity"):
+        return [best]
+    same = {word.name for word in best.claim.words}
+    for other in others:
+        as_good = abs(other.score - best.score) < _ALIKE and not other.claim.whole
+        if as_good and {word.name for word in other.claim.words} - same:
+            return [best, other]
+    return [best]
 
 
 def _unknown(query: Query, evidence: Evidence, asker: str, talk: Talk) -> str:
@@ -106,36 +127,44 @@ def _is_enough(matches: list[Match], done: list[Done]) -> bool:
 
 
 def _next_searches(query: Query, evidence: Evidence, done: list[Done]) -> tuple[str, ...]:
-    """The words as asked and other words at once, so that a later fact is not missed."""
-    wider = [_in_other_words(query, evidence, width) for width in _WIDTHS]
-    wider.append(_in_other_words(query, evidence, _WIDTHS[-1], classes=False))
+    """As asked and in other words at once, so that a later fact is not missed; then by things."""
+    wider = (_in_other_words(query, evidence, *words) for words in _WIDER)
+    first = (query.text, query.keywords(), *wider, _by_names(query, evidence))
     tried = {str(call.arguments.get("query")) for call in done if call.name == "search_memory"}
-    searches = (query.keywords(), *wider, _by_kind(query), _by_names(query, evidence))
-    fresh = dict.fromkeys(s[:MAX_SEARCH] for s in searches if s and s[:MAX_SEARCH] not in tried)
-    return tuple(fresh)
+    for searches in (first, tuple(_by_kind(query))):
+        fresh = dict.fromkeys(search[:MAX_SEARCH] for search in searches if search)
+        if left := tuple(search for search in fresh if search not in tried):
+            return left
+    return ()
 
 
-def _in_other_words(query: Query, evidence: Evidence, width: int, classes: bool = True) -> str:
-    """The names and people they stand for, with other words for what is asked.
-
-    With `classes` also others of a word's class (`@kin`): a fact may name no more than one.
-    """
+def _in_other_words(
+    query: Query, evidence: Evidence, known: Mapping[str, tuple[str, ...]], width: int
+) -> str:
+    """The names and people they stand for, with other words for what is asked."""
     found = [*query.names, *_aliases(query, evidence)]
     for term in query.terms:
         found.append(term.word.lower)
-        meant = {c for c in term.word.concepts | term.word.hints if classes or c[0] != "@"}
-        for concept in sorted(meant):
-            found.extend(lexicon.MEMBERS.get(concept, ())[:width])
+        for concept in sorted(term.word.concepts | term.word.hints):
+            found.extend(known.get(concept, ())[:width])
     if query.kind == "name":
         found.extend(("called", "name", "named", "known", "knew", "calls"))
     return " ".join(dict.fromkeys(found))[:MAX_SEARCH]
 
 
-def _by_kind(query: Query) -> str:
+def _by_kind(query: Query) -> Iterator[str]:
     """The names with things of the kind asked for: a fact may name no more than the thing."""
     kinds = {query.wanted, *(term.head for term in query.terms)} - {"", "@place"}
-    members = [word for kind in sorted(kinds) for word in lexicon.MEMBERS.get(kind, ())]
-    return " ".join([*query.names, *members]) if members else ""
+    kinds |= {f"@{kind}" for kind, done in KIND_HINTS.items() if query.has(done)}
+    for concept in (told for kind in sorted(kinds) for told in _DONE.get(kind, (kind,))):
+        members = lexicon.MEMBERS.get(concept, ())
+        for start in range(0, len(members), _AT_ONCE):
+            yield " ".join([*query.names, *members[start : start + _AT_ONCE]])
+
+
+# What tells what somebody does.
+_DONE = {"@doing": ("work", "@trade")}
+_AT_ONCE = 24  # more things in one search hide one another
 
 
 def _by_names(query: Query, evidence: Evidence) -> str:

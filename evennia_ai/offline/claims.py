@@ -33,13 +33,14 @@ _IDLE = re.compile(
 )
 _TAILS = re.compile(
     r",?\s*\b(?:would you believe it|you know|i tell you|mark my words|so i hear|"
-    r"so (?:they|people|folk) say|if you must know|believe me|you see|i think|i reckon|i believe|"
+    r"so (?:they|people|folk) say|so (?:the )?\w+ (?:hears|told \w+|tells \w+)|"
+    r"if you must know|believe me|you see|i think|i reckon|i believe|"
     r"as you know|mind you|or so i(?:'m told| hear)|truth be told|to be honest)(?=[,.!]|$)",
     re.IGNORECASE,
 )
 _REPORTED = re.compile(
-    r"^(?P<who>[\w' -]{1,40}?) (?:told (?:me|us|everybody|everyone|people|folk)|says|said|"
-    r"tells me|swears(?! by\b)|claims|mentioned)"
+    r"^(?P<who>[\w' -]{1,40}?) (?:told (?:me|us|everybody|everyone|people|folk|"
+    r"\w+(?= (?:that )?(?:his|her|their) ))|says|said|tells me|swears(?! by\b)|claims|mentioned)"
     r"(?: that)?,? (?!to )(?P<rest>.+)$",
     re.IGNORECASE,
 )
@@ -226,7 +227,7 @@ def _claims(line: Line, me: str, names: Set[str]) -> Iterator[Claim]:
     earlier = ""
     for sentence in words.sentences(line.text):
         if not _tells(sentence):
-            if is_topic(sentence):
+            if is_topic(_plain(sentence, me)):
                 topic = words.read(sentence, line.who.lower() or "?", me.lower(), names)
                 before, earlier = (*before, *topic)[-60:], sentence
             continue
@@ -242,7 +243,8 @@ def _claims(line: Line, me: str, names: Set[str]) -> Iterator[Claim]:
         for i, part in enumerate(parts):
             near = tuple(word for j, other in enumerate(parts) if j != i for word in other)
             pronoun = _points_back(part)
-            quote = f"{earlier} {sentence}" if pronoun and before and i == 0 else sentence
+            leans = bool(before) and _points_back(parts[0])  # what it points to must be quoted
+            quote = f"{earlier} {sentence}" if leans else sentence
             yield Claim(line, part, near, before, quote.strip(), _rank(line), pronoun)
         whole = tuple(word for part in parts for word in part)
         goes_on = _points_back(whole)
@@ -326,6 +328,7 @@ _OPENING = re.compile(
     r"|you know) (?:my |our |the |old |that )*[\w' -]{2,40}\?$",
     re.IGNORECASE,
 )
+_DENIED = re.compile(r"\b(?:do|does|did|is|are|was|were|has|have|can|will)(?:n['’]t| not)\b", re.I)
 _QUESTION_WORDS = lexicon.word_set(
     "who whom whose what which where when why how whereabouts do does did is are was were can "
     "could will would should have has had know remember any"
@@ -336,6 +339,7 @@ def is_topic(sentence: str) -> bool:
     """Whether a question only names what comes next, as `but the dark? I fear it` does."""
     if _OPENING.match(sentence):
         return not re.search(r"\b(?:who|what|where|when|why|how|which)\b", sentence, re.I)
+    sentence = _DENIED.sub("", LEADS.sub("", sentence))
     found = sentence.lower().replace("’", "'").rstrip("?").split()
     if not sentence.endswith("?") or len(found) > 12 or _ASKS.match(sentence):
         return False

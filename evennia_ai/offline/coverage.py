@@ -1,10 +1,11 @@
 """How much of a question a claim speaks of: each term against words of the same meaning."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from evennia_ai.offline import kin, lexicon
 from evennia_ai.offline.claims import Claim, Evidence
 from evennia_ai.offline.question import UNTYPED, Query, Term
+from evennia_ai.offline.trades import tells_trade
 from evennia_ai.offline.words import Word
 
 _BEFORE, _NEAR, _HINTED = 0.96, 0.55, 0.65
@@ -40,7 +41,8 @@ def strength(term: Term, word: Word) -> float:
         hinted = asked.hints & word.concepts
     if hinted and not _are_of_a_kind(asked.concepts, word.concepts):
         return 0.65
-    return _spelling(asked.fold, word.fold)
+    named = bool(word.name) and not word.pronoun  # a raven is not in Ravenscar
+    return 0.0 if named and not asked.name else _spelling(asked.fold, word.fold)
 
 
 def _are_other_kin(asked: Word, told: Word) -> bool:
@@ -131,7 +133,8 @@ def _got(term: Term, query: Query, claim: Claim, evidence: Evidence) -> float:
     got = _spoken(term, query, claim)
     if not got and _stands_for_kin(term, query, claim, evidence):
         got = 0.9
-    if got < 0.8 and _implied(term, claim):
+    employed = query.kind == "who" and "boss" in term.word.concepts  # a trade names no master
+    if got < 0.8 and not employed and _implied(term, claim):
         got = 0.8
     if term.verb and got == _HINTED and query.kind == "what" and _tells_other_deed(term, claim):
         return 0.0
@@ -234,7 +237,7 @@ def _stands_for_kin(term: Term, query: Query, claim: Claim, evidence: Evidence) 
     return False
 
 
-_POSITIONS = frozenset({"lie_at", "store"})
+_POSITIONS = frozenset({"lie_at", "store", "hide"})
 _POSITION_LEADS = lexicon.word_set("above over on under beneath behind in inside beside near at")
 
 
@@ -277,26 +280,6 @@ def _has_kind(kind: str) -> Callable[[Found], bool]:
     return lambda found: any(kind in word.concepts for word in found)
 
 
-def is_doer(told: Sequence[Word], word: Word) -> bool:
-    """Whether a noun that begins what is told does what is told: `a pedlar from Ash sold me`.
-
-    Of whom it is told, it says nothing.
-    """
-    at = next((n for n, other in enumerate(told) if other is word), len(told))
-    if at != 1 or told[0].lower not in _ARTICLES:
-        return False
-    return not told[2:] or told[2].lower not in _JOINED
-
-
-_ARTICLES = lexicon.word_set("a an the some")
-# What joins such a noun to what it is said of: `the baker is my son`, `a baker by trade`.
-_JOINED = lexicon.word_set("is am are was were be by and")
-
-
-def _tells_trade(found: Found) -> bool:
-    return any("@trade" in word.concepts and not is_doer(found, word) for word in found)
-
-
 def _tells_price(found: Found) -> bool:
     if any(word.fold in OTHER_SUMS for word in found):
         return False
@@ -322,13 +305,27 @@ def _tells_origin(found: Found) -> bool:
 
 
 def _stays_in(found: Found) -> bool:
+    if any(word.concepts & _MET for word in found):
+        return False  # `I met Ann in Ashby`
     return any(
         (a.name or a.concepts & _DWELLERS) and b.lower == "in"
         for a, b in zip(found, found[1:], strict=False)
     )
 
 
+_MET = frozenset({"meet", "see"})
 _DWELLERS = frozenset({"@trade", "@person", "@animal", "@kin"})
+
+
+def _tells_looks(found: Found) -> bool:
+    """Whether a colour is told that is no other thing's: not `Ann's red ledger`, `the green`."""
+    for i, word in enumerate(found):
+        after = found[i + 1] if i + 1 < len(found) else None
+        alone = after is None or after.lower in lexicon.STOP
+        own = "@colour" in word.concepts and not word.name
+        if own and alone and (not i or found[i - 1].lower != "the"):
+            return True
+    return False
 
 
 def _has_owner(found: Found) -> bool:
@@ -338,11 +335,11 @@ def _has_owner(found: Found) -> bool:
 # By what is asked for: what shows it. A number shows an age; its frame is checked in `kinds`.
 _SIGNS: tuple[tuple[str, Callable[[Found], bool]], ...] = (
     ("own", _has_owner),
-    ("work", _tells_trade),
-    ("@trade", _tells_trade),
+    ("work", tells_trade),
+    ("@trade", tells_trade),
     ("money", _has_kind("@coin")),
     ("look", _has_kind("@colour")),
-    ("hair", _has_kind("@colour")),
+    ("hair", _tells_looks),
     ("cost", _tells_price),
     ("earn", _tells_wage),
     ("origin", _tells_origin),

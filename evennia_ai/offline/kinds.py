@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from evennia_ai.offline import lexicon, words
 from evennia_ai.offline.claims import Claim
-from evennia_ai.offline.coverage import OTHER_SUMS, has_number, is_doer, strength
+from evennia_ai.offline.coverage import OTHER_SUMS, has_number, strength
 from evennia_ai.offline.question import UNTYPED, Query, Term
+from evennia_ai.offline.trades import is_said_of_one, tells_trade
 from evennia_ai.offline.words import Word
 
 _PLACE_PREPOSITIONS = lexicon.word_set(
@@ -54,6 +55,9 @@ def _by_context(query: Query, claim: Claim, new: list[Word]) -> float:
     if query.kind == "who" and claim.pronoun:
         shown = any(w.lower in _SUBJECTS for w in claim.words)
         return 0.9 if shown and any(_is_someone(w) for w in claim.before) else 0.0
+    if query.kind == "what" and claim.pronoun:
+        before = [word for word in claim.before if not _in_question(word, query)]
+        return 0.9 * _has_content(query, claim.before, before)
     if query.kind == "why":
         felt = _is_felt(claim) and bool(_EXPLAINS.search(claim.quote))
         shown = felt or bool(_GROUNDS.search(claim.quote))
@@ -293,16 +297,28 @@ def _is_place(query: Query, told: Sequence[Word], index: int, new: list[Word]) -
     phrase = list(_phrase(told, index))
     if not phrase or not any(word in new for word in phrase):
         return False
-    if any(word.concepts & _TIMES or lexicon.is_number(word.lower) for word in phrase[:3]):
+    if phrase[0].name in query.names and phrase[0].name and not phrase[0].owner:
+        return False  # `a goose went to Ann` tells nothing of where she goes
+    if lead == "to" and told[index + 1] is phrase[0] and _is_deed(phrase[0]):
+        return False
+    if any(word.concepts & _TIMES for word in phrase[:3]):
         return any(w.name and "@place" in w.concepts for w in phrase)
+    if any(lexicon.is_number(word.lower) for word in phrase[:3]):
+        return any("@place" in word.concepts for word in phrase)
     sure = lead in ("in", "at")
     person = "@someone" in phrase[0].concepts and not phrase[0].owner and not sure
     sited = any("@place" in word.concepts for word in phrase)
     if person or (phrase[-1].concepts & _LIVING and not phrase[0].owner):
         return lead == "from" and (query.has("buy") or any(w.lower == lead for w in query.words))
-    if query.has("travel") and not query.has("depart"):
+    if query.has("travel"):
         return lead in ("to", "for", "into", "towards", "toward") or sited
     return sited or lead not in _LOOSE or any(w.lower == "from" for w in query.words)
+
+
+def _is_deed(word: Word) -> bool:
+    """Whether a word after `to` is a verb: `coming to visit`."""
+    deed = bool(word.concepts) and not any(concept[0] in "@=<" for concept in word.concepts)
+    return deed and not word.name and not word.owner
 
 
 def _is_body(told: Sequence[Word], index: int, query: Query) -> bool:
@@ -329,6 +345,8 @@ def _when(query: Query, told: Sequence[Word], new: list[Word]) -> float:
         return 1.0 if dated or any(w.lower in ("ago", "year", "years") for w in new) else 0.0
     kinds = {query.wanted} if query.wanted in ("@day", "@month", "@season") else _TIMES
     if any(w.concepts & kinds for w in new):
+        return 1.0
+    if any(a.lower == "first" and b.lower == "light" for a, b in zip(told, told[1:], strict=False)):
         return 1.0
     if any(w.lower == "often" for w in query.words):
         return 1.0 if any(w.lower in _OFTEN for w in told) else 0.0
@@ -509,7 +527,7 @@ def _kind(query: Query, told: Sequence[Word], new: list[Word]) -> float:
         return 1.0 if any("@kin" in w.concepts or "marry" in w.concepts for w in told) else 0.0
     if query.wanted == "@doing":
         done = 0.85 if len(query.names) > 1 and _content(new) else 0.0
-        return 0.95 if any("@trade" in w.concepts for w in told) else _does(told) or done
+        return 0.95 if tells_trade(told) else _does(query, told) or done
     if query.wanted == "@material":
         return 0.9 if _made_of(told, new) else 0.0
     if query.wanted == "@colour" or query.has("like") or query.has("hate") or query.has("avoid"):
@@ -519,15 +537,17 @@ def _kind(query: Query, told: Sequence[Word], new: list[Word]) -> float:
     if query.wanted in _LISTED:
         return 0.0
     if query.wanted == "@trade":
-        return _does(told)
+        return _does(query, told)
     soft = 0.85 if query.wanted in _SOFT_KINDS else 0.75
     return soft if _content(new) else 0.0
 
 
 def _is_so(query: Query, told: Sequence[Word], word: Word) -> bool:
     """Whether a word of the kind asked for may be meant as that."""
-    if query.wanted == "@trade" and is_doer(told, word):
+    if query.wanted == "@trade" and not is_said_of_one(told, word):
         return False
+    if query.wanted == "@colour" and word.name:
+        return False  # Kestrel Bay
     return not _is_money(query, told, word)
 
 
@@ -537,16 +557,37 @@ def _is_money(query: Query, told: Sequence[Word], word: Word) -> bool:
     return "@coin" in word.concepts and at > 0 and lexicon.is_number(told[at - 1].lower)
 
 
-def _does(told: Sequence[Word]) -> float:
-    """How surely a claim says what somebody does: a name, then a verb, or `is a`."""
-    for a, b in zip(told, told[1:], strict=False):
-        if a.name and not a.owner and b.lower in ("works", "work", "runs", "run", "keeps"):
-            return 0.95
-        if a.name and not a.owner and b.lower.endswith("s") and b.lower not in lexicon.STOP:
-            return 0.85
+def _does(query: Query, told: Sequence[Word]) -> float:
+    """How surely a claim says what one asked about does: the name, then a verb, or `is a`."""
+    for i, (a, b) in enumerate(zip(told, told[1:], strict=False)):
+        asked = a.name in query.names if query.names else bool(a.name)
+        if asked and not a.owner and (sure := _deed(b, told[i + 2 :])):
+            return sure
         if a.lower in ("is", "am") and b.lower in ("a", "an", "the"):
             return 0.85
     return 0.0
+
+
+def _deed(verb: Word, rest: Sequence[Word]) -> float:
+    """How surely a verb tells somebody's work, and not where they stand or what they feel."""
+    if verb.lower in ("works", "work", "runs", "run"):
+        return 0.8 if verb.fold == "work_for" else 0.95  # for whom is not at what
+    if verb.fold == "keep":
+        pet = bool(rest) and rest[0].lower == "a"
+        run = any(w.concepts & _RUN or w.fold == "book" for w in rest)
+        return 0.95 if run and not pet else 0.0
+    plain = verb.lower.endswith("s") and verb.lower not in lexicon.STOP
+    return 0.85 if plain and not verb.concepts & _STATES else 0.0
+
+
+_RUN = frozenset({"@animal", "@place", "shop", "inn"})
+_STATES = frozenset(
+    {
+        *("live", "age", "lie_at", "look", "own", "owe", "ill", "hurt", "avoid", "die"),
+        *("fear", "like", "hate", "love", "want", "need", "know", "believe", "plan"),
+        *("begin", "travel", "depart", "arrive", "meet", "see", "marry", "smell"),
+    }
+)
 
 
 def _made_of(told: Sequence[Word], new: list[Word]) -> bool:

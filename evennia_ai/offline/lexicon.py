@@ -193,7 +193,16 @@ def _members() -> dict[str, tuple[str, ...]]:
     return found
 
 
+def _hinting() -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for line in v.RELATIONS.strip().splitlines():
+        concept, _, words = line.partition(":")
+        found[concept] = tuple(word[1:] for word in words.split() if word[0] == "~")
+    return found
+
+
 MEMBERS = _members()
+HINTING = _hinting()
 PHRASES = _TABLES.phrases
 EMPTY: frozenset[str] = frozenset()
 

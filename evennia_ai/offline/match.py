@@ -18,6 +18,7 @@ from evennia_ai.offline.subjects import names_factor, owner_conflict
 ACCEPT = 0.63
 TIE = 0.08
 _WHOLE, _WHOLE_COVERED, _WHOLE_KIND = 0.9, 0.85, 0.85  # for clauses taken together
+_ASIDE = 0.9
 _LIGHT_ACCEPT = 0.8  # where a question has no weighty word at all
 # For what is only offered as the nearest: what it takes, and what it counts, of 1, that those
 # one whom the question names is there, and that it holds anything, if not the kind asked for.
@@ -101,11 +102,35 @@ def score(query: Query, claim: Claim, evidence: Evidence) -> float:
     if covered < (ACCEPT if any(term.weight > 0.5 for term in query.terms) else _LIGHT_ACCEPT):
         return 0.0
     kind = kind_factor(query, claim)
-    if not kind or reversed_roles(query, claim):
+    if not kind or reversed_roles(query, claim) or _is_sight(query, claim):
         return 0.0
     if claim.whole and (covered < _WHOLE_COVERED or kind < _WHOLE_KIND):
         return 0.0
-    return names * covered * kind * polarity(query, claim) * (_WHOLE if claim.whole else 1.0)
+    said = _WHOLE if claim.whole else _ASIDE if _is_aside(query, claim) else 1.0
+    return names * covered * kind * polarity(query, claim) * said
+
+
+def _is_sight(query: Query, claim: Claim) -> bool:
+    """Whether somebody saw, dreamed or gambled what is asked of them: `I saw five geese today`."""
+    told = frozenset[str]().union(*(word.concepts for word in claim.words))
+    if query.has("want") and {"dream", "night"} <= {word.fold for word in claim.words}:
+        return True
+    return any(
+        concept in told and not query.has(concept)
+        for asked, concepts in _SIGHTS
+        if query.kind == asked or query.has(asked)
+        for concept in concepts
+    )
+
+
+# By the kind of question, or what it asks: what tells of something else.
+_SIGHTS = (("number", ("see", "meet")), ("lose", ("bet",)))
+
+
+def _is_aside(query: Query, claim: Claim) -> bool:
+    """Whether a claim tells what is asked only by the way: who taught it, asked what is played."""
+    told = frozenset[str]().union(*(word.concepts for word in claim.words))
+    return "teach" in told and not query.has("teach")
 
 
 def _may_be_whole(query: Query, claim: Claim) -> bool:

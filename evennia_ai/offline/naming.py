@@ -38,6 +38,8 @@ _PLACES = tuple(
         rf"\b(?:from|to) {_NAME} (?:to|from) [A-Z]",
         rf"\bfrom [A-Z][\w’'-]* to {_NAME}\b",
         rf"\b(?:{_KINDS}) {_NAME}\b",
+        rf"\b{_NAME} is where\b",
+        rf"\btry {_NAME}, (?:it|that)['’]?s where\b",
         rf"\b{_NAME} (?:{_SITE}|{_SITE.title()})\b",
     )
 )

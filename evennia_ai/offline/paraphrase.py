@@ -6,6 +6,16 @@ _WHO = r"(?P<who>[\w'’ -]{1,40}?)"
 _TRADE = r"(?:profession|trade|craft|occupation|vocation|calling|line of work|job)"
 _MEANT = (
     (
+        rf"\bwhere(?:['’]s| is) {_WHO}['’]s? (?:home|house)(?= ?(?:now|these days|nowadays)?\W*$)",
+        r"where does \g<who> live",
+    ),
+    (
+        rf"\bwhere (?P<aux>do|does|did) {_WHO} (?:plan|intend|mean|hope|want) (?:to|on) "
+        r"(?=travel|go\b|journey|sail|ride|head)",
+        r"where \g<aux> \g<who> ",
+    ),
+    (r"\bwhen (?:do|does|did) (?:they|people|folk) (?:hold|have) ", "when is "),
+    (
         rf"\bhow (?P<aux>do|does|did) {_WHO} (?:make|earn|get) "
         r"(?:(?:his|her|their|my|your|a|the|any|some|good) )*"
         r"(?:money|living|bread|keep|crust|coin)\b",

@@ -161,7 +161,8 @@ class Query:
 
     def keywords(self) -> str:
         """Words to search for: names, then what they are asked about."""
-        found = [*self.names, *(term.word.lower for term in self.terms)]
+        doing = ("work", "trade") if self.wanted == "@doing" else ()
+        found = [*self.names, *(term.word.lower for term in self.terms), *doing]
         return " ".join(dict.fromkeys(found))
 
     def has(self, concept: str) -> bool:
@@ -510,7 +511,8 @@ def _weighed(term: Term, found: tuple[Word, ...], index: int, kind: str, head: W
     if term.word.lower == "get" and not term.hard:
         return replace(term, weight=min(term.weight, _LIGHT_WEIGHT))
     if _is_adjective(found, index, head):
-        return replace(term, weight=min(term.weight, 0.2))
+        closest = term.word.lower.endswith("est")  # the closest friend is a friend
+        return replace(term, weight=min(term.weight, 0.05 if closest else 0.2))
     times = {concept for concept in concepts if concept[0] == "@"} <= {"@moment", "@day"}
     if concepts & {"@moment", "@day"} and times and kind != "when" and before & _ADVERBIAL:
         return replace(term, weight=0.1)

@@ -131,7 +131,7 @@ def reversed_roles(query: Query, claim: Claim) -> bool:
         directed = term.word.concepts & _DIRECTED
         if not directed:
             continue
-        asked = _roles(query.words, directed)
+        asked = _roles(query.words, directed) or _of_agent(query.words)
         told = _roles(claim.words, directed)
         for name, role in asked.items():
             if name in told and told[name] != role:
@@ -168,10 +168,12 @@ def _is_opposed(query: Query, claim: Claim) -> bool:
 
 def _is_other_side(query: Query, claim: Claim) -> bool:
     """Whether a claim names only the other side of a bargain: who sold it, asked who bought it."""
+    told = {word.fold for word in claim.words}
+    if query.kind == "where" and query.names and told & {"sell"} and not told & _BUYING:
+        return any(word.fold in _GETTING for word in query.words)
     if query.kind != "who" or any(word.lower in ("to", "from") for word in query.words):
         return False
     verbs = {term.word.fold for term in query.terms if term.verb}
-    told = {word.fold for word in claim.words}
     low = {word.lower for word in claim.words}
     if verbs & _BUYING and told & {"sell"} and not told & _BUYING:
         return not low & {"to", "by"}
@@ -179,6 +181,7 @@ def _is_other_side(query: Query, claim: Claim) -> bool:
 
 
 _BUYING = lexicon.word_set("buy purchase acquire pay")
+_GETTING = _BUYING | {"get"}
 _SELLERS = lexicon.word_set("from at off by of")
 
 
@@ -230,6 +233,17 @@ def _roles(found: tuple[Word, ...], directed: frozenset[str]) -> dict[str, str]:
             does.setdefault(word.name, first or (passive and found[i - 1].lower == "by"))
     receiving = found[at].fold in _RECEIVING
     return {name: "by" if doing != receiving else "to" for name, doing in does.items()}
+
+
+def _of_agent(found: tuple[Word, ...]) -> dict[str, str]:
+    """The one whose teacher or creditor is asked for undergoes what such a one does."""
+    for i, word in enumerate(found):
+        if word.fold in _DOERS and (owners := [w for w in found[:i] if w.name and w.owner]):
+            return {owners[-1].name: "to"}
+    return {}
+
+
+_DOERS = lexicon.word_set("teacher tutor lender creditor thief killer murderer")
 
 
 def _after_preposition(found: tuple[Word, ...], index: int) -> bool:

@@ -98,7 +98,7 @@ def owner_conflict(query: Query, claim: Claim, evidence: Evidence) -> bool:
         return True
     for name in query.names:
         if name in claim.owners() and not _asks_for_owned(name, query, claim):
-            return name not in asked_owners or not evidence.aliases
+            return name not in asked_owners or not _alias_stands(name, query, claim, evidence)
     return False
 
 

@@ -10,14 +10,14 @@ In `KINDS` a line is a kind of thing, the words that ask for it in brackets, and
 # A line is one concept: broken lines would hide where one ends.
 
 RELATIONS = """
-live: live reside dwell settle inhabit lodge stay abode domicile move moved_to make_*_home ~home ~house ~cottage ~hut ~cabin ~lodging ~room reside_at residence set_up_house quarter ~camp ~address ~bunk ~farm roof_over rent_a_room shack
+live: have_*_house have_*_farmhouse have_*_cottage have_*_home that_be_where_*_house_be that_be_where_*_home_be find_*_at_home live reside dwell settle inhabit lodge stay abode domicile move moved_to make_*_home ~home ~house ~cottage ~hut ~cabin ~lodging ~room reside_at residence set_up_house quarter ~camp ~address ~bunk ~farm roof_over rent_a_room shack
 origin: born hail native birthplace hometown origin is_originally_from come_from came_from hail_from grow_up raised_in brought_up originally is_from was_from be_from are_from am_from originate birth childhood reared_in bred homeland cradle
 birthday: birthday birth nameday name_day birthdate ~turn year_older born came_into_the_world
-work: line_of_work work job trade profession occupation for_a_living do_to_live earn career craft vocation employ serve_as apprentice make_*_living livelihood make_*_money make_money earn_money earn_*_crust earn_a_crust pay_*_bill put_food_on_the_table keep_body_and_soul earn_*_keep bring_home bring_in earn_*_bread ~run occupation workplace day_job ply
+work: line_of_work work job trade profession occupation for_a_living do_to_live earn career craft vocation employ_as employ_at employ_in serve_as apprentice make_*_living livelihood make_*_money make_money earn_money earn_*_crust earn_a_crust pay_*_bill put_food_on_the_table keep_body_and_soul earn_*_keep bring_home bring_in earn_*_bread ~run occupation workplace day_job ply
 own: own ~land ~farm ~property have possess belong got keep hold property owner ~carry ~master ~mistress proprietor ~buy ~inherit ~purchase
 tend: keep raise tend breed rear look_after care_for mind herd cultivate grow farm
 love: love adore sweet_on in_love darling beloved sweetheart smitten fancy heart_belongs_to lost_*_heart court woo crush pine betroth besotted admire carry_a_torch head_over_heels
-like: like love enjoy adore fond favourite prefer fancy partial best relish cherish please pour_me any_day nothing_beats can_not_resist can_never_resist soft_spot swear_by weakness preferred mad_about crazy_about keen delight treasure happiest fancy dote appeal lives_for nothing_better treat suits_best there_be_only_one most_beloved closest_to_*_heart dear_to top_choice go_for rather_have above_all of_choice usual beat_all taste
+like: anything_but nothing_but like love enjoy adore fond favourite prefer fancy partial best relish cherish please pour_me any_day nothing_beats can_not_resist can_never_resist soft_spot swear_by weakness preferred mad_about crazy_about keen delight treasure happiest fancy dote appeal lives_for nothing_better treat suits_best there_be_only_one most_beloved closest_to_*_heart dear_to top_choice go_for rather_have above_all of_choice usual beat_all taste
 hate: hate dislike loathe detest despise can_not_stand can_not_abide can_not_bear can_not_*_stand can_not_*_abide can_not_*_bear not_stand not_abide not_bear abhor resent never_touch no_time_for turn_*_stomach sick_of revolt disgust loathing grudge makes_*_sick_to put_*_off least_favourite object_to rather_die
 fear: fear afraid scare frighten terrify dread spook phobia shiver petrify panic shivers nightmare tremble frightened fright terror scary creep_out give_*_the_creep nervous dares_not run_from horrify shudder quake unnerve wary goose_bumps bring_out_in_a_cold_sweat blood_run_cold
 avoid: can_not_*_eat not_serve avoid shun refuse never_eat never_touch allergic allergy swell rash sneeze hives can_not_eat makes_*_ill makes_*_sick intolerant break_out upset_*_stomach itch steer_clear stay_away react_badly not_go_near not_*_serve never_go_near never_set_foot keep_away keep_clear keep_one_*_distance evade rather_die
@@ -45,7 +45,7 @@ ill: ill ail wrong_with matter_with trouble_with catch come_down_with go_down_wi
 heal: help_against against good_for works_against heal cure mend treat remedy recover medicine help soothe salve relieve ease get_better clear
 teach: teach teacher train learn school tutor instruct pupil mentor apprentice show_*_how taught lesson studied_under coach education train_under student pick_up study
 steal: steal thief rob pinch pilfer thief stole theft burgle nick swipe filch snatch made_off rob_of run_off_with culprit thieve lift
-sell: sell trade offer peddle vendor seller stock hawk flog deal_in merchant supply market
+sell: sell trade offer peddle vendor seller stock hawk flog deal_in merchant supply
 buy: buy purchase acquire pick_up get bought bargain trade_for paid come_by obtain got shop part_with
 cost: cost price pay charge worth paid fetch go_for set_*_back sell spend fee value fork_out ask_for toll fare rate expense shell_out bought part_with asking_price bill wage amount sum bid
 earn: earn wage pay salary paid make_a_week pays income
@@ -54,7 +54,7 @@ make: make maker craft create fashion construct produce invent made_by ~build ~f
 build: build construct erect raise put_up
 write: write compose pen author scribble written note_down
 sing: sing song sung ballad hum chant croon tune
-play: play practise lesson make_music perform strum fiddle blow music musician musical pluck pipe make_music
+play: play practise ~lesson make_music perform strum fiddle blow music musician musical pluck pipe make_music
 wear: wear dress don clad put_on dressed ~carry sport
 carry: carry bear bring haul wield hold take fetch cargo freight load laden haul transport bring_back bring_*_back
 wield: wield ~use fight_with carry weapon armed swing favour_in_a_fight weapon_of_choice draw bear fight
@@ -66,12 +66,12 @@ guard: guard protect watch defend patrol keep_watch look_out sentry keep_an_eye 
 see: see saw spot notice glimpse witness seen lay_eyes catch_sight sight
 meet: meet met encounter run_into get_to_know come_across introduce rendezvous bump_into meeting acquaint first_saw gather cross_paths
 know: know acquaint familiar
-want: want some_day dream_of wish desire dream hope long yearn crave need ambition aim aspire would_love plan goal would_like set_*_heart intend wishing longing look_to
+want: want some_day dream_of wish desire hope long yearn crave need ambition aim aspire would_love plan goal would_like set_*_heart intend wishing longing look_to
 need: need require lack want short_of after in_want
 plan: plan intend mean aim hope scheme mind_to
 promise: promise give_*_word swear vow pledge oath give_*_word gave_*_word commit undertake
-believe: believe think reckon worship pray faith god deity
-worship: worship pray god goddess deity follow devote faith revere serve religion temple devout kneel swear_by
+believe: believe think reckon faith
+worship: believe_in worship pray god goddess deity follow devote faith revere serve religion temple devout kneel swear_by
 secret: not_tell tell_nobody between_you_and_me keep_*_to_yourself secret private confidential tell_no_one hush keep_quiet
 win: win winner reward take_first_place took_first_place come_first victory
 bounty: reward bounty offer price_on beat defeat champion prize won triumph come_first take_home victor
@@ -192,7 +192,7 @@ mine: mine quarry pit dig
 recipe: recipe ingredient secret_ingredient mix
 stop_at: stop halt pause
 crime: crime guilty accuse charge
-visit: visit call_on drop_by come_by pop_in call_in stop_by come see
+visit: visit call_on drop_by come_by pop_in call_in stop_by come_to_see
 show: show reveal display
 spend_time: spend pass_time hang_about
 named_after: named_after namesake called_after name_after
@@ -234,7 +234,7 @@ miss: miss long_for pine_for homesick
 regret: regret sorry_for rue repent
 hope: hope wish look_forward
 lie_to: lie_to deceive trick cheat swindle fool con
-argue: argue quarrel row dispute fall_out fell_out bicker feud
+argue: argue quarrel row dispute fall_out fell_out bicker
 forget: forget slip_*_mind
 hire_out: rent let lease hire tenant
 escape: escape flee run_away run_off get_away slip_away bolt

@@ -15,6 +15,7 @@ _CLAUSES = re.compile(
     r"|\s+and\s+(?=(?:my|his|her|our|their|the|i|i'm|i've|he|she|it|they|we)\s)",
     re.IGNORECASE,
 )
+_KIN = "|".join(sorted(lexicon.MEMBERS["@kin"], key=len, reverse=True))
 _CONTRACTED = (
     (re.compile(r"\b(ca)n['’]t\b", re.I), r"\1n not"),
     (re.compile(r"\bcannot\b", re.I), "can not"),
@@ -35,6 +36,7 @@ _CONTRACTED = (
         " is",
     ),
     (re.compile(r"\bo['’]clock\b", re.I), "oclock"),
+    (re.compile(rf"\b(?:[Tt]he|[Aa]) ({_KIN}) of ([A-Z][\w’'-]*\w)(?! [A-Z])"), r"\2's \1"),
 )
 FIRST = lexicon.word_set("i me myself")
 FIRST_OWNER = lexicon.word_set("my mine our ours")
@@ -105,6 +107,7 @@ def expanded(text: str) -> str:
     return text
 
 
+_NAMED_TOO = lexicon.word_set("will may")  # said of people too, by their capital
 _NO_NAMES = lexicon.word_set("nobody somebody anybody everybody nothing something everything")
 
 
@@ -119,6 +122,8 @@ def names_in(text: str) -> set[str]:
             lower = _bare(word)
             if lower in _NO_NAMES:
                 continue
+            if i > 0 and lower in _NAMED_TOO and word[0].isupper() and not word.isupper():
+                found.add(lower)
             if word[0].isupper() and lower not in lexicon.STOP and len(lower) > 1:
                 known = lexicon.is_known(lower) or lexicon.is_number(lower)
                 known = known and lower not in lexicon.GIVEN_NAMES
@@ -149,11 +154,15 @@ def read(text: str, speaker: str, listener: str, names: Set[str]) -> tuple[Word,
 
 
 def _unown_pits(found: list[Word]) -> None:
-    """Makes ``the mine`` a place, not something of the speaker's."""
+    """Makes ``the mine`` a place, nothing of the speaker's, and ``the well`` no exclamation."""
     for i, word in enumerate(found):
         before = found[i - 1].lower if i else ""
-        if word.lower == "mine" and before in ("the", "a", "this", "that", "old", "abandoned"):
-            found[i] = Word(word.text, word.lower, "mine", concepts=lexicon.concepts("mine"))
+        if word.lower in ("mine", "well") and before in _PIT_LEADS:
+            lower = "draw-well" if word.lower == "well" else word.lower  # `well` says nothing
+            found[i] = Word(word.text, lower, word.lower, concepts=lexicon.concepts(word.lower))
+
+
+_PIT_LEADS = lexicon.word_set("the a this that old abandoned castle village town dry deep")
 
 
 def _word(text: str, index: int, people: dict[str, str], names: Set[str]) -> Word:
@@ -178,8 +187,11 @@ def _word(text: str, index: int, people: dict[str, str], names: Set[str]) -> Wor
 
 
 def _is_name(text: str, lower: str, index: int, names: Set[str]) -> bool:
-    if lower in lexicon.STOP or lexicon.is_number(lower):
+    named = lower in _NAMED_TOO and index > 0 and text[0].isupper()
+    if lower in _NO_NAMES or lexicon.is_number(lower) or (lower in lexicon.STOP and not named):
         return False
+    if named:
+        return True
     if lower in names:
         return text[0].isupper() or not lexicon.is_known(lower)
     known = lexicon.is_known(lower) and lower not in lexicon.GIVEN_NAMES
@@ -224,11 +236,10 @@ _MODIFIED = lexicon.word_set(
 
 
 def _without_compounds(found: list[Word]) -> list[Word]:
-    """Takes the kind off a thing that only says which shop or contest: `fiddle contest`."""
+    """Takes the meaning off a thing that only says which shop or contest: `fiddle contest`."""
     for i, word in enumerate(found[:-1]):
         if found[i + 1].lower in _MODIFIED and any(c[0] == "@" for c in word.concepts):
-            kept = frozenset(c for c in word.concepts if c[0] != "@")
-            found[i] = replace(word, concepts=kept, hints=lexicon.EMPTY)
+            found[i] = replace(word, concepts=lexicon.EMPTY, hints=lexicon.EMPTY)
     return found
 
 
