@@ -98,8 +98,9 @@ class Memory:
         self._on_new_index = on_new_index
         self._replaced = self._replaced_told = 0
         self._restoring = False
-        # What was forgotten while the index is made whole, from copies read before that.
-        self._forgotten: set[str] = set()
+        # What was forgotten or corrected while the index is made whole: copies read before that
+        # are stale.
+        self._outdated: set[str] = set()
         self._pending: deque[dict[str, Any]] = deque(maxlen=MOST_PENDING)
 
     @property
@@ -120,11 +121,23 @@ class Memory:
             yield
         finally:
             self._restoring = False
-            self._forgotten.clear()
+            self._outdated.clear()
 
-    def not_forgotten(self, turns: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Those of these turns, read a while ago, that were not forgotten since `restore` began."""
-        return [turn for turn in turns if turn["id"] not in self._forgotten]
+    def begin_reading(self) -> None:
+        """Begin to read, inside `restore`, what the index is made whole from."""
+        self._outdated.clear()
+
+    def still_valid(self, turns: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Those of these turns that were not forgotten or changed since `begin_reading`.
+
+        What was changed is in the index by itself, as it is now.
+        """
+        return [turn for turn in turns if turn["id"] not in self._outdated]
+
+    def _outdate(self, ids: Iterable[str]) -> None:
+        """Note that copies of these are stale, if any are held."""
+        if self._restoring:
+            self._outdated.update(ids)
 
     def remember_messages(self, messages: Iterable[Mapping[str, Any]]) -> "Deferred[int]":
         """Index what was said; fires with how many turns that were."""
@@ -138,14 +151,17 @@ class Memory:
     def forget(self, ids: Iterable[str]) -> "Deferred[Any]":
         """Take turns out of the index; fires with how many there were, None if that failed."""
         wanted = set(ids)
-        self._forgotten |= wanted if self._restoring else set()
+        self._outdate(wanted)
         return self._run(lambda index: self._remove(index, wanted)) if wanted else succeed(0)
 
-    def _remove(self, index: Any, ids: Collection[str]) -> int:
+    def _drop_pending(self, ids: Collection[str]) -> None:
         for _ in range(len(self._pending)):
             turn = self._pending.popleft()
             if turn["id"] not in ids:
                 self._pending.append(turn)
+
+    def _remove(self, index: Any, ids: Collection[str]) -> int:
+        self._drop_pending(ids)
         return sum(int(index.remove(part, list(ids))) for part in self._parts)
 
     def _indexed(self, index: Any, ids: Collection[str]) -> dict[str, tuple[str, str]]:
@@ -168,7 +184,7 @@ class Memory:
             A Deferred that fires with how many were indexed; None if the index failed.
         """
         unwanted = set(gone)
-        self._forgotten |= unwanted if self._restoring else set()
+        self._outdate(unwanted)
         wanted = list(turns())
         changed: list[str] = []
 
@@ -177,13 +193,16 @@ class Memory:
             known = self._indexed(index, [turn["id"] for turn in wanted])
             missing = [turn for turn in wanted if known.get(turn["id"]) != _content(turn)]
             changed.extend(turn["id"] for turn in missing if turn["id"] in known)
-            return _put(index, self.scope, missing)
+            put = _put(index, self.scope, missing)
+            self._drop_pending({turn["id"] for turn in wanted})  # older than these
+            return put
 
         added = self._run(add_missing)
         return added.addCallback(lambda count: self._without_memories(changed, count))
 
     def correct_entry(self, entry: Mapping[str, Any]) -> "Deferred[Any]":
         """Index a journal entry as somebody changed it by hand."""
+        self._outdate([entry["id"]])
         turns = turns_of((), [entry], self._now())
         if turns:
             return self.catch_up(lambda: turns)
@@ -200,6 +219,7 @@ class Memory:
             gone: Ids of messages that were taken out.
         """
         found = {message["id"]: turn_of_message(message) for message in messages}
+        self._outdate(found)
         mute = [each for each, turn in found.items() if turn is None]
         turns = [turn for turn in found.values() if turn is not None]
         return self.catch_up(lambda: turns, gone=[*mute, *gone])
@@ -384,7 +404,6 @@ class Memory:
         """Index turns; what comes while the thread is busy goes into one batch."""
         if not turns:
             return succeed(0)
-        self._forgotten.difference_update(turn["id"] for turn in turns)
         self._pending.extend(turns)
         return self._run(self._flush, default=0)
 

@@ -174,8 +174,9 @@ def _filled_once(
     memory, began, added = script.memory, script.memory.replaced, 0
     if (yield memory.set_filling(True)) is None or (anew and (yield memory.clear()) is None):
         return None
+    memory.begin_reading()  # only now: what was changed before may have been taken out as well
     for turns in _batches(script):
-        put = yield memory.catch_up(lambda turns=turns: memory.not_forgotten(turns))
+        put = yield memory.catch_up(lambda turns=turns: memory.still_valid(turns))
         if put is None:
             return None
         added += put
