@@ -105,6 +105,9 @@ class TestFound(unittest.TestCase):
             found = self.texts(known, f"Where is {name} at home?")
             self.assertEqual(found[0], f"About {name}: The tower is home.")
             self.assertEqual(len(self.texts(known, f"{name} had a home once?")), 2)
+        known = profile("Will", "The tower is home.") | profile("Odo", "Odo will live there.")
+        found = self.texts(known, "Where does Will live?")
+        self.assertEqual(found, ["About Will: The tower is home."])
 
     def test_nameless(self):
         """A profile written by hand without a name is searched like others."""

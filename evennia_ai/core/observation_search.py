@@ -5,7 +5,7 @@ superseded, forgotten or taken back is never found.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -18,7 +18,7 @@ from evennia_ai.core.entities import (
     shown_observations,
 )
 from evennia_ai.core.namewords import capitals, lone_capitals, names_among
-from evennia_ai.core.recalled import told_stems
+from evennia_ai.core.recalled import told_stem, told_stems
 
 # Most observations that a search finds, and the share of a query's words that one must have.
 MOST_FOUND, LEAST_SHARE = 3, 0.5
@@ -45,9 +45,11 @@ def found_observations(
     asked = _Asked.of(profiles, query, audience)
     likely = _likely(profiles, asked, audience)
     likely.sort(key=lambda each: each[:2], reverse=True)
-    near = likely[:_LOOKED_AT]
-    shares = [(_share(asked, profile, item), at, profile, item) for _, at, profile, item in near]
-    found = [each for each in shares if each[0] >= LEAST_SHARE]
+    found = [
+        (score, at, profile, item)
+        for _, at, profile, item in likely[:_LOOKED_AT]
+        if (score := asked.share_in(" ".join((*names_of(profile), _text(item))))) >= LEAST_SHARE
+    ]
     found.sort(key=lambda each: each[:2], reverse=True)
     return [_hit(*each) for each in found[:most]]
 
@@ -73,16 +75,45 @@ class _Asked:
         return cls(told_stems(query, names), names, _people(profiles, query, audience))
 
     @cached_property
-    def parts(self) -> list[str]:
+    def _parts(self) -> list[str]:
         """What a text holds, in lower case, in which the wanted words stand."""
         return [_part(word) for word in self.wanted]
 
-    def likeness(self, text: str) -> int:
-        """How many of the parts a text holds; 0 if too few, or of nobody whom the query names."""
-        count = _count(text.lower(), self.parts)
-        if count < max(1.0, LEAST_SHARE * len(self.parts)):
-            return 0
-        return 0 if self.people and not self.people & told_stems(text, self.names) else count
+    @cached_property
+    def _calls(self) -> re.Pattern[str]:
+        """Finds the words, in lower case, that may name the people."""
+        parts = sorted(re.escape(_part(word)) for word in self.people)
+        return re.compile(rf"\b(?:{'|'.join(parts)})[^\W_]*")
+
+    def likeness_in(self, names: str) -> Callable[[str], int]:
+        """What tells how many parts a text of an entity of these names holds.
+
+        It gives 0 if those are too few, or of nobody whom the query names.
+        """
+        lowered = names.lower()
+        rest = [part for part in self._parts if part not in lowered]
+        there = len(self._parts) - len(rest)
+        least = max(1.0, LEAST_SHARE * len(self._parts))
+        is_named = not self.people or self._calls_people(lowered)
+
+        def likeness(text: str) -> int:
+            lowered = text.lower()
+            count = there + sum(part in lowered for part in rest)
+            return count if count >= least and (is_named or self._calls_people(lowered)) else 0
+
+        return likeness
+
+    def _calls_people(self, lowered: str) -> bool:
+        """Whether one of the words names the people: cheap, and too generous to names like Will."""
+        words = self._calls.findall(lowered)
+        return any(word in self.people or told_stem(word) in self.people for word in words)
+
+    def share_in(self, text: str) -> float:
+        """The share of the wanted words that a text holds; 0 if it names none of the people."""
+        held = told_stems(text, self.names)
+        if self.people and self.people.isdisjoint(held):
+            return 0.0
+        return len(self.wanted & held) / len(self.wanted)
 
 
 def _asked_names(profiles: Mapping[str, Profile], query: str) -> frozenset[str]:
@@ -103,12 +134,11 @@ def _likely(
     """Observations that hold parts of enough wanted words, and of how many: cheap to tell."""
     found = []
     for profile in profiles.values():
-        names = " ".join(names_of(profile))
-        items = profile.get("observations", ())
-        if not any(asked.likeness(f"{names} {_text(item)}") for item in items):
+        likeness = asked.likeness_in(" ".join(names_of(profile)))
+        if not any(likeness(_text(item)) for item in profile.get("observations", ())):
             continue
         for item in shown_observations(profile, audience):
-            if count := asked.likeness(f"{names} {_text(item)}"):
+            if count := likeness(_text(item)):
                 found.append((count, str(item.get("last_at") or item["at"]), profile, item))
     return found
 
@@ -154,19 +184,10 @@ def _part(word: str) -> str:
     return word[:-1] if len(word) > 3 or word.endswith("i") else word  # `ami`: of Amy
 
 
-def _count(text: str, parts: Sequence[str]) -> int:
-    return sum(part in text for part in parts)
-
-
 def _text(item: Mapping[str, Any]) -> str:
     if not item.get("predicate") and not item.get("subject"):
         return str(item.get("text"))
     return " ".join(str(item.get(part) or "") for part in _PARTS)
-
-
-def _share(asked: _Asked, profile: Mapping[str, Any], item: Observation) -> float:
-    held = told_stems(" ".join((*names_of(profile), _text(item))), asked.names)
-    return len(asked.wanted & held) / len(asked.wanted)
 
 
 def _hit(score: float, at: str, profile: Mapping[str, Any], item: Observation) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def _repeats(words: Sequence[str], memory: str) -> bool:
 
 def _agrees(words: Sequence[str], known: list[str], span: list[str], named: set[str]) -> bool:
     """Whether what tells most agrees: no new word of content, and no number, denial or name."""
-    fresh = {word for word in words if word not in known and _told_stem(word)}
+    fresh = {word for word in words if word not in known and told_stem(word)}
     if fresh or not _weighty(words) <= _weighty(known) or not _denials(span) <= _denials(words):
         return False
     return not (named & set(span)) - set(words)
@@ -124,7 +124,7 @@ def _agrees(words: Sequence[str], known: list[str], span: list[str], named: set[
 def _named(text: str) -> set[str]:
     """The words with a capital that do not begin a text, as `_words` gives them."""
     found = (word for word in _WORD.findall(text)[1:] if word[0].isupper())
-    named = {_singular(word.lower()) for word in found if _told_stem(word.lower())}
+    named = {_singular(word.lower()) for word in found if told_stem(word.lower())}
     return named | names_among(text)
 
 
@@ -187,7 +187,7 @@ class _Told:
         """A word's stem; a name is its own where the word would tell nothing."""
         lowered = word.lower()
         named = word[0].isupper() and _bare(lowered) in self._names
-        return _told_stem(lowered) or (_bare(lowered) if named else "")
+        return told_stem(lowered) or (_bare(lowered) if named else "")
 
     @cached_property
     def telling(self) -> frozenset[str]:
@@ -212,7 +212,7 @@ class _Told:
 
 
 @lru_cache(maxsize=8192)
-def _told_stem(word: str) -> str:
+def told_stem(word: str) -> str:
     """A word without its ending; empty for one that tells nothing of a subject."""
     bare = _bare(word)
     if bare in _FRAME or bare in _REPORTS or not bare.isdigit() and not _tells(bare):
