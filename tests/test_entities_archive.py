@@ -15,7 +15,7 @@ from evennia_ai.core.entities import (
     with_observation,
 )
 from evennia_ai.core.observation_search import found_observations
-from evennia_ai.handlers.entities import ARCHIVE, EntityHandler
+from evennia_ai.handlers.entities import ARCHIVE, PAGES_KEPT, PAGES_SEARCHED, EntityHandler
 from evennia_ai.testing import MemoryStore
 from evennia_ai.tools.base import ToolContext
 from evennia_ai.tools.recall import ExpandMemory
@@ -144,3 +144,72 @@ class TestArchive(unittest.TestCase):
         old = world.body.entities.archived(world.body.entities.get("o1.a"))[0]
         found = wait_for(ExpandMemory().run(ToolContext(world.script, world.body), id=old["id"]))
         self.assertEqual((found["text"], found["of"]), ("Noted 0.", "Elin"))
+
+
+class CountingStore(MemoryStore):
+    """Counts the archived pages that are read."""
+
+    reads = 0
+
+    def get(self, key, category=None, default=None):
+        self.reads += category == ARCHIVE
+        return super().get(key, category, default)
+
+
+class TestPagesSearched(unittest.TestCase):
+    """Which pages a search reads."""
+
+    def setUp(self):
+        self.store = CountingStore()
+        self.entities = EntityHandler(self.store)
+
+    def keep(self, name, pages):
+        """Somebody of whom so many pages are archived, of one observation each."""
+        keys = []
+        for page in range(pages):
+            keys.append(f"page_{len(self.store.keys(ARCHIVE)) + 1:06d}")
+            old = new_observation(f"{name} sang {page}.", float(page), f"{name} {page}")
+            kept = {"version": 1, "id": f"n.{name}", "name": name, "observations": [old]}
+            self.store.set(keys[-1], kept, category=ARCHIVE)
+        made = new_profile(f"n.{name}", name, 0.0)
+        self.entities.put({made["id"]: {**made, "archived": keys}})
+
+    def found(self, query):
+        """Sources of what is archived of those named, and how many pages were read for them."""
+        self.store.reads = 0
+        profiles = self.entities.profiles_for(query)
+        found = {key: sources(each["observations"]) for key, each in profiles.items()}
+        return {key: each for key, each in found.items() if each}, self.store.reads
+
+    def test_one_bound_for_all(self):
+        """However many are named, so many pages are read, the newest of each."""
+        for name in ("Elin", "Bram", "Odo"):
+            self.keep(name, PAGES_SEARCHED)
+        found, reads = self.found("What did Elin, Bram and Odo sing?")
+        self.assertEqual(reads, PAGES_SEARCHED)
+        self.assertEqual(sum(map(len, found.values())), PAGES_SEARCHED)
+        self.assertEqual(set(found), {"n.Elin", "n.Bram", "n.Odo"})
+        newest = [f"Odo {page}" for page in range(PAGES_SEARCHED)]
+        self.assertEqual(found["n.Odo"], newest[-(PAGES_SEARCHED // 3) :])
+        self.assertEqual(self.found("What did Odo sing?"), ({"n.Odo": newest}, 14))
+
+    def test_surely_named_first(self):
+        """Who shares no more than a word with the query comes last."""
+        self.keep("old Odo", 1)
+        self.keep("Elin", PAGES_SEARCHED)
+        self.assertEqual(set(self.found("Which old song did Elin sing?")[0]), {"n.Elin"})
+        self.assertEqual(self.found("an old song"), ({"n.old Odo": ["old Odo 0"]}, 1))
+        self.assertEqual(self.found("a song"), ({}, 0))
+
+    def test_read_once(self):
+        """A page is read anew only when it has changed, or after many others."""
+        self.keep("Elin", 2)
+        held = {"n.Elin": ["Elin 0", "Elin 1"]}
+        self.assertEqual(self.found("Who is Elin?"), (held, 2))
+        self.assertEqual(self.found("Does Elin sing?"), (held, 0))
+        self.entities.forget_sources(["Elin 0"])
+        self.assertEqual(self.found("Who is Elin?"), ({"n.Elin": ["Elin 1"]}, 1))
+        for number in range(PAGES_KEPT // PAGES_SEARCHED):
+            self.keep(f"Bram{number}", PAGES_SEARCHED)
+            self.found(f"Who is Bram{number}?")
+        self.assertEqual(self.found("Who is Elin?"), ({"n.Elin": ["Elin 1"]}, 2))

@@ -162,6 +162,21 @@ def named_in(profiles: Mapping[str, Profile], query: str) -> dict[str, frozenset
     return {entity_id: stems for entity_id, stems in found.items() if stems}
 
 
+def touched_on(profiles: Mapping[str, Profile], query: str) -> list[str]:
+    """The ids of entities of whose names a telling word stands in a query."""
+    wanted = told_stems(query)
+
+    def is_touched(profile: Profile) -> bool:
+        return not all(wanted.isdisjoint(_name_stems(name)) for name in names_of(profile))
+
+    return [entity_id for entity_id, profile in profiles.items() if is_touched(profile)]
+
+
+@lru_cache(maxsize=4096)
+def _name_stems(name: str) -> frozenset[str]:
+    return told_stems(name)
+
+
 @lru_cache(maxsize=4096)
 def _proper(name: str) -> frozenset[str]:
     """The words of a name that have a capital."""

@@ -4,18 +4,19 @@ What is too much for a profile moves into pages of its own, which the profile na
 `archived`: kept, shown and forgotten like the rest, but not written anew with every observation.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
-from evennia_ai.core.entities import cut_back, names_of, sources_of, without_sources
+from evennia_ai.core.entities import cut_back, sources_of, without_sources
 from evennia_ai.core.messages import SCHEMA_VERSION
-from evennia_ai.core.recalled import told_stems
+from evennia_ai.core.observation_search import named_in, touched_on
 from evennia_ai.handlers.records import Reader, as_count, as_list, as_text, as_texts, sound
 from evennia_ai.handlers.store import Store
 
 PROFILES, ARCHIVE = "entity_profiles", "ai_entities_archive"
-# Newest archived pages of an entity that a search reads.
-MOST_READ = 20
+# Archived pages that a search reads, and pages that stay in memory after that.
+PAGES_SEARCHED, PAGES_KEPT = 20, 60
 Profile = dict[str, Any]
 
 
@@ -30,6 +31,8 @@ class EntityHandler:
         self.store = store
         self._stamp: object = None
         self._profiles: dict[str, Profile] | None = None
+        # Archived pages with their stamps, the last ones read, the latest last.
+        self._pages: dict[str, tuple[object, Profile]] = {}
 
     def profiles(self) -> dict[str, Profile]:
         """All profiles by entity id, as shallow copies."""
@@ -73,14 +76,32 @@ class EntityHandler:
             yield self._page(key)
 
     def profiles_for(self, query: str) -> dict[str, Profile]:
-        """All profiles by entity id, those named in a query with what was archived of them."""
-        wanted, found = told_stems(query), self.profiles()
+        """All profiles by entity id, those named in a query with what was archived of them.
+
+        Of all of them together the newest `PAGES_SEARCHED` pages are read, those of whom the query
+        surely names first; a page that was read is read anew only when it has changed.
+        """
+        found = self.profiles()
+        pages = self._read(_pages_on(found, query))
         for key, profile in found.items():
-            pages = profile.get("archived", ())[-MOST_READ:]
-            if pages and wanted & told_stems(" ".join(names_of(profile))):
-                old = [item for page in pages for item in self._page(page)["observations"]]
-                found[key] = {**profile, "observations": [*old, *profile["observations"]]}
+            old = [page for name in profile.get("archived", ()) if (page := pages.get(name))]
+            if old:
+                archived = [item for page in old for item in page["observations"]]
+                found[key] = {**profile, "observations": [*archived, *profile["observations"]]}
         return found
+
+    def _read(self, keys: Sequence[str]) -> dict[str, Profile]:
+        """Archived pages by key, from the last ones read where they have not changed."""
+        self.store.preload(keys, category=ARCHIVE)
+        stamps = self.store.stamps(keys, category=ARCHIVE)
+        for key, stamp in zip(keys, stamps, strict=True):
+            known, page = self._pages.pop(key, (None, None))
+            if page is None or known is not stamp:
+                page = self._page(key)
+            self._pages[key] = stamp, page
+        for key in list(self._pages)[:-PAGES_KEPT]:
+            del self._pages[key]
+        return {key: self._pages[key][1] for key in keys}
 
     def _page(self, key: str) -> Profile:
         return _profile("", self.store.get(key, category=ARCHIVE)) or {"observations": []}
@@ -118,6 +139,20 @@ class EntityHandler:
             self._profiles = _sound(stored)
             self._stamp = stamp
         return self._profiles
+
+
+def _pages_on(profiles: Mapping[str, Profile], query: str) -> list[str]:
+    """The keys of archived pages of those a query is about: of each by turns, newest first."""
+    held = {key: profile for key, profile in profiles.items() if profile.get("archived")}
+    named = named_in(held, query)
+    others = [key for key in touched_on(held, query) if key not in named]
+    pages = [*_by_turns(held, named), *_by_turns(held, others)]
+    return pages[:PAGES_SEARCHED]
+
+
+def _by_turns(profiles: Mapping[str, Profile], ids: Iterable[str]) -> list[str]:
+    newest = (reversed(profiles[key]["archived"]) for key in ids)
+    return [page for turn in zip_longest(*newest) for page in turn if page is not None]
 
 
 def _sound(stored: Any) -> dict[str, Profile]:
