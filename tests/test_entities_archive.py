@@ -15,10 +15,11 @@ from evennia_ai.core.entities import (
     with_observation,
 )
 from evennia_ai.core.observation_search import found_observations
+from evennia_ai.errors import ToolError
 from evennia_ai.handlers.entities import ARCHIVE, PAGES_KEPT, PAGES_SEARCHED, EntityHandler
 from evennia_ai.testing import MemoryStore
 from evennia_ai.tools.base import ToolContext
-from evennia_ai.tools.recall import ExpandMemory
+from evennia_ai.tools.recall import ARCHIVE_PAGES_OPENED, ExpandMemory
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
 
@@ -144,6 +145,57 @@ class TestArchive(unittest.TestCase):
         old = world.body.entities.archived(world.body.entities.get("o1.a"))[0]
         found = wait_for(ExpandMemory().run(ToolContext(world.script, world.body), id=old["id"]))
         self.assertEqual((found["text"], found["of"]), ("Noted 0.", "Elin"))
+
+
+class TestOpened(unittest.TestCase):
+    """What search gave is opened by its id, however much was archived since."""
+
+    def setUp(self):
+        self.world = MemoryWorld()
+        self.ids = {}
+        self.keep("Elin", "public", 1)
+        self.keep("Ida", "private:o7.x", 1)
+
+    def keep(self, name, audience, pages):
+        """Somebody with so many archived pages, of one observation each."""
+        store, keys = self.world.body.entities.store, []
+        for page in range(pages):
+            keys.append(f"page_{len(store.keys(ARCHIVE)) + 1:06d}")
+            old = new_observation(f"{name} fears {page} geese.", page, f"m{page}", audience)
+            self.ids[name] = old["id"]
+            kept = {"version": 1, "id": f"n.{name}", "name": name, "observations": [old]}
+            store.set(keys[-1], kept, category=ARCHIVE)
+        made = new_profile(f"n.{name}", name, 0.0)
+        self.world.body.entities.put({made["id"]: {**made, "archived": keys}})
+
+    def opened(self, name):
+        """What a public turn is shown."""
+        context = ToolContext(self.world.script, self.world.body)
+        return wait_for(ExpandMemory().run(context, id=self.ids[name]))["text"]
+
+    def test_what_a_search_may_give(self):
+        """It is among the newest pages of one profile, if not of all together; also later."""
+        self.keep("Odo", "public", ARCHIVE_PAGES_OPENED)
+        found = wait_for(self.world.script.memory.search("Is Elin in fear?", observations=True))
+        self.assertEqual(found[0]["id"], self.ids["Elin"])
+        self.assertEqual(self.opened("Elin"), "Elin fears 0 geese.")
+        self.world.body.entities = EntityHandler(self.world.body.entities.store)
+        self.assertEqual(self.opened("Elin"), "Elin fears 0 geese.")
+
+    def test_what_a_search_gave(self):
+        """It is opened though other profiles have more pages than are looked through."""
+        for number in range(ARCHIVE_PAGES_OPENED // PAGES_SEARCHED):
+            self.keep(f"Odo{number}", "public", PAGES_SEARCHED)
+        with self.assertRaises(ToolError):
+            self.opened("Elin")
+        wait_for(self.world.script.memory.search("Is Elin in fear?", observations=True))
+        self.assertEqual(self.opened("Elin"), "Elin fears 0 geese.")
+
+    def test_only_who_may_know(self):
+        """What others may not know is not there for them, searched or not."""
+        self.world.body.entities.profiles_for("Is Ida in fear?")
+        with self.assertRaises(ToolError):
+            self.opened("Ida")
 
 
 class CountingStore(MemoryStore):

@@ -71,8 +71,19 @@ class EntityHandler:
         return [item for page in pages for item in page["observations"]]
 
     def archived_pages(self) -> Iterator[Profile]:
-        """Every archived page, ``{"id", "name", "observations"}`` of an entity, newest first."""
-        for key in reversed(self.store.keys(ARCHIVE)):
+        """Every archived page, ``{"id", "name", "observations"}`` of an entity.
+
+        First those that the last searches read, then those that a search for somebody's name may
+        read, then the others, of each the newest first.
+        """
+        every = self.store.keys(ARCHIVE)
+        searched = {
+            key
+            for profile in self._load().values()
+            for key in profile.get("archived", ())[-PAGES_SEARCHED:]
+        }
+        likely = (key for key in reversed(every) if key in searched)
+        for key in dict.fromkeys([*reversed(self._pages), *likely, *reversed(every)]):
             yield self._page(key)
 
     def profiles_for(self, query: str) -> dict[str, Profile]:

@@ -1,7 +1,7 @@
 """Bringing back the raw text behind an id, with what stood around it."""
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -21,8 +21,9 @@ AROUND_CHARS = 400
 # A text takes about a quarter of the context at most: four characters a token.
 MOST_CHARS = 12_000
 _SOURCES_SHOWN = 12
-# Pages of the journal, or of what profiles archived, that are read for one id at most.
-MOST_READ = 100
+# Pages of the journal, and of what profiles archived, that are read for one id at most; of the
+# latter so many before everything else on the reactor has its turn.
+JOURNAL_PAGES_OPENED, ARCHIVE_PAGES_OPENED, PAGES_AT_ONCE = 100, 500, 10
 # Messages read before everything else on the reactor has its turn.
 SLICE = 256
 
@@ -43,6 +44,8 @@ class ExpandMemory(Tool):
         """What stands under the id, if the turn's audience may know it."""
         wanted = asked["id"].strip().strip("()")
         found = _look_up(ctx, wanted)
+        if found is None:
+            found = yield _archived(ctx, wanted)
         if found is None:
             source = yield ctx.script.semantic.source_of(ctx.script.scope, wanted)
             found = _look_up(ctx, source) if source else None
@@ -99,7 +102,7 @@ def _message(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
 
 
 def _entry(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    entry = ctx.character.journal.get(wanted, MOST_READ)
+    entry = ctx.character.journal.get(wanted, JOURNAL_PAGES_OPENED)
     if entry is None or entry.get("withdrawn") or not visible(entry["audience"], ctx.audience):
         return None
     found = {"id": wanted, "kind": "journal", "at": entry["timestamp"], "text": entry["content"]}
@@ -137,26 +140,43 @@ def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
 
 
 def _observation(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    """An observation, what it rests on, what it took the place of and what took its place."""
-    entities = ctx.character.entities
-    archived = islice(entities.archived_pages(), MOST_READ)
-    for profile in chain(entities.profiles().values(), archived):
-        known = [
-            each
-            for each in profile["observations"]
-            if visible(audience_of_observation(each), ctx.audience)
-        ]
-        found = next((each for each in known if each["id"] == wanted), None)
-        if found is None:
-            continue
-        ids = (found.get("sources") or [found.get("source") or ""])[:_SOURCES_SHOWN]
-        outdated = [_told(each) for each in known if each.get("superseded_by") == wanted]
-        newer = [_told(each) for each in known if each["id"] == found.get("superseded_by")]
-        shown = {**_told(found), "kind": "observation", "of": profile["name"], "rests_on": ids}
-        shown |= {"superseded": outdated} if outdated else {}
-        shown |= {"superseded_by": newer[0]} if newer else {}
-        return {**shown, "around": _said(ctx.script.history.by_ids(ids), ctx.audience)}
+    profiles = ctx.character.entities.profiles().values()
+    found = (_observed(ctx, profile, wanted) for profile in profiles)
+    return next((each for each in found if each is not None), None)
+
+
+@inlineCallbacks
+def _archived(
+    ctx: ToolContext, wanted: str
+) -> Generator["Deferred[Any]", Any, dict[str, Any] | None]:
+    """Fires with an observation that a profile archived, if it stands in the pages read."""
+    pages = islice(ctx.character.entities.archived_pages(), ARCHIVE_PAGES_OPENED)
+    for number, page in enumerate(pages, 1):
+        found = _observed(ctx, page, wanted)
+        if found is not None:
+            return found
+        if number % PAGES_AT_ONCE == 0:
+            yield pause()
     return None
+
+
+def _observed(ctx: ToolContext, profile: Mapping[str, Any], wanted: str) -> dict[str, Any] | None:
+    """An observation, what it rests on, what it took the place of and what took its place."""
+    known = [
+        each
+        for each in profile["observations"]
+        if visible(audience_of_observation(each), ctx.audience)
+    ]
+    found = next((each for each in known if each["id"] == wanted), None)
+    if found is None:
+        return None
+    ids = (found.get("sources") or [found.get("source") or ""])[:_SOURCES_SHOWN]
+    outdated = [_told(each) for each in known if each.get("superseded_by") == wanted]
+    newer = [_told(each) for each in known if each["id"] == found.get("superseded_by")]
+    shown = {**_told(found), "kind": "observation", "of": profile["name"], "rests_on": ids}
+    shown |= {"superseded": outdated} if outdated else {}
+    shown |= {"superseded_by": newer[0]} if newer else {}
+    return {**shown, "around": _said(ctx.script.history.by_ids(ids), ctx.audience)}
 
 
 def _told(observation: Mapping[str, Any]) -> dict[str, Any]:
