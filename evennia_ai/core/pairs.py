@@ -11,6 +11,9 @@ from collections.abc import Mapping, Sequence
 from evennia_ai.core.messages import Message, call_ids, tool_calls
 
 INTERRUPTED = '{"error": "interrupted before it was done"}'
+# Key of a result's metadata under which the audience stands whose turn the calls ended, an empty
+# text where they ended none. The result itself may be for fewer. Older versions stored no such key.
+ANSWERED = "answered"
 
 
 def pairing(messages: Sequence[Message]) -> dict[int, int]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from evennia_ai.core.audience import PUBLIC
 from evennia_ai.core.events import by_audience
-from evennia_ai.core.pairs import INTERRUPTED
+from evennia_ai.core.pairs import ANSWERED, INTERRUPTED
 from evennia_ai.handlers.indexing import mend_index
 from evennia_ai.handlers.schema import migrate
 from evennia_ai.handlers.timer import restart_timer
@@ -64,12 +64,20 @@ def restore_queue(script: Any) -> None:
 
 def _answers(message: Mapping[str, Any], audience: str) -> bool:
     """Whether a message ended a turn for an audience: words, or the result of an ending tool."""
-    if (message.get("metadata") or {}).get("context") not in (None, CONTEXT_AWAKE):
+    meta = message.get("metadata") or {}
+    if meta.get("context") not in (None, CONTEXT_AWAKE):
         return False
     if message["role"] == "assistant":
         return bool(message["audience"] == audience and not message.get("tool_calls"))
     if message["role"] != "tool" or message["content"] == INTERRUPTED:
         return False
+    if ANSWERED in meta:
+        return bool(meta[ANSWERED] == audience)
+    return _may_answer(message, audience)
+
+
+def _may_answer(message: Mapping[str, Any], audience: str) -> bool:
+    """The same of a result of an older version, which does not tell whose turn it ended."""
     if message.get("name") == "noop":
         return bool(message["audience"] == audience)
     # A whisper in answer to words said aloud is of the one it went to.

@@ -17,6 +17,7 @@ from evennia_ai.core.cleaning import (
     strip_thoughts,
 )
 from evennia_ai.core.messages import adopted, new_id
+from evennia_ai.core.pairs import ANSWERED
 from evennia_ai.core.recalled import MEMORIES, drawn_on
 from evennia_ai.errors import ToolError
 from evennia_ai.llm_interaction import build_prompt, model_request
@@ -179,8 +180,11 @@ def _act(
         _store_reply(script, character, replace(turn, audience=audience), text, stored, reply)
         try:
             outcome = yield execute_tool_calls(registry, batch, ctx, failures, allowed)
-            mark = {"audience": audience, "metadata": {"context": turn.context}}
-            script.history.append({**result, **mark} for result in outcome.results)
+            answered = turn.audience if outcome.ended else ""
+            meta = {"context": turn.context, ANSWERED: answered}
+            script.history.append(
+                {**result, "audience": audience, "metadata": meta} for result in outcome.results
+            )
         except Exception:
             _heal(script)
             raise
