@@ -244,6 +244,8 @@ class StatePort(Protocol):
     hold: bool
     stalls: int
     stalled_out: bool
+    stalls_by_count: int
+    stalled_by_count: bool
     extraction: dict[str, Any]
     intent: dict[str, Any]
     last_compaction: dict[str, Any]
@@ -257,8 +259,8 @@ class StatePort(Protocol):
     def signal(self, name: str, value: Any) -> None:
         """Set a context signal, or clear it with None."""
 
-    def count_stalls(self, stalls: int) -> None:
-        """Note how many compactions in a row were of no use."""
+    def count_stalls(self, stalls: int, by_count: bool = False) -> None:
+        """Note how many compactions in a row, by count or otherwise, were of no use."""
 
     def note_extraction(self, noted: Mapping[str, Any] | None) -> None:
         """Keep what an extraction left behind, or None once a compaction took it in."""

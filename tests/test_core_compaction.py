@@ -142,6 +142,18 @@ class TestPlanByExample(unittest.TestCase):
         self.assertEqual(cut_by_count(history, 1, 2, least_tokens=10), 3)
         self.assertEqual(cut_by_count(history, 1, 3, least_tokens=10), 0)
 
+    def test_by_count_half_is_enough(self):
+        """A plan by count keeps how many were to leave; with less than half of them it missed."""
+        alice, bob = private(["a"]), private(["b"])
+        lines = [heard(audience=alice), heard(audience=bob), heard(audience=bob), heard()]
+        plan = plan_compaction(numbered([*lines, heard()]), 1, count_cut=4)
+        self.assertEqual(plan.by_count, 4)
+        self.assertFalse(plan.without([bob]).missed)
+        self.assertTrue(plan.without([alice, bob]).missed)
+        any_other = plan_compaction(numbered([*lines, heard()]), 1)
+        self.assertEqual(any_other.by_count, 0)
+        self.assertFalse(any_other.without([alice, bob]).missed)
+
     def test_parts_by_audience(self):
         """Each audience has its part and its earlier summary, public first."""
         alice = private(["a"])

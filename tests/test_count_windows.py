@@ -3,9 +3,13 @@
 import sys
 import unittest
 
+from evennia_ai.commands.facts import compaction_state
+from evennia_ai.core.audience import private
 from evennia_ai.core.compaction import is_extraction
 from evennia_ai.core.messages import is_summary
-from evennia_ai.testing import ScriptedModel, call
+from evennia_ai.sleep.compaction import compact_conversation_history
+from evennia_ai.sleep.triggers import count_fires, wants_compaction
+from evennia_ai.testing import ScriptedModel, call, model_down
 from evennia_ai.tick import run_tick
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
@@ -94,6 +98,87 @@ class TestExtraction(CountTest):
         self.assertLessEqual(len(saved), 3 * 10)
         noted = [record["result"]["compacted_messages"] for record in self.compactions()]
         self.assertEqual(sorted(set(noted)), [8, 18])
+
+
+class TestStalls(CountTest):
+    """A compaction by count is judged by what was to leave."""
+
+    def alerts(self):
+        return [said for kind, said in self.script.audits if kind == "log" and "in a row" in said]
+
+    def compact(self, **options):
+        return wait_for(compact_conversation_history(self.script, self.body, **options))
+
+    def stopped(self):
+        """An assistant whose count trigger has stopped: what circles said does not shrink."""
+        world = self.world(
+            immediate_window=4, recent_window=8, pre_compact_extraction_enabled=False
+        )
+        self.model.default = lambda request: (
+            "They said this and that. " * 17
+            if "secret" in str(request.messages)
+            else "They talked of ale."
+        )
+        public = {"role": "user", "content": LINE * 4}
+        secrets = [
+            {"role": "user", "content": "a secret " * 49, "audience": private([f"o{n}.x"])}
+            for n in range(7)
+        ]
+        world.script.history.append([*secrets, *[public] * 6])
+        for _ in range(3):
+            self.assertFalse(world.script.state.stalled_by_count)
+            self.assertTrue(count_fires(world.script))
+            self.tick()
+            world.script.history.append([public])
+        return world
+
+    def test_a_small_share_of_the_tokens_is_no_stall(self):
+        """Eight of 200 are less than 5 % and all that was asked for: it goes on."""
+        self.world(immediate_window=200, recent_window=8, pre_compact_extraction_enabled=False)
+        self.hear(160)
+        self.assertEqual(len(self.compactions()), (320 - 201) // 8)
+        self.assertLess(self.compactions()[-1]["result"]["reduction_pct"], 5)
+        self.assertLessEqual(len(self.live()), 209)
+        self.assertEqual(self.alerts(), [])
+
+    def test_too_little_leaves(self):
+        """Where most of what was to leave stays, three times in a row, it stops and says so."""
+        world = self.stopped()
+        left = [record["result"]["compacted_messages"] for record in self.compactions()]
+        self.assertEqual(left, [1, 1, 1])
+        self.assertTrue(world.script.state.stalled_by_count)
+        self.assertEqual(len(self.alerts()), 1)
+        self.assertIn("by count", compaction_state(world.script))
+        world.restart()
+        self.script = world.script
+        self.model.requests.clear()
+        self.tick()
+        self.assertEqual(self.model.requests, [])
+
+    def test_others_go_on(self):
+        """The triggers by tokens are not stopped by that; what they free ends it."""
+        world = self.stopped()
+        self.assertFalse(world.script.state.stalled_out)
+        world.configure(immediate_window=None, recent_window=None)
+        self.assertEqual(compaction_state(world.script), "on")
+        world.script.history.append([{"role": "user", "content": LINE}] * 40)
+        self.assertTrue(wants_compaction(world.script, 0.01))
+        world.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
+        self.assertTrue(self.compact()["success"])
+        self.assertEqual(world.script.state.stalls_by_count, 0)
+
+    def test_failures_count(self):
+        """Three by count that give no summary stop the count trigger, and it alone."""
+        world = self.world(immediate_window=8, recent_window=8)
+        world.script.history.append([{"role": "user", "content": LINE}] * 40)
+        self.model.default = model_down()
+        for _ in range(6):
+            self.tick()
+        self.assertEqual(len(self.alerts()), 1)
+        self.assertEqual((world.script.state.stalls_by_count, world.script.state.stalls), (3, 0))
+        self.model.default = self.answer
+        self.assertTrue(self.compact(force=True)["success"])
+        self.assertEqual(world.script.state.stalls_by_count, 0)
 
 
 class TestIdle(CountTest):

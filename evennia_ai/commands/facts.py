@@ -71,7 +71,11 @@ def compaction_state(script: Any) -> str:
         return "off"
     if not script.config.compact_auto:
         return "by command only"
-    return "stopped after stalls" if script.state.stalled_out else "on"
+    if script.state.stalled_out:
+        return "stopped after stalls"
+    has_windows = script.config.immediate_window and script.config.recent_window
+    stopped = has_windows and script.state.stalled_by_count
+    return "on, but by count stopped after stalls" if stopped else "on"
 
 
 def _stored(script: Any) -> dict[str, int]:

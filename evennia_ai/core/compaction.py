@@ -29,6 +29,8 @@ class Plan:
         shrunk: Whether fewer messages are kept than asked for, as more would not fit.
         held: Those of the staying raw messages that are old enough to leave, but would be worth
             no summary: small parts of private circles.
+        by_count: How many are to leave where a count trigger fired, also when some of them are
+            held back later; 0 in any other compaction.
     """
 
     leaving: tuple[Message, ...]
@@ -36,6 +38,7 @@ class Plan:
     staying: tuple[Message, ...]
     shrunk: bool = False
     held: tuple[Message, ...] = ()
+    by_count: int = 0
 
     @property
     def audiences(self) -> tuple[str, ...]:
@@ -78,6 +81,11 @@ class Plan:
         return frozenset[str]().union(*(pair for pair in pairs if len(pair) > 1))
 
     @property
+    def missed(self) -> bool:
+        """Whether a count trigger gained little: less than half of what was to leave does."""
+        return 2 * len(self.leaving) < self.by_count
+
+    @property
     def empty(self) -> bool:
         """Whether nothing would leave."""
         return not self.leaving
@@ -118,7 +126,8 @@ def plan_compaction(
     others = tuple(marker for marker in markers if audience_of(marker) not in touched)
     shrunk = cut > _legal_cut(raw, wanted, None, later)
     plan = Plan(leaving, folded, others + raw[cut:], shrunk)
-    return plan.without(plan.small_parts(least_tokens))
+    plan = plan.without(plan.small_parts(least_tokens))
+    return replace(plan, by_count=len(plan.leaving) if later else 0)
 
 
 def cut_by_count(

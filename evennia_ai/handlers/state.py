@@ -26,6 +26,7 @@ RUNTIME_KEYS = (
     "context_signals",
     "compaction_hold",
     "compaction_stalls",
+    "compaction_stalls_by_count",
     "conversation_history",
     "conversation_tail",
     "conversation_begun",
@@ -183,18 +184,28 @@ class StateHandler:
 
     @property
     def stalls(self) -> int:
-        """How many compactions in a row were of no use."""
+        """How many compactions in a row were of no use, those by count left out."""
         return as_count(self.store.get("compaction_stalls"))
 
-    def count_stalls(self, stalls: int) -> None:
-        """Note how many there were; it holds over restarts."""
-        if stalls != self.stalls:
-            self.store.set("compaction_stalls", stalls)
+    @property
+    def stalls_by_count(self) -> int:
+        """How many compactions in a row that a count trigger fired were of no use."""
+        return as_count(self.store.get("compaction_stalls_by_count"))
+
+    def count_stalls(self, stalls: int, by_count: bool = False) -> None:
+        """Note how many of one kind there were; it holds over restarts."""
+        if stalls != (self.stalls_by_count if by_count else self.stalls):
+            self.store.set("compaction_stalls" + ("_by_count" if by_count else ""), stalls)
 
     @property
     def stalled_out(self) -> bool:
         """Whether automatic compaction is stopped because it frees nothing."""
         return self.stalls >= STALLS_TO_STOP
+
+    @property
+    def stalled_by_count(self) -> bool:
+        """Whether no count trigger fires any more, as those compactions were of no use."""
+        return self.stalls_by_count >= STALLS_TO_STOP
 
     @property
     def extraction(self) -> dict[str, Any]:

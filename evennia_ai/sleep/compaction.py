@@ -82,17 +82,17 @@ def compact_conversation_history(
     except CancelledError:
         raise  # somebody stopped it; that says nothing of its use
     except Exception:
-        _note_failure(script, trigger)
+        _note_failure(script, plan, trigger)
         raise
     if not result["success"]:
-        _note_failure(script, trigger)
+        _note_failure(script, plan, trigger)
     return result
 
 
-def _note_failure(script: Any, trigger: str) -> None:
+def _note_failure(script: Any, plan: Plan, trigger: str) -> None:
     """An automatic compaction that fails for ever must stop, as one that frees nothing."""
     if trigger != "manual":
-        _count_stall(script, True)
+        _count_stall(script, True, plan.by_count > 0)
 
 
 def _skipped(reason: str) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def _mask_if_enough(
     }
     record = _record(script, trigger, result, masked=sorted(ids))
     script.commit_masks(history, record)
-    _tell(script, result, record)
+    _tell(script, plan, result, record)
     return result
 
 
@@ -262,7 +262,7 @@ def _commit(
         speakers={key: list(seen) for key, seen in speakers(plan.leaving).items()},
     )
     script.commit_compaction(plan, folds, record)
-    _tell(script, result, record)
+    _tell(script, plan, result, record)
     return result
 
 
@@ -281,7 +281,7 @@ def _record(script: Any, trigger: str, result: Mapping[str, Any], **more: Any) -
     }
 
 
-def _tell(script: Any, result: dict[str, Any], record: Mapping[str, Any]) -> None:
+def _tell(script: Any, plan: Plan, result: dict[str, Any], record: Mapping[str, Any]) -> None:
     """Tell of a compaction that is committed, and count stalled ones.
 
     It stands, whatever fails here: a room that a game's own code guards, a receipt.
@@ -291,7 +291,7 @@ def _tell(script: Any, result: dict[str, Any], record: Mapping[str, Any]) -> Non
         script.compacted,
         lambda: script.audit("compaction", trigger=record["trigger"], **result),
         lambda: script.tell_staff(receipt_line(_name(script), record, result)),
-        lambda: _count_stall(script, _stalled(result)),
+        lambda: _count_stall(script, _stalled(plan, result), plan.by_count > 0),
     )
     for telling in tellings:
         try:
@@ -304,17 +304,36 @@ def _name(script: Any) -> str:
     return str(script.obj.key if script.obj else script.key)
 
 
-def _stalled(result: Mapping[str, Any]) -> bool:
-    """Whether a compaction freed next to nothing of what it could have freed."""
+def _stalled(plan: Plan, result: Mapping[str, Any]) -> bool:
+    """Whether a compaction was of no use: it freed next to nothing of what it could have freed.
+
+    One by count is to let so many messages leave, however small a share of the tokens they are.
+    """
+    if plan.by_count:
+        return plan.missed
     freed = result["original_tokens"] - result["new_tokens"]
     able = result["original_tokens"] - result.get("held_tokens", 0)
     return bool(freed < STALL_SHARE * able)
 
 
-def _count_stall(script: Any, stalled: bool) -> None:
-    """Count compactions in a row that were of no use; the last one stops the automatic ones."""
-    script.state.count_stalls(script.state.stalls + 1 if stalled else 0)
-    if script.state.stalled_out:
+def _count_stall(script: Any, stalled: bool, by_count: bool) -> None:
+    """Count compactions in a row that were of no use; the last one stops the automatic ones.
+
+    Those by count have their own row, which stops but them: others still keep the context in
+    its limit, and such a one that is of use ends both rows.
+    """
+    state = script.state
+    before = state.stalls_by_count if by_count else state.stalls
+    state.count_stalls(before + 1 if stalled else 0, by_count)
+    if not stalled and not by_count:
+        state.count_stalls(0, by_count=True)
+    if by_count and state.stalled_by_count:
+        script.alert(
+            f"{STALLS_TO_STOP} compactions by count in a row failed or folded less than half of "
+            "what was to leave; the count windows fire no more until another compaction frees "
+            f"at least {STALL_SHARE:.0%}. See `aistatus`."
+        )
+    elif state.stalled_out:
         script.alert(
             f"{STALLS_TO_STOP} compactions in a row failed or freed less than {STALL_SHARE:.0%}; "
             "automatic compaction is stopped until a manual one frees more. See `aistatus`."

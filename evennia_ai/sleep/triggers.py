@@ -42,12 +42,12 @@ def wants_compaction(script: Any, threshold: float, by_count: bool = True) -> bo
 
 
 def count_fires(script: Any) -> bool:
-    """Whether more live messages stand there than the two windows hold.
+    """Whether more live messages stand there than the two windows hold, and it was of use.
 
     Markers are not counted, nor what is too little of a private circle to be folded, nor what an
     extraction left.
     """
-    return _count_cut(script) > 0
+    return _count_cut(script) > 0 and not script.state.stalled_by_count
 
 
 def _count_cut(script: Any) -> int:
