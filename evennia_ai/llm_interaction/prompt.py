@@ -1,7 +1,7 @@
 """From an assistant's state to the request a model gets, within its budget."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from evennia_ai.core.audience import PUBLIC, visible
 from evennia_ai.core.budget import usage
@@ -67,12 +67,22 @@ def context_usage(script: Any) -> float:
     return usage(tokens, context_limit(script))
 
 
+class PromptOptions(TypedDict, total=False):
+    """What a prompt may hold or lack besides the usual, as for `draft_prompt`."""
+
+    retrieved: Sequence[str]
+    withdrawn: Sequence[str]
+    rules: str | None
+    talks: Sequence[str]
+    hidden_ids: Collection[str]
+
+
 def build_prompt(
     script: Any,
     character: Any,
     audience: str = PUBLIC,
     context: str = CONTEXT_AWAKE,
-    **options: Any,
+    **options: Unpack[PromptOptions],
 ) -> Prompt:
     """The prompt of a model call that is made now; its budget is noted.
 
@@ -177,9 +187,15 @@ def shown_history(script: Any, audience: str) -> tuple[tuple[Message, ...], int]
     return tuple(shown), older
 
 
-def build_llm_messages(script: Any, character: Any, **options: Any) -> list[dict[str, Any]]:
-    """The messages sent to the model, within budget; options as for `build_prompt`."""
-    return list(build_prompt(script, character, **options).messages)
+def build_llm_messages(
+    script: Any,
+    character: Any,
+    audience: str = PUBLIC,
+    context: str = CONTEXT_AWAKE,
+    **options: Unpack[PromptOptions],
+) -> list[dict[str, Any]]:
+    """The messages sent to the model, within budget; arguments as for `build_prompt`."""
+    return list(build_prompt(script, character, audience, context, **options).messages)
 
 
 def present_lines(script: Any, character: Any, audience: str) -> list[str]:
