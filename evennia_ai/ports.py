@@ -37,8 +37,10 @@ class HistoryPort(Protocol):
     def each_below(self, summary_id: str) -> Iterator[Message]:
         """The raw messages a summary rests on, oldest first; loads a segment at a time."""
 
-    def raw_back(self, audience: str, room_tokens: int) -> tuple[list[Message], int]:
-        """Archived raw messages before the live ones, and how many older ones were left out."""
+    def raw_back(
+        self, audience: str, room_tokens: int, live: Sequence[Message] = ()
+    ) -> tuple[list[Message], int]:
+        """Archived raw messages with these live ones, and how many older ones were left out."""
 
     def summary(self, summary_id: str) -> dict[str, Any] | None:
         """One summary's record, or None."""
@@ -114,7 +116,10 @@ class EntityPort(Protocol):
         """One profile as a plain copy."""
 
     def archived_pages(self) -> Iterator[dict[str, Any]]:
-        """Every archived page, ``{"id", "name", "observations"}``, newest first."""
+        """Every archived page, ``{"id", "name", "observations"}``, what searches read first."""
+
+    def profiles_for(self, query: str) -> dict[str, dict[str, Any]]:
+        """All profiles, those named in a query with the newest of what was archived of them."""
 
     def forget_sources(self, sources: Iterable[str]) -> None:
         """Take out the observations that rest on these sources alone."""
