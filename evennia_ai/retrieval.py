@@ -311,9 +311,9 @@ class Memory:
             tools: Whether to find, too, what tools gave out, behind what was said.
 
         Returns:
-            A Deferred that fires with ``{"id", "kind", "speaker", "at", "text", "score"}``, best
-            first, those of journal entries also with ``importance`` (None where that is not
-            known). If one of the two sources fails, the other's results come alone.
+            A Deferred that fires with ``{"id", "kind", "speaker", "at", "text", "audience",
+            "score"}``, best first, those of journal entries also with ``importance`` (None where
+            that is not known). If one of the two sources fails, the other's results come alone.
         """
         self._refresh()
         audience = viewer(audience)  # None would search the whole index
@@ -504,6 +504,7 @@ def _as_dict(hit: Any) -> dict[str, Any]:
         "speaker": hit.speaker,
         "at": hit.at,
         "text": hit.text,
+        "audience": hit.audience,
         "score": round(float(hit.score), 3),
     }
 
@@ -516,12 +517,17 @@ def _as_hit(memory: Mapping[str, Any]) -> dict[str, Any]:
         "speaker": "",
         "at": meta.get("at") or "",
         "text": memory["text"],
+        "audience": _audience(memory),
         "score": round(float(memory.get("score") or 0.0), 3),
         "importance": meta.get("importance"),
     }
 
 
 def _visible(memory: Mapping[str, Any], audience: str) -> bool:
-    """Whether a memory may be found; one of which nobody knows for whom it is, by staff only."""
+    return visible(_audience(memory), audience)
+
+
+def _audience(memory: Mapping[str, Any]) -> str:
+    """Who may find a memory; one of which nobody knows for whom it is, staff only."""
     stored = (memory.get("metadata") or {}).get("audience")
-    return visible(normalised(stored) if stored else STAFF, audience)
+    return normalised(stored) if stored else STAFF

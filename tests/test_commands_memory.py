@@ -15,7 +15,7 @@ from evennia_ai.commands.history import CmdAIHistory
 from evennia_ai.commands.ledger import note_called
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.memory import CmdAIMemory
-from evennia_ai.core.audience import private
+from evennia_ai.core.audience import STAFF, private
 from evennia_ai.core.entities import MOST_KEPT, new_profile, observe
 from evennia_ai.errors import StoreError
 from evennia_ai.handlers.identity import stable_id
@@ -202,7 +202,7 @@ class TestHistory(MemoryLineTest):
         self.secret("the lantern hides a map")
         self.aria.journal.add("Bob likes the old lantern.")
         shown = self.typed("aihistory/search Aria = lantern", until="best first")
-        self.assertIn("hides a map", shown)
+        self.assertIn("[private: Char] Bob: the lantern hides a map", shown)
         self.assertRegex(shown, r"e\w+ journal .*old lantern")
         self.typed("ai/create Bertram")
         self.assertTold("aihistory/search Bertram = x", "knows nothing of", until="knows nothing")
@@ -453,6 +453,21 @@ class TestMemory(MemoryLineTest):
         shown = self.typed("aimemory Aria = lantern", until="best first")
         self.assertIn(f"{stored['id']} message {stored['created_at'][:10]}", shown)
         self.assertIn("Bob: the lantern hides a map", shown)
+
+    def test_query_marks_what_is_private(self):
+        """Whispers, journal entries, memories and observations are marked with who knows them."""
+        circle = private([stable_id(self.char1)])
+        self.secret("the lantern hides a map")
+        self.aria.journal.add("Bob hid the lantern.", audience=circle)
+        known = new_profile("o9.b", "Bob", 1.0)
+        known = observe(known, "Bob has a lantern.", 1.0, "m1", circle)
+        self.aria.entities.put({"o9.b": known})
+        memory = {"source_id": "e9", "text": "A lantern shone.", "metadata": {"audience": STAFF}}
+        self.semantic.add(self.script.scope, [memory])
+        shown = self.typed("aimemory Aria = lantern", until="best first")
+        for text in ("Bob: the lantern hides a map", "Bob hid the lantern", "Bob has a lantern"):
+            self.assertRegex(shown, rf"\[private: Char\] .*{text}")
+        self.assertIn("[staff] A lantern shone.", shown)
 
     def test_counts(self):
         """Without a query, with /status and as a command of its own, it counts."""

@@ -140,9 +140,10 @@ def search_memory(command: AssistantCommand, script: Any, words: str) -> None:
 
 
 def hit_line(hit: dict[str, Any]) -> str:
-    """One result: id, kind, time, speaker, text."""
+    """One result: id, kind, time, who may know it, speaker, text."""
     who = f"{hit['speaker']}: " if hit["speaker"] else ""
-    return escaped(f"{hit['id']} {hit['kind']} {moment(hit['at'])} {who}{hit['text']}")
+    when, mark = moment(hit["at"]), audience_mark(hit["audience"])
+    return escaped(f"{hit['id']} {hit['kind']} {when} {mark}{who}{hit['text']}")
 
 
 def message_line(message: Any, own_name: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from evennia_ai.core.entities import (
     Observation,
     Profile,
+    audience_of_observation,
     mentioned,
     names_of,
     shown_observations,
@@ -39,8 +40,8 @@ def found_observations(
         most: Most observations.
 
     Returns:
-        Hits ``{"id", "kind": "observation", "speaker": "", "at", "text", "score"}``, best first,
-        of equal ones the newest; `score` is the share of the query's words.
+        Hits ``{"id", "kind": "observation", "speaker": "", "at", "text", "audience", "score"}``,
+        best first, of equal ones the newest; `score` is the share of the query's words.
     """
     asked = _Asked.of(profiles, query, audience)
     likely = _likely(profiles, asked, audience)
@@ -211,4 +212,5 @@ def _hit(score: float, at: str, profile: Mapping[str, Any], item: Observation) -
     named = any(name.lower() in text.lower() for name in names)
     told = text if named or not names else f"About {names[0]}: {text}"
     shown = {"id": item["id"], "kind": "observation", "speaker": "", "at": at}
-    return {**shown, "text": told, "score": round(score, 3)}
+    audience = audience_of_observation(item)
+    return {**shown, "text": told, "audience": audience, "score": round(score, 3)}
