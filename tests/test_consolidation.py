@@ -5,6 +5,7 @@ import shutil
 import tempfile
 import unittest
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -219,6 +220,34 @@ class TestConsolidate(ConsolidationCase):
         self.semantic.delete = slow_delete
         self.semantic.before_add = lambda: self.journal.remove(first["id"])
         self.assertEqual(self.consolidate()["linked"], 0)
+
+    def test_what_was_changed_meanwhile_is_stored_anew(self):
+        """Of an entry changed while the store worked, only what it says now is remembered."""
+        self.journal.add("Alice has a secret.")
+        self.journal.add("Alice keeps bees.")
+        for change in ({"audience": "private:o1"}, {"content": "Alice has none."}):
+            self.journal.consolidated_ids.clear()
+            self.semantic.rows.clear()
+            self.semantic.before_add = partial(self.journal.entries[0].update, change)
+            self.assertEqual(self.consolidate()["consolidated"], 2)
+            rows = self.semantic.rows.values()
+            stored = [(row["text"], row["metadata"]["audience"]) for row in rows]
+            entries = [(each["content"], each["audience"]) for each in self.journal.entries]
+            self.assertCountEqual(stored, entries)
+
+    def test_what_was_changed_during_a_repair_is_stored_the_next_night(self):
+        """Until then nothing of it is remembered; one taken back is remembered no more."""
+        entry = self.journal.add("Alice has a secret.")
+        for change in ({"audience": "private:o1"}, {"withdrawn": True}):
+            self.journal.mark_consolidated([entry["id"]])
+            self.semantic.rows.clear()
+            self.semantic.before_add = partial(self.journal.entries[0].update, change)
+            self.repair()
+            self.assertEqual(self.semantic.rows, {})
+            self.semantic.before_add = lambda: None
+            self.repair()
+            stored = [row["metadata"]["audience"] for row in self.semantic.rows.values()]
+            self.assertEqual(stored, list(change.values()) if "audience" in change else [])
 
     def test_profiles_changed_meanwhile_keep_the_change(self):
         """An observation noted while the store worked is not overwritten by the links."""

@@ -108,6 +108,7 @@ class TestSleep(AssistantTest):
         super().tearDown()
 
     def night(self):
+        self.script.wake()
         self.script.fall_asleep()
         self.tick()
         return [hit["text"] for hit in wait_for(self.mem0.search(self.script.scope, "bees honey"))]
@@ -121,6 +122,23 @@ class TestSleep(AssistantTest):
         self.assertCountEqual(self.night(), ["Alice keeps bees", "Alice sells honey"])
         self.night()
         self.assertEqual(len(self.asked_for_memories()), 1)
+
+    def test_narrowed_meanwhile(self):
+        """What is kept for one person while the model is at work is remembered for no other."""
+
+        def reply(request):
+            page = self.aria.attributes.get("journal")
+            page["entries"][0]["audience"] = WHISPERED
+            self.aria.journal.count()
+            wait_for(self.script.memory.count())
+            wait_for(self.mem0.ids(self.script.scope))  # by now the change is dealt with
+            return answer("Alice keeps bees") if request.purpose == "memory" else "Aye."
+
+        self.model.default = reply
+        self.assertEqual(self.night(), [])
+        self.assertEqual(self.night(), [])
+        found = self.mem0.search(self.script.scope, "bees", audience=WHISPERED)
+        self.assertEqual([hit["text"] for hit in wait_for(found)], ["Alice keeps bees"])
 
     def test_model_down(self):
         """Without an answer the entry is stored as it is."""

@@ -119,15 +119,16 @@ def repair_semantic_memory(script: Any, character: Any, reactor: Any = None) -> 
 def _withdraw_unmarked(
     script: Any, character: Any, restored: Iterable[tuple[Entry, str]], reactor: Any
 ) -> Any:
-    """Delete again what was restored from entries that were forgotten meanwhile."""
-    gone = {entry["id"]: memory_id for entry, memory_id in restored}
+    """Delete again what was restored from entries that were forgotten or changed meanwhile."""
+    gone = {entry["id"]: (entry, memory_id) for entry, memory_id in restored}
     marked = character.journal.consolidated()
     while entries := list(islice(marked, SLICE)):
-        for entry in entries:
-            gone.pop(entry["id"], None)
+        for now in entries:
+            if now["id"] in gone and _is_same(gone[now["id"]][0], now):
+                del gone[now["id"]]
         yield pause(reactor)
     if gone:
-        yield script.semantic.delete(script.scope, list(gone.values()))
+        yield script.semantic.delete(script.scope, [memory_id for _, memory_id in gone.values()])
 
 
 @inlineCallbacks
@@ -232,10 +233,10 @@ def _asked(script: Any, prompt: Sequence[Mapping[str, str]]) -> Any:
 
 @inlineCallbacks
 def _withdraw_forgotten(script: Any, character: Any, stored: list[tuple[Entry, str]]) -> Any:
-    """Delete memories of entries that are no longer in the journal.
+    """Delete memories of entries that are no longer in the journal as they were.
 
-    Somebody may have asked to be forgotten while the store was at work. Fires with the pairs
-    that remain.
+    Somebody may have asked to be forgotten while the store was at work, or changed an entry by
+    hand, which then waits to be stored anew. Fires with the pairs that remain.
     """
     gone = _gone(character, stored)
     if gone:
@@ -245,13 +246,18 @@ def _withdraw_forgotten(script: Any, character: Any, stored: list[tuple[Entry, s
 
 
 def _gone(character: Any, stored: Iterable[tuple[Entry, str]]) -> set[str]:
-    """The ids of those entries that are not in the journal.
+    """The ids of those entries that are not in the journal as they were.
 
     The waiting ones are asked for first, as looking up one entry may go through every page.
     """
-    ids = [entry["id"] for entry, _ in stored]
-    waiting = {entry["id"] for entry in character.journal.unconsolidated(2 * BATCH)}
-    return {id_ for id_ in ids if id_ not in waiting and character.journal.get(id_) is None}
+    waiting = {entry["id"]: entry for entry in character.journal.unconsolidated(2 * BATCH)}
+    found = ((e, waiting.get(e["id"]) or character.journal.get(e["id"])) for e, _ in stored)
+    return {entry["id"] for entry, now in found if not _is_same(entry, now)}
+
+
+def _is_same(entry: Entry, now: Entry | None) -> bool:
+    """Whether an entry of a while ago is still to be remembered as it was."""
+    return now is not None and is_memorable(now) and memory_item(now) == memory_item(entry)
 
 
 def _link(character: Any, stored: Iterable[tuple[Entry, str]]) -> int:
