@@ -296,6 +296,22 @@ class TestAnswers(unittest.TestCase):
         before = [asked, {"role": "assistant", "content": reply}]
         self.assertIn("m7", play("How do you know that?", [fact], before=before))
 
+    def test_offers_what_the_question_brought(self):
+        """What the search for the question itself put first is offered, if it shares anything."""
+        for told, question, want in (
+            ("Emeric would let the cutter go for 38 crowns.", "What would it cost me?", "know"),
+            ("Emeric would let the cutter go for 38 crowns.", "Is a cutter cheap for me?", "38"),
+            (
+                "They feuded since Radulf chopped that pear tree.",
+                "Who cut the pear tree?",
+                "Radulf",
+            ),
+        ):
+            with self.subTest(question):
+                reply = play(question, [hit(told)])
+                self.assertIn("know", reply)
+                self.assertIn(want, reply)
+
     def test_quotes_what_changed_since(self):
         """News of the same thing, in words of its own, is quoted behind what it may replace."""
         first = hit("I keep my spare oars at the north gate.", at="2026-01-01T10:00:00")

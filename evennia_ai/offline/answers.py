@@ -103,7 +103,7 @@ def _alike(query: Query, matches: list[Match]) -> list[Match]:
 
 def _unknown(query: Query, evidence: Evidence, asker: str, talk: Talk) -> str:
     """That it does not know, and what comes nearest, quoted for the asker to judge."""
-    near = match.nearest(query, evidence, _places(talk.done))
+    near = match.nearest(query, evidence, _places(talk.done), _on_top(query, talk.done))
     quotes = dict.fromkeys(_quoted(found, asker, talk.me) for found in near)
     said = line_for("nearest" if near else "unknown", query.text, asker, talk.me)
     return " ".join([said, *quotes])
@@ -117,6 +117,17 @@ def _places(done: list[Done]) -> dict[str, int]:
             for place, line in enumerate(found_lines(call.result)):
                 places[line.id] = min(place, places.get(line.id, place))
     return places
+
+
+def _on_top(query: Query, done: list[Done]) -> set[str]:
+    """The ids that the search for a question's own words put first."""
+    for call in done:
+        if call.name == "search_memory" and call.arguments.get("query") == query.text[:MAX_SEARCH]:
+            return {line.id for line in found_lines(call.result)[:_TOP]}
+    return set()
+
+
+_TOP = 3
 
 
 def _is_enough(matches: list[Match], done: list[Done]) -> bool:

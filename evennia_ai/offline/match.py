@@ -5,7 +5,7 @@ words (or words of the same meaning), and something of the kind asked for that t
 not hold itself. The thresholds were set on the tuning half of ``benchmarks/offline_model.py``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from evennia_ai.offline.claims import Claim, Evidence
@@ -27,6 +27,9 @@ _NEAR_ACCEPT, _NAMED, _ANY_KIND = 0.25, 0.4, 0.4
 _TURNED = 0.7
 _NAMELESS = 0.55  # what a claim must share with a question that names nobody
 _FOUND, MAX_PLACE = 0.2, 5  # what it adds to be among the first that a search found
+# What a question must share with what the search for its very words put on top, and what the
+# names count where only the asker is missing: `what would the cutter cost me`.
+_TOP_SHARE, _WITHOUT_ASKER = 0.5, 0.8
 _NEAR_SHARE, MAX_NEAR = 0.6, 2  # how near a second one must come to the first
 
 
@@ -51,7 +54,9 @@ def best_matches(query: Query, evidence: Evidence) -> list[Match]:
     return near + sorted(rest, key=lambda match: -match.score)
 
 
-def nearest(query: Query, evidence: Evidence, hits: Mapping[str, int]) -> list[Match]:
+def nearest(
+    query: Query, evidence: Evidence, hits: Mapping[str, int], top: Set[str] = frozenset()
+) -> list[Match]:
     """The claims that come nearest to a question that none answers, best first; few, or none.
 
     They speak of whom or what the question names, and hold something of the kind asked for, or
@@ -62,10 +67,11 @@ def nearest(query: Query, evidence: Evidence, hits: Mapping[str, int]) -> list[M
         query: The question.
         evidence: What was told.
         hits: The best place of a memory's id in the searches, from 0.
+        top: The ids that the search for the question itself put first.
     """
     found = []
     for claim in evidence.claims:
-        near = _nearness(query, claim, evidence)
+        near = _nearness(query, claim, evidence, claim.line.id in top)
         place = hits.get(claim.line.id, MAX_PLACE)
         found.append(Match(claim, near and near + _FOUND * max(0.0, 1 - place / MAX_PLACE)))
     found.sort(key=lambda match: (match.score, match.claim.rank), reverse=True)
@@ -77,13 +83,16 @@ def nearest(query: Query, evidence: Evidence, hits: Mapping[str, int]) -> list[M
     return list(quotes.values())[:MAX_NEAR]
 
 
-def _nearness(query: Query, claim: Claim, evidence: Evidence) -> float:
+def _nearness(query: Query, claim: Claim, evidence: Evidence, top: bool) -> float:
     names = names_factor(query, claim, evidence)
+    if not names and (others := query.without_pronouns()) != query:
+        query, names = others, _WITHOUT_ASKER * names_factor(others, claim, evidence)
     if claim.whole or not names or owner_conflict(query, claim, evidence):
         return 0.0
     turned = _TURNED if reversed_roles(query, claim) else 1.0
     shared = shared_share(query, claim, evidence)
-    if not query.names and shared < _NAMELESS:
+    least = _TOP_SHARE if top and query.terms else _NAMELESS
+    if not query.names and shared < least:
         return 0.0
     named = 1 - (1 - _NAMED) ** len(query.names)
     shared = named + (1 - named) * shared

@@ -165,6 +165,11 @@ class Query:
         found = [*self.names, *(term.word.lower for term in self.terms), *doing]
         return " ".join(dict.fromkeys(found))
 
+    def without_pronouns(self) -> "Query":
+        """The same without `I` and `you` among those whom it is about."""
+        spoken = {word.name for word in self.words if word.pronoun}
+        return replace(self, names=tuple(name for name in self.names if name not in spoken))
+
     def has(self, concept: str) -> bool:
         """Whether one of its terms stands for a concept."""
         return any(concept in term.word.concepts for term in self.terms)
