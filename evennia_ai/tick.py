@@ -10,6 +10,7 @@ from typing import Any
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
 from evennia_ai.core.audience import STAFF, is_private
+from evennia_ai.core.compaction import Plan
 from evennia_ai.core.crowding import worth_quoting
 from evennia_ai.core.events import SPEECH, Group, by_audience, resolved
 from evennia_ai.core.hours import within_hours
@@ -32,6 +33,7 @@ from evennia_ai.sleep.triggers import (
     check_feasible,
     count_fires,
     is_called,
+    is_held_up,
     make_plan,
     wants_compaction,
     worth_a_try,
@@ -81,8 +83,8 @@ def check_emergency(script: Any, character: Any) -> Generator[Deferred[Any], Any
     if not worth_a_try(script, threshold):
         return False
     plan = make_plan(script, automatic=False, threshold=threshold)
-    if plan.empty:
-        _note_hopeless(script, threshold)
+    if plan.empty or is_held_up(script, threshold, plan):
+        _note_hopeless(script, threshold, plan)
         return False
     share = context_usage(script)
     script.log(f"context nearly full ({share:.1%} of the limit): compacting now", warning=True)
@@ -97,14 +99,16 @@ def check_emergency(script: Any, character: Any) -> Generator[Deferred[Any], Any
     return True
 
 
-def _note_hopeless(script: Any, threshold: float) -> None:
-    """Say once that nothing is left to fold; the prompt is cut to its limit all the same."""
+def _note_hopeless(script: Any, threshold: float, plan: Plan) -> None:
+    """Say once that folding does not help; the prompt is cut to its limit all the same."""
     if not script.runtime.hopeless_told:
         script.runtime.hopeless_told = True
-        share = context_usage(script)
+        share, held = context_usage(script), len(plan.held)
+        older = f", {held} older ones of private talk that a summary would not shorten"
         script.alert(
             f"the context is at {share:.0%} (trigger {threshold:.0%}) and no compaction can help: "
-            "only the newest messages and fixed regions are left. Raise `max_context_tokens`."
+            f"it is filled by the newest messages{older if held else ''} and fixed regions. "
+            "Raise `max_context_tokens`."
         )
 
 

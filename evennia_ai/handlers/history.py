@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any
 
-from evennia_ai.core.audience import visible
+from evennia_ai.core.audience import PUBLIC, visible
 from evennia_ai.core.budget import widest_of
 from evennia_ai.core.digest import EMPTY_DIGEST, digest_add
 from evennia_ai.core.masking import masked, unmasked
@@ -87,6 +87,7 @@ class HistoryHandler:
         self._page: list[Message] = []
         self._all: tuple[Message, ...] = ()
         self._tally: dict[str, int] = {}
+        self._marked: set[str] = set()
         self._waiting: Counter[str] = Counter()
         self._widest = 0
         self._counted_by = ""
@@ -298,10 +299,15 @@ class HistoryHandler:
                 return list(messages)
         return []
 
-    def audiences(self) -> tuple[str, ...]:
-        """The audiences of the live messages."""
+    def audiences(self, least_tokens: int = 0) -> tuple[str, ...]:
+        """The audiences of the live messages.
+
+        Args:
+            least_tokens: What they must hold, but for the public and those with a summary.
+        """
         self.messages()
-        return tuple(self._tally)
+        sure = {PUBLIC, *self._marked}
+        return tuple(o for o, held in self._tally.items() if o in sure or held >= least_tokens)
 
     def raw_back(
         self, audience: str, room_tokens: int, live: Sequence[Message] = ()
@@ -505,7 +511,7 @@ class HistoryHandler:
     def _load(self, merged: list[Message], page: list[Message]) -> None:
         self._merged, self._page = merged, page
         self._all = ()
-        self._tally, self._widest = {}, 0
+        self._tally, self._marked, self._widest = {}, set(), 0
         self._waiting = Counter()
         self._keep([*merged, *page])
 
@@ -514,6 +520,8 @@ class HistoryHandler:
         for message in new:
             owner = audience_of(message)
             self._tally[owner] = self._tally.get(owner, 0) + message["tokens"]
+            if is_summary(message):
+                self._marked.add(owner)
             self._count_calls(message)
         self._widest = widest_of(self._tally)
         self._stamps = (self.store.stamp(HISTORY), self.store.stamp(TAIL))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from evennia_ai.core.budget import feasible, most_seen, usage
+from evennia_ai.core.budget import feasible, most_seen, usage, widest_view_tokens
 from evennia_ai.core.compaction import Plan, cut_by_count, plan_compaction
 from evennia_ai.core.events import addressed
 from evennia_ai.core.messages import is_summary, total_tokens
@@ -121,8 +121,22 @@ def worth_a_try(script: Any, threshold: float) -> bool:
     Where the fixed regions alone reach the trigger it would fire at every message, each time for
     a model's call and a handful of messages.
     """
-    if kept_capacity(script, threshold) is not None:
-        return True
+    return kept_capacity(script, threshold) is not None or _has_regrown(script)
+
+
+def is_held_up(script: Any, threshold: float, plan: Plan) -> bool:
+    """Whether a plan would stay over its trigger for the private talk it holds back.
+
+    Then, too, a compaction would follow at every message.
+    """
+    room = kept_capacity(script, threshold)
+    if room is None or not plan.held or _has_regrown(script):
+        return False
+    return widest_view_tokens([m for m in plan.staying if not is_summary(m)]) > room
+
+
+def _has_regrown(script: Any) -> bool:
+    """Whether enough was said since the last compaction; so where there was none."""
     left = script.state.last_compaction.get("new_tokens", 0)
     return bool(script.history.tokens() >= REGROWTH * left)
 
@@ -180,6 +194,9 @@ def feasibility(script: Any) -> str | None:
 
 
 def _summaries_seen(script: Any) -> int:
-    """Most summaries one prompt holds: each tier of each audience its viewer may know."""
+    """Most summaries one prompt holds: each tier of each audience its viewer may know.
+
+    A circle that has none yet and said too little for one is left out.
+    """
     tiers = 2 if script.config.compact_strategy == "cascade" else 1
-    return tiers * most_seen(script.history.audiences())
+    return tiers * most_seen(script.history.audiences(PART_TOKENS))
