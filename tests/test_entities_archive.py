@@ -96,6 +96,17 @@ class TestArchive(unittest.TestCase):
         held = sources(self.entities.get("o1.a")["observations"])
         self.assertEqual(len({*held, *self.archived()}), 2 * (MOST_KEPT + 1))
 
+    def test_keys_by_hand(self):
+        """A page put in under another key is no page; none that is stored is written over."""
+        stored = self.store.get("page_000001", category=ARCHIVE)
+        for key in ("page_2", "page_x", "notes"):
+            self.store.set(key, "by hand", category=ARCHIVE)
+        self.store.set("page_000007", stored, category=ARCHIVE)
+        self.entities.put({"o2.b": profile(MOST_KEPT + 1, "o2.b")})
+        self.assertEqual(self.entities.get("o2.b")["archived"], ["page_000008"])
+        self.assertEqual(self.store.get("page_000007", category=ARCHIVE), stored)
+        self.assertEqual(self.store.get("page_2", category=ARCHIVE), "by hand")
+
     def test_forgotten(self):
         """What rests on forgotten sources alone leaves the pages too."""
         self.entities.forget_sources(["m0", "m1", "m150"])

@@ -11,6 +11,7 @@ from typing import Any
 from evennia_ai.core.entities import cut_back, sources_of, without_sources
 from evennia_ai.core.messages import SCHEMA_VERSION
 from evennia_ai.core.observation_search import named_in, touched_on
+from evennia_ai.handlers.pages import next_number, page_key
 from evennia_ai.handlers.records import Reader, as_count, as_list, as_text, as_texts, sound
 from evennia_ai.handlers.store import Store
 
@@ -59,8 +60,7 @@ class EntityHandler:
         kept, old = cut_back(profile)
         if not old:
             return profile
-        pages = self.store.keys(ARCHIVE)
-        key = f"page_{int(pages[-1].removeprefix('page_')) + 1 if pages else 1:06d}"
+        key = page_key(next_number(self.store.keys(ARCHIVE)))
         page = {"version": SCHEMA_VERSION, "id": kept["id"], "name": kept["name"]}
         self.store.set(key, {**page, "observations": old}, category=ARCHIVE)
         return {**kept, "archived": [*kept.get("archived", ()), key]}

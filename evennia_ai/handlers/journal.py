@@ -9,7 +9,7 @@ wrote as a number is not gone by, so that no page is hidden or written over.
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 from itertools import chain, islice
 from math import isfinite
@@ -18,6 +18,7 @@ from typing import Any
 from evennia_ai.core.audience import normalised
 from evennia_ai.core.messages import SCHEMA_VERSION, new_id, utc_iso
 from evennia_ai.core.recalled import DERIVED_SOURCES
+from evennia_ai.handlers.pages import next_number, page_key, page_numbers
 from evennia_ai.handlers.store import Store
 
 JOURNAL, PAGES = "journal", "ai_journal"
@@ -31,7 +32,6 @@ BY_HAND = "h"
 HEX = re.compile(r"[0-9a-f]+")
 # Characters of an id behind its prefix (`core.messages.IdSource`).
 ID_CHARS = 15
-_PAGE = re.compile(r"page_(\d{6,})")
 _TEXTS = ("id", "timestamp", "content", "source_type", "audience")
 _LISTS = ("tags", "entities", "source_message_ids")
 Entry = dict[str, Any]
@@ -191,7 +191,7 @@ class JournalHandler:
 
     def _first_key(self, number: int) -> str | None:
         """The time key of a page's first entry; read once, until the page is replaced."""
-        stamp = self.store.stamp(_page_key(number), PAGES)
+        stamp = self.store.stamp(page_key(number), PAGES)
         known, key = self._first_keys.get(number, (None, None))
         if stamp is None or known is not stamp:
             entries = self._load_page(number)["entries"]
@@ -244,7 +244,7 @@ class JournalHandler:
         if page["page"] == self._newest()["page"]:
             self._save(page)
         else:
-            self.store.set(_page_key(page["page"]), page, category=PAGES)
+            self.store.set(page_key(page["page"]), page, category=PAGES)
 
     def consolidated(self) -> Iterator[Entry]:
         """Every entry that is marked as being in semantic memory."""
@@ -284,11 +284,11 @@ class JournalHandler:
 
     def _placed(self, raw: Any) -> Page:
         """The newest page made whole and numbered behind all that are stored."""
-        pages = self._stored_numbers()
-        page = self._completed(raw, _behind(pages))
+        keys = self.store.keys(PAGES)
+        page = self._completed(raw, next_number(keys))
         kept = raw if isinstance(raw, Mapping) else {}
         is_known = isinstance(kept.get("open_pages"), list) and kept.get("page") == page["page"]
-        return page if is_known else {**page, "open_pages": self._open_among(pages)}
+        return page if is_known else {**page, "open_pages": self._open_among(page_numbers(keys))}
 
     def _without_doubles(self, raw: Any) -> Any:
         """What the newest page holds, without what stands on a stored page of its number.
@@ -296,18 +296,13 @@ class JournalHandler:
         So it is where somebody put back an older copy of it.
         """
         number = raw.get("page") if isinstance(raw, Mapping) else None
-        if not isinstance(number, int) or number not in self._stored_numbers():
+        if not isinstance(number, int) or number not in page_numbers(self.store.keys(PAGES)):
             return raw
         there = self._stored(number)["entries"]
         return {**raw, "entries": [entry for entry in _items(raw) if entry not in there]}
 
-    def _stored_numbers(self) -> list[int]:
-        """The numbers of the older pages, the first first."""
-        found = map(_PAGE.fullmatch, self.store.keys(PAGES))
-        return sorted(int(match[1]) for match in found if match)
-
     def _stored(self, number: int) -> Page:
-        return self._completed(self.store.get(_page_key(number), category=PAGES), number)
+        return self._completed(self.store.get(page_key(number), category=PAGES), number)
 
     def _open_among(self, numbers: Iterable[int]) -> list[int]:
         """Those of these older pages that hold entries for semantic memory; reads them all."""
@@ -356,7 +351,7 @@ class JournalHandler:
         page = self._placed(page)  # pages may have been put in by hand
         number = page["page"]
         still_open = [*page["open_pages"], number] if self._is_open(page) else page["open_pages"]
-        self.store.set(_page_key(number), page, category=PAGES)
+        self.store.set(page_key(number), page, category=PAGES)
         return {**self._completed(None, number + 1), "open_pages": still_open}
 
     @staticmethod
@@ -384,7 +379,7 @@ class JournalHandler:
         if number == newest["page"]:
             self._save({**newest, "consolidated_entry_ids": page["consolidated_entry_ids"]})
             return
-        self.store.set(_page_key(number), page, category=PAGES)
+        self.store.set(page_key(number), page, category=PAGES)
         if not self._is_open(page):
             pages = [n for n in newest["open_pages"] if n != number]
             self._save({**newest, "open_pages": pages})
@@ -417,12 +412,3 @@ def _time_key(entry_id: str) -> str | None:
     key = entry_id[-ID_CHARS:]
     ours = len(entry_id) > ID_CHARS and key.isalnum() and key[0].isdigit()
     return key if ours else None
-
-
-def _page_key(number: int) -> str:
-    return f"page_{number:06d}"
-
-
-def _behind(numbers: Sequence[int]) -> int:
-    """The number of the page behind pages of these, the first first."""
-    return numbers[-1] + 1 if numbers else 1

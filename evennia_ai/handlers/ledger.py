@@ -4,7 +4,6 @@ A change rewrites the living notes, of which each person has a bounded number, a
 newest page of closed ones.
 """
 
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,13 +12,13 @@ from typing import Any
 from evennia_ai.core import ledger
 from evennia_ai.core.ledger import Entry, LedgerError
 from evennia_ai.core.messages import new_id, utc_iso
+from evennia_ai.handlers.pages import next_number, page_key, page_numbers
 from evennia_ai.handlers.store import Store
 
 LEDGER, CATEGORY, PAGES = "ledger", "ai_ledger", "ai_ledger_closed"
 # Of what is stored: 1 held closed notes among the living.
 VERSION = 2
 PAGE_ENTRIES = 50
-_PAGE = re.compile(r"page_\d{6}")
 
 
 @dataclass(frozen=True)
@@ -200,7 +199,7 @@ class LedgerHandler:
 
     def _pages(self) -> tuple[str, ...]:
         """The keys of the pages of closed notes that are stored, the first first."""
-        return tuple(key for key in self.store.keys(PAGES) if _PAGE.fullmatch(key))
+        return tuple(map(page_key, page_numbers(self.store.keys(PAGES))))
 
     def _save(
         self, entries: Iterable[Entry], counted: tuple[str, Mapping[str, int]] | None = None
@@ -226,7 +225,7 @@ class LedgerHandler:
         while rest:
             held = self._page(pages[-1]) if pages else ()
             if not pages or len(held) >= PAGE_ENTRIES or len(held) < self._size(pages[-1]):
-                held, pages = (), (*pages, f"page_{_number(pages) + 1:06d}")
+                held, pages = (), (*pages, page_key(next_number(pages)))
             room = PAGE_ENTRIES - len(held)
             page = {"version": VERSION, "entries": [*held, *rest[:room]]}
             self.store.set(pages[-1], page, category=PAGES)
@@ -246,8 +245,3 @@ class LedgerHandler:
         """How many values a page holds, notes or not; one that is no list counts as one."""
         listed = self._listed(key)
         return len(listed) if isinstance(listed, list | tuple) else 1
-
-
-def _number(pages: tuple[str, ...]) -> int:
-    """The number of the last page, 0 if there is none."""
-    return int(pages[-1].removeprefix("page_")) if pages else 0
