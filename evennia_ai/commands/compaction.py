@@ -149,6 +149,10 @@ class CmdCompactMemories(AssistantCommand):
 def compact_and_tell(viewer: Viewer, script: Any, instructions: str | None) -> None:
     """Compact under the turn lock; tell the figures when they are there."""
     name = script.obj.key
+    if not script.config.compact_enabled:
+        off = {"skipped": True, "reason": "compaction disabled"}
+        viewer.tell(escaped(result_line(name, off)))
+        return
     busy = script.runtime.in_flight is not None
     wait = " when its turn is over" if busy else ""
     viewer.tell(f"{escaped(name)} begins to compact its history{wait}.")

@@ -218,14 +218,16 @@ class AssistantConfig:
         None,
         whole(1, 100_000, none=True),
         "messages",
-        "Live messages kept when counting.",
+        "Live messages kept when counting; short private talk and what an extraction adds are not "
+        "counted.",
         COMPACTION,
     )
     recent_window: int | None = option(
         None,
         whole(1, 100_000, none=True),
         "messages",
-        "Messages folded at a time when counting.",
+        "Messages folded at a time when counting; what an extraction adds leaves besides, short "
+        "private talk stays.",
         COMPACTION,
     )
     summary_max_tokens: int = option(

@@ -35,11 +35,21 @@ def receipt_line(name: str, record: Mapping[str, Any], result: Mapping[str, Any]
         )
     if result["generation"] >= FADING_GENERATION:
         parts.append(
-            f"This is generation {result['generation']}: detail may have faded (the long-term "
-            f"summary no longer holds {result.get('drift', 0.0):.0%} of the names, numbers and "
-            "quotes of the first ones); the raw words are in the archive."
+            f"This is generation {result['generation']}: detail may have faded{_faded(result)}; "
+            "the raw words are in the archive."
         )
     return " ".join(parts)
+
+
+def _faded(result: Mapping[str, Any]) -> str:
+    """How much is known to have faded; nothing where that is none."""
+    share = f"{result.get('drift', 0.0):.0%}"
+    if share == "0%":
+        return ""
+    return (
+        f" (the long-term summary no longer holds {share} of the names, numbers and quotes of the "
+        "first ones)"
+    )
 
 
 def _newest(result: Mapping[str, Any]) -> int:
