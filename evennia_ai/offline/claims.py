@@ -227,8 +227,8 @@ def _claims(line: Line, me: str, names: Set[str]) -> Iterator[Claim]:
     earlier = ""
     for sentence in words.sentences(line.text):
         if not _tells(sentence):
-            if is_topic(_plain(sentence, me)):
-                topic = words.read(sentence, line.who.lower() or "?", me.lower(), names)
+            if is_topic(named := _plain(sentence, me)):
+                topic = words.read(named, line.who.lower() or "?", me.lower(), names)
                 before, earlier = (*before, *topic)[-60:], sentence
             continue
         told = _plain(sentence, me)

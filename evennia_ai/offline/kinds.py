@@ -496,7 +496,9 @@ _NAMED = _LIVING | {"@animal"}
 _GENERIC = lexicon.word_set("boy girl lad lass lady fellow mare stallion")
 
 
-_JOINING = _BE | lexicon.word_set("the a an and our my his her called named old young of mine")
+_JOINING = _BE | lexicon.word_set(
+    "the a an and our my his her called named old young of mine that who"
+)
 
 
 def _is_named(query: Query, told: Sequence[Word], index: int) -> bool:
@@ -510,7 +512,9 @@ def _is_named(query: Query, told: Sequence[Word], index: int) -> bool:
         between = told[min(i, index) + 1 : max(i, index)]
         if i == index + 1 and query.owned:
             continue  # `the Elmsfold boat` is nobody's
-        joined = all(w.lower in _JOINING for w in between)
+        relative = any(w.lower in ("that", "who") for w in between)
+        linked = not relative or any(w.lower in _BE for w in between)  # `Ann, that's my aunt`
+        joined = linked and all(w.lower in _JOINING for w in between)
         near = not between or (joined and len(between) <= 4)
         if near and not any(w.name and not w.pronoun and not w.owner for w in between):
             return True
@@ -563,7 +567,9 @@ def _does(query: Query, told: Sequence[Word]) -> float:
         asked = a.name in query.names if query.names else bool(a.name)
         if asked and not a.owner and (sure := _deed(b, told[i + 2 :])):
             return sure
-        if a.lower in ("is", "am") and b.lower in ("a", "an", "the"):
+        subject = told[i - 1] if i else a
+        about = (subject.name in query.names and not subject.owner) or subject.lower in words.THIRD
+        if about and a.lower in ("is", "am") and b.lower in ("a", "an", "the"):
             return 0.85
     return 0.0
 
@@ -576,7 +582,8 @@ def _deed(verb: Word, rest: Sequence[Word]) -> float:
         pet = bool(rest) and rest[0].lower == "a"
         run = any(w.concepts & _RUN or w.fold == "book" for w in rest)
         return 0.95 if run and not pet else 0.0
-    plain = verb.lower.endswith("s") and verb.lower not in lexicon.STOP
+    ends = verb.lower.endswith("s") and not verb.lower.endswith("ss")
+    plain = ends and not verb.name and verb.lower not in lexicon.STOP
     return 0.85 if plain and not verb.concepts & _STATES else 0.0
 
 

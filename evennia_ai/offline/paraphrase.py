@@ -14,6 +14,7 @@ _MEANT = (
         r"(?=travel|go\b|journey|sail|ride|head)",
         r"where \g<aux> \g<who> ",
     ),
+    (rf"\bby what name (?:do|does|did) {_WHO} (?:go|answer)\b", r"what is \g<who> called"),
     (r"\bwhen (?:do|does|did) (?:they|people|folk) (?:hold|have) ", "when is "),
     (
         rf"\bhow (?P<aux>do|does|did) {_WHO} (?:make|earn|get) "
