@@ -90,7 +90,8 @@ def turns_of(
 
 
 def _is_lived(entry: Mapping[str, Any]) -> bool:
-    return not entry.get("withdrawn") and entry.get("source_type") != RECALLED
+    recalled = entry.get("source_type") == RECALLED
+    return not (recalled or entry.get("withdrawn")) and bool(entry["content"].strip())
 
 
 def is_indexed(entry: Mapping[str, Any], now: float) -> bool:

@@ -151,6 +151,14 @@ class TestByHand(SearchTest):
         self.put(tail)
         self.assertEqual(self.search("key"), [])
 
+    def test_blanked_entry(self):
+        """An entry that is blanked by hand is in the index no more, not even as an empty hit."""
+        page = self.page()
+        page["entries"][0]["content"] = " "
+        self.put(page=page)
+        self.assertEqual(ids(self.search("key")), [self.first])
+        self.assertFalse(self.index.get("Aria", [self.entry["id"]]))
+
     def test_moved(self):
         """What another handler folded, or put on another page, is found still."""
         script = self.world.script
