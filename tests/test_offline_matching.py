@@ -97,6 +97,7 @@ ANSWERED = (
     ("Bob", "Pell is bound for Ford.", "Where does Pell plan to travel?", "Ford"),
     ("Bob", "Pell's closest pal is Odo.", "Who's Pell's best companion?", "Odo"),
     ("Bob", "I keep the inn on the quay.", "What does Bob do for a living?", "inn"),
+    ("Bob", "The Morning Star is my ship, all paid for.", "Which ship does Bob own?", "Star"),
     ("Bob", "You should meet Ann, that's my aunt.", "By what name does Bob's aunt go?", "Ann"),
 )
 
@@ -167,6 +168,8 @@ UNKNOWN = (
     ("Bob", "I won nine ducats at dice and lost it again.", "What's Bob missing?"),
     ("Bob", "I'm a cooper by trade.", "Who employs Bob?"),
     ("Bob", "Pell told Odo that the count is broke.", "What is the count's name?"),
+    ("Bob", "A pedlar from Thornwick sold me a bell.", "Where is Bob originally from?"),
+    ("Bob", "Pell is Odo's brother, in case you wondered.", "Where's Pell's home?"),
     ("Bob", "October is the month of Pell's birthday.", "What profession does Pell follow?"),
     ("Bob", "That donkey belonging to Pell? Duchess, it's called.", "What is Pell's trade?"),
 )

@@ -300,8 +300,9 @@ _PERIODS = frozenset({"@moment", "@day", "@month", "@season", "earn", "work"})
 
 
 def _tells_origin(found: Found) -> bool:
-    from_it = any(word.lower == "from" for word in found)
-    return from_it and any("@place" in word.concepts for word in found)
+    at = next((i for i, word in enumerate(found) if word.lower == "from"), 0)
+    others = at > 0 and found[at - 1].concepts & {"@trade", "@person"}  # `a pedlar from Ash`
+    return at > 0 and not others and any("@place" in word.concepts for word in found)
 
 
 def _stays_in(found: Found) -> bool:

@@ -113,6 +113,8 @@ def _is_bare_head(query: Query, told: Sequence[Word]) -> bool:
     at = next((i for i, w in enumerate(told) if head and w.fold == head.word.fold), 0)
     if not at or told[at - 1].lower not in ("the", "a", "an", "his", "her", "their", "my"):
         return False
+    if at > 1 and told[at - 2].lower in _BE:
+        return False  # `the Morning Star is my ship`
     after = told[at + 1] if at + 1 < len(told) else None
     return after is None or not (after.name or after.lower in _WHICH_ONE)
 
@@ -324,7 +326,10 @@ def _is_deed(word: Word) -> bool:
 def _is_body(told: Sequence[Word], index: int, query: Query) -> bool:
     """Whether `in` leads to what is no place: `in debt`, `in love`, `in tears`."""
     after = told[index + 1 : index + 2]
-    return bool(after) and after[0].lower in ("love", "debt", "return", "exchange", "tears", "time")
+    return bool(after) and after[0].lower in _STATES_IN
+
+
+_STATES_IN = lexicon.word_set("love debt return exchange tears time case")
 
 
 def _phrase(told: Sequence[Word], index: int) -> Iterator[Word]:
