@@ -142,7 +142,7 @@ def _next_searches(query: Query, evidence: Evidence, done: list[Done]) -> tuple[
     wider = (_in_other_words(query, evidence, *words) for words in _WIDER)
     first = (query.text, query.keywords(), *wider, _by_names(query, evidence))
     tried = {str(call.arguments.get("query")) for call in done if call.name == "search_memory"}
-    for searches in (first, tuple(_by_kind(query))):
+    for searches in (first, _by_kind(query)):
         fresh = dict.fromkeys(search[:MAX_SEARCH] for search in searches if search)
         if left := tuple(search for search in fresh if search not in tried):
             return left

@@ -121,7 +121,7 @@ def score(query: Query, claim: Claim, evidence: Evidence) -> float:
 
 def _is_sight(query: Query, claim: Claim) -> bool:
     """Whether somebody saw, dreamed or gambled what is asked of them: `I saw five geese today`."""
-    told = frozenset[str]().union(*(word.concepts for word in claim.words))
+    told = _told(claim)
     if query.has("want") and {"dream", "night"} <= {word.fold for word in claim.words}:
         return True
     return any(
@@ -138,8 +138,12 @@ _SIGHTS = (("number", ("see", "meet")), ("lose", ("bet",)))
 
 def _is_aside(query: Query, claim: Claim) -> bool:
     """Whether a claim tells what is asked only by the way: who taught it, asked what is played."""
-    told = frozenset[str]().union(*(word.concepts for word in claim.words))
-    return "teach" in told and not query.has("teach")
+    return "teach" in _told(claim) and not query.has("teach")
+
+
+def _told(claim: Claim) -> frozenset[str]:
+    """All that the words of a claim stand for."""
+    return frozenset[str]().union(*(word.concepts for word in claim.words))
 
 
 def _may_be_whole(query: Query, claim: Claim) -> bool:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Set
 from dataclasses import dataclass, replace
 
+from evennia_ai.core.namewords import ALSO_NAMES
 from evennia_ai.offline import lexicon
 
 MAX_WORDS = 400  # of one line; what is longer is cut, so that no line costs unbounded work
@@ -107,7 +108,6 @@ def expanded(text: str) -> str:
     return text
 
 
-_NAMED_TOO = lexicon.word_set("will may")  # said of people too, by their capital
 _NO_NAMES = lexicon.word_set("nobody somebody anybody everybody nothing something everything")
 
 
@@ -122,7 +122,7 @@ def names_in(text: str) -> set[str]:
             lower = _bare(word)
             if lower in _NO_NAMES:
                 continue
-            if i > 0 and lower in _NAMED_TOO and word[0].isupper() and not word.isupper():
+            if i > 0 and lower in ALSO_NAMES and word[0].isupper() and not word.isupper():
                 found.add(lower)
             if word[0].isupper() and lower not in lexicon.STOP and len(lower) > 1:
                 known = lexicon.is_known(lower) or lexicon.is_number(lower)
@@ -187,7 +187,7 @@ def _word(text: str, index: int, people: dict[str, str], names: Set[str]) -> Wor
 
 
 def _is_name(text: str, lower: str, index: int, names: Set[str]) -> bool:
-    named = lower in _NAMED_TOO and index > 0 and text[0].isupper()
+    named = lower in ALSO_NAMES and index > 0 and text[0].isupper()
     if lower in _NO_NAMES or lexicon.is_number(lower) or (lower in lexicon.STOP and not named):
         return False
     if named:
