@@ -11,6 +11,20 @@ from twisted.internet.defer import fail, succeed
 from evennia_ai.core.messages import new_id, utc_iso
 from evennia_ai.errors import StoreError
 from evennia_ai.runtime import Runtime
+from evennia_ai.testing import MemoryStore
+
+
+class CountingStore(MemoryStore):
+    """Counts the values of one category that are read."""
+
+    def __init__(self, category):
+        super().__init__()
+        self.counted, self.reads = category, 0
+
+    def get(self, key, category=None, default=None):
+        """The value, as `MemoryStore` gives it."""
+        self.reads += category == self.counted
+        return super().get(key, category, default)
 
 
 class HashingEmbedder:

@@ -21,6 +21,7 @@ from evennia_ai.testing import MemoryStore
 from evennia_ai.tools.base import ToolContext
 from evennia_ai.tools.recall import ARCHIVE_PAGES_OPENED, ExpandMemory
 from tests.memory_assistant import MemoryWorld
+from tests.stand_ins import CountingStore
 from tests.waiting import wait_for
 
 SURPLUS = MOST_KEPT + 1 - CUT_BACK_TO
@@ -209,21 +210,11 @@ class TestOpened(unittest.TestCase):
             self.opened("Ida")
 
 
-class CountingStore(MemoryStore):
-    """Counts the archived pages that are read."""
-
-    reads = 0
-
-    def get(self, key, category=None, default=None):
-        self.reads += category == ARCHIVE
-        return super().get(key, category, default)
-
-
 class TestPagesSearched(unittest.TestCase):
     """Which pages a search reads."""
 
     def setUp(self):
-        self.store = CountingStore()
+        self.store = CountingStore(ARCHIVE)
         self.entities = EntityHandler(self.store)
 
     def keep(self, name, pages):

@@ -5,18 +5,9 @@ import unittest
 from evennia_ai.core.messages import IdSource
 from evennia_ai.handlers.journal import MOST_READ, PAGE_ENTRIES, PAGES, JournalHandler
 from evennia_ai.testing import MemoryStore
+from tests.stand_ins import CountingStore
 
 PAGE_COUNT = 40
-
-
-class CountingStore(MemoryStore):
-    """Counts the pages that are read."""
-
-    reads = 0
-
-    def get(self, key, category=None, default=None):
-        self.reads += category == PAGES
-        return super().get(key, category, default)
 
 
 class TestByHand(unittest.TestCase):
@@ -57,7 +48,7 @@ class TestPages(unittest.TestCase):
     """Forty pages."""
 
     def setUp(self):
-        self.store = CountingStore()
+        self.store = CountingStore(PAGES)
         self.journal = JournalHandler(self.store)
         clock = iter(range(10**9))
         make = IdSource(now=lambda: 1.7e9 + next(clock))
