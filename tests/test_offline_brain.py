@@ -385,6 +385,14 @@ class TestAnswers(unittest.TestCase):
         self.assertIn("Odo", said_of)
         self.assertIn("Wren", said_of)
 
+    def test_two_spouses(self):
+        """Where two tellings name different people, both are told, the newer first."""
+        hits = [
+            hit("Odo and Ann were wed in May.", "Cora"),
+            hit("Ann is Pell's spouse.", "Falk", "m2", "2026-02-02"),
+        ]
+        self.assertRegex(play("Whom did Ann wed?", hits), "Pell.*Odo")
+
     def test_memories_in_the_prompt(self):
         """The lines of a `[Memories]` block are evidence, with their speakers."""
         block = '[Memories]\n- (m3) 2026-01-01 Alice: "My horse is called Thunder."'

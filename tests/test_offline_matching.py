@@ -99,6 +99,30 @@ ANSWERED = (
     ("Bob", "I keep the inn on the quay.", "What does Bob do for a living?", "inn"),
     ("Bob", "The Morning Star is my ship, all paid for.", "Which ship does Bob own?", "Star"),
     ("Bob", "You should meet Ann, that's my aunt.", "By what name does Bob's aunt go?", "Ann"),
+    ("Bob", "Ann is Odo's aunt, if you care.", "What is the name of Odo's aunt?", "Ann"),
+    ("Bob", "Ann is Odo's aunt, if you care.", "Do you know the name of Odo's aunt?", "Ann"),
+    ("Bob", "The Grey Gull belongs to Pell, a fine ship.", "What did Pell name the boat?", "Gull"),
+    ("Bob", "Pell is master of a vessel, the Sea Gull.", "What did Pell call the boat?", "Gull"),
+    ("Bob", "I'm six silver in debt to Alice, worse luck.", "What does Bob owe Alice?", "six"),
+    ("Bob", "Don't serve Pell eels, it's loathed there.", "What can't Pell stand to eat?", "eels"),
+    ("Bob", "They changed the mill's password to eel.", "What's the password of the mill?", "eel"),
+    ("Bob", "It was an aunt who left Pell that harp.", "Whose gift was Pell's harp?", "aunt"),
+    ("Bob", "The race earned Pell a fat goose.", "What was Pell's prize for the race?", "goose"),
+    ("Bob", "As for Pell, Ash is the birthplace.", "What's the birthplace of Pell?", "Ash"),
+    ("Bob", "I'm an Ashford native.", "What is Bob's hometown?", "Ashford"),
+    (
+        "Bob",
+        "That cat belonging to Pell? Duchess, it's called.",
+        "What name did Pell give the cat?",
+        "Duch",
+    ),
+    ("Bob", "Biscuit, my old dog, snores a lot.", "How does Bob call the dog?", "Biscuit"),
+    ("Bob", "Nuts would kill Pell.", "What must Pell avoid because of an allergy?", "Nuts"),
+    ("Bob", "You should hear Pell on the drum.", "What does Pell make music on?", "drum"),
+    ("Bob", "You should hear Pell on the fiddle.", "What does Pell make music on?", "fiddle"),
+    ("Bob", "My next trip takes me to Ashford.", "To which town will Bob travel?", "Ashford"),
+    ("Bob", "As soon as it thaws, I'm off to Ash.", "Where is Bob headed?", "Ash"),
+    ("Bob", "Ann is Pell's spouse.", "Whom did Ann wed?", "Pell"),
 )
 
 UNKNOWN = (
@@ -172,6 +196,15 @@ UNKNOWN = (
     ("Bob", "Pell is Odo's brother, in case you wondered.", "Where's Pell's home?"),
     ("Bob", "October is the month of Pell's birthday.", "What profession does Pell follow?"),
     ("Bob", "That donkey belonging to Pell? Duchess, it's called.", "What is Pell's trade?"),
+    ("Bob", "Pell swings an axe like nobody's business.", "What profession does Pell follow?"),
+    ("Bob", "The healer says it's a broken leg that ails me.", "What is Bob's profession?"),
+    ("Bob", "I'm an Ashford native.", "What profession does Bob follow?"),
+    ("Bob", "I named my boat the Queen of Eels.", "Where is Bob headed?"),
+    ("Bob", "Pell swells like a toad from milk.", "What's Pell's drink of choice?"),
+    ("Bob", "I never say no to ginger ale.", "What's Bob's favourite colour?"),
+    ("Bob", "There's a debt of six crowns that Odo has with Pell.", "What does Pell owe Odo?"),
+    ("Bob", "I named my raven Mossy after my granny.", "What's the name of Bob's granny?"),
+    ("Bob", "Don't serve Pell any tart, it's loathed.", "What is Pell's allergy?"),
 )
 
 
@@ -203,6 +236,30 @@ class TestAnswered(unittest.TestCase):
         told = ("Alice", "My brother Tomas keeps bees.")
         self.assertTrue(quoted("What does my brother keep?", told, asker="Alice"))
         self.assertFalse(quoted("What does my brother keep?", told, asker="Bob"))
+
+    def test_the_taught_and_the_played(self):
+        """What somebody was taught does not outdo what they are said to play."""
+        told = [("Cora", "You should hear Pell on the drum."), ("Bob", "Odo taught Pell the lute.")]
+        self.assertIn("drum", quoted("What does Pell make music on?", *told))
+
+    def test_the_instrument_asked_for(self):
+        """Lessons on one instrument are none on another."""
+        told = [
+            ("Bob", "Pell was taught the fiddle by Odo."),
+            ("Bob", "Pell was taught the oboe by Ann."),
+        ]
+        self.assertIn("Odo", quoted("From whom did Pell learn the fiddle?", *told))
+
+    def test_a_name_is_no_place(self):
+        """What goes to somebody, or is left to them, does not make a town of them."""
+        for text in (
+            "A cup went to Pell as the prize.",
+            "It was an aunt who left Pell that ring.",
+            "What must Odo pay back to Pell?",
+        ):
+            told = [("Bob", text), ("Bob", "I took Pell to be my spouse.")]
+            with self.subTest(text=text):
+                self.assertIn("Pell", quoted("Who is Bob's spouse?", *told))
 
 
 class TestUnknown(unittest.TestCase):

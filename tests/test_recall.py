@@ -15,6 +15,8 @@ from evennia_ai.core.audience import STAFF, private, visible
 from evennia_ai.embedding import default_embedder
 from evennia_ai.errors import StoreError
 from evennia_ai.recall import Hit, RecallIndex, Turn
+from evennia_ai.recall.query import parsed_query
+from evennia_ai.recall.speakers import Speakers
 from evennia_ai.recall.values import seconds
 
 TALK = (
@@ -214,6 +216,11 @@ class TestQueries(RecallCase):
         """A query of no words, or of stop words alone, finds nothing."""
         for query in ("", "???", "what is it about"):
             self.assertEqual(self.index.search("aria", query), [])
+
+    def test_a_word_that_tells_where_to(self):
+        """`off` is no stop word: it may be all that says that somebody travels."""
+        query = parsed_query("What is she off to?", Speakers())
+        self.assertEqual(("off",), query.content)
 
     def test_any_turn_can_be_stored(self):
         """Odd texts, names and times are stored and do not spoil searching."""

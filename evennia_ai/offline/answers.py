@@ -19,7 +19,7 @@ MAX_SEARCHES = 16
 MAX_QUOTE = 500
 MAX_SEARCH = 380  # characters; the tool takes 400
 _CONFIDENT = 0.85
-_ALIKE = 0.01
+_ALIKE = match.TIE
 # Which words a search holds for each concept of the question's, and how many: also others of a
 # kind (`@kin`), as a fact may name no more than one; none of them; what only hints at it.
 _MEANINGS = {concept: known for concept, known in lexicon.MEMBERS.items() if concept[0] != "@"}
@@ -88,7 +88,8 @@ def answer(text: str, asker: str, talk: Talk, tools: Set[str], cite: bool = Fals
 def _alike(query: Query, matches: list[Match]) -> list[Match]:
     """The best match, and where it is asked who, another that answers it just as well.
 
-    Two may both have a feud with somebody; the rules cannot tell which is meant.
+    Two may both have a feud with somebody, or one is told to be married to two; the rules cannot
+    tell which holds.
     """
     best, *others = matches
     if query.kind not in ("who", "identity"):

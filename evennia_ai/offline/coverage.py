@@ -11,6 +11,7 @@ from evennia_ai.offline.words import Word
 _BEFORE, _NEAR, _HINTED = 0.96, 0.55, 0.65
 _BEFORE_VERB = 0.45  # what is done must be told in the clause itself
 _KIN = frozenset({"@kin"})
+_OWNING = frozenset({"@kin", "@place"})  # the bakery's password is the bakery's, and of it
 _LIGHT, _UNKNOWN_VERB = 0.4, 0.5
 # Kinds of answers that show by themselves.
 _SHOWN = frozenset({"where", "when", "number", "measure", "kind"})
@@ -21,7 +22,7 @@ _BARE = frozenset({"who", "about", "where", "name", "identity", "yesno"})
 def strength(term: Term, word: Word) -> float:
     """How well a word of a claim stands for a question's term, 0 to 1."""
     asked = term.word
-    if word.owner and not word.name and not asked.owner and not asked.concepts & _KIN:
+    if word.owner and not word.name and not asked.owner and not asked.concepts & _OWNING:
         return 0.0
     if asked.fold == word.fold:
         return 1.0
@@ -260,6 +261,8 @@ def _implied(term: Term, claim: Claim) -> bool:
     """Whether a claim shows what a term says without saying the word."""
     asked = {concept for concept in term.word.concepts if concept[0] != "@"} | {term.head}
     found = claim.words
+    if "@instrument" in term.word.concepts:
+        asked -= {"play"}  # a fiddle is no other instrument
     if term.word.fold in _SEXES:
         return any(word.fold in _SEXES[term.word.fold] for word in found)
     if asked & _POSITIONS and term.verb and any(w.lower in _POSITION_LEADS for w in found):
@@ -347,6 +350,7 @@ _SIGNS: tuple[tuple[str, Callable[[Found], bool]], ...] = (
     ("live", _stays_in),
     ("age", lambda found: has_number(found)),
     ("know", _has_kind("speak")),
+    ("play", _has_kind("@instrument")),
     ("cause", lambda found: any(word.lower in _CAUSES for word in found)),
 )
 

@@ -8,6 +8,7 @@ from evennia_ai.offline.claims import Claim
 from evennia_ai.offline.coverage import OTHER_SUMS, has_number, strength
 from evennia_ai.offline.question import UNTYPED, Query, Term
 from evennia_ai.offline.trades import is_said_of_one, tells_trade
+from evennia_ai.offline.vocabulary import KIND_HINTS
 from evennia_ai.offline.words import Word
 
 _PLACE_PREPOSITIONS = lexicon.word_set(
@@ -146,7 +147,12 @@ def _led(query: Query) -> str:
 
 def _repeats(term: Term, word: Word) -> bool:
     member = bool(term.head) and term.head in word.concepts
+    member |= any(_hinted(kind) & term.word.concepts for kind in word.concepts)  # played: a fiddle
     return not member and strength(term, word) >= 0.9
+
+
+def _hinted(kind: str) -> frozenset[str]:
+    return frozenset({KIND_HINTS[kind[1:]]} if kind[1:] in KIND_HINTS and kind[0] == "@" else ())
 
 
 # -- numbers -------------------------------------------------------------------------------------
@@ -417,7 +423,7 @@ def _who(query: Query, told: Sequence[Word], new: list[Word]) -> float:
         return 1.0  # `who is taller, Ann or Ben`
     if _asks_company(low) and not any(w.lower in _COMPANY or w.fold in _COMPANY for w in told):
         return 0.0
-    if any(_is_someone(w) and not w.owner for w in new):
+    if any(_is_someone(w) and not w.owner for w in new) or _is_wed(told, new):
         return 1.0
     if any(_is_someone(w) for w in new) or any(w.concepts & _LIVING for w in new):
         return 0.95
@@ -427,6 +433,14 @@ def _who(query: Query, told: Sequence[Word], new: list[Word]) -> float:
     strange = [w for w in _content(new) if not lexicon.is_known(w.lower)]
     done = any(t.verb and strength(t, w) >= 0.75 for t in query.terms for w in told)
     return 0.85 if (plain and strange and done) or _has_doer(query, told, new) else 0.0
+
+
+def _is_wed(told: Sequence[Word], new: list[Word]) -> bool:
+    """Whether a claim says whose husband or wife one is: that is whom they wed."""
+    return any(
+        a.owner and a in new and _is_someone(a) and "marriage_bond" in b.concepts
+        for a, b in zip(told, told[1:], strict=False)
+    )
 
 
 def _has_doer(query: Query, told: Sequence[Word], new: list[Word]) -> bool:
@@ -489,6 +503,8 @@ def _names_other(query: Query, told: Sequence[Word], index: int) -> bool:
     """Whether the name at `index` is that of another: `my aunt has cats, one is called Soot`."""
     terms = query.terms
     asked = [i for i, w in enumerate(told) if any(strength(term, w) >= 0.65 for term in terms)]
+    if asked and min(asked) > index and any(w.lower == "after" for w in told[index + 1 :][:1]):
+        return True  # `I named my raven Soot after my granny`
     last = max((i for i in asked if i < index), default=index)
     living = [w for w in told[last + 1 : index] if w.concepts & _NAMED and not w.owner]
     if not asked and any(w.lower in _ONE_OF for w in told[:index]):
@@ -506,20 +522,43 @@ _JOINING = _BE | lexicon.word_set(
 )
 
 
+def _between(told: Sequence[Word], noun: int, name: int) -> Sequence[Word]:
+    """The words between a noun and a name, without the name's own first words."""
+    between = list(told[min(noun, name) + 1 : max(noun, name)])
+    while noun < name and between and between[-1].name and not between[-1].owner:
+        if between[-1].pronoun:
+            break
+        between.pop()
+    return between
+
+
+def _owns(query: Query, word: Word) -> bool:
+    """Whether a word says whose it is, as the question does: `Ann is Ben's sister`."""
+    return word.owner and bool(word.name) and word.name in query.names
+
+
+def _belongs(told: Sequence[Word], index: int) -> bool:
+    """Whether the name at `index` is that of what belongs to somebody."""
+    return any(w.fold == "belong" for w in told[index + 1 : index + 2])
+
+
 def _is_named(query: Query, told: Sequence[Word], index: int) -> bool:
     """Whether the name at `index` is that of what is asked about: `my wife Ann`, `Ann is my wife`.
 
-    The noun must stand right before the name, or be joined to it by `is`.
+    The noun must stand right before the name, or be joined to it by `is`, or tell what kind of
+    thing it is that belongs to somebody.
     """
+    if _belongs(told, index):
+        return any(strength(term, word) >= 0.65 for term in query.terms for word in told)
     for i, word in enumerate(told):
         if word.owner or not any(strength(term, word) >= 0.65 for term in query.terms):
             continue
-        between = told[min(i, index) + 1 : max(i, index)]
+        between = _between(told, i, index)
         if i == index + 1 and query.owned:
             continue  # `the Elmsfold boat` is nobody's
         relative = any(w.lower in ("that", "who") for w in between)
         linked = not relative or any(w.lower in _BE for w in between)  # `Ann, that's my aunt`
-        joined = linked and all(w.lower in _JOINING for w in between)
+        joined = linked and all(w.lower in _JOINING or _owns(query, w) for w in between)
         near = not between or (joined and len(between) <= 4)
         if near and not any(w.name and not w.pronoun and not w.owner for w in between):
             return True
@@ -555,9 +594,15 @@ def _is_so(query: Query, told: Sequence[Word], word: Word) -> bool:
     """Whether a word of the kind asked for may be meant as that."""
     if query.wanted == "@trade" and not is_said_of_one(told, word):
         return False
-    if query.wanted == "@colour" and word.name:
-        return False  # Kestrel Bay
+    if query.wanted == "@colour" and (word.name or _is_drink(told, word)):
+        return False  # Kestrel Bay, ginger ale
     return not _is_money(query, told, word)
+
+
+def _is_drink(told: Sequence[Word], word: Word) -> bool:
+    """Whether what could be a colour tells what to drink or to eat: `red wine`."""
+    at = next((i for i, other in enumerate(told) if other is word), 0)
+    return any(w.concepts & {"@drink", "@food"} for w in told[at + 1 : at + 2])
 
 
 def _is_money(query: Query, told: Sequence[Word], word: Word) -> bool:
@@ -573,9 +618,9 @@ def _does(query: Query, told: Sequence[Word]) -> float:
         if asked and not a.owner and (sure := _deed(b, told[i + 2 :])):
             return sure
         subject = told[i - 1] if i else a
-        about = (subject.name in query.names and not subject.owner) or subject.lower in words.THIRD
+        about = (subject.name in query.names and not subject.owner) or subject.lower in _SUBJECTS
         if about and a.lower in ("is", "am") and b.lower in ("a", "an", "the"):
-            return 0.85
+            return 0.0 if any("origin" in w.concepts for w in told[i + 2 : i + 4]) else 0.85
     return 0.0
 
 
@@ -597,7 +642,7 @@ _STATES = frozenset(
     {
         *("live", "age", "lie_at", "look", "own", "owe", "ill", "hurt", "avoid", "die"),
         *("fear", "like", "hate", "love", "want", "need", "know", "believe", "plan"),
-        *("begin", "travel", "depart", "arrive", "meet", "see", "marry", "smell"),
+        *("begin", "travel", "depart", "arrive", "meet", "see", "marry", "smell", "wield"),
     }
 )
 

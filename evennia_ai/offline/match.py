@@ -18,7 +18,7 @@ from evennia_ai.offline.subjects import names_factor, owner_conflict
 ACCEPT = 0.63
 TIE = 0.08
 _WHOLE, _WHOLE_COVERED, _WHOLE_KIND = 0.9, 0.85, 0.85  # for clauses taken together
-_ASIDE = 0.9
+_ASIDE = 0.75
 _LIGHT_ACCEPT = 0.8  # where a question has no weighty word at all
 # For what is only offered as the nearest: what it takes, and what it counts, of 1, that those
 # one whom the question names is there, and that it holds anything, if not the kind asked for.

@@ -18,7 +18,8 @@ _SITE = (
 )
 _LEADS = "in|at|near|off|outside|around|through|beyond|leaving|left|reach|visit"
 _MOVES = (
-    "comes?|came|hails?|born|moved?|moving|returns?|back|sails?|sailed|going|goes|go|went|road|"
+    "comes?|came|hails?|born|moved?|moving|returns?|(?<!pay )(?<!paid )(?<!give )(?<!gave )back|"
+    "sails?|sailed|going|goes|go|went|road|"
     "walk|way|arrives?|travels?|rides?|merchant|ship|bound|over"
 )
 _KINDS = (
@@ -30,15 +31,20 @@ _TITLES = (
     "[Ss]ister|[Bb]rother|named|called|married|met|told|promised|gave|ask|asked|owes?|name is"
 )
 _DEEDS = "the [a-z]+|is|was|has|had|who|says|said|told|gave|lost|sold|made|[a-z]{3,}ed"
+# What is left to somebody, and not behind: `left Ann that ring`.
+_HEIRLOOM = r"(?= (?:that|his|her|their|all|everything)\b(?! (?:night|day|morning|year|winter)))"
 _PLACES = tuple(
     re.compile(pattern)
     for pattern in (
-        rf"\b(?:{_LEADS}) {_NAME}\b(?!['’]s)",
-        rf"\b(?:{_MOVES}) (?:from|to|for|in) {_NAME}\b(?!['’]s)",
+        rf"\b(?:{_LEADS}) {_NAME}\b(?!['’]s|{_HEIRLOOM})",
+        rf"\b(?:{_MOVES}) (?:from|to|for|in) {_NAME}\b(?!['’]s| as )",
         rf"\b(?:from|to) {_NAME} (?:to|from) [A-Z]",
         rf"\bfrom [A-Z][\w’'-]* to {_NAME}\b",
+        rf"\b(?:takes?|took|brings?|brought) (?:me|us|him|her|them|[A-Z]\w+) to {_NAME}\b(?!['’]s)",
         rf"\b(?:{_KINDS}) {_NAME}\b",
         rf"\b{_NAME} is where\b",
+        rf"\b{_NAME} (?:is|was) the (?:birthplace|home ?town|destination)\b",
+        rf"\b{_NAME} (?:native|born)\b",
         rf"\btry {_NAME}, (?:it|that)['’]?s where\b",
         rf"\b{_NAME} (?:{_SITE}|{_SITE.title()})\b",
     )
@@ -48,6 +54,8 @@ _PEOPLE = tuple(
     for pattern in (
         rf"\b(?:{_TITLES}) {_NAME}\b",
         rf"\b(?:with|and|by) {_NAME}\b",
+        rf"\bleft {_NAME}{_HEIRLOOM}",
+        rf"\bwent to {_NAME} as\b",
         rf"\b{_NAME} (?:{_DEEDS})\b",
         rf"\b{_NAME}['’]s\b",
     )

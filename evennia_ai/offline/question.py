@@ -260,6 +260,8 @@ def _asked_for(found: tuple[Word, ...]) -> tuple[int, str, Word | None]:
             return i, {"whom": "who", "whereabouts": "where"}.get(word.lower, word.lower), None
     if found and found[0].lower in _AUXILIARIES:
         return -1, "yesno", None
+    if [word.lower for word in found[:3]] == ["the", "name", "of"]:
+        return 0, "name", found[1]
     return -1, "about", None
 
 
@@ -412,6 +414,8 @@ def _plain_term(
 ) -> Iterator[Term]:
     """The term of a word that is neither what is asked for nor an aside."""
     word, next_to = found[index], index == start + 1 > 0
+    word = _narrowed(word, kind)
+    found = (*found[:index], word, *found[index + 1 :])
     if not (_counts(word) or (next_to and word.lower in _FIRST_VERBS)):
         return
     is_verb = index == verb
@@ -422,6 +426,15 @@ def _plain_term(
     first = next_to and kind in ("who", "what")
     term = _with_verb(term, kind) if is_verb or first else term
     yield _with_use(term, found, index, kind, first, is_verb)
+
+
+def _narrowed(word: Word, kind: str) -> Word:
+    """A word with what it can only mean in a question: `where is Ann headed`, `an allergy`."""
+    if kind == "where" and word.lower == "headed":
+        return replace(word, concepts=frozenset({"travel"}))
+    if word.fold in ("allergy", "allergic"):
+        return replace(word, concepts=frozenset({"allergic"}))
+    return word
 
 
 def _likes(found: tuple[Word, ...], index: int) -> bool:
@@ -492,6 +505,8 @@ def _is_spent(word: Word, found: tuple[Word, ...], index: int, kind: str) -> boo
         return True
     if word.fold == "body" and any(w.fold in ("part", "limb") for w in found[:index]):
         return True
+    if kind == "name" and word.fold == "give" and word is not found[-1]:
+        return True  # what name did Ann give the cat
     before = found[index - 1].lower if index else ""
     return before == "much" and lexicon.HEADS.get(word.fold) == "@coin"
 

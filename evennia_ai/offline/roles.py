@@ -219,11 +219,15 @@ def _roles(found: tuple[Word, ...], directed: frozenset[str]) -> dict[str, str]:
     """For each name of a clause, whether it does (``by``) or undergoes (``to``) the verb."""
     at = next((i for i, w in enumerate(found) if w.concepts & directed and _acts(found, i)), -1)
     if at < 0 or any(concept[0] == "@" for concept in found[at].concepts):
-        return {}
+        return _in_debt(found) if "owe" in directed else {}
     passive = _is_passive(found, at)
     named = [(i, word) for i, word in enumerate(found) if word.name and not word.owner]
     does: dict[str, bool] = {}
-    before = [word.name for i, word in named if i < at and not _after_preposition(found, i)]
+    before = [
+        word.name
+        for i, word in named
+        if i < at and not (_after_preposition(found, i) or _is_set_off(found[i:at]))
+    ]
     if before:
         does[before[-1]] = not passive
     inverted = found[at].lower in _MODALS and not before
@@ -233,6 +237,24 @@ def _roles(found: tuple[Word, ...], directed: frozenset[str]) -> dict[str, str]:
             does.setdefault(word.name, first or (passive and found[i - 1].lower == "by"))
     receiving = found[at].fold in _RECEIVING
     return {name: "by" if doing != receiving else "to" for name, doing in does.items()}
+
+
+def _in_debt(found: tuple[Word, ...]) -> dict[str, str]:
+    """Who owes whom in `a debt that Ann has with Ben`."""
+    for i, word in enumerate(found[1:-2], start=1):
+        debtor, lead, other = found[i - 1], found[i + 1], found[i + 2]
+        told = word.lower in _HAVING and lead.lower in ("with", "to") and debtor.name and other.name
+        if told and any(w.fold == "debt" for w in found[:i]):
+            return {debtor.name: "by", other.name: "to"}
+    return {}
+
+
+_HAVING = lexicon.word_set("has have had")
+
+
+def _is_set_off(found: tuple[Word, ...]) -> bool:
+    """Whether an `it` comes between a name and the verb: `serve Ann no soup, it's hated`."""
+    return any(word.lower in ("it", "they") for word in found)
 
 
 def _of_agent(found: tuple[Word, ...]) -> dict[str, str]:
@@ -275,4 +297,5 @@ def _is_passive(found: tuple[Word, ...], at: int) -> bool:
     last = max((i for i, word in enumerate(helpers) if word in _BE), default=-1)
     between = found[at - len(helpers) + last + 1 : at]
     be = last >= 0 and not any(word.lower in _BREAKS for word in between)
-    return be and words.expanded(found[at].lower).endswith(("ed", "en", "t", "n"))
+    verb = found[at].lower not in lexicon.STOP  # `in debt`
+    return be and verb and words.expanded(found[at].lower).endswith(("ed", "en", "t", "n"))

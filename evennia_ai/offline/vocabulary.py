@@ -20,10 +20,11 @@ love: love adore sweet_on in_love darling beloved sweetheart smitten fancy heart
 like: anything_but nothing_but like love enjoy adore fond favourite prefer fancy partial best relish cherish please pour_me any_day nothing_beats can_not_resist can_never_resist soft_spot swear_by weakness preferred mad_about crazy_about keen delight treasure happiest fancy dote appeal lives_for nothing_better treat suits_best there_be_only_one most_beloved closest_to_*_heart dear_to top_choice go_for rather_have above_all of_choice usual beat_all taste
 hate: hate dislike loathe detest despise can_not_stand can_not_abide can_not_bear can_not_*_stand can_not_*_abide can_not_*_bear not_stand not_abide not_bear abhor resent never_touch no_time_for turn_*_stomach sick_of revolt disgust loathing grudge makes_*_sick_to put_*_off least_favourite object_to rather_die
 fear: fear afraid scare frighten terrify dread spook phobia shiver petrify panic shivers nightmare tremble frightened fright terror scary creep_out give_*_the_creep nervous dares_not run_from horrify shudder quake unnerve wary goose_bumps bring_out_in_a_cold_sweat blood_run_cold
-avoid: can_not_*_eat not_serve avoid shun refuse never_eat never_touch allergic allergy swell rash sneeze hives can_not_eat makes_*_ill makes_*_sick intolerant break_out upset_*_stomach itch steer_clear stay_away react_badly not_go_near not_*_serve never_go_near never_set_foot keep_away keep_clear keep_one_*_distance evade rather_die
+avoid: would_kill can_not_*_eat not_serve avoid shun refuse never_eat never_touch allergic allergy swell rash sneeze hives can_not_eat makes_*_ill makes_*_sick intolerant break_out upset_*_stomach itch steer_clear stay_away react_badly not_go_near not_*_serve never_go_near never_set_foot keep_away keep_clear keep_one_*_distance evade rather_die
+allergic: would_kill allergic allergy swell rash sneeze hives makes_*_ill makes_*_sick intolerant break_out upset_*_stomach itch react_badly can_not_eat can_not_*_eat poison
 owe: owe debt indebted lend borrow repay pay_back pay_*_back give_*_back owed_to in_debt due ~loan creditor outstanding settle_up in_the_red
 lend: lend borrow loan lent_out
-give: leave_me leave_us leave_him leave_her give gift present grant hand bestow donate receive hand_over pass_down got_from gave award inherit offer bequeath left_to_* hand_on pass_on given bring
+give: leave_*_that leave_me leave_us leave_him leave_her give gift present grant hand bestow donate receive hand_over pass_down got_from gave award inherit offer bequeath left_to_* hand_on pass_on given bring
 hide: hide bury stash conceal hidden tuck secrete squirrel cache stow hiding_place buried put_away place lie keep put lock_away leave stuff slip wedge hiding_spot hideaway tuck_away store lodge
 lie_at: stand sit lie find situate locate hang kept be_found stood rest location whereabouts stay perch spot place rise nestle look_for
 store: store keep put leave stow stock pack stack shelve
@@ -71,10 +72,10 @@ need: need require lack want short_of after in_want
 plan: plan intend mean aim hope scheme mind_to
 promise: promise give_*_word swear vow pledge oath give_*_word gave_*_word commit undertake
 believe: believe think reckon faith
-worship: believe_in worship pray god goddess deity follow devote faith revere serve religion temple devout kneel swear_by
+worship: believe_in worship pray god goddess deity follow devote faith revere serve religion temple devout kneel swear_by light_candle
 secret: not_tell tell_nobody between_you_and_me keep_*_to_yourself secret private confidential tell_no_one hush keep_quiet
 win: win winner reward take_first_place took_first_place come_first victory
-bounty: reward bounty offer price_on beat defeat champion prize won triumph come_first take_home victor
+bounty: earn_*_a reward bounty offer price_on beat defeat champion prize won triumph come_first take_home victor
 beat: beat defeat best overcome outdo win
 rule: rule govern lead king queen lord reign command charge in_charge leader boss head run ruler chief master heads_up mayor captain_of oversee manage commander
 run: run manage operate keep own oversee charge in_charge tend look_after proprietor take_over take_*_over took_*_over

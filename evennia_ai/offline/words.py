@@ -39,6 +39,8 @@ _CONTRACTED = (
     (re.compile(r"\bo['’]clock\b", re.I), "oclock"),
     (re.compile(rf"\b(?:[Tt]he|[Aa]) ({_KIN}) of ([A-Z][\w’'-]*\w)(?! [A-Z])"), r"\2's \1"),
 )
+_LIVING = "|".join((_KIN, *lexicon.MEMBERS["@animal"]))
+_SAID_WHO = re.compile(rf"([A-Z][\w’'-]*\w), (?:my|our|his|her|their) (?:[a-z-]+ )?(?:{_LIVING}),")
 FIRST = lexicon.word_set("i me myself")
 FIRST_OWNER = lexicon.word_set("my mine our ours")
 FIRST_MANY = lexicon.word_set("we us")
@@ -114,10 +116,13 @@ _NO_NAMES = lexicon.word_set("nobody somebody anybody everybody nothing somethin
 def names_in(text: str) -> set[str]:
     """Lower-case words that are written as names: capitals amid a sentence.
 
-    A capital at a sentence's start counts only when the word is not in the vocabulary.
+    A capital at a sentence's start counts only when the word is not in the vocabulary, or where
+    it is said who that is: `Biscuit, my old dog`.
     """
     found: set[str] = set()
     for sentence in sentences(text):
+        if (first := _SAID_WHO.match(sentence)) and first[1].lower() not in lexicon.STOP:
+            found.add(first[1].lower())
         for i, word in enumerate(_WORD.findall(expanded(sentence))[:MAX_WORDS]):
             lower = _bare(word)
             if lower in _NO_NAMES:
@@ -225,9 +230,15 @@ def _without_simile(found: list[Word]) -> list[Word]:
     """Takes the meaning off a `like` that compares."""
     for i, word in enumerate(found):
         before = lexicon.fold(found[i - 1].lower) if i else ""
-        if word.lower == "like" and (before in _NOT_LIKING or (i and found[i - 1].part)):
+        if word.lower == "like" and (before in _NOT_LIKING or (i and _compares(found[i - 1]))):
             found[i] = replace(word, concepts=lexicon.EMPTY)
     return found
+
+
+def _compares(before: Word) -> bool:
+    """Whether a `like` after this word compares: `swells like`; as a verb it would be `likes`."""
+    does = before.lower.endswith("s") and not before.name and bool(before.concepts)
+    return before.part or (does and not any(c[0] in "@=<" for c in before.concepts))
 
 
 _MODIFIED = lexicon.word_set(

@@ -12,7 +12,7 @@ a an the and or but if of to in on at for with from by as is are was were be bee
 did doing have has had having i you he she it we they me him her us them my your his its our
 their mine yours this that these those what which who whom whose when where why how will would
 can could shall should may might must not no nor so than too very s t re ve ll d m am just about
-into over after before between out up down off again then there here all any both each more most
+into over after before between out up down again then there here all any both each more most
 other some such only own same also like get got go going went kind type thing many much
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
