@@ -174,7 +174,9 @@ def _compactions(tavern: Tavern) -> int:
 
 
 def _questions(tavern: Tavern, rng: random.Random, asked: Any, half: str) -> dict[str, Any]:
-    told, untold, named, missed = Counter(), Counter(), Counter(), []
+    told, untold, named = Counter(), Counter(), Counter()
+    missed: list[Any] = []
+    unsourced: list[Any] = []
     for fact, known in asked:
         question = talk.ask_about(rng, fact, half)
         asker = rng.choice([name for name in talk.PLAYERS if name != fact.about])
@@ -184,22 +186,31 @@ def _questions(tavern: Tavern, rng: random.Random, asked: Any, half: str) -> dic
             untold["admitted" if admitted else "wrong"] += 1
         elif fact.value.lower() in reply.lower():
             told["offered as nearest" if admitted else "answered"] += 1
-            named[_source(tavern, asker, fact)] += 1
+            source, said = _source(tavern, asker, fact)
+            named[source] += 1
+            if source != "right id":
+                unsourced.append({"told": fact.text, "asked": question, "reply": reply, "id": said})
         else:
             told["unknown" if admitted else "wrong"] += 1
         if known and fact.value.lower() not in reply.lower() or not (known or admitted):
             missed.append({"told": fact.text, "asked": question, "reply": reply})
-    return {"told": told, "untold": untold, "asked_how_she_knows": named, "missed": missed}
+    return {
+        "told": told,
+        "untold": untold,
+        "asked_how_she_knows": named,
+        "missed": missed,
+        "without_right_id": unsourced,
+    }
 
 
-def _source(tavern: Tavern, asker: str, fact: Any) -> str:
-    """Whether she names the id of something that holds the answer when asked how she knows."""
+def _source(tavern: Tavern, asker: str, fact: Any) -> tuple[str, str]:
+    """Whether she names the id of something that holds the answer; what she says of it."""
     reply = tavern.ask(asker, "Aria, how do you know that?")
     found = re.search(r"\b([me]1\w{8,})\b", reply)
     if not found:
-        return "names no id"
+        return "names no id", reply
     line = next((x for x in tavern.evidence(fact.value).split("\n") if found.group(1) in x), "")
-    return "right id" if fact.value.lower() in line.lower() else "another id"
+    return ("right id" if fact.value.lower() in line.lower() else "another id"), reply
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """Start Evennia once for the whole run."""
 
+import gc
 import os
 
 import pytest
@@ -19,3 +20,9 @@ def pytest_configure(config):
 
     with config.stash[blocking_manager_key].unblock():
         evennia._init()
+
+
+def pytest_collection_finish():
+    """Let the collector pass over what stays: Evennia's tests call it after each test."""
+    gc.collect()
+    gc.freeze()

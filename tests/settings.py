@@ -17,4 +17,9 @@ INSTALLED_APPS += ["evennia_ai"]  # noqa: F405
 TEST_ENVIRONMENT = True
 # Evennia's test classes make two accounts for each test; Django's own hash takes 0.2 s apiece.
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+# A game has modules for these; looking for them in vain takes longer than making an account.
+CMDSET_UNLOGGEDIN = "evennia.commands.default.cmdset_unloggedin.UnloggedinCmdSet"
+CMDSET_SESSION = "evennia.commands.default.cmdset_session.SessionCmdSet"
+CMDSET_CHARACTER = "evennia.commands.default.cmdset_character.CharacterCmdSet"
+CMDSET_ACCOUNT = "evennia.commands.default.cmdset_account.AccountCmdSet"
 LOCK_FUNC_MODULES = ("evennia.locks.lockfuncs",)

@@ -12,8 +12,9 @@ from evennia_ai.runtime import forget_runtime
 from tests.base import CHARACTER, AssistantTest
 from tests.interleaving import Broken, Interleaving
 from tests.memory_assistant import DictIndex, InlineWorker, MemoryWorld
+from tests.thoroughness import examples
 
-IN_MEMORY, ON_ATTRIBUTES = 150, 20
+IN_MEMORY, ON_ATTRIBUTES = examples(150), examples(20)
 
 
 class AttributeWorld:

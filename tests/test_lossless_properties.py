@@ -1,10 +1,9 @@
 """Properties of compaction and rollback on random histories, with an assistant in memory.
 
-A thousand examples of each; ``LOSSLESS_EXAMPLES`` in the environment is another number.
+A thousand examples of each, or the share of them that `thoroughness` tells.
 """
 
 import copy
-import os
 import re
 import unittest
 
@@ -32,10 +31,11 @@ from evennia_ai.testing import call
 from tests.loopback import check_pairs
 from tests.memory_assistant import START, MemoryWorld
 from tests.strategies import PEOPLE, histories
+from tests.thoroughness import examples
 from tests.waiting import wait_for
 
 EXAMPLES = settings(
-    max_examples=int(os.environ.get("LOSSLESS_EXAMPLES", "1000")),
+    max_examples=examples(1000),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

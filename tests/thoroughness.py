@@ -1,0 +1,22 @@
+"""How much of what could be tried is tried: all of it, or a share, told in the environment.
+
+``TEST_SHARE=0.1`` tries a tenth of the examples of the longest properties, and of the junk that
+Attributes may hold. Each version of Python tries other ones. Nothing else changes.
+"""
+
+import os
+import sys
+
+SHARE = min(1.0, max(0.001, float(os.environ.get("TEST_SHARE", "1"))))
+
+
+def examples(number):
+    """The share of a number of examples, at least ten of them."""
+    return max(min(10, number), round(number * SHARE))
+
+
+def sampled(items):
+    """A share of items, evenly spread over all."""
+    items = list(items)
+    every = round(1 / SHARE)
+    return items[sys.version_info.minor % every :: every]
