@@ -333,6 +333,28 @@ class TestAnswers(unittest.TestCase):
         self.assertIn("fiddle", reply)
         self.assertNotIn("believes", reply)
 
+    def test_news_of_somebody_else(self):
+        """What is told later in like words, but of another, or of another's, is not quoted."""
+        for first, later, question, who in (
+            (
+                "I came down with gout.",
+                "I came down with a cough.",
+                "What's wrong with Cora?",
+                "Cora",
+            ),
+            (
+                "They changed the brewery's password to moon.",
+                "They changed the mill's password to eel.",
+                "What is the brewery's password?",
+                "Alice",
+            ),
+        ):
+            with self.subTest(question):
+                newer = hit(later, memory_id="m2", at="2026-01-02T10:00:00")
+                reply = play(question, [newer, hit(first, who)])
+                self.assertIn(first, reply)
+                self.assertNotIn(later, reply)
+
     def test_where_we_are_and_where_we_meet(self):
         """A question that only begins like the one for the place is looked up."""
         told = hit("We are meeting at the smokehouse for the catch.")

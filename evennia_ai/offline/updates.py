@@ -40,6 +40,7 @@ def update_of(query: Query, answer: Claim, evidence: Evidence) -> Claim | None:
         and claim.quote != answer.quote
         and _NEWS.search(claim.line.text)
         and _tells_of_same(query, answer, own, claim)
+        and not _is_of_another(query, answer, claim)
     )
     return max(later, key=lambda claim: (claim.rank, kind_factor(query, claim)), default=None)
 
@@ -54,6 +55,26 @@ def _tells_of_same(query: Query, answer: Claim, own: tuple[Word, ...], claim: Cl
     shown = query.kind in _SHOWN and kind_factor(query, claim) > 0
     shown = shown or any(query.wanted in word.concepts for word in claim.words)
     return named and shown and not claim.owners()
+
+
+def _is_of_another(query: Query, answer: Claim, claim: Claim) -> bool:
+    """Whether a claim tells the same of somebody else, or of what is somebody else's."""
+    asked = set(query.names)
+    named = {word.name for word in claim.words if word.name and not word.owner}
+    if asked and named and not claim.pronoun and not asked & named and asked & _named_all(answer):
+        return True
+    mine, theirs = _owned(answer.words), _owned(claim.words)
+    return any(theirs.get(thing, owner) != owner for thing, owner in mine.items())
+
+
+def _named_all(claim: Claim) -> set[str]:
+    return {word.name for word in claim.words if word.name}
+
+
+def _owned(words: tuple[Word, ...]) -> dict[str, str]:
+    """The owner of each thing that is told to be somebody's: ``the mill's password``."""
+    pairs = zip(words, words[1:], strict=False)
+    return {thing.fold: owner.name or owner.fold for owner, thing in pairs if owner.owner}
 
 
 def _things(words: tuple[Word, ...]) -> set[str]:
