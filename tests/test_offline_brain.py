@@ -337,8 +337,8 @@ class TestAnswers(unittest.TestCase):
         """What is told later in like words, but of another, or of another's, is not quoted."""
         for first, later, question, who in (
             (
-                "I came down with gout.",
-                "I came down with a cough.",
+                "I came down with gout on the road.",
+                "I came down with a cough on the road.",
                 "What's wrong with Cora?",
                 "Cora",
             ),
