@@ -209,8 +209,16 @@ def _source(tavern: Tavern, asker: str, fact: Any) -> tuple[str, str]:
     found = re.search(r"\b([me]1\w{8,})\b", reply)
     if not found:
         return "names no id", reply
-    line = next((x for x in tavern.evidence(fact.value).split("\n") if found.group(1) in x), "")
+    # What is found of a common value may be more than a search shows: then by her own words.
+    shown = "\n".join(tavern.evidence(wanted) for wanted in (fact.value, _quote(reply)))
+    line = next((x for x in shown.split("\n") if found.group(1) in x), "")
     return ("right id" if fact.value.lower() in line.lower() else "another id"), reply
+
+
+def _quote(reply: str) -> str:
+    """The words she quotes, or else all she says."""
+    quoted = re.search(r': "([^"]+)"', reply)
+    return quoted.group(1) if quoted else reply
 
 
 def main() -> None:
