@@ -7,7 +7,7 @@ from evennia.utils.evmenu import ask_yes_no
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.show import Viewer, audience_mark, escaped, moment
+from evennia_ai.commands.show import Viewer, as_record, audience_mark, escaped, moment
 from evennia_ai.core.audience import visible
 from evennia_ai.core.compaction import Plan
 from evennia_ai.core.messages import OVERHEAD_TOKENS, one_line, total_tokens
@@ -72,7 +72,7 @@ class CmdCompact(AssistantCommand):
     def do_preview(self) -> None:
         """What would leave."""
         script = self.assistant()
-        self.viewer.tell(escaped("\n".join(preview_lines(script, self.audience))))
+        self.viewer.tell("\n".join(map(as_record, preview_lines(script, self.audience))))
 
     def do_rollback(self) -> None:
         """Take the latest compaction back, if the caller says yes."""
@@ -100,7 +100,7 @@ class CmdCompact(AssistantCommand):
         done.addCallback(lambda evidence: script.offload(verify, evidence))
         self.viewer.later(
             done,
-            lambda found: self.viewer.tell(escaped("\n".join(verify_lines(script, found)))),
+            lambda found: self.viewer.tell("\n".join(map(as_record, verify_lines(script, found)))),
             "The proof",
         )
 

@@ -1,12 +1,11 @@
 """`aihistory`: what an assistant heard, said and did."""
 
-import json
 from typing import Any
 
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.export import export_assistant
 from evennia_ai.commands.lookup import Refusal
-from evennia_ai.commands.show import audience_mark, escaped, moment
+from evennia_ai.commands.show import as_json, as_record, audience_mark, escaped, moment
 from evennia_ai.core.audience import STAFF, visible
 from evennia_ai.core.messages import audience_of, is_summary
 from evennia_ai.sleep.receipts import receipt_line
@@ -68,9 +67,7 @@ class CmdAIHistory(AssistantCommand):
 
     def do_raw(self) -> None:
         """The stored messages as JSON, oldest first."""
-        messages = self._messages(self.assistant())
-        text = json.dumps(messages, ensure_ascii=False, indent=1, default=str)
-        self.viewer.page(escaped(text))
+        self.viewer.page(as_json(self._messages(self.assistant())))
 
     def do_summaries(self) -> None:
         """Every summary, newest first, and for admins every compaction's receipt."""
@@ -143,7 +140,7 @@ def hit_line(hit: dict[str, Any]) -> str:
     """One result: id, kind, time, who may know it, speaker, text."""
     who = f"{hit['speaker']}: " if hit["speaker"] else ""
     when, mark = moment(hit["at"]), audience_mark(hit["audience"])
-    return escaped(f"{hit['id']} {hit['kind']} {when} {mark}{who}{hit['text']}")
+    return as_record(f"{hit['id']} {hit['kind']} {when} {mark}{who}{hit['text']}")
 
 
 def message_line(message: Any, own_name: str) -> str:
@@ -154,7 +151,7 @@ def message_line(message: Any, own_name: str) -> str:
         function = call.get("function") or {}
         text += f" [calls {function.get('name')} {function.get('arguments')}]"
     who = _who(message, own_name)
-    return escaped(f"{when} {mark}{who} ({message.get('channel', 'say')}): {text.strip()}")
+    return as_record(f"{when} {mark}{who} ({message.get('channel', 'say')}): {text.strip()}")
 
 
 def summary_lines(record: Any) -> str:
@@ -164,7 +161,7 @@ def summary_lines(record: Any) -> str:
         f"{record['level']}, {record['status']}, of {len(record['source_ids'])} messages"
         f"{_kept(record)}"
     )
-    return escaped(f"{head}\n  {audience_mark(record['audience'])}{record['text']}")
+    return as_record(f"{head}\n{audience_mark(record['audience'])}{record['text']}")
 
 
 def _made_at(item: Any) -> str:
@@ -177,7 +174,7 @@ def receipt(record: Any, name: str) -> str:
     line = f"{moment(record['at'])} Receipt: {receipt_line(name, record, record['result'])}"
     if record["status"] == "rolled back":
         line += f" Taken back {moment(record.get('rolled_back_at', ''))}."
-    return escaped(line)
+    return as_record(line)
 
 
 def _kept(record: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from twisted.internet.task import cooperate
 
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.show import audience_mark, escaped, moment
+from evennia_ai.commands.show import as_record, audience_mark, escaped, moment
 from evennia_ai.core.audience import visible
 
 NEWEST = 50
@@ -106,7 +106,7 @@ def _matching(journal: Any, words: list[str], found: list[dict[str, Any]]) -> It
 def entry_line(entry: Any) -> str:
     """One entry: time, id, importance, audience, text."""
     mark = ("withdrawn: " if entry.get("withdrawn") else "") + audience_mark(entry["audience"])
-    return escaped(
+    return as_record(
         f"{moment(entry['timestamp'])} {entry['id']} importance {entry['importance']}: "
         f"{mark}{entry['content']}"
     )

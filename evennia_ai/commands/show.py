@@ -3,6 +3,7 @@
 Text of players and models never goes into a table: Evennia's tables undo the escaping.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,11 +20,35 @@ from evennia_ai.handlers.markup import literal
 
 PAGE_ITEMS = 12
 _NARROWEST, _USUAL_WIDTH = 40, 78
+# Letters of Persian and Hindi, and the parts of an emoji, are joined or kept apart by these.
+_JOINERS = "\u200c\u200d"
+# Stands before each further line of a record.
+_CONTINUED = "\n    | "
 
 
 def escaped(text: Any) -> str:
     """A stored text as it is, without colour, links or inline functions; tabs become spaces."""
-    return literal("".join(c if c == "\n" or c.isprintable() else " " for c in str(text)))
+    return literal("".join(c if _is_shown(c) else " " for c in str(text)))
+
+
+def as_record(text: Any) -> str:
+    """One record of a listing, escaped; its further lines are marked, lest one pass for another."""
+    return escaped(str(text).replace("\n", _CONTINUED))
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON, escaped; what cannot be seen is written as JSON's escapes."""
+    text = json.dumps(value, ensure_ascii=False, indent=1, default=str)
+    return literal("".join(c if _is_shown(c) else json.dumps(c)[1:-1] for c in text))
+
+
+def _is_shown(char: str) -> bool:
+    return char.isprintable() or char == "\n" or char in _JOINERS
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: ``1 message``, ``1,200 messages``."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def cell(text: Any) -> str:
