@@ -9,13 +9,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.core.verification import (
-    EMPTY_DIGEST,
-    Evidence,
-    digest_add,
-    segment_checksum,
-    verify,
-)
+from evennia_ai.core.digest import EMPTY_DIGEST, digest_add
+from evennia_ai.core.verification import Evidence, segment_checksum, verify
 from tests.strategies import CONTENTS, MANY, heard, marker
 
 

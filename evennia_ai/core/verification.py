@@ -12,17 +12,15 @@ From plain data `verify` checks, and names what fails:
 - what a rollback gave back is there again, and what was forgotten is nowhere.
 """
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from evennia_ai.core.digest import EMPTY_DIGEST, MODULUS, digest_add
 from evennia_ai.core.messages import Message, is_summary
 
-EMPTY_DIGEST = "0" * 64
-_MODULUS = 1 << 256
 _DIGEST = re.compile("[0-9a-f]{64}")
 _NAMED_IDS = 10
 LIVE, ABSORBED, ROLLED_BACK = "live", "absorbed", "rolled back"
@@ -79,23 +77,6 @@ class Evidence:
     rebuilt_at: str = ""
 
 
-def digest_add(digest: str, ids: Iterable[str]) -> str:
-    """The digest of a set of ids after more were added, the same in any order.
-
-    Sums of hashes modulo 2**256 tell sets apart as long as nobody chooses the ids (Bellare and
-    Micciancio's AdHash, Eurocrypt 1997); ids are made here, by a clock and chance.
-
-    Args:
-        digest: The digest before, 64 hex digits; `EMPTY_DIGEST` for the empty set.
-        ids: Ids that are not in the set yet.
-
-    Returns:
-        64 hex digits: the sum of the SHA-256 of all ids, modulo 2**256.
-    """
-    added = sum(int(_hash(each), 16) for each in ids)
-    return f"{(int(digest, 16) + added) % _MODULUS:064x}"
-
-
 def segment_checksum(segment: Mapping[str, Any], checksum: Callable[[Sequence[Any]], str]) -> str:
     """What a segment's `sha256` must be.
 
@@ -133,10 +114,6 @@ def verify(evidence: Evidence) -> tuple[Violation, ...]:
         _graves,
     )
     return tuple(violation for check in checks for violation in check(evidence))
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _named(ids: Iterable[str]) -> str:
@@ -236,7 +213,7 @@ def _single(recorded: str, found: str, gone: int) -> str:
     """How the one message that is missing or too many can be told, by the digests' difference."""
     if abs(gone) != 1:
         return ""
-    difference = (int(recorded, 16) - int(found, 16)) * gone % _MODULUS
+    difference = (int(recorded, 16) - int(found, 16)) * gone % MODULUS
     return f" It is the one the SHA-256 of whose id is {difference:064x}."
 
 
