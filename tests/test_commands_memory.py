@@ -113,6 +113,31 @@ class TestHistory(MemoryLineTest):
             shown = self.assertTold(f"aihistory{switch} Aria", "a public word")
             self.assertNotIn("under the mat", shown)
 
+    def test_hidden_summaries(self):
+        """To others, a summary of private talk is answered as one that is not there."""
+        for number in range(60):
+            self.secret(f"the key {number} is under the mat " * 8)
+        self.heard("a public word")
+        self.fill(60)
+        self.typed("compact Aria", until="compacted")
+        records = {record["audience"]: record["id"] for record in self.script.history.summaries()}
+        public = records.pop("public")
+        (hidden,) = records.values()
+        self.assertTold(f"aihistory/expand Aria = {hidden}", "was made from")
+        self.char1.cmdset.add(OpenCmdSet)
+        self.be("Player")
+        begun = next(hidden[:n] for n in range(len(hidden)) if not public.startswith(hidden[:n]))
+        for wanted in (hidden, begun):
+            shown = self.assertTold(f"aihistory/expand Aria = {wanted}", "There is no summary")
+            self.assertNotIn(hidden, shown.replace(f"`{wanted}`", ""))
+        self.assertTold(f"aihistory/expand Aria = {public[:3]}", f"Summary {public} was made")
+
+    def test_export_is_for_admins(self):
+        """Where a game opens the command to others, they may not have the file written."""
+        self.char1.cmdset.add(OpenCmdSet)
+        self.be("Player")
+        self.assertTold("aihistory/export Aria", "`aihistory/export` is for admins.")
+
     def test_empty(self):
         """No history is said in words."""
         self.assertTold("aihistory Aria", "Aria has no messages yet.")

@@ -1,5 +1,6 @@
 """`aihistory`: what an assistant heard, said and did."""
 
+from collections.abc import Callable
 from typing import Any
 
 from evennia_ai.commands.base import AssistantCommand
@@ -18,13 +19,13 @@ class CmdAIHistory(AssistantCommand):
     read an assistant's conversation history
 
     Usage:
-      aihistory <assistant>
-      aihistory/full <assistant>
-      aihistory/raw <assistant>
-      aihistory/summaries <assistant>
-      aihistory/expand <assistant> = <summary id>
-      aihistory/search <assistant> = <words>
-      aihistory/export <assistant>
+      aihistory [<assistant>]
+      aihistory/full [<assistant>]
+      aihistory/raw [<assistant>]
+      aihistory/summaries [<assistant>]
+      aihistory/expand [<assistant>] = <summary id>
+      aihistory/search [<assistant>] = <words>
+      aihistory/export [<assistant>]
 
     Switches:
       full      - with tool calls, their results and summaries
@@ -36,7 +37,7 @@ class CmdAIHistory(AssistantCommand):
       export    - write everything into a JSON file under server/ai_exports
 
     Lists what was said, newest first. What was whispered or paged is marked
-    with [private: who].
+    with [private: who]. Without a name it is the only assistant here.
 
     See also: aistatus, compact, aimemory, aijournal
     """
@@ -44,6 +45,7 @@ class CmdAIHistory(AssistantCommand):
     key = "aihistory"
     locks = "cmd:perm(Admin);admin:perm(Admin)"
     switches_known = ("full", "raw", "summaries", "expand", "search", "export")
+    admin_switches = ("export",)
 
     def do(self) -> None:
         """What was said, newest first."""
@@ -86,10 +88,8 @@ class CmdAIHistory(AssistantCommand):
     def do_expand(self) -> None:
         """The raw messages a summary was made from."""
         script = self.assistant()
-        wanted = self.words("aihistory/expand <assistant> = <summary id>")
-        record = summary_called(script, wanted)
-        if not self._may_see(record):
-            raise Refusal(f"The messages of summary `{record['id']}` cannot be shown.")
+        wanted = self.words("aihistory/expand [<assistant>] = <summary id>")
+        record = summary_called(script, wanted, self._may_see)
         messages = script.history.listed_below(record["id"])
         head = f"Summary {record['id']} was made from these {len(messages)} messages, oldest first:"
         self.viewer.listing(
@@ -99,7 +99,7 @@ class CmdAIHistory(AssistantCommand):
     def do_search(self) -> None:
         """Look everywhere."""
         script = self.assistant()
-        words = self.words("aihistory/search <assistant> = <words>")
+        words = self.words("aihistory/search [<assistant>] = <words>")
         search_memory(self, script, words)
 
     def do_export(self) -> None:
@@ -185,18 +185,24 @@ def _kept(record: Any) -> str:
     return kept + (f", drift {record['drift']:.0%}" if "drift" in record else "")
 
 
-def summary_called(script: Any, text: str) -> Any:
+def summary_called(script: Any, text: str, may_see: Callable[[Any], bool]) -> Any:
     """The summary's record with this id, or the only one that begins so.
+
+    Args:
+        script: The assistant's script.
+        text: What was typed.
+        may_see: Whether the caller may see a record; others are as if they were not there.
 
     Raises:
         Refusal: If there is none, or more than one.
     """
-    wanted = text.strip()
-    found = [key for key in script.history.summary_ids() if key.startswith(wanted)]
+    wanted, history = text.strip(), script.history
+    begun = (history.summary(key) for key in history.summary_ids() if key.startswith(wanted))
+    found = [record for record in begun if record is not None and may_see(record)]
     if len(found) != 1:
         how = "More than one summary begins with" if found else "There is no summary"
         raise Refusal(f"{how} `{wanted}`. `aihistory/summaries {script.obj.key}` lists them.")
-    return script.history.summary(found[0])
+    return found[0]
 
 
 def _was_said(message: Any) -> bool:
