@@ -21,7 +21,7 @@ class TestAlerts(AssistantTest):
             self.addCleanup(account.__dict__.pop, "msg", None)
 
     def test_who_is_told(self):
-        """Connected admins and followers are told, once each; others are not."""
+        """Connected admins are told, once each, whether they follow or not; others are not."""
         self.script.alert("automatic compaction is stopped")
         self.assertEqual(
             self.told,
@@ -29,9 +29,36 @@ class TestAlerts(AssistantTest):
         )
         self.assertIn("automatic compaction is stopped", self.script.runtime.last_error)
         self.script.state.follow(self.account.pk)
-        self.script.state.follow(self.account2.pk)
         self.script.alert("again")
-        self.assertEqual([len(lines) for lines in self.told.values()], [2, 1])
+        self.assertEqual([len(lines) for lines in self.told.values()], [2, 0])
+
+    def test_a_follower_who_lost_the_rank(self):
+        """Neither receipts nor alerts are told, and with the rank the following is lost."""
+        state = self.script.state
+        for account in (self.account, self.account2):
+            state.follow(account.pk)
+        self.script.tell_staff("compacted")
+        self.assertEqual([len(lines) for lines in self.told.values()], [1, 0])
+        self.assertEqual(state.followers(), [self.account.pk])
+        self.account.permissions.clear()
+        self.script.alert("stopped")
+        self.assertEqual([len(lines) for lines in self.told.values()], [1, 0])
+        self.assertEqual(state.followers(), [])
+
+    def test_a_quelled_superuser_follows_on(self):
+        """Who tries the game as a player for a while is still told."""
+        self.account2.is_superuser = True
+        self.account2.save()
+        self.account2.attributes.add("_quell", True)
+        self.script.state.follow(self.account2.pk)
+        self.script.tell_staff("compacted")
+        self.assertEqual(self.told[self.account2], ["compacted"])
+
+    def test_a_line_is_a_line(self):
+        """What somebody wrote with a line break is told, and logged, in one line."""
+        self.script.state.follow(self.account.pk)
+        self.script.tell_staff("a note waits\nAria: all is well")
+        self.assertEqual(self.told[self.account], ["a note waits Aria: all is well"])
 
     def test_who_is_away(self):
         """Nobody is told who is not there."""

@@ -151,10 +151,14 @@ class AssistantPorts:
         return Rollback(self.history, body.journal, body.entities, self.state, self.at_commit_step)
 
     def tell_staff(self, text: str) -> None:
-        """A line for the log and for staff who follow the assistant."""
-        self.log(text)
+        """A line for the log and for staff who follow it; who is staff no more follows no more."""
+        line = " ".join(text.splitlines())
+        self.log(line)
         for account in AccountDB.objects.filter(pk__in=self.state.followers()):
-            account.msg(literal(text))
+            if _is_admin(account):
+                account.msg(literal(line))
+            else:
+                self.state.follow(account.pk)
 
     def alert(self, text: str) -> None:
         """Something staff must see to: as `trouble`, and a line for followers and admins there."""
@@ -163,7 +167,7 @@ class AssistantPorts:
         self.tell_staff(line)
         followers = self.state.followers()
         for account in AccountDB.objects.get_connected_accounts():
-            if account.pk not in followers and account.check_permstring("Admin"):
+            if account.pk not in followers and _is_admin(account):
                 account.msg(literal(line))
 
     def trouble(self, text: str) -> None:
@@ -227,6 +231,11 @@ class AssistantPorts:
 
     def _changed(self, messages: Sequence[Message], gone: Collection[str]) -> None:
         self.memory.correct_messages(messages, gone)
+
+
+def _is_admin(account: Any) -> bool:
+    """Whether an account has the rank now; a superuser who is quelled keeps it."""
+    return bool(account.is_superuser or account.check_permstring("Admin"))
 
 
 def _not_written(path: Any, failure: Any) -> None:
