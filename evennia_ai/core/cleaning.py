@@ -79,6 +79,38 @@ def strip_thoughts(text: str) -> str:
     return "".join(kept if depth else [*kept, text[at:]]).strip()
 
 
+def strip_own_thoughts(text: str) -> str:
+    """As `strip_thoughts`, but tags that are quoted, or stand amid a sentence, stay.
+
+    For texts that tell what others said: whoever says ``</think>`` must not wipe out what a
+    summary tells before it. A thought begins where the text, a line or another thought's end
+    does; a closing tag without one counts where it is alone on its line.
+    """
+    kept: list[str] = []
+    depth, at = 0, 0
+    for tag in _THOUGHT_TAG.finditer(text):
+        before = text[max(at, tag.start() - _AROUND) : tag.start()].rstrip(" \t")
+        after = text[tag.end() : tag.end() + _AROUND].lstrip(" \t")
+        first = not before or before.endswith("\n")
+        if before[-1:] in _MARKS or after[:1] in _MARKS:
+            continue
+        if not tag.group(1) and (depth or first):
+            kept += [text[at : tag.start()]] if not depth else []
+            depth += 1
+        elif tag.group(1) and depth:
+            depth -= 1
+        elif tag.group(1) and first and (not after or after.startswith("\n")):
+            kept.clear()
+        else:
+            continue
+        at = tag.end()
+    return "".join(kept if depth else [*kept, text[at:]]).strip()
+
+
+_AROUND = 8
+_MARKS = tuple("\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb")
+
+
 def strip_control(text: str) -> str:
     """Text without ANSI sequences and control characters; tabs and returns become usual."""
     text = _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
@@ -226,14 +258,14 @@ _REFUSAL_CHARS = 600
 
 def is_refusal(text: str) -> bool:
     """Whether a text is a model's refusal instead of an answer. A guess from its beginning."""
-    body = strip_thoughts(text)
+    body = strip_own_thoughts(text)
     return len(body) <= _REFUSAL_CHARS and bool(_REFUSAL.match(body))
 
 
 _CALL_TAGS = re.compile(
-    r"<\|?(?:tool_calls?|function_calls?|function=|invoke\b|tool_use|python_tag|tool_code)"
-    r"|\[TOOL_CALLS?\]|\u2581calls\u2581|<\uff5ctool",
-    re.I,
+    r"^[ \t]*+(?:<\|?(?:tool_calls?|function_calls?|function=|invoke\b|tool_use|python_tag|"
+    r"tool_code)|\[TOOL_CALLS?\]|<?\uff5c?(?:tool)?\u2581calls\u2581|<\uff5ctool)",
+    re.I | re.M,
 )
 _CALL_KEYS = ({"name", "arguments"}, {"name", "parameters"}, {"tool", "args"}, {"function"})
 _CALL_KEYS_MORE = ({"tool_calls"}, {"tool_call"}, {"function_call"}, {"action", "action_input"})
@@ -241,10 +273,15 @@ _CALL_LINE = re.compile(r"^[A-Za-z_][\w.]*\((?:\s*[A-Za-z_]\w*\s*=.*|\s*\{.*\}\s
 
 
 def looks_like_tool_call(text: str) -> bool:
-    """Whether a text is a tool call written out, in any of the usual forms, not prose."""
-    head = strip_thoughts(text)[:CLEANED_CHARS]
+    """Whether a text is a tool call written out, in any of the usual forms, not prose.
+
+    Prose that quotes one, as somebody may have said it, is none: a call begins a line, and where
+    it is one that can be read, little else stands beside it.
+    """
+    head = strip_own_thoughts(text)[:CLEANED_CHARS]
     body = _without_fence(head)
-    if _CALL_TAGS.search(body) or parse_text_tool_calls(head)[0]:
+    calls, rest = _calls_in(head)
+    if _CALL_TAGS.search(body) or (calls and len(rest) < len(head) / 2):
         return True
     if _CALL_LINE.match(body):
         return True
@@ -309,7 +346,11 @@ def parse_text_tool_calls(text: str) -> tuple[tuple[TextToolCall, ...], str]:
     Returns:
         The calls in order (one that cannot be read has its `error` set) and the rest.
     """
-    body = strip_thoughts(text)
+    return _calls_in(strip_thoughts(text))
+
+
+def _calls_in(body: str) -> tuple[tuple[TextToolCall, ...], str]:
+    """The calls in a text without thoughts, and the rest of it."""
     if not any(mark in body for mark in _CALL_MARKS):
         return (), body
     found = _marked_calls(body)

@@ -273,6 +273,12 @@ def quoted(text: str) -> str:
     return _LINE_ENDS.sub(lambda end: f"\\u{ord(end.group()):04x}", quoted)
 
 
+def on_one_line(text: str) -> str:
+    """A text as it may stand behind a label: where a line ends in it, as a JSON string."""
+    plain = text.splitlines() in ([], [text]) and not text.startswith('"')
+    return text if plain else quoted(text)
+
+
 def one_line(text: str) -> str:
     """A name made safe to stand outside quotes: one line, no quote marks or brackets."""
     return _UNSAFE.sub(" ", text).strip()
@@ -309,7 +315,7 @@ def rendered(message: Message) -> dict[str, Any]:
         return {"role": role, "content": line}
     if role == "system":
         # Providers take later system messages as orders; a stored one is data.
-        return {"role": "user", "content": f"[Notice] {message['content']}"}
+        return {"role": "user", "content": f"[Notice] {on_one_line(message['content'])}"}
     return {"role": role, "content": message["content"]}
 
 

@@ -22,6 +22,7 @@ from evennia_ai.core.messages import (
     Message,
     is_summary,
     message_tokens,
+    on_one_line,
     rendered,
     total_tokens,
 )
@@ -382,7 +383,7 @@ def as_text_protocol(prompt: Prompt, instructions: str) -> Prompt:
         if message["role"] == "system":
             continue
         if message["role"] == "tool":
-            text = f"[Result of {message['name']}] {message['content']}"
+            text = f"[Result of {message['name']}] {on_one_line(message['content'])}"
             message = {"role": "user", "content": text}
         elif message.get("tool_calls"):
             calls = [_text_call(call) for call in message["tool_calls"]]
@@ -404,7 +405,8 @@ def as_transcript(prompt: Prompt, name: str) -> str:
     for message in prompt.messages:
         content = message.get("content") or ""
         if message["role"] == "assistant" and content:
-            parts.append(f"{name}: {content}")
+            # Set in, so that no line that she repeats begins as somebody's words do.
+            parts.append(f"{name}: " + "\n  ".join(content.splitlines()))
         elif message["role"] in ("system", "user"):
             parts.append(content)
     return "\n\n".join(parts) + f"\n\n{name}:"

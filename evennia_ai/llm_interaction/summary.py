@@ -6,8 +6,13 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.core.cleaning import is_refusal, looks_like_tool_call, strip_markup, strip_thoughts
-from evennia_ai.core.messages import Message, call_ids, rendered
+from evennia_ai.core.cleaning import (
+    is_refusal,
+    looks_like_tool_call,
+    strip_markup,
+    strip_own_thoughts,
+)
+from evennia_ai.core.messages import Message, call_ids, on_one_line, one_line, rendered
 from evennia_ai.core.pieces import packed
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.client import ModelReply, ModelRequest
@@ -69,7 +74,11 @@ def format_messages_for_compaction(messages: Sequence[Message], earlier: str = "
 
 
 def message_lines(messages: Sequence[Message]) -> list[str]:
-    """One line for each message, in full, with a line before each new day."""
+    """One line for each message, in full, with a line before each new day.
+
+    Nothing in a message makes a second line: what a tool gave out, or the assistant repeated,
+    may hold what looks like somebody's words.
+    """
     lines, day = [], ""
     for message in messages:
         date = (message.get("created_at") or "")[:10]
@@ -87,15 +96,15 @@ def _request_text(lines: Sequence[str], earlier: str = "") -> str:
 
 def _line(message: Message) -> str:
     if message["role"] == "tool":
-        return f"tool {message.get('name', '')}: {message['content']}"
+        return f"tool {one_line(message.get('name', ''))}: {on_one_line(message['content'])}"
     if message["role"] == "assistant" and call_ids(message):
         calls = [call.get("function") or {} for call in message["tool_calls"]]
         shown = ", ".join(f"{call.get('name')}({call.get('arguments')})" for call in calls)
-        said = f"{message['content']} " if message["content"] else ""
-        return f"assistant: {said}[calls {shown}]"
+        said = f"{on_one_line(message['content'])} " if message["content"] else ""
+        return f"assistant: {said}[calls {on_one_line(shown)}]"
     if message["role"] == "user" and message.get("speaker"):
         return str(rendered(message)["content"])
-    return f"{message['role']}: {message['content']}"
+    return f"{message['role']}: {on_one_line(message['content'])}"
 
 
 @inlineCallbacks
@@ -307,12 +316,12 @@ def accepted(reply: ModelReply) -> str:
     Raises:
         ModelError: If it is empty, a refusal, shaped like a tool call or the request itself.
     """
-    text = strip_markup(strip_thoughts(reply.content)).strip()
+    text = strip_markup(strip_own_thoughts(reply.content)).strip()
     if reply.tool_calls or (text and looks_like_tool_call(text)):
         raise ModelError("a tool call instead of a summary")
     if not text:
         raise ModelError("an empty summary")
-    if MESSAGES_TITLE in text:
+    if text.startswith((MESSAGES_TITLE, EARLIER_TITLE)):
         raise ModelError("an echo of the request instead of a summary")
     if is_refusal(text):
         raise ModelError("a refusal instead of a summary", kind="refused")

@@ -87,12 +87,18 @@ def heard_lines(content: str, order: int) -> Iterator[Line]:
         return
     for match in matches:
         if match:
-            text = _unquoted(match["text"] or "")
+            text = unquoted(match["text"] or "")
             yield Line(match["who"], text, match["verb"], order=order, who_id=match["id"] or "")
             order += 1
 
 
-def _unquoted(text: str) -> str:
+def is_framed(text: str) -> bool:
+    """Whether a text begins as somebody's words do: `Bob says: …`, `Bob: …`."""
+    return bool(_HEARD.match(text) or _SPEAKER.match(text))
+
+
+def unquoted(text: str) -> str:
+    """The text that stands as a JSON string; any other as it is."""
     if text.startswith('"'):
         try:
             loaded = json.loads(text)
@@ -130,7 +136,7 @@ def told_lines(row: str, memory_id: str = "", at: str = "", source: str = MEMORY
         source = SUMMARY if lead["id"].startswith(("s1", "compact_")) else source
     frame = Line("", "", "note", lead["id"] or memory_id, lead["at"] or at, source=source)
     found: list[Line] = []
-    for part in _unquoted(lead["text"]).splitlines()[:MAX_LINES]:
+    for part in unquoted(lead["text"]).splitlines()[:MAX_LINES]:
         found.extend(_peeled(part[:MAX_CHARS], frame))
     return found
 
@@ -142,11 +148,11 @@ def _peeled(row: str, frame: Line) -> Iterator[Line]:
         return
     if heard := _HEARD.match(row):
         yield replace(
-            frame, who=heard["who"], text=_unquoted(heard["text"] or ""), verb=heard["verb"]
+            frame, who=heard["who"], text=unquoted(heard["text"] or ""), verb=heard["verb"]
         )
     elif spoken := _SPEAKER.match(row):
         who = spoken["who"] or spoken["any"]
-        yield from _spoken(who, _unquoted(spoken["text"]), frame)
+        yield from _spoken(who, unquoted(spoken["text"]), frame)
     else:
         yield from _spoken("", row, frame)
 

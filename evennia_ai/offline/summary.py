@@ -3,11 +3,12 @@
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from evennia_ai.offline import lexicon, words
 from evennia_ai.offline.claims import is_question
-from evennia_ai.offline.lines import SUMMARY, Line, told_lines
+from evennia_ai.offline.lines import SUMMARY, Line, is_framed, told_lines, unquoted
+from evennia_ai.offline.smalltalk import is_fixed
 
 MARK = "[MESSAGES TO COMPACT]"
 EARLIER_MARK = "[EARLIER SUMMARY]"
@@ -77,7 +78,8 @@ def _sentences(body: str) -> Iterator[_Sentence]:
     for row in body.splitlines()[:MAX_SENTENCES]:
         for line in _lines(row):
             for text in words.sentences(line.text):
-                if order < MAX_SENTENCES and not words.is_nonsense(text):
+                forged = not line.who and line.verb == "assistant" and is_framed(text)
+                if order < MAX_SENTENCES and not (forged or words.is_nonsense(text)):
                     yield _Sentence(order, line.who, text, _density(line, text))
                     order += 1
 
@@ -85,12 +87,11 @@ def _sentences(body: str) -> Iterator[_Sentence]:
 def _lines(row: str) -> list[Line]:
     """What a row tells; what the assistant quoted of others stands in their own rows."""
     row = row.strip()
-    if spoken := re.match(r"(?:\[[^\]]*\] )?(assistant|tool\b[^:]{0,60}|system): (.*)", row):
-        said = _CALLS.sub("", spoken.group(2))
-        if spoken.group(1).startswith("tool") or _QUOTES.search(said):
+    if spoken := re.match(r"(?:\[[^\]]*\] )?(assistant|tool\b[^:]{0,60}|system|user): (.*)", row):
+        said = unquoted(_CALLS.sub("", spoken.group(2)))
+        if spoken.group(1).startswith("tool") or _QUOTES.search(said) or is_fixed(said):
             return []
-        told = told_lines(said, source=SUMMARY)
-        return [replace(line, verb="assistant") for line in told]
+        return [Line("", said, "assistant", source=SUMMARY)]
     return told_lines(row, source=SUMMARY)
 
 
@@ -130,7 +131,7 @@ def _rows(sentences: list[_Sentence]) -> Iterator[str]:
     """Rows ``Alice: one sentence. Another.``, in the order things were said."""
     who, row = "", ""
     for sentence in sorted(sentences, key=lambda s: s.order):
-        if row and sentence.who == who:
+        if row and sentence.who == who and (who or not is_framed(f"{row} {sentence.text}")):
             row += " " + sentence.text
             continue
         if row:
