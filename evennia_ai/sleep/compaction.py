@@ -4,6 +4,7 @@ The order: is it allowed and due, the plan, masking where that is enough, summar
 retention gate (nothing is stored until all are there), one commit, what follows from it.
 """
 
+import json
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, su
 from evennia_ai.core.audience import PUBLIC
 from evennia_ai.core.budget import widest_view_tokens
 from evennia_ai.core.compaction import STALLS_TO_STOP, Plan, spliced
-from evennia_ai.core.masking import masked, plan_masks
+from evennia_ai.core.masking import masked, plan_masks, unmasked
 from evennia_ai.core.messages import (
     SCHEMA_VERSION,
     Message,
@@ -246,9 +247,9 @@ def _commit(
 ) -> dict[str, Any]:
     """Carry the plan out and report. The history may have grown meanwhile; it is read again."""
     markers = [marker for made in folds for marker in made.markers]
-    live = {message["id"] for message in script.history.messages()}
-    if any(message["id"] not in live for message in (*plan.leaving, *plan.folded)):
-        return _failed("what was to leave has left meanwhile, by another compaction or a rollback")
+    overtaken = _overtaken(script.history.messages(), plan)
+    if overtaken:
+        return _failed(overtaken)
     now = script.history.tokens()
     after = total_tokens(spliced(script.history.messages(), plan, markers))
     if after >= now:
@@ -264,6 +265,28 @@ def _commit(
     script.commit_compaction(plan, folds, record)
     _tell(script, plan, result, record)
     return result
+
+
+def _overtaken(live: Sequence[Message], plan: Plan) -> str:
+    """Why a plan cannot be carried out on the history as it is by now; empty if it can."""
+    known = {message["id"]: message for message in live}
+    planned = (*plan.leaving, *plan.folded)
+    if any(message["id"] not in known for message in planned):
+        return "what was to leave has left meanwhile, by another compaction or a rollback"
+    if any(_is_changed(message, known[message["id"]]) for message in planned):
+        return "a message that was to leave was changed meanwhile; try again, to take it as it is"
+    return ""
+
+
+def _is_changed(before: Message, now: Message) -> bool:
+    """Whether somebody changed a message: a mask or a new token count is our own doing."""
+    return before is not now and _raw_text(before) != _raw_text(now)
+
+
+def _raw_text(message: Message) -> str:
+    """A message as JSON, which takes tuples for the lists that a database makes of them."""
+    raw = {key: value for key, value in unmasked(message).items() if key != "tokens"}
+    return json.dumps(raw, sort_keys=True, default=str)
 
 
 def _record(script: Any, trigger: str, result: Mapping[str, Any], **more: Any) -> dict[str, Any]:
