@@ -155,7 +155,9 @@ class TestStatus(CommandLineTest):
         self.typed("compact Aria", until="compacted")
         # The extraction, which the model answers with plain text, leaves no entry.
         shown = self.typed("aistatus Aria")
-        self.assertRegex(shown, r"Messages: 2\d live \([\d,]+ tokens\), 2\d archived in 1 segments")
+        self.assertRegex(
+            shown, r"Messages: 2\d live \([\d,]+ tokens\), 2\d archived in 1 segment\n"
+        )
         self.assertIn("Summaries: 1", shown)
         self.assertIn("Journal: 2 entries, 1 not yet consolidated", shown)
         self.assertRegex(shown, r"Last compaction: \d{4}-.* level main, summary s")

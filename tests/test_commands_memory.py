@@ -301,7 +301,7 @@ class TestCompact(MemoryLineTest):
         self.fill(40)
         self.model.answers = [call("add_journal_entry", content="Bob keeps bees."), call("noop")]
         shown = self.typed("compact Aria", until="compacted")
-        self.assertIn("Saved into the journal first: 1 entries", shown)
+        self.assertIn("Saved into the journal first: 1 entry.", shown)
 
     def test_no_extraction_for_nothing(self):
         """No model is asked if nothing would leave."""
@@ -406,7 +406,7 @@ class TestCompact(MemoryLineTest):
         self.char1.cmdset.add(OpenCmdSet)
         self.assertTold("compact/preview Aria", "under the mat", "a public word")
         self.be("Player")
-        shown = self.assertTold("compact/preview Aria", "a public word", "[not for you] 1 messages")
+        shown = self.assertTold("compact/preview Aria", "a public word", "[not for you] 1 message,")
         self.assertNotIn("under the mat", shown)
         self.assertTold("compact Aria", "`compact` is for admins")
         for switch in ("rollback", "verify", "on", "off"):

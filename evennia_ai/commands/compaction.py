@@ -7,7 +7,9 @@ from evennia.utils.evmenu import ask_yes_no
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.show import Viewer, as_record, audience_mark, escaped, moment
+from evennia_ai.commands.facts import archive_segments, compaction_state
+from evennia_ai.commands.lookup import Refusal
+from evennia_ai.commands.show import Viewer, as_record, audience_mark, counted, escaped, moment
 from evennia_ai.core.audience import visible
 from evennia_ai.core.compaction import Plan
 from evennia_ai.core.messages import OVERHEAD_TOKENS, one_line, total_tokens
@@ -43,7 +45,7 @@ class CmdCompact(AssistantCommand):
       preview  - say what would leave the history; nothing is changed
       rollback - take the latest compaction back; asks first
       verify   - prove that no message was lost, or name what is wrong
-      on       - allow compaction, by command and by itself
+      on       - allow compaction, by command and by itself; says what holds then
       off      - stop all compaction; the raw history is shown as far as it fits
 
     Nothing is lost: the messages that leave are archived word for word, see
@@ -54,8 +56,9 @@ class CmdCompact(AssistantCommand):
     turn ends.
 
     After a rollback the messages are live again as if the compaction had never
-    been, and it compacts no more by itself until you compact by hand or its
-    context overflows.
+    been, and it compacts no more by itself until you compact by hand, be there
+    something to fold or not, or its context overflows. A rollback takes no id:
+    only the latest compaction can be taken back, and then the one before it.
 
     See also: aihistory, aistatus, aiconfig
     """
@@ -77,6 +80,11 @@ class CmdCompact(AssistantCommand):
     def do_rollback(self) -> None:
         """Take the latest compaction back, if the caller says yes."""
         script = self.assistant()
+        if self.rhs is not None:
+            raise Refusal(
+                "`compact/rollback` takes back the latest compaction and no other, so it takes no "
+                f"id. Type: compact/rollback {script.obj.key}"
+            )
         record = script.rollback.latest()
         viewer, name = self.viewer, script.obj.key
         what = f"Take back the compaction of {moment(record['at'])} (UTC)? {_undoing(record)}"
@@ -118,7 +126,7 @@ class CmdCompact(AssistantCommand):
         script.log(f"{self.caller.key} switches compaction {'on' if on else 'off'}")
         name = escaped(script.obj.key)
         if on:
-            self.viewer.tell(f"{name} compacts its history again.")
+            self.viewer.tell(_now_on(name, compaction_state(script)))
         else:
             self.viewer.tell(
                 f"{name} compacts no more, neither by itself nor by command. What does not fit "
@@ -144,6 +152,13 @@ class CmdCompactMemories(AssistantCommand):
     def do(self) -> None:
         """Compact now and report."""
         compact_and_tell(self.viewer, self.assistant(), self.rhs or None)
+
+
+def _now_on(name: str, state: str) -> str:
+    """What is told when compaction is switched on, where it holds otherwise as well."""
+    if state == "on":
+        return f"{name} compacts its history again."
+    return f"{name} may compact its history again, but not always by itself. Compaction: {state}."
 
 
 def compact_and_tell(viewer: Viewer, script: Any, instructions: str | None) -> None:
@@ -174,8 +189,8 @@ def roll_back_and_tell(viewer: Viewer, script: Any, compaction_id: str) -> None:
         viewer.tell(
             escaped(
                 f"Taken back: {_undone(report)}, {report['original_tokens']:,} to "
-                f"{report['new_tokens']:,} tokens. {name} compacts by itself again after your "
-                "next compact."
+                f"{report['new_tokens']:,} tokens. Compaction of {name}: "
+                f"{compaction_state(script)}."
             )
         )
 
@@ -185,24 +200,29 @@ def roll_back_and_tell(viewer: Viewer, script: Any, compaction_id: str) -> None:
 def _undoing(record: Mapping[str, Any]) -> str:
     """What taking a compaction back would do."""
     if record["leaving"]:
-        return f"{len(record['leaving'])} messages would be live again."
-    return f"{len(record['masked'])} old tool outputs would be shown in full again."
+        return f"{counted(len(record['leaving']), 'message')} would be live again."
+    return f"{counted(len(record['masked']), 'old tool output')} would be shown in full again."
 
 
 def _undone(report: Mapping[str, Any]) -> str:
-    if report["restored_messages"]:
-        return f"{report['restored_messages']} messages are live again"
-    return f"{report['masks_removed']} old tool outputs are shown in full again"
+    live, masks = report["restored_messages"], report["masks_removed"]
+    if live:
+        return f"{counted(live, 'message')} {_are(live)} live again"
+    return f"{counted(masks, 'old tool output')} {_are(masks)} shown in full again"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def verify_lines(script: Any, violations: Sequence[Violation]) -> list[str]:
     """The proof in a line, or every violation."""
     name, (count, _) = script.obj.key, script.history.recorded
     if not violations:
-        segments = script.history.segment_count()
+        segments = counted(archive_segments(script), "archive segment")
         return [
-            f"{name}: proven. All {count:,} messages ever recorded are live or in one of "
-            f"{segments} archive segments, each under its checksum."
+            f"{name}: proven. Every message ever recorded ({count:,}) is live or in the archive "
+            f"({segments}), each under its checksum."
         ]
     lines = [f"{violation.kind}: {violation.detail}" for violation in violations]
     return [f"{name}: {len(lines)} {'violation' if len(lines) == 1 else 'violations'}:", *lines]
@@ -214,11 +234,13 @@ def compact_now(
 ) -> Generator["Deferred[Any]", Any, dict[str, Any]]:
     """A manual compaction: extraction first, if a compaction will follow.
 
-    Over the spend cap there is no extraction, and the summary is extractive.
+    Over the spend cap there is no extraction, and the summary is extractive. A hold after a
+    rollback is over as well where there is nothing to compact; where it fails, it stays.
 
     Returns:
-        A Deferred that fires with the result of `compact_conversation_history` and, where there
-        was an extraction, its report as `extraction`.
+        A Deferred that fires with the result of `compact_conversation_history`; where there was
+        an extraction, with its report as `extraction`, and as `released` whether a hold is over
+        though nothing was compacted.
     """
     config, body = script.config, script.obj
     extraction = None
@@ -228,7 +250,10 @@ def compact_now(
             script, body, max_iterations=config.pre_compact_max_iterations
         )
     result = yield compact_conversation_history(script, body, force=True, instructions=instructions)
-    return {**result, "extraction": extraction}
+    released = bool(result.get("skipped") and script.config.compact_enabled and script.state.hold)
+    if released:
+        script.state.set_hold(False)
+    return {**result, "extraction": extraction, "released": released}
 
 
 _REASONS = {
@@ -241,12 +266,13 @@ def result_line(name: str, result: dict[str, Any]) -> str:
     """What came of a compaction, in a sentence."""
     if result.get("skipped"):
         reason = str(result["reason"])
-        return f"{name} did not compact: {_REASONS.get(reason, reason)}{_but_held(result)}."
+        over = " The hold after the rollback is over." if result.get("released") else ""
+        return f"{name} did not compact: {_REASONS.get(reason, reason)}{_but_held(result)}.{over}"
     if not result["success"]:
         detail = f" ({result['detail']})" if result.get("detail") else ""
         return f"{name} did not compact: {result['error']}{detail}. Nothing was changed."
     lines = (
-        f"{name} compacted {result['compacted_messages']} messages and kept "
+        f"{name} compacted {counted(result['compacted_messages'], 'message')} and kept "
         f"{result['preserved_messages']}{_with_held(result)}: {result['original_tokens']:,} to "
         f"{result['new_tokens']:,} tokens, {result['reduction_pct']} % less, "
         f"level {result['level']}."
@@ -255,7 +281,8 @@ def result_line(name: str, result: dict[str, Any]) -> str:
     lines += f" What left: aihistory/expand {name} = {ids}."
     extraction = result.get("extraction")
     if extraction:
-        lines += f" Saved into the journal first: {extraction['facts_recorded']} entries."
+        saved = extraction["facts_recorded"]
+        lines += f" Saved into the journal first: {saved} {'entry' if saved == 1 else 'entries'}."
     return lines
 
 
@@ -290,8 +317,8 @@ def preview_lines(script: Any, audience: str) -> list[str]:
     summaries = len(plan.audiences)
     first, last = plan.leaving[0]["created_at"], plan.leaving[-1]["created_at"]
     lines.append(
-        f"{len(plan.leaving)} messages would leave, from {moment(first)} to {moment(last)} (UTC), "
-        f"into {summaries} {'summary' if summaries == 1 else 'summaries'}:"
+        f"{counted(len(plan.leaving), 'message')} would leave, from {moment(first)} to "
+        f"{moment(last)} (UTC), into {summaries} {'summary' if summaries == 1 else 'summaries'}:"
     )
     lines += [_part_line(plan, each, audience) for each in plan.audiences]
     if plan.held:
@@ -313,12 +340,12 @@ def _part_line(plan: Plan, owner: str, audience: str) -> str:
     """One audience's part of what would leave, by its first and last words, for another."""
     part = plan.part(owner)
     if not visible(owner, audience):
-        return f"  [not for you] {len(part)} messages, {total_tokens(part):,} tokens"
+        return f"  [not for you] {counted(len(part), 'message')}, {total_tokens(part):,} tokens"
     told = [m for m in part if m["content"]] or part
     ends = dict.fromkeys(one_line(str(m["content"]))[:_EXCERPT] for m in (told[0], told[-1]))
     shown = " ... ".join(f'"{text}"' for text in ends)
     mark = audience_mark(owner) or "[public] "
-    return f"  {mark}{len(part)} messages, {total_tokens(part):,} tokens: {shown}"
+    return f"  {mark}{counted(len(part), 'message')}, {total_tokens(part):,} tokens: {shown}"
 
 
 def _tokens_line(script: Any, plan: Plan) -> str:

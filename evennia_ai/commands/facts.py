@@ -66,13 +66,15 @@ def _context(script: Any, config: Any) -> dict[str, Any]:
 
 
 def compaction_state(script: Any) -> str:
-    """Whether and when compaction happens, in a word or two."""
+    """Whether and when compaction happens, in a few words."""
     if not script.config.compact_enabled:
         return "off"
     if not script.config.compact_auto:
         return "by command only"
     if script.state.stalled_out:
         return "stopped after stalls"
+    if script.state.hold:
+        return "held after a rollback until the next compact or until the context is full"
     has_windows = script.config.immediate_window and script.config.recent_window
     stopped = has_windows and script.state.stalled_by_count
     return "on, but by count stopped after stalls" if stopped else "on"
@@ -85,12 +87,18 @@ def _stored(script: Any) -> dict[str, int]:
         "live_messages": len(messages) - len(markers),
         "live_tokens": script.history.tokens(),
         "archived_messages": sum(as_count(m["metadata"].get("compacted_count")) for m in markers),
-        "archive_segments": script.history.segment_count(),
+        "archive_segments": archive_segments(script),
         "summaries": script.history.summary_count(),
         "journal_entries": script.obj.journal.count(),
         "unconsolidated": len(script.obj.journal.unconsolidated(UNCONSOLIDATED_SHOWN)),
         "entity_profiles": len(script.obj.entities.profiles()),
     }
+
+
+def archive_segments(script: Any) -> int:
+    """How many archive segments hold messages that are not live again by a rollback."""
+    history = script.history
+    return max(0, history.segment_count() - len(history.restored_segments()))
 
 
 def warnings(script: Any) -> list[str]:

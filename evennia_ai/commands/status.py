@@ -4,7 +4,7 @@ from typing import Any
 
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.facts import UNCONSOLIDATED_SHOWN, status_facts, step_line
-from evennia_ai.commands.show import as_record, moment
+from evennia_ai.commands.show import as_record, counted, moment
 from evennia_ai.core.messages import utc_iso
 
 
@@ -81,7 +81,8 @@ def _stored_lines(facts: dict[str, Any]) -> list[str]:
     spent = facts["spent_today"]
     return [
         f"Messages: {stored['live_messages']} live ({stored['live_tokens']:,} tokens), "
-        f"{stored['archived_messages']} archived in {stored['archive_segments']} segments",
+        f"{stored['archived_messages']} archived in "
+        f"{counted(stored['archive_segments'], 'segment')}",
         f"Summaries: {stored['summaries']}",
         f"Journal: {stored['journal_entries']} entries, {waiting}{more} not yet consolidated",
         f"Entity profiles: {stored['entity_profiles']}",
@@ -93,12 +94,14 @@ def _stored_lines(facts: dict[str, Any]) -> list[str]:
 def _compaction_lines(last: dict[str, Any]) -> list[str]:
     if not last:
         return ["Last compaction: never"]
-    return [
-        f"Last compaction: {moment(last.get('at', ''))}, "
-        f"{last.get('compacted_messages', '?')} messages, {last.get('original_tokens', 0):,} to "
-        f"{last.get('new_tokens', 0):,} tokens, level {last.get('level', '?')}, "
-        f"summary {last.get('summary_id', '?')}"
-    ]
+    head = f"Last compaction: {moment(last.get('at', ''))}"
+    tokens = f"{last.get('original_tokens', 0):,} to {last.get('new_tokens', 0):,} tokens"
+    if last.get("level") == "masked":
+        outputs = counted(last.get("masked_messages", 0), "old tool output")
+        return [f"{head}, {outputs} masked, {tokens}, nothing summarised"]
+    messages = counted(last.get("compacted_messages", 0), "message")
+    made = f"level {last.get('level', '?')}, summary {last.get('summary_id', '?')}"
+    return [f"{head}, {messages}, {tokens}, {made}"]
 
 
 def _sleep_lines(last: dict[str, Any]) -> list[str]:
