@@ -10,7 +10,7 @@ from evennia.server.portal.mxp import mxp_parse
 from evennia.utils.ansi import parse_ansi
 
 from evennia_ai import services
-from evennia_ai.commands.compaction import CmdCompact
+from evennia_ai.commands.compaction import CmdCompact, CmdCompactMemories
 from evennia_ai.commands.history import CmdAIHistory
 from evennia_ai.commands.ledger import note_called
 from evennia_ai.commands.lookup import Refusal
@@ -40,6 +40,12 @@ class CmdOpenCompact(CmdCompact):
     locks = "cmd:all();admin:perm(Admin)"
 
 
+class CmdOpenCompactMemories(CmdCompactMemories):
+    """The same of `@compact-memories`."""
+
+    locks = "cmd:all();admin:perm(Admin)"
+
+
 class CmdOpenMemory(CmdAIMemory):
     """The same of `aimemory`."""
 
@@ -52,7 +58,7 @@ class OpenCmdSet(CmdSet):
     priority = 1
 
     def at_cmdset_creation(self):
-        for command in (CmdOpenHistory, CmdOpenCompact, CmdOpenMemory):
+        for command in (CmdOpenHistory, CmdOpenCompact, CmdOpenCompactMemories, CmdOpenMemory):
             self.add(command)
 
 
@@ -451,6 +457,14 @@ class TestCompact(MemoryLineTest):
         for line in ("@compact-memories", "compact-memories Aria", "@compact-memories ar"):
             self.fill(30)
             self.assertTold(line, "Aria compacted", until="compacted")
+
+    def test_compact_memories_is_for_admins(self):
+        """Where a game opens the command to others, they compact nothing."""
+        self.char1.cmdset.add(OpenCmdSet)
+        self.be("Player")
+        self.fill(30)
+        self.assertTold("@compact-memories Aria", "`@compact-memories` is for admins.")
+        self.assertEqual(len(self.script.history.messages()), 30)
 
     def test_compact_memories_heeds(self):
         """With the equals sign it takes what the summary should heed, with and without a name."""

@@ -79,6 +79,13 @@ class TestForgedLines(RecordTest):
         self.assertMarked("aistatus Aria")
         self.assertMarked("ai/log Aria", until="crown")
 
+    def test_options(self):
+        """In the list of all options a value is one line."""
+        self.configure(persona="A smuggler.\n  compact_enabled = False (changed)")
+        shown = self.typed("aiconfig Aria").split("\n")
+        told = [line for line in shown if "compact_enabled =" in line]
+        self.assertEqual([line.split()[0] for line in told], ["compact_enabled", "persona"])
+
     def test_proof(self):
         """Each violation is a record."""
         lines = verify_lines(self.script, [Violation("order", TWO_LINES)])

@@ -125,5 +125,6 @@ class TestWhatIsStored(RollbackLineTest):
         self.assertRegex(
             told, r": \S+ \S+, 1 old tool output masked, [\d,]+ to [\d,]+ tokens, nothing summ"
         )
+        self.assertTold("aihistory/summaries Aria", "Aria masked 1 old tool output (sleep)")
         self.assertTold("compact/rollback Aria", "1 old tool output would be shown in full again.")
         self.assertIn("1 old tool output is shown in full", self.typed("y", until="Taken back"))

@@ -147,7 +147,8 @@ class CmdCompactMemories(AssistantCommand):
     """
 
     key = "@compact-memories"
-    locks = "cmd:perm(Admin)"
+    locks = "cmd:perm(Admin);admin:perm(Admin)"
+    admin_switches = ("",)
 
     def do(self) -> None:
         """Compact now and report."""

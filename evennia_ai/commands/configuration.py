@@ -145,7 +145,8 @@ def _lines(script: Any, name: str) -> str:
 
 
 def _short(value: Any) -> str:
-    text = shown(value)
+    """The beginning of a value, on one line."""
+    text = " ".join(shown(value).splitlines())
     return text if len(text) <= _LONG else f"{text[: _LONG - 3]}..."
 
 

@@ -17,8 +17,10 @@ def receipt_line(name: str, record: Mapping[str, Any], result: Mapping[str, Any]
     """
     tokens = f"{result['original_tokens']:,} to {result['new_tokens']:,} tokens"
     if result["level"] == "masked":
+        count = result["masked_messages"]
+        outputs = "old tool output" if count == 1 else "old tool outputs"
         return (
-            f"{name} masked {result['masked_messages']} old tool outputs "
+            f"{name} masked {count} {outputs} "
             f"({record['trigger']}): {tokens}. Nothing was summarised."
         )
     parts = [
