@@ -1,12 +1,13 @@
 """Taking a compaction back: the history as if it and its extraction had never happened."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evennia_ai.core.entities import sources_of
 from evennia_ai.core.masking import unmasked
 from evennia_ai.core.messages import Message, is_summary
+from evennia_ai.core.verification import segment_checksum
 
 # Role of what only holds the place of a message that the viewer may not see.
 _HIDDEN = "hidden"
@@ -21,10 +22,47 @@ class Undone:
     Args:
         history: The new live history: former markers, what had left, what stayed and came since.
         withdrawn: Messages of the extraction, which leave with the compaction.
+        restored: How many messages came back from the archive.
     """
 
     history: tuple[Message, ...]
     withdrawn: tuple[Message, ...]
+    restored: int = 0
+
+
+def damage(
+    record: Mapping[str, Any],
+    segments: Mapping[str, Mapping[str, Any] | None],
+    checksum: Callable[[Sequence[Any]], str],
+) -> str:
+    """Why what left with a compaction cannot come back as it left.
+
+    Args:
+        record: The compaction's record.
+        segments: Its archive segments by id, None for one that is missing or cannot be read. One
+            that holds no `sha256` is judged by the ids of its messages alone.
+        checksum: SHA-256 in hex of a list of messages, as segments are sealed with.
+
+    Returns:
+        A sentence that names the segment; empty if all is there, forgotten messages aside.
+    """
+    left, found = set(record.get("leaving", ())), set[str]()
+    for key, segment in segments.items():
+        if segment is None:
+            return f"Archive segment `{key}` is missing or cannot be read."
+        if "sha256" in segment and segment_checksum(segment, checksum) != segment["sha256"]:
+            return f"Archive segment `{key}` was changed since it was sealed: its checksum differs."
+        held = {message["id"] for message in segment["messages"]}
+        if odd := sorted(held - left):
+            return f"Archive segment `{key}` holds `{odd[0]}`, which did not leave with it."
+        found |= held | set(segment.get("tombstones") or ())
+    if lost := sorted(left - found):
+        named = ", ".join(f"`{key}`" for key in segments) or "none"
+        return (
+            f"{len(lost)} of {len(left)} messages, `{lost[0]}` the first, are missing from the "
+            f"compaction's archive segments ({named})."
+        )
+    return ""
 
 
 def plan_rollback(
@@ -51,7 +89,7 @@ def plan_rollback(
     masks: Collection[str] = set(record.get("masked", ()))
     kept = [unmasked(m) if m["id"] in masks else m for m in everything if m["id"] not in gone]
     markers = _markers_before(current, record)
-    return Undone((*markers, *kept), tuple(m for m in everything if m["id"] in gone))
+    return Undone((*markers, *kept), tuple(m for m in everything if m["id"] in gone), len(restored))
 
 
 def order_before(history: Sequence[Message], leaving: Sequence[Message]) -> list[str]:

@@ -4,10 +4,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from evennia_ai.core.messages import SCHEMA_VERSION, new_id, utc_iso
-from evennia_ai.core.rollback import Undone, plan_rollback, profile_without, without_extraction
+from evennia_ai.core.rollback import (
+    Undone,
+    damage,
+    plan_rollback,
+    profile_without,
+    without_extraction,
+)
 from evennia_ai.errors import AssistantError
 from evennia_ai.handlers.entities import EntityHandler
-from evennia_ai.handlers.history import HistoryHandler
+from evennia_ai.handlers.history import HistoryHandler, checksum
 from evennia_ai.handlers.journal import JournalHandler
 from evennia_ai.handlers.state import StateHandler
 
@@ -52,13 +58,29 @@ class Rollback:
         raise AssistantError("There is no compaction to take back.")
 
     def undone(self, record: Mapping[str, Any]) -> Undone:
-        """What the history would be."""
-        segments = [self.history.segment(key) for key in record.get("segments", ())]
-        return plan_rollback(self.history.messages(), record, segments)
+        """What the history would be.
 
-    def __call__(self, record: Mapping[str, Any], at: float) -> None:
-        """Take it back; what follows outside the database is noted as an intent."""
-        undone = self.undone(record)
+        Raises:
+            AssistantError: If what the archive holds is not what left with the compaction.
+        """
+        segments = {key: self.history.segment(key) for key in record.get("segments", ())}
+        if wrong := damage(record, segments, checksum):
+            raise AssistantError(
+                f"{wrong} Nothing was changed. `compact/verify` shows all that is wrong; put "
+                "the segment back from a backup, then take the compaction back."
+            )
+        sound = [segment for segment in segments.values() if segment]
+        return plan_rollback(self.history.messages(), record, sound)
+
+    def __call__(self, record: Mapping[str, Any], at: float, undone: Undone | None = None) -> None:
+        """Take it back; what follows outside the database is noted as an intent.
+
+        Args:
+            record: The compaction's record.
+            at: The time, seconds since the epoch.
+            undone: What `undone` just gave for it, if it was asked before.
+        """
+        undone = undone or self.undone(record)
         extraction = record.get("extraction") or {}
         entries = [*record.get("entries", ()), *extraction.get("entries", ())]
         with self.history.store.transaction():

@@ -29,7 +29,8 @@ def rollback_compaction(
     Returns:
         A Deferred that fires with ``{"compaction_id", "restored_messages", "masks_removed",
         "original_tokens", "new_tokens"}``. It fails with `AssistantError` if there is none, if it
-        is not the latest any more, or if its messages no longer fit (with the numbers).
+        is not the latest any more, if its archive is damaged (with the segment), or if its
+        messages no longer fit (with the numbers).
     """
     return maybeDeferred(_roll_back, script, compaction_id)
 
@@ -43,10 +44,10 @@ def _roll_back(script: Any, compaction_id: str | None) -> dict[str, Any]:
         )
     before, undone = script.history.tokens(), rollback.undone(record)
     _check_fits(script, undone.history)
-    rollback(record, script.now())
+    rollback(record, script.now(), undone)
     report = {
         "compaction_id": record["id"],
-        "restored_messages": len(record.get("leaving", ())),
+        "restored_messages": undone.restored,
         "masks_removed": len(record.get("masked", ())),
         "original_tokens": before,
         "new_tokens": script.history.tokens(),
