@@ -46,6 +46,7 @@ class TestHold(RollbackLineTest):
         self.assertIn("40 messages are live again", shown)
         self.assertIn(f"Compaction of Aria: {HELD}", shown)
         self.assertIn(HELD, self.status("Compaction:"))
+        self.assertNotIn("asleep at", self.status("Compaction:"))
 
     def test_over_after_a_compact(self):
         """A compaction by hand ends it."""

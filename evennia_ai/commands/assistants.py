@@ -60,7 +60,8 @@ class CmdAI(AssistantCommand):
       delete - write everything into a file, then delete it; asks first
       doctor - look for what is wrong with the installation
       log    - the last lines of the audit log
-      follow - be told of its compactions as they happen; again to stop.
+      follow - be told of its compactions as they happen; again to stop. It
+               ends when you are no admin any more.
                Of what needs a hand all admins are told who are there
 
     Without a switch it lists all assistants. The switches from test on are

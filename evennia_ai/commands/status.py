@@ -63,11 +63,13 @@ def _life_lines(facts: dict[str, Any]) -> list[str]:
 
 def _context_lines(context: dict[str, Any]) -> list[str]:
     used = f"{context['usage']:.1%} of {context['limit_tokens']:,} tokens"
-    at = (
-        f"asleep at {context['sleep_threshold']:.0%}, "
-        f"at once at {context['emergency_threshold']:.0%}"
-    )
-    lines = [f"Context: {used}", f"Compaction: {context['compaction']}; {at}"]
+    at = ""
+    if context["compaction"].startswith("on"):  # else the triggers do not fire
+        at = (
+            f"; asleep at {context['sleep_threshold']:.0%}, "
+            f"at once at {context['emergency_threshold']:.0%}"
+        )
+    lines = [f"Context: {used}", f"Compaction: {context['compaction']}{at}"]
     lines.append(f"Last prompt: {context['last_prompt'] or 'none since the server started'}")
     if context["left_out"]:
         lines.append(f"Left out of it: {context['left_out']} oldest messages")
