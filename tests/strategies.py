@@ -85,6 +85,13 @@ CONTENTS = (
     AWKWARD * 9,
 )
 
+# What everybody may know and what is worth a summary.
+NEWS = (
+    "Bob owes the smith 7 coins, Cora owes the miller 12. " * 4,
+    "So we sat by the river and talked of the weather and of the old days. " * 8,
+    "And on we went, as slowly as ever, up the hill and down again to the inn. " * 8,
+)
+
 
 def _exchange(low, high):
     """Calls in parallel and their results: in any order, some late, missing, doubled or alone."""
@@ -117,18 +124,53 @@ def _piece(low, high, markers):
     return kinds[low % len(kinds)]()
 
 
-def _decoded(data, markers=True):
+def _closed_piece(low, high):
+    """Talk, or calls that all have their results: in parallel or one after another."""
+    content = CONTENTS[high % len(CONTENTS)]
+    ids = [CALL_IDS[(low >> shift) % len(CALL_IDS)] for shift in (2, 4, 6)][: 1 + high % 3]
+    answers = [result(each, content) for each in ids]
+    kinds = (
+        lambda: [heard(content), reply(content)],
+        lambda: [calls(*ids), *answers],
+        lambda: [calls(*ids), *reversed(answers)],
+        lambda: [each for one in answers for each in (calls(one["tool_call_id"]), one)],
+    )
+    return kinds[low % len(kinds)]()
+
+
+def _owned(data, piece):
+    """The messages of pieces, two bytes each, with their audiences and sizes."""
     messages = []
     for low, high in zip(data[::2], data[1::2], strict=False):
         owner, size = OWNERS[high % len(OWNERS)], SIZES[(low + high) % len(SIZES)]
-        piece = _piece(low, high, markers)
-        messages += [{**message, "audience": owner, "tokens": size} for message in piece]
-    return numbered(messages)
+        messages += [{**each, "audience": owner, "tokens": size} for each in piece(low, high)]
+    return messages
+
+
+def _decoded(data, markers=True):
+    return numbered(_owned(data, lambda low, high: _piece(low, high, markers)))
+
+
+def _foldable(opening, rest):
+    news = [heard(each, audience=PUBLIC, tokens=150) for each in NEWS]
+    closed = _owned(opening, _closed_piece)
+    return numbered([*news, *closed, *_owned(rest, lambda low, high: _piece(low, high, False))])
 
 
 def histories(markers=True, pieces=14):
     """Histories as they are stored; their token counts are drawn, not counted."""
     return st.binary(max_size=2 * pieces).map(lambda data: _decoded(data, markers))
+
+
+def foldable_histories(pieces=14, least=7, closed=4):
+    """Histories without markers of which a compaction folds some, if alone and well before.
+
+    First come news and up to so many closed pieces, talk and calls that wait for nothing, so that
+    behind them may be cut; then any history of at least so many messages, for a preserve window
+    to keep.
+    """
+    rest = st.binary(min_size=2 * least, max_size=2 * pieces)
+    return st.builds(_foldable, st.binary(min_size=2, max_size=2 * closed), rest)
 
 
 texts = st.one_of(st.sampled_from(CONTENTS), awkward_texts)

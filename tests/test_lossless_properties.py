@@ -1,13 +1,15 @@
 """Properties of compaction and rollback on random histories, with an assistant in memory.
 
-A thousand examples of each, or the share of them that `thoroughness` tells.
+A thousand examples of each, or the share of them that `thoroughness` tells. None ends early: each
+that counts has folded something and, where it is about rollback, has taken it back.
 """
 
 import copy
 import re
 import unittest
+from collections import Counter
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from evennia_ai.core.audience import PUBLIC, private
@@ -30,7 +32,7 @@ from evennia_ai.sleep.triggers import kept_capacity
 from evennia_ai.testing import call
 from tests.loopback import check_pairs
 from tests.memory_assistant import START, MemoryWorld
-from tests.strategies import PEOPLE, histories
+from tests.strategies import PEOPLE, foldable_histories, histories, result
 from tests.thoroughness import examples
 from tests.waiting import wait_for
 
@@ -59,11 +61,37 @@ TIGHT = st.fixed_dictionaries(
         "compact_preserve_token_share": st.sampled_from((0.0, 0.2, 0.8)),
     }
 )
-DEEDS = st.lists(
-    st.sampled_from(("compact", "mask", "extract", "roll_back", "restart", "say", "expand")),
-    min_size=1,
-    max_size=8,
+DEED_NAMES = ("compact", "mask", "extract", "roll_back", "take_back", "restart", "say", "expand")
+# Something is folded and taken back, with whatever else before, between and after.
+BEFORE = st.lists(st.sampled_from(("say", "extract", "compact", "restart", "expand")), max_size=1)
+FOLDS = st.sampled_from((("compact",), ("mask",), ("extract", "compact")))
+BETWEEN = st.lists(st.sampled_from(("say", "extract", "restart", "expand")), max_size=2)
+AFTER = st.lists(
+    st.sampled_from(DEED_NAMES),
+    max_size=2,
 )
+DEEDS = st.builds(
+    lambda before, folds, between, after: (*before, *folds, *between, "take_back", *after),
+    BEFORE,
+    FOLDS,
+    BETWEEN,
+    AFTER,
+)
+PARTS = foldable_histories(pieces=7, least=3, closed=2)
+# Mostly one before the latest: each is told twice, in two runs.
+SEVERAL = st.one_of(*(st.lists(PARTS, min_size=n, max_size=n) for n in (2, 2, 2, 3)))
+ROOM = 10_000_000  # a limit under which every history fits
+TALK = {"role": "user", "content": "talk " * 80}
+SHAPES = (
+    "calls in parallel",
+    "calls in a chain",
+    "call ids that repeat",
+    "calls without result",
+    "a huge message",
+    "several audiences",
+)
+# In so many of a hundred examples must be each of what is counted.
+LEAST_PERCENT = 2
 
 
 def answered(request):
@@ -81,6 +109,7 @@ class Run:
         self.world = MemoryWorld(**config)
         self.world.model.default = answered
         self.number, self.refusal = 0, ""
+        self.compactions = self.taken_back = 0
 
     @property
     def script(self):
@@ -92,12 +121,15 @@ class Run:
 
     def store(self, messages):
         """Put messages into the history, ids and times the same in every run."""
-        for message in messages:
-            self.number += 1
-            at = utc_iso(START + self.number)
-            stamped = {**copy.deepcopy(message), "id": f"m{self.number}", "created_at": at}
-            stamped.pop("tokens", None)
-            self.script.history.append([stamped])
+        self.script.history.append(self.stamped(message) for message in messages)
+
+    def stamped(self, message):
+        """The message with the next id and time; its tokens are to be counted."""
+        self.number += 1
+        at = utc_iso(START + self.number)
+        stamped = {**copy.deepcopy(message), "id": f"m{self.number}", "created_at": at}
+        stamped.pop("tokens", None)
+        return stamped
 
     def say(self):
         self.store([{"role": "user", "content": f"one more line, {self.number}"}])
@@ -114,7 +146,13 @@ class Run:
         self.world.model.answers = []
 
     def compact(self):
-        return wait_for(compact_conversation_history(self.script, self.body, force=True))
+        return self.compact_with(force=True)
+
+    def compact_with(self, **how):
+        """Compact; counted if it was done."""
+        result = wait_for(compact_conversation_history(self.script, self.body, **how))
+        self.compactions += bool(result["success"] and not result.get("skipped"))
+        return result
 
     def mask(self):
         """An automatic compaction, which masks where that is enough."""
@@ -123,13 +161,10 @@ class Run:
     def relieve(self, threshold):
         """An automatic compaction; it gets under its trigger if that can be reached at all."""
         able = self.able_to_relieve(threshold)
-        result = self.compact_at(threshold)
+        result = self.compact_with(threshold=threshold)
         if able and result["success"] and not result.get("skipped"):
             assert context_usage(self.script) < threshold, (context_usage(self.script), threshold)
         return result
-
-    def compact_at(self, threshold):
-        return wait_for(compact_conversation_history(self.script, self.body, threshold=threshold))
 
     def able_to_relieve(self, threshold):
         """Whether a compaction can get under a trigger: some room, and a newest turn in it."""
@@ -145,7 +180,20 @@ class Run:
         except AssistantError as error:
             self.refusal = str(error)
             return False
+        self.taken_back += 1
         return True
+
+    def take_back(self):
+        """Roll back; if the messages do not fit, under a higher limit that is lowered again."""
+        if self.roll_back() or "no longer fit" not in self.refusal:
+            return
+        limit = self.script.config.max_context_tokens
+        self.limit(ROOM)
+        assert self.roll_back(), self.refusal
+        self.limit(limit)
+
+    def limit(self, tokens):
+        self.world.configure(max_context_tokens=tokens)
 
     def restart(self):
         self.world.restart()
@@ -164,17 +212,68 @@ class Run:
         return [m for m in self.script.history.messages() if not is_summary(m)]
 
 
-class TestRollback(unittest.TestCase):
+def shapes(messages):
+    """Names of what is found in a history."""
+    made = [[call["id"] for call in m.get("tool_calls") or ()] for m in messages]
+    roles = " ".join("call" if ids else m["role"] for m, ids in zip(messages, made, strict=True))
+    ids = [each for some in made for each in some]
+    found = {
+        "calls in parallel": any(len(some) > 1 for some in made),
+        "calls in a chain": "call tool call tool" in roles,
+        "call ids that repeat": len(set(ids)) < len(ids),
+        "a huge message": any(len(m["content"]) > 20_000 for m in messages),
+        "several audiences": len({m["audience"] for m in messages}) > 1,
+        "calls without result": bool(unanswered(messages)),
+    }
+    return {name for name, there in found.items() if there}
+
+
+class Counted(unittest.TestCase):
+    """A test that counts what its examples held, and fails if something was rare."""
+
+    def setUp(self):
+        self.tried, self.seen = 0, Counter()
+
+    def note(self, expected, found):
+        """One more example; all that is expected is looked for in the end."""
+        self.tried += 1
+        self.seen.update(dict.fromkeys(expected, 0))
+        self.seen.update(found)
+        for name in found:
+            event(name)
+
+    def tearDown(self):
+        for name, count in self.seen.items() if self.tried >= 500 else ():
+            self.assertGreaterEqual(100 * count, LEAST_PERCENT * self.tried, name)
+
+
+class TestRollback(Counted):
     """A run in which something happened and was taken back, beside one in which it never did."""
 
-    def assert_rightly_refused(self, run, control):
-        """A rollback may be refused only where the run without overflows its limit."""
+    def take_back(self, run, control):
+        """Take the latest compaction back. If that does not fit, both runs get a higher limit.
+
+        It may be refused only where the run without overflows its limit.
+        """
+        if run.roll_back():
+            return
         self.assertIn("no longer fit", run.refusal)
         measure_fixed(control.script, control.body)
         self.assertGreater(context_usage(control.script), 1.0)
+        for each in (run, control):
+            each.limit(ROOM)
+        self.assertTrue(run.roll_back(), run.refusal)
+
+    def note_run(self, run, messages):
+        """Count an example, in which something was taken back."""
+        self.assertGreater(run.taken_back, 0)
+        found = {"taken back at once": not run.refusal, "refused at first": bool(run.refusal)}
+        self.note(
+            {*found, *SHAPES}, {*shapes(messages), *(n for n, is_so in found.items() if is_so)}
+        )
 
     @EXAMPLES
-    @given(histories(markers=False, pieces=20), CONFIGS, st.booleans(), st.booleans())
+    @given(foldable_histories(pieces=14), CONFIGS, st.booleans(), st.booleans())
     def test_prompts_are_those_of_a_run_without(self, messages, config, automatic, extraction):
         """After compaction and rollback every audience's prompt is byte for byte the control's."""
         run, control = Run(config), Run(config)
@@ -182,20 +281,18 @@ class TestRollback(unittest.TestCase):
             each.store(messages)
         if extraction:
             run.extract()
-        result = run.mask() if automatic else run.compact()
-        if result.get("skipped") or not result["success"]:
-            return
-        if not run.roll_back():
-            self.assert_rightly_refused(run, control)
-            return
+        run.mask() if automatic else run.compact()
+        assume(run.compactions)
+        self.take_back(run, control)
         self.assertEqual(run.prompts(), control.prompts())
         self.assertEqual(run.script.history.messages(), control.script.history.messages())
         self.assertEqual(run.script.history.tokens(), control.script.history.tokens())
         self.assertEqual(verify_history(run.script), ())
+        self.note_run(run, messages)
 
     @EXAMPLES
     @given(
-        st.lists(histories(markers=False, pieces=10), min_size=3, max_size=4),
+        SEVERAL,
         CONFIGS,
         st.booleans(),
     )
@@ -208,56 +305,82 @@ class TestRollback(unittest.TestCase):
                 each.store(part)
                 each.compact()
             each.store(last)
+        before = run.compactions
         run.extract()
-        result = run.compact()
-        if result.get("skipped") or not result["success"]:
-            return
+        run.compact()
+        assume(run.compactions > before > 0)
+        # A start would store results for the calls left alone that are live then.
+        late = [result(call_id) for _, call_id, _ in unanswered(control.stored())]
         for each in (run, control):
             each.say()
-        alone = unanswered(control.stored())
-        for each in (run, control) if restarted else ():
-            each.restart()
-        if not run.roll_back():
-            self.assert_rightly_refused(run, control)
-            return
-        if restarted and alone:
-            # A start stores results for the calls left alone that are live then.
-            self.assertEqual(verify_history(run.script), ())
-            return
+            if restarted:
+                each.store([{**message, "audience": PUBLIC} for message in late])
+                each.restart()
+        self.take_back(run, control)
         self.assertEqual(run.prompts(), control.prompts())
         for each in (run, control):
             each.say()
             each.compact()
         self.assertEqual(run.prompts(), control.prompts())
         self.assertEqual(verify_history(run.script), ())
+        self.note_run(run, last)
+
+    @EXAMPLES
+    @given(st.lists(PARTS, min_size=1, max_size=3), CONFIGS)
+    def test_everything_taken_back_is_everything_said(self, parts, config):
+        """Rolled back to the first compaction, the history is all that was ever said, in order."""
+        run, control = Run(config), Run(config)
+        for part in parts:
+            for each in (run, control):
+                each.store(part)
+            run.compact()
+        assume(run.compactions)
+        for _ in range(run.compactions):
+            self.take_back(run, control)
+            self.assertEqual(verify_history(run.script), ())
+        self.note_run(run, control.stored())
+        self.assertFalse(run.roll_back())
+        self.assertIn("no compaction", run.refusal)
+        self.assertEqual(run.stored(), control.stored())
+        self.assertEqual(run.prompts(), control.prompts())
 
 
-class TestAnySequence(unittest.TestCase):
+class TestAnySequence(Counted):
     """Whatever is done in whatever order."""
 
     @EXAMPLES
-    @given(st.lists(histories(markers=False, pieces=8), min_size=1, max_size=5), CONFIGS, DEEDS)
-    def test_proof_and_prompts_hold(self, parts, config, deeds):
+    @given(
+        foldable_histories(pieces=8, least=4),
+        st.lists(histories(markers=False, pieces=4), max_size=3),
+        CONFIGS,
+        DEEDS,
+    )
+    def test_proof_and_prompts_hold(self, first, others, config, deeds):
         """The proof is clean and every prompt is legal and fits, after each deed."""
-        run, said = Run(config), 0
+        run, said, parts = Run(config), 0, [first, *others]
         for number, deed in enumerate(deeds):
             run.store(parts[number % len(parts)])
             getattr(run, deed)()
             self.assertEqual(verify_history(run.script), ())
             self.assertGreaterEqual(run.script.history.recorded[0], said)
             said = run.script.history.recorded[0]
-            for viewer in VIEWERS:
-                prompt = build_prompt(run.script, run.body, viewer)
-                self.assertTrue(prompt.fits, prompt.budget)
-                self.assertLessEqual(prompt.budget.total, context_limit(run.script))
-                check_pairs({"messages": self.distinct(prompt.messages)})
+            self.assert_prompts_are_legal(run)
+        assume(run.taken_back)
+        self.note({*SHAPES, *DEED_NAMES}, {*deeds, *shapes([m for part in parts for m in part])})
+
+    def assert_prompts_are_legal(self, run):
+        for viewer in VIEWERS:
+            prompt = build_prompt(run.script, run.body, viewer)
+            self.assertTrue(prompt.fits, prompt.budget)
+            self.assertLessEqual(prompt.budget.total, context_limit(run.script))
+            check_pairs({"messages": self.distinct(prompt.messages)})
 
     @EXAMPLES
     @given(
         st.lists(
-            st.tuples(histories(markers=False, pieces=8), st.integers(0, 60)),
+            st.tuples(foldable_histories(pieces=8, least=1), st.integers(0, 60)),
             min_size=1,
-            max_size=5,
+            max_size=3,
         ),
         TIGHT,
         st.sampled_from((0.5, 0.7, 0.8)),
@@ -266,13 +389,24 @@ class TestAnySequence(unittest.TestCase):
         """Usage is under the trigger afterwards, so that prompts hold all that is live."""
         run = Run(config)
         measure_fixed(run.script, run.body)
-        for part, lines in parts:
-            run.store([*part, *[{"role": "user", "content": "talk " * 80}] * lines])
+        for number, (part, lines) in enumerate(parts):
+            run.store([*part, *[TALK] * lines])
+            if number == len(parts) - 1:
+                self.fill(run, threshold)
             run.relieve(threshold)
             if context_usage(run.script) < threshold:
                 for viewer in VIEWERS:
                     prompt = build_prompt(run.script, run.body, viewer)
                     self.assertEqual(prompt.budget.left_out, ())
+        assume(run.compactions)
+        self.note(SHAPES, shapes([m for part, _ in parts for m in part]))
+
+    @staticmethod
+    def fill(run, threshold):
+        """Talk until the trigger fires."""
+        short = (threshold - context_usage(run.script)) * context_limit(run.script)
+        run.store([TALK] * (int(short // 100) + 1))
+        assert context_usage(run.script) >= threshold
 
     @staticmethod
     def distinct(messages):
@@ -284,22 +418,3 @@ class TestAnySequence(unittest.TestCase):
             if len(set(ids)) < len(ids):
                 return renamed[:-1]
         return renamed
-
-    @EXAMPLES
-    @given(st.lists(histories(markers=False, pieces=8), min_size=1, max_size=4), CONFIGS)
-    def test_everything_taken_back_is_everything_said(self, parts, config):
-        """Rolled back to the first compaction, the history is all that was ever said, in order."""
-        run, control = Run(config), Run(config)
-        for part in parts:
-            for each in (run, control):
-                each.store(part)
-            run.compact()
-        while run.roll_back():
-            self.assertEqual(verify_history(run.script), ())
-        measure_fixed(control.script, control.body)
-        if context_usage(control.script) > 1.0:
-            self.assertRegex(run.refusal, "no longer fit|no compaction")
-            return
-        self.assertIn("no compaction", run.refusal)
-        self.assertEqual(run.stored(), control.stored())
-        self.assertEqual(run.prompts(), control.prompts())
