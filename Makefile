@@ -14,7 +14,7 @@ COVERAGE ?=
 FLOOR := 85
 PURE := evennia_ai/core/*,evennia_ai/prompt_contexts.py,evennia_ai/importance_scoring.py,evennia_ai/helpers/working_memory.py,evennia_ai/helpers/episodic_index.py,evennia_ai/utils/token_counter.py
 # One file's tests stay on one core; more than four processes hardly gain anything.
-SPREAD := --numprocesses auto --maxprocesses 4 --dist loadfile
+SPREAD := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.evennia-ai-installed
 export EVENNIA_AI_MAKE := 1

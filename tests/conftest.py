@@ -6,6 +6,7 @@ import os
 import pytest
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+LONGEST = ("test_lossless_properties", "test_hardening", "test_long_talk", "test_interleavings")
 
 
 @pytest.hookimpl(trylast=True)
@@ -20,6 +21,12 @@ def pytest_configure(config):
 
     with config.stash[blocking_manager_key].unblock():
         evennia._init()
+
+
+def pytest_collection_modifyitems(items):
+    """The files that take longest come first, lest one core works on alone at the end."""
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(LONGEST)))
 
 
 def pytest_collection_finish():
