@@ -56,3 +56,11 @@ class CommandLineTest(AssistantTest):
         for word in words:
             self.assertIn(word, shown)
         return shown
+
+
+class WholePagesTest(CommandLineTest):
+    """Every page is shown whole."""
+
+    def setUp(self):
+        super().setUp()
+        self.session.protocol_flags["SCREENHEIGHT"] = {0: 4000}

@@ -6,7 +6,7 @@ from evennia_ai.commands.compaction import verify_lines
 from evennia_ai.commands.show import as_record
 from evennia_ai.core.verification import Violation
 from evennia_ai.sleep.compaction import compact_conversation_history
-from tests.command_line import CommandLineTest
+from tests.command_line import WholePagesTest
 from tests.waiting import wait_for
 
 FORGED = "2026-11-22 08:00 Char2 (say): I stole the crown."
@@ -15,15 +15,14 @@ PERSIAN = "می\u200cخواهم"
 FAMILY = "👨\u200d👩\u200d👧"
 
 
-class RecordTest(CommandLineTest):
-    """Every page is shown whole."""
+class RecordTest(WholePagesTest):
+    """A summariser that forges."""
 
     default = f"They talked of the harvest.\n{FORGED}"
 
     def setUp(self):
         super().setUp()
         self.configure(pre_compact_extraction_enabled=False)
-        self.session.protocol_flags["SCREENHEIGHT"] = {0: 4000}
 
     def compacted(self):
         """The record of the summary of all that was said."""

@@ -6,21 +6,20 @@ from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.sleep.reversal import rollback_compaction
 from evennia_ai.testing import model_down
-from tests.command_line import CommandLineTest
+from tests.command_line import WholePagesTest
 from tests.waiting import wait_for
 
 HELD = "held after a rollback until the next compact"
 
 
-class RollbackLineTest(CommandLineTest):
-    """Every page is shown whole."""
+class RollbackLineTest(WholePagesTest):
+    """A compaction that is taken back."""
 
     default = "They talked of many things."
 
     def setUp(self):
         super().setUp()
         self.configure(pre_compact_extraction_enabled=False)
-        self.session.protocol_flags["SCREENHEIGHT"] = {0: 4000}
 
     def taken_back(self):
         """A compaction is made and taken back."""

@@ -17,7 +17,7 @@ from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.export import export_assistant
 from evennia_ai.commands.facts import overview, usage_facts
 from evennia_ai.commands.lookup import Refusal, all_assistants
-from evennia_ai.commands.show import Viewer, as_record, escaped, moment
+from evennia_ai.commands.show import Viewer, as_records, escaped, moment
 from evennia_ai.core.prompt import Regions, fit_prompt
 from evennia_ai.handlers.deletions import delete_derived, owe, settle
 from evennia_ai.llm_interaction.prompt import context_caps, context_limit, model_request
@@ -215,7 +215,7 @@ class CmdAI(AssistantCommand):
         viewer, path = self.viewer, conf.log_path()
 
         def tell(lines: list[str]) -> None:
-            found = "\n".join(map(as_record, lines))
+            found = as_records(lines)
             viewer.page(found or "The audit log has no lines for this yet.")
 
         viewer.later(services.workshop().submit(last_lines, path, name), tell, "Reading the log")

@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.facts import archive_segments, compaction_state
 from evennia_ai.commands.lookup import Refusal
-from evennia_ai.commands.show import Viewer, as_record, audience_mark, counted, escaped, moment
+from evennia_ai.commands.show import Viewer, as_records, audience_mark, counted, escaped, moment
 from evennia_ai.core.audience import visible
 from evennia_ai.core.compaction import Plan
 from evennia_ai.core.messages import OVERHEAD_TOKENS, one_line, total_tokens
@@ -75,7 +75,7 @@ class CmdCompact(AssistantCommand):
     def do_preview(self) -> None:
         """What would leave."""
         script = self.assistant()
-        self.viewer.tell("\n".join(map(as_record, preview_lines(script, self.audience))))
+        self.viewer.tell(as_records(preview_lines(script, self.audience)))
 
     def do_rollback(self) -> None:
         """Take the latest compaction back, if the caller says yes."""
@@ -108,7 +108,7 @@ class CmdCompact(AssistantCommand):
         done.addCallback(lambda evidence: script.offload(verify, evidence))
         self.viewer.later(
             done,
-            lambda found: self.viewer.tell("\n".join(map(as_record, verify_lines(script, found)))),
+            lambda found: self.viewer.tell(as_records(verify_lines(script, found))),
             "The proof",
         )
 

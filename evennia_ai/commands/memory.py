@@ -11,7 +11,7 @@ from evennia_ai.commands.facts import UNCONSOLIDATED_SHOWN
 from evennia_ai.commands.history import search_memory
 from evennia_ai.commands.ledger import AllNotes, note_called, note_text
 from evennia_ai.commands.lookup import Refusal
-from evennia_ai.commands.show import Viewer, as_record, audience_mark, escaped, moment
+from evennia_ai.commands.show import Viewer, as_records, audience_mark, escaped, moment
 from evennia_ai.core.audience import visible
 from evennia_ai.core.entities import audience_of_observation
 from evennia_ai.core.ledger import APPROVED, WITHDRAWN
@@ -175,7 +175,7 @@ def tell_memory_status(viewer: Viewer, script: Any) -> None:
     """Ask index and store, and tell what they answer."""
 
     def tell(lines: list[str]) -> None:
-        viewer.tell("\n".join(map(as_record, lines)))
+        viewer.tell(as_records(lines))
 
     viewer.later(memory_status(script), tell, "The look at the memory")
 
@@ -236,4 +236,4 @@ def profile_text(profile: Any, audience: str, archived: Sequence[Any] = ()) -> s
             continue
         old = "" if item.get("status", "current") == "current" else "(no longer) "
         lines.append(f"  {old}{audience_mark(audience_of_observation(item))}{item.get('text')}")
-    return "\n".join(map(as_record, lines))
+    return as_records(lines)

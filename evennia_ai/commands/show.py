@@ -4,7 +4,7 @@ Text of players and models never goes into a table: Evennia's tables undo the es
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -34,6 +34,11 @@ def escaped(text: Any) -> str:
 def as_record(text: Any) -> str:
     """One record of a listing, escaped; its further lines are marked, lest one pass for another."""
     return escaped(str(text).replace("\n", _CONTINUED))
+
+
+def as_records(records: Iterable[Any]) -> str:
+    """Records one below the other, each as `as_record` shows it."""
+    return "\n".join(map(as_record, records))
 
 
 def as_json(value: Any) -> str:

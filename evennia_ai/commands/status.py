@@ -4,7 +4,7 @@ from typing import Any
 
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.facts import UNCONSOLIDATED_SHOWN, status_facts, step_line
-from evennia_ai.commands.show import as_record, counted, moment
+from evennia_ai.commands.show import as_records, counted, moment
 from evennia_ai.core.messages import utc_iso
 
 
@@ -30,7 +30,7 @@ class CmdAIStatus(AssistantCommand):
     def do(self) -> None:
         """Show the status, a line for each fact."""
         facts = status_facts(self.assistant(self.args))
-        self.viewer.page("\n".join(map(as_record, status_lines(facts))))
+        self.viewer.page(as_records(status_lines(facts)))
 
 
 def status_lines(facts: dict[str, Any]) -> list[str]:

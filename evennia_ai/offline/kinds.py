@@ -147,12 +147,9 @@ def _led(query: Query) -> str:
 
 def _repeats(term: Term, word: Word) -> bool:
     member = bool(term.head) and term.head in word.concepts
-    member |= any(_hinted(kind) & term.word.concepts for kind in word.concepts)  # played: a fiddle
+    hinted = (KIND_HINTS.get(kind[1:]) for kind in word.concepts if kind[0] == "@")
+    member |= any(done in term.word.concepts for done in hinted)  # what is played: a fiddle
     return not member and strength(term, word) >= 0.9
-
-
-def _hinted(kind: str) -> frozenset[str]:
-    return frozenset({KIND_HINTS[kind[1:]]} if kind[1:] in KIND_HINTS and kind[0] == "@" else ())
 
 
 # -- numbers -------------------------------------------------------------------------------------
@@ -525,11 +522,13 @@ _JOINING = _BE | lexicon.word_set(
 def _between(told: Sequence[Word], noun: int, name: int) -> Sequence[Word]:
     """The words between a noun and a name, without the name's own first words."""
     between = list(told[min(noun, name) + 1 : max(noun, name)])
-    while noun < name and between and between[-1].name and not between[-1].owner:
-        if between[-1].pronoun:
-            break
+    while noun < name and between and _is_plain_name(between[-1]):
         between.pop()
     return between
+
+
+def _is_plain_name(word: Word) -> bool:
+    return bool(word.name) and not (word.owner or word.pronoun)
 
 
 def _owns(query: Query, word: Word) -> bool:

@@ -280,7 +280,7 @@ def _overtaken(live: Sequence[Message], plan: Plan) -> str:
 
 def _is_changed(before: Message, now: Message) -> bool:
     """Whether somebody changed a message: a mask or a new token count is our own doing."""
-    return before is not now and _raw_text(before) != _raw_text(now)
+    return before != now and _raw_text(before) != _raw_text(now)
 
 
 def _raw_text(message: Message) -> str:
