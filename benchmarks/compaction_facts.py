@@ -86,8 +86,8 @@ class Tavern:
 
     def hear(self, who: str, text: str) -> tuple[str, str]:
         """Somebody speaks; the message's id and what she says."""
-        from evennia_ai.core.messages import new_id, utc_iso
-        from evennia_ai.tick import run_tick
+        from evennia_ai.assistant.tick import run_tick
+        from evennia_ai.history.messages import new_id, utc_iso
 
         self.world.later(20)
         script, event_id = self.script, new_id("m")
@@ -108,7 +108,7 @@ class Tavern:
 
     def compact(self) -> dict[str, Any]:
         """An extraction and a compaction, as by the command."""
-        from evennia_ai.sleep.compaction import (
+        from evennia_ai.sleep.compaction.service import (
             compact_conversation_history,
             run_pre_compaction_extraction,
         )
@@ -170,7 +170,7 @@ def measure(facts: int, compactions: int, seed: int, half: str) -> dict[str, Any
     told = talk.make_facts(tavern.rng, half, facts)
     ids, results = _tell(tavern, naive, told, compactions)
     figures = _look(tavern, naive, told, ids, half)
-    from evennia_ai.handlers.verify import verify_history
+    from evennia_ai.history.evidence import verify_history
 
     scores = [result.get("retention") for result in results]
     return {

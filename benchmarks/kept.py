@@ -9,8 +9,8 @@ SOURCE = """
 import json
 from benchmarks.kill_look import kept_lists
 from collections import Counter
-from evennia_ai.handlers.verify import verify_history
-from evennia_ai.startstop import assistants
+from evennia_ai.history.evidence import verify_history
+from evennia_ai.cli.startstop import assistants
 script = next(s for s in assistants() if s.obj.key == "Aria")
 found = [m for messages in kept_lists(script) for m in messages]
 print(json.dumps({

@@ -41,7 +41,7 @@ def prepare(folder: Path) -> None:
     import evennia
 
     evennia._init()
-    from evennia_ai.rag_memory.setup import import_mem0
+    from evennia_ai.rag_memory.mem0_backend.setup import import_mem0
 
     import_mem0(folder / "ai_memory" / "mem0")
     _load_what_is_slow()
@@ -63,9 +63,9 @@ def _load_what_is_slow() -> None:
     """Vocabularies, vectors and modules, so that no life spends its time on them."""
     import evennia_ai.offline.brain
     import evennia_ai.recall.index
-    import evennia_ai.sleep.reversal  # noqa: F401
-    from evennia_ai.embedding import default_embedder
-    from evennia_ai.utils.token_counter import counter_for
+    import evennia_ai.sleep.compaction.reversal  # noqa: F401
+    from evennia_ai.llm_interaction.tokens import counter_for
+    from evennia_ai.recall.embedding import default_embedder
     from tests import loopback, waiting  # noqa: F401
 
     counter_for("scripted/model")("some words")
@@ -110,7 +110,7 @@ class Life:
         self.number = self.reading = 0
         self.log = Log(folder / "log.jsonl")
         self.wait = _services(folder, self._answer)
-        from evennia_ai.startstop import assistants
+        from evennia_ai.cli.startstop import assistants
 
         (self.script,) = assistants()
         self.body = self.script.obj
@@ -139,9 +139,9 @@ class Life:
         self.wait(late)
 
     def _hear(self, lines: int) -> None:
+        from evennia_ai.assistant.identity import stable_id
         from evennia_ai.assistant_character import new_event
-        from evennia_ai.core.audience import PUBLIC, private
-        from evennia_ai.handlers.identity import stable_id
+        from evennia_ai.history.audience import PUBLIC, private
 
         alice = next(obj for obj in self.body.location.contents if obj.key == "Alice")
         for _ in range(lines):
@@ -160,13 +160,13 @@ class Life:
 
     def compact(self) -> None:
         """A manual compaction."""
-        from evennia_ai.sleep.compaction import compact_conversation_history
+        from evennia_ai.sleep.compaction.service import compact_conversation_history
 
         self.wait(compact_conversation_history(self.script, self.body, force=True))
 
     def extract(self) -> None:
         """An extraction and a compaction."""
-        from evennia_ai.sleep.compaction import run_pre_compaction_extraction
+        from evennia_ai.sleep.compaction.service import run_pre_compaction_extraction
 
         self.wait(run_pre_compaction_extraction(self.script, self.body, 3))
         self.compact()
@@ -174,7 +174,7 @@ class Life:
     def roll_back(self) -> None:
         """Take the latest compaction back; one is made before."""
         from evennia_ai.errors import AssistantError
-        from evennia_ai.sleep.reversal import rollback_compaction
+        from evennia_ai.sleep.compaction.reversal import rollback_compaction
 
         self.talk()
         self.extract()

@@ -89,7 +89,7 @@ def _look(
 
 def kept_lists(script: Any) -> list[list[dict[str, Any]]]:
     """All raw messages: the live ones, and each segment that was not restored."""
-    from evennia_ai.core.messages import is_summary
+    from evennia_ai.history.messages import is_summary
 
     history = script.history
     restored = history.restored_segments()
@@ -176,7 +176,7 @@ def _since_last_look(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _proof(script: Any, notes: list[str]) -> dict[str, int]:
     """The proof, legal prompts, and nothing that was left half done."""
-    from evennia_ai.handlers.verify import verify_history
+    from evennia_ai.history.evidence import verify_history
     from evennia_ai.llm_interaction.prompt import build_prompt
     from tests.loopback import check_pairs
 

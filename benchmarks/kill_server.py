@@ -67,7 +67,7 @@ def restore() -> str:
 
 
 def _assistant() -> Any:
-    from evennia_ai.startstop import assistants
+    from evennia_ai.cli.startstop import assistants
 
     return next(script for script in assistants() if script.obj.key == "Aria")
 

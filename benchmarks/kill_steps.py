@@ -172,8 +172,8 @@ class Killer:
         _wrap(AssistantScript, "at_tick", ticking)
 
     def _arm_transactions(self) -> None:
-        from evennia_ai.handlers.commit import CompactionCommit
-        from evennia_ai.handlers.rollback import Rollback
+        from evennia_ai.sleep.compaction.commit import CompactionCommit
+        from evennia_ai.sleep.compaction.rollback import Rollback
 
         def stepping(doing: str, inner: Any) -> Any:
             def run(handler: Any, *args: Any) -> Any:
@@ -215,8 +215,8 @@ class Killer:
         _wrap(Mem0Store, "delete", deleting)
 
     def _arm_history(self) -> None:
-        from evennia_ai.handlers.history import HistoryHandler
-        from evennia_ai.handlers.store import on_commit
+        from evennia_ai.assistant.attribute_store import on_commit
+        from evennia_ai.history.live import HistoryHandler
 
         def appending(inner: Any) -> Any:
             def append(history: Any, messages: Any) -> Any:
@@ -232,8 +232,8 @@ class Killer:
         _wrap(HistoryHandler, "append", appending)
 
     def _arm_journal(self) -> None:
-        from evennia_ai.handlers.journal import JournalHandler
-        from evennia_ai.handlers.store import on_commit
+        from evennia_ai.assistant.attribute_store import on_commit
+        from evennia_ai.rag_memory.journal import JournalHandler
 
         def adding(inner: Any) -> Any:
             def add(journal: Any, content: str, **fields: Any) -> Any:

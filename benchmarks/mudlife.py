@@ -33,8 +33,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks import offline_phrases as phrases  # noqa: E402
 from benchmarks.offline_model import ADMITS, PLAYERS, RESULTS, Game  # noqa: E402
 from benchmarks.recall import bm25_ranking, vector_ranking  # noqa: E402
+from evennia_ai.rag_memory.search import Memory  # noqa: E402
 from evennia_ai.recall import RecallIndex, Turn  # noqa: E402
-from evennia_ai.retrieval import Memory  # noqa: E402
 
 PATRONS = (*PLAYERS, "Gwen", "Hob", "Ines", "Jarl", "Kit", "Lorna", "Mab", "Ned")
 # Relations of which a newer telling makes an older one untrue.

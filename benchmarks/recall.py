@@ -38,10 +38,10 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from evennia_ai.embedding import default_embedder  # noqa: E402
+from evennia_ai.language.words import STOP_WORDS, stem, words  # noqa: E402
 from evennia_ai.recall import RecallIndex, Turn  # noqa: E402
+from evennia_ai.recall.embedding import default_embedder  # noqa: E402
 from evennia_ai.recall.ranking import WEIGHTS, LinearModel  # noqa: E402
-from evennia_ai.recall.text import STOP_WORDS, stem, words  # noqa: E402
 
 DEFAULT_DATA = ROOT.parent / "shared" / "data" / "locomo-dev.json"
 CUTS = (5, 10, 20)
@@ -152,7 +152,7 @@ def our_ranking(turns: Sequence[Turn], model: LinearModel | None = None) -> Rank
 
 def mem0_ranking(turns: Sequence[Turn]) -> Ranking:
     """Embedded Mem0's own search (Qdrant on disk, the static embedder), a memory a turn."""
-    from evennia_ai.rag_memory.engine import Engine
+    from evennia_ai.rag_memory.mem0_backend.engine import Engine
 
     folder = tempfile.mkdtemp()
     engine = Engine(folder, embedder=default_embedder())

@@ -17,8 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from evennia_ai import game_processes
-from evennia_ai.installer import install
+from evennia_ai.cli import processes as game_processes
+from evennia_ai.cli.install import install
 from tests.e2e.game import PASSWORD
 from tests.e2e.ports import free_ports
 from tests.e2e.telnet import Telnet

@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.world import world
-from evennia_ai.core.messages import new_id, utc_iso
+from evennia_ai.history.messages import new_id, utc_iso
 
 BEAT_S = 0.005
 QUIET_S = 5.0
@@ -142,7 +142,7 @@ def _person_beside(body: Any) -> dict[str, str]:
     """A character in the same room, as the speaker of messages."""
     from evennia import create_object
 
-    from evennia_ai.handlers.identity import speaker_of
+    from evennia_ai.assistant.identity import speaker_of
 
     mira = create_object("evennia.objects.objects.DefaultCharacter", "Mira", body.location)
     return dict(speaker_of(mira))

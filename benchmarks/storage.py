@@ -108,8 +108,8 @@ def journal(make: Callable[[str], Any], entries: int) -> dict[str, Any]:
 
     They are put in past the recall index, which would take minutes to take in 100,000.
     """
-    from evennia_ai.handlers.journal import JournalHandler
-    from evennia_ai.handlers.store import AttributeStore
+    from evennia_ai.assistant.attribute_store import AttributeStore
+    from evennia_ai.rag_memory.journal import JournalHandler
 
     _, body = make(f"Diarist{entries}")
     filling = JournalHandler(AttributeStore(body))

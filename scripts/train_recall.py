@@ -39,8 +39,8 @@ from benchmarks.recall import (  # noqa: E402
     Question,
     read_conversations,
 )
-from evennia_ai.embedding import default_embedder  # noqa: E402
 from evennia_ai.recall import RecallIndex, Turn  # noqa: E402
+from evennia_ai.recall.embedding import default_embedder  # noqa: E402
 from evennia_ai.recall.features import Reader  # noqa: E402
 from evennia_ai.recall.query import parsed_query  # noqa: E402
 from evennia_ai.recall.ranking import WEIGHTS, LinearModel  # noqa: E402

@@ -6,7 +6,7 @@ Usage: python scripts/write_config_docs.py [path]
 import sys
 from pathlib import Path
 
-from evennia_ai.core.config import OPTIONS, default_of
+from evennia_ai.assistant.config import OPTIONS, default_of
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "config.md"
 HEAD = """\

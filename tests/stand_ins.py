@@ -1,4 +1,4 @@
-"""A script and a character without a game: the ports of `evennia_ai.ports` on plain lists."""
+"""A script and a character without a game: the ports of `evennia_ai.protocol` on plain lists."""
 
 import copy
 import time
@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy
 from twisted.internet.defer import fail, succeed
 
-from evennia_ai.core.messages import new_id, utc_iso
+from evennia_ai.assistant.runtime import Runtime
 from evennia_ai.errors import StoreError
-from evennia_ai.runtime import Runtime
+from evennia_ai.history.messages import new_id, utc_iso
 from evennia_ai.testing import MemoryStore
 
 

@@ -11,17 +11,18 @@ from evennia.utils.evmenu import ask_yes_no
 from evennia.utils.utils import class_from_module
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai import conf, doctor, services
+from evennia_ai import conf, services
+from evennia_ai.assistant.deletions import delete_derived, owe, settle
 from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
+from evennia_ai.cli import doctor
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.export import export_assistant
 from evennia_ai.commands.facts import overview, usage_facts
 from evennia_ai.commands.lookup import Refusal, all_assistants
 from evennia_ai.commands.show import Viewer, as_records, escaped, moment
-from evennia_ai.core.prompt import Regions, fit_prompt
-from evennia_ai.handlers.deletions import delete_derived, owe, settle
+from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
 from evennia_ai.llm_interaction.prompt import context_caps, context_limit, model_request
-from evennia_ai.prompt_contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
+from evennia_ai.llm_interaction.regions import Regions, fit_prompt
 
 TYPECLASS = "evennia_ai.assistant_character.AssistantCharacter"
 NAME_CHARS = 40

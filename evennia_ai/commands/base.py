@@ -6,8 +6,8 @@ from evennia import default_cmds
 
 from evennia_ai.commands.lookup import Refusal, find_assistant
 from evennia_ai.commands.show import Viewer, escaped
-from evennia_ai.core.audience import PUBLIC, STAFF
 from evennia_ai.errors import AssistantError
+from evennia_ai.history.audience import PUBLIC, STAFF
 
 MuxCommand: Any = default_cmds.MuxCommand
 

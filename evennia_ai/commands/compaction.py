@@ -10,18 +10,18 @@ from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.facts import archive_segments, compaction_state
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import Viewer, as_records, audience_mark, counted, escaped, moment
-from evennia_ai.core.audience import visible
-from evennia_ai.core.compaction import Plan
-from evennia_ai.core.messages import OVERHEAD_TOKENS, one_line, total_tokens
-from evennia_ai.core.verification import Violation, verify
-from evennia_ai.handlers.verify import gathered_evidence
+from evennia_ai.history.audience import visible
+from evennia_ai.history.evidence import gathered_evidence
+from evennia_ai.history.messages import OVERHEAD_TOKENS, one_line, total_tokens
+from evennia_ai.history.verification import Violation, verify
 from evennia_ai.llm_interaction.prompt import context_caps, context_usage
-from evennia_ai.sleep.compaction import (
+from evennia_ai.sleep.compaction.plan import Plan
+from evennia_ai.sleep.compaction.reversal import rollback_compaction
+from evennia_ai.sleep.compaction.service import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )
-from evennia_ai.sleep.reversal import rollback_compaction
-from evennia_ai.sleep.triggers import make_plan
+from evennia_ai.sleep.compaction.triggers import make_plan
 
 # Tokens of a summary's title and frame, on top of its text.
 _MARKER_TOKENS = OVERHEAD_TOKENS + 8

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from evennia_ai import conf
-from evennia_ai.core.messages import is_summary
-from evennia_ai.handlers.records import as_count
+from evennia_ai.history.messages import is_summary
+from evennia_ai.history.records import as_count
 from evennia_ai.llm_interaction.prompt import (
     context_caps,
     context_limit,
     context_usage,
     measure_fixed,
 )
-from evennia_ai.sleep.triggers import feasibility
+from evennia_ai.sleep.compaction.triggers import feasibility
 
 UNCONSOLIDATED_SHOWN = 200
 

@@ -7,9 +7,9 @@ from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.export import export_assistant
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import as_json, as_record, audience_mark, escaped, moment
-from evennia_ai.core.audience import STAFF, visible
-from evennia_ai.core.messages import audience_of, is_summary
-from evennia_ai.sleep.receipts import receipt_line
+from evennia_ai.history.audience import STAFF, visible
+from evennia_ai.history.messages import audience_of, is_summary
+from evennia_ai.sleep.compaction.receipts import receipt_line
 
 SEARCH_LIMIT = 20
 

@@ -7,7 +7,7 @@ from twisted.internet.task import cooperate
 
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.show import as_record, audience_mark, escaped, moment
-from evennia_ai.core.audience import visible
+from evennia_ai.history.audience import visible
 
 NEWEST = 50
 _SLICE = 50

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
+from evennia_ai.assistant.identity import speaker_of, stable_id
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import audience_mark, escaped, moment
-from evennia_ai.core import ledger
-from evennia_ai.core.audience import PUBLIC, STAFF, private, visible
-from evennia_ai.handlers.identity import speaker_of, stable_id
+from evennia_ai.history.audience import PUBLIC, STAFF, private, visible
+from evennia_ai.rag_memory import ledger
 from evennia_ai.tools.ledger import tell_of_proposal
 
 

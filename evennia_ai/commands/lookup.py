@@ -13,7 +13,7 @@ class Refusal(AssistantError):
 
 def all_assistants() -> list[Any]:
     """The scripts of all assistants that have a body, by name."""
-    from evennia_ai.startstop import assistants
+    from evennia_ai.cli.startstop import assistants
 
     return sorted((s for s in assistants() if s.obj), key=lambda s: (s.obj.key.lower(), s.pk))
 

@@ -6,19 +6,19 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
+from evennia_ai.assistant.identity import speaker_of
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.facts import UNCONSOLIDATED_SHOWN
 from evennia_ai.commands.history import search_memory
 from evennia_ai.commands.ledger import AllNotes, note_called, note_text
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import Viewer, as_records, audience_mark, escaped, moment
-from evennia_ai.core.audience import visible
-from evennia_ai.core.entities import audience_of_observation
-from evennia_ai.core.ledger import APPROVED, WITHDRAWN
 from evennia_ai.errors import AssistantError
-from evennia_ai.handlers.identity import speaker_of
-from evennia_ai.handlers.indexing import rebuild_index
-from evennia_ai.sleep.forgetting import forget_entry
+from evennia_ai.history.audience import visible
+from evennia_ai.rag_memory.entities import audience_of_observation
+from evennia_ai.rag_memory.forgetting import forget_entry
+from evennia_ai.rag_memory.indexing import rebuild_index
+from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
 
 
 class CmdAIMemory(AssistantCommand):

@@ -24,7 +24,7 @@ from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.breaker import OPEN, Breaker, BreakerPolicy, Breakers
 from evennia_ai.llm_interaction.retry import Failure, RetryPolicy
-from evennia_ai.utils.token_counter import counter_for
+from evennia_ai.llm_interaction.tokens import counter_for
 
 # The offline model needs milliseconds; it is asked even when all time is used up.
 _OFFLINE_GRACE_S = 5.0

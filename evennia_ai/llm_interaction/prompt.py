@@ -3,12 +3,9 @@
 from collections.abc import Collection, Sequence
 from typing import Any, TypedDict, Unpack
 
-from evennia_ai.core.audience import PUBLIC, visible
-from evennia_ai.core.budget import usage
-from evennia_ai.core.cleaning import text_tool_instructions
-from evennia_ai.core.entities import profile_lines
-from evennia_ai.core.masking import unmasked
-from evennia_ai.core.messages import (
+from evennia_ai.history.audience import PUBLIC, visible
+from evennia_ai.history.masking import unmasked
+from evennia_ai.history.messages import (
     OVERHEAD_TOKENS,
     Message,
     audience_of,
@@ -17,7 +14,10 @@ from evennia_ai.core.messages import (
     quoted,
     utc_iso,
 )
-from evennia_ai.core.prompt import (
+from evennia_ai.llm_interaction.budget import usage
+from evennia_ai.llm_interaction.client import ModelRequest
+from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
+from evennia_ai.llm_interaction.regions import (
     Caps,
     Prompt,
     Regions,
@@ -27,8 +27,8 @@ from evennia_ai.core.prompt import (
     fit_prompt,
     tools_tokens,
 )
-from evennia_ai.llm_interaction.client import ModelRequest
-from evennia_ai.prompt_contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
+from evennia_ai.llm_interaction.reply import text_tool_instructions
+from evennia_ai.rag_memory.entities import profile_lines
 
 OFFLINE_MODEL = "offline/extractive"
 # Observations of each person present, of the place and of each thing in it that the tail shows

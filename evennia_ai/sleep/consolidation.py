@@ -11,15 +11,15 @@ from typing import Any
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import pause
-from evennia_ai.core import entities
-from evennia_ai.core.messages import audience_of
-from evennia_ai.core.observations import observed
-from evennia_ai.core.recalled import RECALLED
 from evennia_ai.errors import ModelError
+from evennia_ai.history.messages import audience_of
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.llm_interaction.summary import call_llm_simple
-from evennia_ai.ports import Entry
-from evennia_ai.sleep.triggers import is_called
+from evennia_ai.protocol import Entry
+from evennia_ai.rag_memory import entities
+from evennia_ai.rag_memory.observations import observed
+from evennia_ai.rag_memory.recalled import RECALLED
+from evennia_ai.sleep.compaction.triggers import is_called
 
 # Entries stored, linked and marked together: a crash repeats no more than that, and each batch
 # writes all profiles and the open pages of the journal once. Linking so many takes milliseconds.

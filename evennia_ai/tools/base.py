@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from evennia_ai.core.audience import PUBLIC
-from evennia_ai.core.parameters import Parameter, function_schema
+from evennia_ai.history.audience import PUBLIC
+from evennia_ai.tools.parameters import Parameter, function_schema
 
 
 @dataclass
@@ -14,7 +14,7 @@ class ToolContext:
     """What a tool gets.
 
     Args:
-        script: The assistant's script, by the ports of `evennia_ai.ports`.
+        script: The assistant's script, by the ports of `evennia_ai.protocol`.
         character: Its body.
         audience: Whom this turn is for; what is derived takes it over.
         asker: Stable id of the one who asked, None if nobody did.

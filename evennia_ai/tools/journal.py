@@ -5,14 +5,14 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.core.audience import visible
-from evennia_ai.core.entities import find, new_profile, observe, unmet_id, with_alias
-from evennia_ai.core.injection import plain
-from evennia_ai.core.parameters import Scale, Text
-from evennia_ai.core.provenance import Grounds, grounds_of_history, grounds_of_turn
-from evennia_ai.core.recalled import DERIVED_SOURCES, RECALLED, is_recalled
-from evennia_ai.importance_scoring import score_importance
+from evennia_ai.history.audience import visible
+from evennia_ai.rag_memory.entities import find, new_profile, observe, unmet_id, with_alias
+from evennia_ai.rag_memory.importance_scoring import score_importance
+from evennia_ai.rag_memory.injection import plain
+from evennia_ai.rag_memory.provenance import Grounds, grounds_of_history, grounds_of_turn
+from evennia_ai.rag_memory.recalled import DERIVED_SOURCES, RECALLED, is_recalled
 from evennia_ai.tools.base import Tool, ToolContext
+from evennia_ai.tools.parameters import Scale, Text
 
 # Newest entries among which the same words are looked for: two pages.
 _JOURNAL_SEEN = 100

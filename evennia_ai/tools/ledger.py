@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evennia_ai.core import ledger
-from evennia_ai.core.parameters import Scale, Text
+from evennia_ai.rag_memory import ledger
 from evennia_ai.tools.base import Tool, ToolContext
+from evennia_ai.tools.parameters import Scale, Text
 
 
 class ProposeLedgerEntry(Tool):

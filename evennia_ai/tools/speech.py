@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from evennia_ai.core.parameters import Text
 from evennia_ai.tools.base import Tool, ToolContext
+from evennia_ai.tools.parameters import Text
 
 _DONE = "Done. Call noop unless there is more to do."
 

@@ -10,7 +10,7 @@ import os
 
 from evennia.settings_default import *  # noqa: F403
 
-from evennia_ai.game_ports import game_ports
+from evennia_ai.cli.ports import game_ports
 
 SERVERNAME = "The Gilded Lantern"
 
