@@ -274,7 +274,7 @@ class StatePort(Protocol):
         """Note what a compaction is about to do, or None when it is done."""
 
 
-class Script(Protocol):
+class Assistant(Protocol):
     """What a service may use of the assistant's script."""
 
     key: str

@@ -18,6 +18,7 @@ from evennia_ai.assistant.markup import literal
 from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.llm_interaction.reply import speakable
+from evennia_ai.protocol import Character
 
 PRIVATE_TAG = ("private", "evennia_ai")
 DESCRIPTION_CHARS = 600
@@ -46,7 +47,7 @@ class GameHandler:
         character: The assistant's body.
     """
 
-    def __init__(self, character: Any):
+    def __init__(self, character: Character):
         self.character = character
 
     @property

@@ -22,6 +22,7 @@ from evennia_ai.llm_interaction.reply import (
     parse_text_tool_calls,
     strip_thoughts,
 )
+from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.recalled import MEMORIES, drawn_on
 from evennia_ai.tools.base import ToolContext
 from evennia_ai.tools.execution import Failures, execute_tool_calls
@@ -92,7 +93,9 @@ class TurnReport:
 
 
 @inlineCallbacks
-def run_turn(script: Any, character: Any, turn: Turn) -> Generator[Deferred[Any], Any, TurnReport]:
+def run_turn(
+    script: Assistant, character: Character, turn: Turn
+) -> Generator[Deferred[Any], Any, TurnReport]:
     """Think and act until done.
 
     Each reply enters the history before its tools run, each result behind it, so that a crash
@@ -142,8 +145,8 @@ def run_turn(script: Any, character: Any, turn: Turn) -> Generator[Deferred[Any]
 
 @inlineCallbacks
 def _act(
-    script: Any,
-    character: Any,
+    script: Assistant,
+    character: Character,
     turn: Turn,
     ctx: ToolContext,
     failures: Failures,
@@ -178,7 +181,7 @@ def _act(
     return ended
 
 
-def _heal(script: Any) -> None:
+def _heal(script: Assistant) -> None:
     """Answer the calls of a turn that ends in mid-air; the next one does where this fails."""
     try:
         script.history.heal()
@@ -188,7 +191,7 @@ def _heal(script: Any) -> None:
 
 @inlineCallbacks
 def _ask(
-    script: Any, character: Any, turn: Turn, failures: Failures, report: TurnReport
+    script: Assistant, character: Character, turn: Turn, failures: Failures, report: TurnReport
 ) -> Generator[Deferred[Any], Any, Any]:
     """One model call; fires with its reply, or None where a bound is reached."""
     stopped = _bound_reached(script, turn, report)
@@ -221,7 +224,7 @@ def _ask(
     return reply
 
 
-def _bound_reached(script: Any, turn: Turn, report: TurnReport) -> str:
+def _bound_reached(script: Assistant, turn: Turn, report: TurnReport) -> str:
     """Which bound forbids a further model call: time, tokens of the turn, or today's cap."""
     if script.now() >= turn.deadline:
         return "deadline"
@@ -230,7 +233,9 @@ def _bound_reached(script: Any, turn: Turn, report: TurnReport) -> str:
     return "spend" if script.over_spend() else ""
 
 
-def _read_reply(script: Any, character: Any, reply: Any) -> tuple[str, list[dict[str, Any]]]:
+def _read_reply(
+    script: Assistant, character: Character, reply: Any
+) -> tuple[str, list[dict[str, Any]]]:
     """What a reply says, cleaned, and its tool calls in the API's form."""
     content = reply.content or ""
     first, left_out = bounded(reply.tool_calls)
@@ -246,13 +251,13 @@ def _read_reply(script: Any, character: Any, reply: Any) -> tuple[str, list[dict
     return clean_reply(content, [character.key]), calls
 
 
-def _reply_audience(script: Any, turn: Turn, calls: Sequence[Mapping[str, Any]]) -> str:
+def _reply_audience(script: Assistant, turn: Turn, calls: Sequence[Mapping[str, Any]]) -> str:
     """Who may know of a reply and its results: a whisper in a public turn is between two."""
     people = {_whispered_to(script, turn, call) for call in calls} - {None}
     return private(str(person) for person in people) if people else turn.audience
 
 
-def _whispered_to(script: Any, turn: Turn, call: Mapping[str, Any]) -> str | None:
+def _whispered_to(script: Assistant, turn: Turn, call: Mapping[str, Any]) -> str | None:
     """Stable id of whom a call in a public turn whispers to; None if it whispers to nobody."""
     if call["function"].get("name") != "whisper" or turn.audience != PUBLIC:
         return None
@@ -270,7 +275,7 @@ def _arguments(call: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _store_reply(
-    script: Any, character: Any, turn: Turn, text: str, calls: Sequence[Any], reply: Any
+    script: Assistant, character: Character, turn: Turn, text: str, calls: Sequence[Any], reply: Any
 ) -> None:
     """The assistant's message into the history; nothing for an empty or an unspoken reply."""
     if not calls and not (text and CONTEXTS[turn.context].speaks):
@@ -298,7 +303,7 @@ def _drawn_on(turn: Turn, text: str, calls: Sequence[Any]) -> list[str]:
     return drawn_on(turn.retrieved, said[:_DRAWN_CHARS]) if turn.retrieved else []
 
 
-def _speak(script: Any, ctx: ToolContext, turn: Turn, text: str, report: TurnReport) -> None:
+def _speak(script: Assistant, ctx: ToolContext, turn: Turn, text: str, report: TurnReport) -> None:
     """Say the reply to the turn's audience."""
     report.stopped_by = "reply" if text else "silence"
     if not text or not CONTEXTS[turn.context].speaks or text in report.spoken:
@@ -311,7 +316,9 @@ def _speak(script: Any, ctx: ToolContext, turn: Turn, text: str, report: TurnRep
     report.spoken.append(text)
 
 
-def _speak_aside(script: Any, ctx: ToolContext, turn: Turn, aside: str, report: TurnReport) -> None:
+def _speak_aside(
+    script: Assistant, ctx: ToolContext, turn: Turn, aside: str, report: TurnReport
+) -> None:
     """Say what stood beside tool calls, if the turn ends and nothing was said."""
     stopped = report.stopped_by
     if aside and not report.spoken:

@@ -14,6 +14,7 @@ from evennia_ai.assistant.timer import restart_timer
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.pairs import ANSWERED, INTERRUPTED
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
+from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.indexing import mend_index
 from evennia_ai.rag_memory.working_memory import from_history
 from evennia_ai.sleep.compaction.extraction import complete_extraction
@@ -21,7 +22,7 @@ from evennia_ai.sleep.compaction.publishing import COMMITTED, SUMMARISING, drop_
 from evennia_ai.sleep.compaction.triggers import check_feasible
 
 
-def mend_at_start(script: Any) -> None:
+def mend_at_start(script: Assistant) -> None:
     """The timer, the schema, signals, the mode, and what was heard before the stop."""
     restart_timer(script)
     script.state.signal("pre_compaction", None)
@@ -30,7 +31,7 @@ def mend_at_start(script: Any) -> None:
     restore_queue(script)
 
 
-def mend_when_ready(script: Any) -> None:
+def mend_when_ready(script: Assistant) -> None:
     """Token counts, unanswered calls, a compaction's remains, the index, talks, feasibility."""
     migrate(script)
     script.history.recount()
@@ -44,7 +45,7 @@ def mend_when_ready(script: Any) -> None:
     check_feasible(script)
 
 
-def restore_queue(script: Any) -> None:
+def restore_queue(script: Assistant) -> None:
     """Take up again what was heard but is not in the history or not answered yet."""
     saved = script.state.load_queue()
     if not saved:
@@ -84,7 +85,7 @@ def _may_answer(message: Mapping[str, Any], audience: str) -> bool:
     return message.get("name") == "whisper" and audience in (PUBLIC, message["audience"])
 
 
-def _settle_intent(script: Any) -> None:
+def _settle_intent(script: Assistant) -> None:
     """Drop a compaction that a stop cut short, or complete what follows from one."""
     intent = script.state.intent
     if intent.get("phase") == SUMMARISING:

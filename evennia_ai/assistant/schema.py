@@ -7,12 +7,14 @@ next. Each runs in a transaction at server start, once.
 from collections.abc import Callable
 from typing import Any
 
+from evennia_ai.protocol import Assistant
+
 VERSION_KEY = "schema_version"
 # Of an assistant's data as a whole; each stored value has a version of its own shape besides.
 DATA_VERSION = 2
 
 
-def adopt_unversioned(script: Any) -> None:
+def adopt_unversioned(script: Assistant) -> None:
     """From data without a version (hand-made, or none): every message and entry made complete."""
     history = script.history
     history.messages()
@@ -24,7 +26,7 @@ def adopt_unversioned(script: Any) -> None:
             store.set("journal", journal.newest_page())
 
 
-def page_closed_notes(script: Any) -> None:
+def page_closed_notes(script: Assistant) -> None:
     """From a ledger that held all notes ever taken: the closed ones go into pages."""
     script.ledger.page_closed()
 
@@ -32,7 +34,7 @@ def page_closed_notes(script: Any) -> None:
 MIGRATIONS: dict[int, Callable[[Any], None]] = {0: adopt_unversioned, 1: page_closed_notes}
 
 
-def migrate(script: Any) -> int:
+def migrate(script: Assistant) -> int:
     """Bring a script's data to `DATA_VERSION`.
 
     Returns:

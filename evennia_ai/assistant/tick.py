@@ -17,6 +17,7 @@ from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import STAFF, is_private
 from evennia_ai.history.messages import SPEECH, is_summary, one_line, quoted
 from evennia_ai.llm_interaction.prompt import context_usage, shown_history
+from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.crowding import worth_quoting
 from evennia_ai.rag_memory.injection import chosen, experiences, memory_line, plain, telling_words
 from evennia_ai.rag_memory.working_memory import note, visible_conversations
@@ -52,7 +53,7 @@ TALKS_SHOWN = 3
 
 
 @inlineCallbacks
-def run_tick(script: Any, character: Any) -> Generator[Deferred[Any], Any, str]:
+def run_tick(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, str]:
     """One tick; fires with a word for what it did, as ``idle``, ``turn``, ``asleep``."""
     if not script.ready:
         return "warming up" if script.enabled else "disabled"
@@ -75,7 +76,7 @@ def run_tick(script: Any, character: Any) -> Generator[Deferred[Any], Any, str]:
 
 
 @inlineCallbacks
-def check_emergency(script: Any, character: Any) -> Generator[Deferred[Any], Any, bool]:
+def check_emergency(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, bool]:
     """Compact before any other work if the context is nearly full; fires with whether it was."""
     threshold = script.config.compact_emergency_threshold
     if not wants_compaction(script, threshold, by_count=False):
@@ -99,7 +100,7 @@ def check_emergency(script: Any, character: Any) -> Generator[Deferred[Any], Any
     return True
 
 
-def _note_hopeless(script: Any, threshold: float, plan: Plan) -> None:
+def _note_hopeless(script: Assistant, threshold: float, plan: Plan) -> None:
     """Say once that folding does not help; the prompt is cut to its limit all the same."""
     if not script.runtime.hopeless_told:
         script.runtime.hopeless_told = True
@@ -113,7 +114,7 @@ def _note_hopeless(script: Any, threshold: float, plan: Plan) -> None:
 
 
 @inlineCallbacks
-def check_count(script: Any, character: Any) -> Generator[Deferred[Any], Any, bool]:
+def check_count(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, bool]:
     """Compact where the two windows overflow or the assistant asked; fires with whether it did."""
     asked, script.runtime.compaction_requested = script.runtime.compaction_requested, False
     config = script.config
@@ -131,7 +132,7 @@ def check_count(script: Any, character: Any) -> Generator[Deferred[Any], Any, bo
 
 
 @inlineCallbacks
-def _awake(script: Any, character: Any) -> Generator[Deferred[Any], Any, str]:
+def _awake(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, str]:
     runtime = script.runtime
     late = runtime.due(script.now())
     if not runtime.queue and not runtime.stored and late is None:
@@ -157,7 +158,7 @@ def _awake(script: Any, character: Any) -> Generator[Deferred[Any], Any, str]:
     return "turn" if turns else "heard"
 
 
-def _groups_to_answer(script: Any, character: Any, late: Any) -> tuple[Group, ...]:
+def _groups_to_answer(script: Assistant, character: Character, late: Any) -> tuple[Group, ...]:
     """Store what was heard, or take up a turn that failed; those groups that call for a turn."""
     runtime = script.runtime
     heard = runtime.queue or runtime.stored
@@ -169,14 +170,14 @@ def _groups_to_answer(script: Any, character: Any, late: Any) -> tuple[Group, ..
     return wanted
 
 
-def _all_heard(script: Any) -> tuple[Group, ...]:
+def _all_heard(script: Assistant) -> tuple[Group, ...]:
     """What was heard, by audience: what was stored while something held the lock, and the queue."""
     runtime = script.runtime
     new = store_events(script) if runtime.queue else ()  # first, as it may fail
     return by_audience(event for group in (*runtime.take_stored(), *new) for event in group.events)
 
 
-def _tell_spent(script: Any) -> None:
+def _tell_spent(script: Assistant) -> None:
     """Say once a day that the cap is reached."""
     today = script.spend.today()["day"]
     if script.runtime.spent_told != today:
@@ -184,7 +185,7 @@ def _tell_spent(script: Any) -> None:
         script.alert("the spend cap of today is reached; no reply until tomorrow (UTC)")
 
 
-def store_events(script: Any) -> tuple[Group, ...]:
+def store_events(script: Assistant) -> tuple[Group, ...]:
     """Queued events become messages of the history, in one write; returns them by audience."""
     here = [person["id"] for person in script.game.present()]
     events = resolved(script.runtime.queue, here)
@@ -196,7 +197,7 @@ def store_events(script: Any) -> tuple[Group, ...]:
     return by_audience(stored)
 
 
-def store_meanwhile(script: Any) -> None:
+def store_meanwhile(script: Assistant) -> None:
     """Store what is heard while something holds the turn lock, before the queue overflows.
 
     Only where it is safe. Not in a turn: its reply would stand behind lines it does not answer.
@@ -217,7 +218,7 @@ def store_meanwhile(script: Any) -> None:
         script.log_error("storing what is heard", error)
 
 
-def _store_many(script: Any) -> None:
+def _store_many(script: Assistant) -> None:
     """Store what is heard without being answered, before the queue overflows."""
     script.runtime.take_stored()
     if len(script.runtime.queue) >= STORED_UNANSWERED:
@@ -225,7 +226,7 @@ def _store_many(script: Any) -> None:
         script.save_queue()
 
 
-def _calls_for_turn(script: Any, character: Any, group: Group) -> bool:
+def _calls_for_turn(script: Assistant, character: Character, group: Group) -> bool:
     """Whether a group of events makes the assistant think."""
     triggers = group.triggers(script.config.greet_arrivals)
     if not triggers or group.audience == STAFF:
@@ -242,7 +243,9 @@ def _calls_for_turn(script: Any, character: Any, group: Group) -> bool:
 
 
 @inlineCallbacks
-def think(script: Any, character: Any, group: Group) -> Generator[Deferred[Any], Any, Any]:
+def think(
+    script: Assistant, character: Character, group: Group
+) -> Generator[Deferred[Any], Any, Any]:
     """One turn for one audience; fires with its report, or None if no model answered."""
     config, now = script.config, script.now()
     triggers = group.triggers(config.greet_arrivals) or group.events
@@ -273,7 +276,7 @@ def think(script: Any, character: Any, group: Group) -> Generator[Deferred[Any],
     return report
 
 
-def _talks(script: Any, audience: str) -> list[str]:
+def _talks(script: Assistant, audience: str) -> list[str]:
     """What those present spoke of with the assistant before, newest first."""
     names = {person["id"]: person["key"] for person in script.game.present()}
     talks = visible_conversations(script.runtime.conversations, audience, script.now())
@@ -281,7 +284,7 @@ def _talks(script: Any, audience: str) -> list[str]:
     return [f"{one_line(names[t['partner']])} last spoke of: {quoted(t['topic'])}" for t in here]
 
 
-def note_talk(script: Any, group: Group) -> None:
+def note_talk(script: Assistant, group: Group) -> None:
     """Keep in working memory who speaks of what."""
     runtime = script.runtime
     for event in group.events:
@@ -294,7 +297,7 @@ def note_talk(script: Any, group: Group) -> None:
 
 @inlineCallbacks
 def _retrieved(
-    script: Any, character: Any, group: Group
+    script: Assistant, character: Character, group: Group
 ) -> Generator[Deferred[Any], Any, tuple[str, ...]]:
     """Lines of what memory holds about what was just said, what is in the prompt left out."""
     said = " ".join(str(event["content"]) for event in group.events)[-QUERY_CHARS:]
@@ -325,7 +328,7 @@ def _retrieved(
     return tuple(lines)
 
 
-def _shown(script: Any, audience: str) -> list[Any]:
+def _shown(script: Assistant, audience: str) -> list[Any]:
     """Messages that the audience's prompt holds, as far as the last prompt tells."""
     budgets = script.runtime.budgets
     left_out = set(budgets[-1].left_out) if budgets else set()
@@ -334,7 +337,7 @@ def _shown(script: Any, audience: str) -> list[Any]:
 
 
 @inlineCallbacks
-def _sleeping(script: Any, character: Any) -> Generator[Deferred[Any], Any, str]:
+def _sleeping(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, str]:
     """A tick in sleep: dream once, later only compact while usage is high."""
     _store_many(script)
     first = not script.state.dreamt
@@ -349,7 +352,7 @@ def _sleeping(script: Any, character: Any) -> Generator[Deferred[Any], Any, str]
     return "dreamt"
 
 
-def _bedtime(script: Any) -> bool:
+def _bedtime(script: Assistant) -> bool:
     """Whether an assistant awake should fall asleep: long quiet, or quiet in its hours."""
     runtime, config = script.runtime, script.config
     if runtime.queue or runtime.stored:

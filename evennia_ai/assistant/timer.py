@@ -1,11 +1,11 @@
 """The timer of an assistant's script, where Evennia's own falls short."""
 
-from typing import Any
-
 from django.db import transaction
 
+from evennia_ai.protocol import Assistant
 
-def retime(script: Any, interval_s: int) -> None:
+
+def retime(script: Assistant, interval_s: int) -> None:
     """Tick at another interval from now on; nothing happens to a timer that is stopped.
 
     Evennia stops a running timer to give it new values and leaves the script noted as stopped.
@@ -18,7 +18,7 @@ def retime(script: Any, interval_s: int) -> None:
         script.is_active = True
 
 
-def restart_timer(script: Any) -> None:
+def restart_timer(script: Assistant) -> None:
     """Start a timer that a crash left standing, though the script counts as active.
 
     One that was paused by hand stays paused.

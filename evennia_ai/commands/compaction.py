@@ -15,6 +15,7 @@ from evennia_ai.history.evidence import gathered_evidence
 from evennia_ai.history.messages import OVERHEAD_TOKENS, one_line, total_tokens
 from evennia_ai.history.verification import Violation, verify
 from evennia_ai.llm_interaction.prompt import context_caps, context_usage
+from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.plan import Plan
 from evennia_ai.sleep.compaction.reversal import rollback_compaction
 from evennia_ai.sleep.compaction.service import (
@@ -162,7 +163,7 @@ def _now_on(name: str, state: str) -> str:
     return f"{name} may compact its history again, but not always by itself. Compaction: {state}."
 
 
-def compact_and_tell(viewer: Viewer, script: Any, instructions: str | None) -> None:
+def compact_and_tell(viewer: Viewer, script: Assistant, instructions: str | None) -> None:
     """Compact under the turn lock; tell the figures when they are there."""
     name = script.obj.key
     if not script.config.compact_enabled:
@@ -178,7 +179,7 @@ def compact_and_tell(viewer: Viewer, script: Any, instructions: str | None) -> N
     )
 
 
-def roll_back_and_tell(viewer: Viewer, script: Any, compaction_id: str) -> None:
+def roll_back_and_tell(viewer: Viewer, script: Assistant, compaction_id: str) -> None:
     """Take a compaction back, if it is still the latest, under the turn lock; tell the outcome."""
     name = script.obj.key
     done = script.run_exclusive(lambda: rollback_compaction(script, script.obj, compaction_id))
@@ -216,7 +217,7 @@ def _are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def verify_lines(script: Any, violations: Sequence[Violation]) -> list[str]:
+def verify_lines(script: Assistant, violations: Sequence[Violation]) -> list[str]:
     """The proof in a line, or every violation."""
     name, (count, _) = script.obj.key, script.history.recorded
     if not violations:
@@ -231,7 +232,7 @@ def verify_lines(script: Any, violations: Sequence[Violation]) -> list[str]:
 
 @inlineCallbacks
 def compact_now(
-    script: Any, instructions: str | None = None
+    script: Assistant, instructions: str | None = None
 ) -> Generator["Deferred[Any]", Any, dict[str, Any]]:
     """A manual compaction: extraction first, if a compaction will follow.
 
@@ -297,7 +298,7 @@ def _with_held(result: Mapping[str, Any]) -> str:
     return f" ({held} of them older: a summary would not shorten them)" if held else ""
 
 
-def preview_lines(script: Any, audience: str) -> list[str]:
+def preview_lines(script: Assistant, audience: str) -> list[str]:
     """What a compaction would do now, without a model call.
 
     Args:
@@ -349,7 +350,7 @@ def _part_line(plan: Plan, owner: str, audience: str) -> str:
     return f"  {mark}{counted(len(part), 'message')}, {total_tokens(part):,} tokens: {shown}"
 
 
-def _tokens_line(script: Any, plan: Plan) -> str:
+def _tokens_line(script: Assistant, plan: Plan) -> str:
     """Tokens before and, at most, after; a compaction that would not shrink is not made."""
     tiers = 2 if script.config.compact_strategy == "cascade" else 1
     most = tiers * len(plan.audiences) * (context_caps(script).summary + _MARKER_TOKENS)

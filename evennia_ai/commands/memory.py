@@ -15,6 +15,7 @@ from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import Viewer, as_records, audience_mark, escaped, moment
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import visible
+from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.entities import audience_of_observation
 from evennia_ai.rag_memory.forgetting import forget_entry
 from evennia_ai.rag_memory.indexing import rebuild_index
@@ -171,7 +172,7 @@ class CmdMemoryStatus(AssistantCommand):
         tell_memory_status(self.viewer, self.assistant(self.args))
 
 
-def tell_memory_status(viewer: Viewer, script: Any) -> None:
+def tell_memory_status(viewer: Viewer, script: Assistant) -> None:
     """Ask index and store, and tell what they answer."""
 
     def tell(lines: list[str]) -> None:
@@ -181,7 +182,7 @@ def tell_memory_status(viewer: Viewer, script: Any) -> None:
 
 
 @inlineCallbacks
-def memory_status(script: Any) -> Generator["Deferred[Any]", Any, list[str]]:
+def memory_status(script: Assistant) -> Generator["Deferred[Any]", Any, list[str]]:
     """Counts of every kind of memory; fires with lines of text."""
     indexed = yield script.memory.count()
     semantic = yield semantic_line(script)
@@ -198,7 +199,7 @@ def memory_status(script: Any) -> Generator["Deferred[Any]", Any, list[str]]:
 
 
 @inlineCallbacks
-def semantic_line(script: Any) -> Generator["Deferred[Any]", Any, str]:
+def semantic_line(script: Assistant) -> Generator["Deferred[Any]", Any, str]:
     """State of the semantic store, and how many memories there are of this assistant."""
     try:
         status = yield script.semantic.status()

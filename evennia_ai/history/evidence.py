@@ -8,6 +8,7 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai.background import pause
 from evennia_ai.history.live import ARCHIVE, HistoryHandler, checksum
 from evennia_ai.history.verification import Evidence, Violation, verify
+from evennia_ai.protocol import Assistant
 
 # Messages of archive segments read before everything else on the reactor has its turn.
 SLICE = 256
@@ -80,6 +81,6 @@ def _read_slice(
     return False
 
 
-def verify_history(script: Any) -> tuple[Violation, ...]:
+def verify_history(script: Assistant) -> tuple[Violation, ...]:
     """Violations of the invariant; empty if every message is accounted for."""
     return verify(evidence_of(script.history))

@@ -8,6 +8,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.background import pause
 from evennia_ai.history.messages import speakers, utc_iso
+from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.entities import SUPERSEDED, Profile
 
@@ -15,7 +16,7 @@ from evennia_ai.rag_memory.entities import SUPERSEDED, Profile
 BATCH = 20
 
 
-def note_met(script: Any, character: Any) -> dict[str, int]:
+def note_met(script: Assistant, character: Character) -> dict[str, int]:
     """Give everybody who spoke, and the place she is in, a profile; note when each was last seen.
 
     In one write, before memories are linked, so that those of a first evening have somebody to
@@ -62,7 +63,7 @@ def _joined(
     return result, gone
 
 
-def _sights(script: Any, character: Any) -> dict[str, tuple[str, str, str]]:
+def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str, str]]:
     """Name, kind and last time (ISO 8601) of each speaker since the last night and of the place.
 
     Of those whose words left with a compaction meanwhile the compaction's record tells.
@@ -85,7 +86,7 @@ def _sights(script: Any, character: Any) -> dict[str, tuple[str, str, str]]:
 
 @inlineCallbacks
 def run_entity_consolidation_batch(
-    script: Any, character: Any, reactor: Any = None
+    script: Assistant, character: Character, reactor: Any = None
 ) -> Generator[Deferred[Any], Any, dict[str, int]]:
     """Tidy entity profiles: one observation a fact, outdated values marked, sights refreshed.
 
@@ -113,7 +114,7 @@ def run_entity_consolidation_batch(
         yield pause(reactor)
 
 
-def _tidied(character: Any) -> dict[str, int]:
+def _tidied(character: Character) -> dict[str, int]:
     """Tidy a batch of profiles in one write, those seen last first; what was done."""
     profiles = character.entities.profiles()
     untidy = [profile for profile in profiles.values() if not entities.is_tidy(profile)]

@@ -6,11 +6,12 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.errors import StoreError
+from evennia_ai.protocol import Assistant, Character
 
 
 @inlineCallbacks
 def forget_entry(
-    script: Any, character: Any, entry_id: str
+    script: Assistant, character: Character, entry_id: str
 ) -> Generator["Deferred[Any]", Any, int]:
     """Withdraw a journal entry: not deleted, but neither searched nor consolidated any more.
 
@@ -37,7 +38,7 @@ def forget_entry(
 
 
 @inlineCallbacks
-def _forget_memory(script: Any, entry_id: str) -> Generator["Deferred[Any]", Any, int]:
+def _forget_memory(script: Assistant, entry_id: str) -> Generator["Deferred[Any]", Any, int]:
     """Delete what semantic memory made of an entry; fires with how many memories that were."""
     known = yield script.semantic.sources(script.scope)
     if entry_id not in known:

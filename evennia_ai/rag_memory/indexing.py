@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.background import Worker, pause
 from evennia_ai.errors import StoreError
 from evennia_ai.history.live import ARCHIVE
+from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.rag_memory.turns import is_indexed, turn_of_entry, turn_of_message, turns_of
 
@@ -26,7 +27,7 @@ SHORT_PAUSE_S = 0.005
 
 
 def memory_of(
-    script: Any, worker: Worker, open_index: Callable[[], Any], semantic: Callable[[], Any]
+    script: Assistant, worker: Worker, open_index: Callable[[], Any], semantic: Callable[[], Any]
 ) -> Memory:
     """An assistant's memory, which learns at each search what was changed by hand.
 
@@ -50,7 +51,7 @@ def memory_of(
     )
 
 
-def mend_index(script: Any) -> "Deferred[Any]":
+def mend_index(script: Assistant) -> "Deferred[Any]":
     """Put in what a crash left out; if older talk is missing too, everything, bit by bit.
 
     Returns:
@@ -65,16 +66,16 @@ def mend_index(script: Any) -> "Deferred[Any]":
     return done.addErrback(_survived, script)
 
 
-def restore_lost(script: Any) -> "Deferred[Any]":
+def restore_lost(script: Assistant) -> "Deferred[Any]":
     """Fill an index that stands in the place of one that was lost; fires when that ended."""
     return restore_index(script).addErrback(_survived, script)
 
 
-def _survived(failure: Any, script: Any) -> None:
+def _survived(failure: Any, script: Assistant) -> None:
     script.log_error("search index", failure.value)
 
 
-def _newest(script: Any, entries: Any) -> list[Turn]:
+def _newest(script: Assistant, entries: Any) -> list[Turn]:
     history = script.history
     segments = map(history.segment, history.store.keys(ARCHIVE)[-NEWEST_SEGMENTS:])
     folded = [message for segment in segments if segment for message in segment["messages"]]
@@ -83,7 +84,7 @@ def _newest(script: Any, entries: Any) -> list[Turn]:
 
 @inlineCallbacks
 def _restored_if_lost(
-    script: Any, added: int | None
+    script: Assistant, added: int | None
 ) -> Generator["Deferred[Any]", Any, int | None]:
     missing = yield missing_oldest(script)
     if not missing:
@@ -92,7 +93,7 @@ def _restored_if_lost(
     return (added or 0) + restored
 
 
-def missing_oldest(script: Any) -> "Deferred[int | None]":
+def missing_oldest(script: Assistant) -> "Deferred[int | None]":
     """How many of the oldest turns the index lacks; None if it cannot be read.
 
     They are the last that `restore_index` puts in: where they are, everything is. Where a filling
@@ -107,7 +108,7 @@ def missing_oldest(script: Any) -> "Deferred[int | None]":
 
 
 @inlineCallbacks
-def restore_index(script: Any, reactor: Any = None) -> Generator["Deferred[Any]", Any, int]:
+def restore_index(script: Assistant, reactor: Any = None) -> Generator["Deferred[Any]", Any, int]:
     """Put everything that is stored and not indexed into the index, in batches.
 
     Safe to break off and to run again. While it runs, a second call does nothing.
@@ -127,7 +128,7 @@ def restore_index(script: Any, reactor: Any = None) -> Generator["Deferred[Any]"
 
 
 @inlineCallbacks
-def rebuild_index(script: Any, reactor: Any = None) -> Generator["Deferred[Any]", Any, int]:
+def rebuild_index(script: Assistant, reactor: Any = None) -> Generator["Deferred[Any]", Any, int]:
     """Take everything out of the index and put in what is stored, in batches.
 
     Others search between the batches; a start goes on with what was broken off. Call it under the
@@ -151,7 +152,7 @@ def rebuild_index(script: Any, reactor: Any = None) -> Generator["Deferred[Any]"
 
 @inlineCallbacks
 def _filled(
-    script: Any, reactor: Any, pause_s: float, anew: bool = False
+    script: Assistant, reactor: Any, pause_s: float, anew: bool = False
 ) -> Generator["Deferred[Any]", Any, int | None]:
     """Fill the index, from the start again if another takes its place; None if that fails."""
     memory, added, began = script.memory, 0, None
@@ -169,7 +170,7 @@ def _filled(
 
 @inlineCallbacks
 def _filled_once(
-    script: Any, reactor: Any, pause_s: float, anew: bool
+    script: Assistant, reactor: Any, pause_s: float, anew: bool
 ) -> Generator["Deferred[Any]", Any, int | None]:
     memory, began, added = script.memory, script.memory.replaced, 0
     if (yield memory.set_filling(True)) is None or (anew and (yield memory.clear()) is None):
@@ -187,7 +188,7 @@ def _filled_once(
     return None if noted is None else added
 
 
-def _batches(script: Any) -> Iterator[list[Turn]]:
+def _batches(script: Assistant) -> Iterator[list[Turn]]:
     """Everything stored, the oldest messages last; read as it is asked for."""
     stored = _stored(script)
     while some := list(islice(stored, BATCH)):
@@ -195,7 +196,7 @@ def _batches(script: Any) -> Iterator[list[Turn]]:
             yield turns
 
 
-def _stored(script: Any) -> Iterator[Turn | None]:
+def _stored(script: Assistant) -> Iterator[Turn | None]:
     history, now = script.history, script.now()
     yield from map(turn_of_message, history.messages())
     keys = history.store.keys(ARCHIVE)

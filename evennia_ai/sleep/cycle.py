@@ -11,6 +11,7 @@ from typing import Any
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
 
 from evennia_ai.background import pause
+from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.entity_context import note_met, run_entity_consolidation_batch
 from evennia_ai.rag_memory.episodic_index import prune_low_importance_entries
 from evennia_ai.rag_memory.working_memory import clear_stale_conversations
@@ -45,7 +46,7 @@ class SleepStep:
 
 @inlineCallbacks
 def prune_episodic_index(
-    script: Any, character: Any, reactor: Any = None
+    script: Assistant, character: Character, reactor: Any = None
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Take old entries of low importance out of retrieval; the journal keeps them.
 
@@ -72,7 +73,7 @@ def prune_episodic_index(
     return counts
 
 
-def clear_stale(script: Any, character: Any) -> dict[str, Any]:
+def clear_stale(script: Assistant, character: Character) -> dict[str, Any]:
     """Drop working memory of talks that ended long ago."""
     counts = clear_stale_conversations(script.runtime.conversations, script.now())
     for key in counts["stale"]:
@@ -80,7 +81,7 @@ def clear_stale(script: Any, character: Any) -> dict[str, Any]:
     return {"cleared": counts["cleared"], "kept": counts["kept"]}
 
 
-def extract_before_compaction(script: Any, character: Any) -> Any:
+def extract_before_compaction(script: Assistant, character: Character) -> Any:
     """The extraction, only when a compaction will follow."""
     config = script.config
     if not wants_compaction(script, config.compact_sleep_threshold):
@@ -92,7 +93,7 @@ def extract_before_compaction(script: Any, character: Any) -> Any:
     return extract_first(script, character, plan, threshold, iterations)
 
 
-def compact_if_needed(script: Any, character: Any) -> Any:
+def compact_if_needed(script: Assistant, character: Character) -> Any:
     """The compaction at the sleep threshold."""
     if not script.config.compact_auto:
         return {"success": True, "skipped": True, "reason": "automatic compaction is off"}
@@ -102,7 +103,9 @@ def compact_if_needed(script: Any, character: Any) -> Any:
 
 
 @inlineCallbacks
-def repair_memory(script: Any, character: Any) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+def repair_memory(
+    script: Assistant, character: Character
+) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Make semantic memory whole: what compactions owe it, and what it lost of the journal."""
     if is_owed(script.state.intent):
         yield publish_owed(script)
@@ -127,7 +130,7 @@ SLEEP_STEPS: tuple[SleepStep, ...] = (
 
 @inlineCallbacks
 def run_sleep_tick(
-    script: Any, character: Any, first: bool = True
+    script: Assistant, character: Character, first: bool = True
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Run the sleep cycle.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from evennia_ai.history.audience import PUBLIC
+from evennia_ai.protocol import Assistant, Character
 from evennia_ai.tools.parameters import Parameter, function_schema
 
 
@@ -26,8 +27,8 @@ class ToolContext:
         whole_history: Whether the turn looks back at everything, not at what was just said.
     """
 
-    script: Any
-    character: Any
+    script: Assistant
+    character: Character
     audience: str = PUBLIC
     asker: str | None = None
     channel: str = "say"

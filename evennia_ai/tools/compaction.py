@@ -1,9 +1,8 @@
 """Asking for compaction: guarded, so that a model cannot forget at will."""
 
-from typing import Any
-
 from evennia_ai.errors import ToolError
 from evennia_ai.llm_interaction.prompt import context_usage
+from evennia_ai.protocol import Assistant
 from evennia_ai.tools.base import Tool, ToolContext
 
 
@@ -25,7 +24,7 @@ class RequestCompaction(Tool):
         return "Granted: it is done when this turn is over."
 
 
-def _refusal(script: Any) -> str:
+def _refusal(script: Assistant) -> str:
     """Why no automatic compaction would be done now; empty if it would."""
     if not script.config.compact_enabled:
         return "compaction is switched off"

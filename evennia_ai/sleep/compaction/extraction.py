@@ -11,6 +11,7 @@ from evennia_ai.history.audience import PUBLIC, visible
 from evennia_ai.history.messages import audience_of, is_summary, new_id, utc_iso
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.prompt import draft_prompt
+from evennia_ai.protocol import Assistant, Character
 from evennia_ai.sleep.compaction.plan import Plan, circle_windows, is_extraction, windows
 from evennia_ai.sleep.compaction.rollback_plan import without_extraction
 from evennia_ai.sleep.compaction.triggers import make_plan
@@ -26,7 +27,7 @@ _STOPPED = {"reply": "no_tool_call", "silence": "no_tool_call"}
 
 @inlineCallbacks
 def run_pre_compaction_extraction(
-    script: Any, character: Any, max_iterations: int = MAX_ITERATIONS
+    script: Assistant, character: Character, max_iterations: int = MAX_ITERATIONS
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Let the assistant save facts into its journal before the history is folded.
 
@@ -60,7 +61,7 @@ def run_pre_compaction_extraction(
 
 @inlineCallbacks
 def _passes(
-    script: Any, character: Any, max_iterations: int, extraction_id: str
+    script: Assistant, character: Character, max_iterations: int, extraction_id: str
 ) -> Generator[Deferred[Any], Any, tuple[int, str]]:
     """The turns; fires with model calls made and the last reason.
 
@@ -82,7 +83,7 @@ def _passes(
     return iterations, stopped
 
 
-def _views(script: Any, character: Any) -> list[tuple[str, frozenset[str]]]:
+def _views(script: Assistant, character: Character) -> list[tuple[str, frozenset[str]]]:
     """Audience and ids of the messages shown to it, for each turn there is to be; no ids: all."""
     plan = make_plan(script, automatic=False)
     return [
@@ -92,11 +93,13 @@ def _views(script: Any, character: Any) -> list[tuple[str, frozenset[str]]]:
     ]
 
 
-def _raw_ids(script: Any) -> frozenset[str]:
+def _raw_ids(script: Assistant) -> frozenset[str]:
     return frozenset(m["id"] for m in script.history.messages() if not is_summary(m))
 
 
-def _parts_shown(script: Any, character: Any, plan: Plan, audience: str) -> list[frozenset[str]]:
+def _parts_shown(
+    script: Assistant, character: Character, plan: Plan, audience: str
+) -> list[frozenset[str]]:
     """What each of an audience's turns is shown; no ids where one prompt has all that leaves."""
     leaving = [m for m in plan.leaving if visible(audience_of(m), audience)]
     rules = script.config.pre_compact_prompt
@@ -114,7 +117,7 @@ def _parts_shown(script: Any, character: Any, plan: Plan, audience: str) -> list
 class _ExtractionTrace:
     """What an extraction leaves behind, found by comparing before and after."""
 
-    def __init__(self, script: Any, character: Any):
+    def __init__(self, script: Assistant, character: Character):
         self.id = new_id("x")
         self._script = script
         self._character = character
@@ -184,7 +187,7 @@ def _merged(
     }
 
 
-def complete_extraction(script: Any, character: Any) -> None:
+def complete_extraction(script: Assistant, character: Character) -> None:
     """Note what an extraction did that a crash cut short, by the id it had noted; at start."""
     noted = script.state.extraction
     begun = noted.get("begun")

@@ -25,6 +25,7 @@ from evennia_ai.history.messages import (
 )
 from evennia_ai.llm_interaction.prompt import context_caps
 from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summarise_lines
+from evennia_ai.protocol import Assistant, Character
 from evennia_ai.sleep.compaction.cascade import Node, depth, due_groups, topmost
 from evennia_ai.sleep.compaction.plan import Plan
 from evennia_ai.sleep.compaction.retention import drift
@@ -86,8 +87,8 @@ class Fold:
 
 @inlineCallbacks
 def fold(
-    script: Any,
-    character: Any,
+    script: Assistant,
+    character: Character,
     plan: Plan,
     audience: str,
     instructions: str | None = None,
@@ -127,7 +128,7 @@ def _counts(record: Mapping[str, Any], audience: str) -> bool:
 
 @inlineCallbacks
 def _cascade(
-    script: Any, character: Any, made: Fold, known: Sequence[Record]
+    script: Assistant, character: Character, made: Fold, known: Sequence[Record]
 ) -> Generator[Deferred[Any], Any, None]:
     """Let the former recent summaries waterfall into the long-term one."""
     older = {r["id"]: r for r in known if r["tier"] in ("recent", "node", "single")}
@@ -157,8 +158,8 @@ def _node(record: Mapping[str, Any]) -> Node:
 
 @inlineCallbacks
 def _merge(
-    script: Any,
-    character: Any,
+    script: Assistant,
+    character: Character,
     made: Fold,
     children: Sequence[Record],
     tier: str,
@@ -201,7 +202,7 @@ def _absorb(made: Fold, records: Sequence[Record], by: str) -> None:
         made.records[record["id"]] = record
 
 
-def _new_record(script: Any, made: Fold, summary: Summary, kept: Kept, tier: str) -> Record:
+def _new_record(script: Assistant, made: Fold, summary: Summary, kept: Kept, tier: str) -> Record:
     record = {
         "version": SCHEMA_VERSION,
         "id": new_id("s"),
@@ -227,7 +228,7 @@ def _new_record(script: Any, made: Fold, summary: Summary, kept: Kept, tier: str
     return record
 
 
-def _marker(script: Any, made: Fold, record: Record, count: int) -> Message:
+def _marker(script: Assistant, made: Fold, record: Record, count: int) -> Message:
     """The message that stands in the history for what left."""
     leaving, at = made.leaving, record["created_at"]
     tools = {str(m.get("name")) for m in leaving if m["role"] == "tool" and m.get("name")}

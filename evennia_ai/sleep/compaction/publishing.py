@@ -10,21 +10,21 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.history.messages import utc_iso
-from evennia_ai.protocol import MEMORY_SUMMARY
+from evennia_ai.protocol import MEMORY_SUMMARY, Assistant
 
 # Phases of the intent: a compaction is at work; one, or a rollback, is stored, and what follows
 # from it outside the database is owed.
 SUMMARISING, COMMITTED = "summarising", "committed"
 
 
-def begin_intent(script: Any, trigger: str) -> None:
+def begin_intent(script: Assistant, trigger: str) -> None:
     """Note that a compaction begins, and keep in mind what an earlier one still owes."""
     owed = is_owed(script.state.intent)
     intent = {"phase": SUMMARISING, "at": utc_iso(script.now()), "trigger": trigger}
     script.state.intend({**intent, "owed": True} if owed else intent)
 
 
-def drop_intent(script: Any) -> bool:
+def drop_intent(script: Assistant) -> bool:
     """Note that a compaction ended without a commit; what an earlier one owes stays noted.
 
     Returns:
@@ -44,7 +44,7 @@ def is_owed(intent: Mapping[str, Any]) -> bool:
 
 
 @inlineCallbacks
-def publish_owed(script: Any) -> Generator[Deferred[Any], Any, bool]:
+def publish_owed(script: Assistant) -> Generator[Deferred[Any], Any, bool]:
     """Do what a commit or a rollback noted to follow from it; what fails stays noted.
 
     It is tried again after the next compaction, in the next night and at the next start.
@@ -67,7 +67,7 @@ def publish_owed(script: Any) -> Generator[Deferred[Any], Any, bool]:
 
 
 @inlineCallbacks
-def publish_summaries(script: Any) -> Generator[Deferred[Any], Any, dict[str, int]]:
+def publish_summaries(script: Assistant) -> Generator[Deferred[Any], Any, dict[str, int]]:
     """Store recent summaries that semantic memory does not hold yet; delete withdrawn things.
 
     Returns:

@@ -24,6 +24,7 @@ from evennia_ai.llm_interaction.summary import (
     shortened,
     summary_prompt,
 )
+from evennia_ai.protocol import Assistant, Character
 from evennia_ai.sleep.compaction.retention import (
     Item,
     appendix,
@@ -66,8 +67,8 @@ class Kept:
 
 @inlineCallbacks
 def retained(
-    script: Any,
-    character: Any,
+    script: Assistant,
+    character: Character,
     messages: Sequence[Message],
     earlier: str,
     summary: Summary,
@@ -147,7 +148,7 @@ def _items(
 
 @inlineCallbacks
 def _asked_again(
-    script: Any,
+    script: Assistant,
     prompt: str,
     messages: Sequence[Message],
     earlier: str,
@@ -178,7 +179,7 @@ def _asked_again(
     )
 
 
-def _elsewhere(script: Any, character: Any, audience: str) -> list[str]:
+def _elsewhere(script: Assistant, character: Character, audience: str) -> list[str]:
     """Texts in which a thing is kept besides the summary: journal and ledger.
 
     Entries that repeat a summary do not count: with them a merge of summaries could drop all.

@@ -8,12 +8,13 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.messages import widest_view_tokens
 from evennia_ai.llm_interaction.prompt import context_limit
+from evennia_ai.protocol import Assistant, Character
 from evennia_ai.sleep.compaction.publishing import publish_owed
 from evennia_ai.sleep.compaction.triggers import usage_with
 
 
 def rollback_compaction(
-    script: Any, character: Any, compaction_id: str | None = None
+    script: Assistant, character: Character, compaction_id: str | None = None
 ) -> Deferred[dict[str, Any]]:
     """Make the messages of the latest compaction live again.
 
@@ -35,7 +36,7 @@ def rollback_compaction(
     return maybeDeferred(_roll_back, script, compaction_id)
 
 
-def _roll_back(script: Any, compaction_id: str | None) -> dict[str, Any]:
+def _roll_back(script: Assistant, compaction_id: str | None) -> dict[str, Any]:
     rollback = script.rollback
     record = rollback.latest()
     if compaction_id not in (None, record["id"]):
@@ -57,7 +58,7 @@ def _roll_back(script: Any, compaction_id: str | None) -> dict[str, Any]:
     return report
 
 
-def _check_fits(script: Any, history: Sequence[Any]) -> None:
+def _check_fits(script: Assistant, history: Sequence[Any]) -> None:
     tokens = widest_view_tokens(history)
     share = usage_with(script, tokens)
     if share > 1.0:

@@ -25,6 +25,7 @@ from evennia_ai.history.messages import (
 )
 from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.llm_interaction.summary import LEVELS
+from evennia_ai.protocol import Assistant, Character
 from evennia_ai.sleep.compaction.extraction import (
     EMERGENCY_MAX_ITERATIONS,
     run_pre_compaction_extraction,
@@ -47,8 +48,8 @@ __all__ = [
 
 @inlineCallbacks
 def compact_conversation_history(
-    script: Any,
-    character: Any,
+    script: Assistant,
+    character: Character,
     force: bool = False,
     instructions: str | None = None,
     threshold: float | None = None,
@@ -93,7 +94,7 @@ def compact_conversation_history(
     return result
 
 
-def _note_failure(script: Any, plan: Plan, trigger: str) -> None:
+def _note_failure(script: Assistant, plan: Plan, trigger: str) -> None:
     """An automatic compaction that fails for ever must stop, as one that frees nothing."""
     if trigger != "manual":
         _count_stall(script, True, plan.by_count > 0)
@@ -103,7 +104,7 @@ def _skipped(reason: str) -> dict[str, Any]:
     return {"success": True, "skipped": True, "reason": reason}
 
 
-def _skip_reason(script: Any, force: bool, threshold: float) -> str | None:
+def _skip_reason(script: Assistant, force: bool, threshold: float) -> str | None:
     if not script.config.compact_enabled:
         return "compaction disabled"
     if not script.history.messages():
@@ -117,7 +118,7 @@ def _skip_reason(script: Any, force: bool, threshold: float) -> str | None:
 
 
 def extract_first(
-    script: Any, character: Any, plan: Plan, threshold: float, max_iterations: int
+    script: Assistant, character: Character, plan: Plan, threshold: float, max_iterations: int
 ) -> Deferred[dict[str, Any]]:
     """The extraction before an automatic compaction, where a model is to be asked at all.
 
@@ -138,7 +139,7 @@ def extract_first(
     return run_pre_compaction_extraction(script, character, max_iterations=max_iterations)
 
 
-def masks_suffice(script: Any, plan: Plan, threshold: float) -> bool:
+def masks_suffice(script: Assistant, plan: Plan, threshold: float) -> bool:
     """Whether masking old tool outputs alone brings usage under an automatic trigger.
 
     Then nothing is summarised and no model is called, neither for an extraction.
@@ -147,7 +148,7 @@ def masks_suffice(script: Any, plan: Plan, threshold: float) -> bool:
 
 
 def _masked_history(
-    script: Any, plan: Plan, threshold: float
+    script: Assistant, plan: Plan, threshold: float
 ) -> tuple[list[Message], set[str]] | None:
     """The history with masks and the ids of those masked; None where masks are not enough.
 
@@ -166,7 +167,7 @@ def _masked_history(
 
 
 def _mask_if_enough(
-    script: Any, plan: Plan, threshold: float, trigger: str
+    script: Assistant, plan: Plan, threshold: float, trigger: str
 ) -> dict[str, Any] | None:
     """Mask old tool outputs if that is enough; the figures, or None where it is not."""
     if trigger == "manual":
@@ -196,8 +197,8 @@ def _mask_if_enough(
 
 @inlineCallbacks
 def _compact(
-    script: Any,
-    character: Any,
+    script: Assistant,
+    character: Character,
     plan: Plan,
     instructions: str | None,
     trigger: str,
@@ -246,7 +247,7 @@ def _failed(detail: str) -> dict[str, Any]:
 
 
 def _commit(
-    script: Any, plan: Plan, folds: Sequence[Fold], original: int, trigger: str
+    script: Assistant, plan: Plan, folds: Sequence[Fold], original: int, trigger: str
 ) -> dict[str, Any]:
     """Carry the plan out and report. The history may have grown meanwhile; it is read again."""
     markers = [marker for made in folds for marker in made.markers]
@@ -292,7 +293,9 @@ def _raw_text(message: Message) -> str:
     return json.dumps(raw, sort_keys=True, default=str)
 
 
-def _record(script: Any, trigger: str, result: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+def _record(
+    script: Assistant, trigger: str, result: Mapping[str, Any], **more: Any
+) -> dict[str, Any]:
     """The record of a compaction; the commit adds what a rollback needs."""
     return {
         "version": SCHEMA_VERSION,
@@ -307,7 +310,7 @@ def _record(script: Any, trigger: str, result: Mapping[str, Any], **more: Any) -
     }
 
 
-def _tell(script: Any, plan: Plan, result: dict[str, Any], record: Mapping[str, Any]) -> None:
+def _tell(script: Assistant, plan: Plan, result: dict[str, Any], record: Mapping[str, Any]) -> None:
     """Tell of a compaction that is committed, and count stalled ones.
 
     It stands, whatever fails here: a room that a game's own code guards, a receipt.
@@ -326,7 +329,7 @@ def _tell(script: Any, plan: Plan, result: dict[str, Any], record: Mapping[str, 
             script.log_error("telling of a compaction", error)
 
 
-def _name(script: Any) -> str:
+def _name(script: Assistant) -> str:
     return str(script.obj.key if script.obj else script.key)
 
 
@@ -342,7 +345,7 @@ def _stalled(plan: Plan, result: Mapping[str, Any]) -> bool:
     return bool(freed < STALL_SHARE * able)
 
 
-def _count_stall(script: Any, stalled: bool, by_count: bool) -> None:
+def _count_stall(script: Assistant, stalled: bool, by_count: bool) -> None:
     """Count compactions in a row that were of no use; the last one stops the automatic ones.
 
     Those by count have their own row, which stops but them: others still keep the context in

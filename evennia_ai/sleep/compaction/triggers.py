@@ -1,7 +1,5 @@
 """What wakes a sleeper; when a compaction fires, and what it would take: counts, room, holds."""
 
-from typing import Any
-
 from evennia_ai.assistant.events import addressed
 from evennia_ai.history.audience import most_seen
 from evennia_ai.history.messages import is_summary, total_tokens, widest_view_tokens
@@ -12,6 +10,7 @@ from evennia_ai.llm_interaction.prompt import (
     context_usage,
     measure_fixed,
 )
+from evennia_ai.protocol import Assistant, Character
 from evennia_ai.sleep.compaction.plan import Plan, cut_by_count, plan_compaction
 
 # A compaction aims this far under its trigger, so that the next message does not fire it again.
@@ -23,7 +22,7 @@ REGROWTH = 1.5
 PART_TOKENS = 100
 
 
-def wants_compaction(script: Any, threshold: float, by_count: bool = True) -> bool:
+def wants_compaction(script: Assistant, threshold: float, by_count: bool = True) -> bool:
     """Whether an automatic trigger fires: allowed, something there, usage or count reached.
 
     Args:
@@ -42,7 +41,7 @@ def wants_compaction(script: Any, threshold: float, by_count: bool = True) -> bo
     return share >= threshold or (by_count and count_fires(script))
 
 
-def count_fires(script: Any) -> bool:
+def count_fires(script: Assistant) -> bool:
     """Whether more live messages stand there than the two windows hold, and it was of use.
 
     Markers are not counted, nor what is too little of a private circle to be folded, nor what an
@@ -51,7 +50,7 @@ def count_fires(script: Any) -> bool:
     return _count_cut(script) > 0 and not script.state.stalled_by_count
 
 
-def _count_cut(script: Any) -> int:
+def _count_cut(script: Assistant) -> int:
     """Where a compaction by count would cut now, as of `cut_by_count`; 0 where none is due.
 
     Every tick asks, so it is worked out anew only when the history or a window has changed.
@@ -70,7 +69,7 @@ def _count_cut(script: Any) -> int:
     return int(known[2])
 
 
-def make_plan(script: Any, automatic: bool, threshold: float | None = None) -> Plan:
+def make_plan(script: Assistant, automatic: bool, threshold: float | None = None) -> Plan:
     """The plan of a compaction now.
 
     Args:
@@ -90,11 +89,11 @@ def make_plan(script: Any, automatic: bool, threshold: float | None = None) -> P
     return plan_compaction(history, window, keep, capacity, PART_TOKENS, cut)
 
 
-def _tokens_fire(script: Any, threshold: float | None) -> bool:
+def _tokens_fire(script: Assistant, threshold: float | None) -> bool:
     return context_usage(script) >= (threshold or script.config.compact_sleep_threshold)
 
 
-def kept_capacity(script: Any, threshold: float) -> int | None:
+def kept_capacity(script: Assistant, threshold: float) -> int | None:
     """Most tokens the kept messages may hold so that the result lies under its trigger.
 
     Returns:
@@ -107,7 +106,7 @@ def kept_capacity(script: Any, threshold: float) -> int | None:
     return room if room > 0 else None
 
 
-def is_called(script: Any, character: Any) -> bool:
+def is_called(script: Assistant, character: Character) -> bool:
     """Whether somebody speaks to the sleeping or dreaming assistant."""
     heard = script.runtime.heard()
     if not heard:
@@ -116,7 +115,7 @@ def is_called(script: Any, character: Any) -> bool:
     return addressed(heard, character.key, listeners=len(others) - 1)
 
 
-def worth_a_try(script: Any, threshold: float) -> bool:
+def worth_a_try(script: Assistant, threshold: float) -> bool:
     """Whether a trigger can be reached, or enough was said since the last compaction.
 
     Where the fixed regions alone reach the trigger it would fire at every message, each time for
@@ -125,7 +124,7 @@ def worth_a_try(script: Any, threshold: float) -> bool:
     return kept_capacity(script, threshold) is not None or _has_regrown(script)
 
 
-def is_held_up(script: Any, threshold: float, plan: Plan) -> bool:
+def is_held_up(script: Assistant, threshold: float, plan: Plan) -> bool:
     """Whether a plan would stay over its trigger for the private talk it holds back.
 
     Then, too, a compaction would follow at every message.
@@ -136,20 +135,20 @@ def is_held_up(script: Any, threshold: float, plan: Plan) -> bool:
     return widest_view_tokens([m for m in plan.staying if not is_summary(m)]) > room
 
 
-def _has_regrown(script: Any) -> bool:
+def _has_regrown(script: Assistant) -> bool:
     """Whether enough was said since the last compaction; so where there was none."""
     left = script.state.last_compaction.get("new_tokens", 0)
     return bool(script.history.tokens() >= REGROWTH * left)
 
 
-def usage_with(script: Any, history_tokens: int) -> float:
+def usage_with(script: Assistant, history_tokens: int) -> float:
     """The usage if the widest view of the history held so many tokens."""
     used = history_tokens + script.runtime.queued_tokens()
     used += script.runtime.fixed_tokens + context_caps(script).volatile
     return usage(used, context_limit(script))
 
 
-def check_feasible(script: Any) -> None:
+def check_feasible(script: Assistant) -> None:
     """Say what no compaction can reach: at the start, and once for each new configuration."""
     if script.runtime.feasible_for == script.config:
         return
@@ -159,7 +158,7 @@ def check_feasible(script: Any) -> None:
         script.trouble(reason)
 
 
-def feasibility(script: Any) -> str | None:
+def feasibility(script: Assistant) -> str | None:
     """Why no compaction can bring the context under a trigger as it is configured.
 
     Fixed regions, the preserve window at its present size, summaries and reserves must fit.
@@ -194,7 +193,7 @@ def feasibility(script: Any) -> str | None:
     )
 
 
-def _summaries_seen(script: Any) -> int:
+def _summaries_seen(script: Assistant) -> int:
     """Most summaries one prompt holds: each tier of each audience its viewer may know.
 
     A circle that has none yet and said too little for one is left out.
