@@ -8,6 +8,8 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.task import deferLater
 
+from evennia_ai.history.messages import Message
+
 FIGURES = (
     "heard",
     "stored",
@@ -87,14 +89,12 @@ def _look(
     return found
 
 
-def kept_lists(script: Any) -> list[list[dict[str, Any]]]:
+def kept_lists(script: Any) -> list[list[Message]]:
     """All raw messages: the live ones, and each segment that was not restored."""
-    from evennia_ai.history.messages import is_summary
-
     history = script.history
     restored = history.restored_segments()
-    live = [message for message in history.messages() if not is_summary(message)]
-    away = [s["messages"] for s in history.segments() if s["id"] not in restored]
+    live = [message for message in history.messages() if not message.is_summary]
+    away = [list(s.messages) for s in history.segments() if s.id not in restored]
     return [live, *away]
 
 
@@ -107,16 +107,16 @@ def _messages(script: Any, log: list[dict[str, Any]], notes: list[str]) -> dict[
 
     kept = kept_lists(script)
     everything = [message for messages in kept for message in messages]
-    times = Counter(m["id"] for m in everything)
-    digests = {m["id"]: sha(m) for m in everything}
+    times = Counter(m.id for m in everything)
+    digests = {m.id: sha(m) for m in everything}
     stored = {e["id"]: e["sha"] for e in log if e["kind"] == "stored"}
     lost = [each for each in stored if each not in times]
-    waiting = {event["id"] for event in script.runtime.pending()}
+    waiting = {event.id for event in script.runtime.pending()}
     due, fresh = heard_lines(log)
     lost += [each for each in due if each not in stored and each not in {*times, *waiting}]
     unsaved = [each for each in fresh if each not in {*times, *waiting}]
     doubled = [each for each, count in times.items() if count > 1]
-    doubled += [e["id"] for e in script.runtime.queue if e["id"] in times]
+    doubled += [e.id for e in script.runtime.queue if e.id in times]
     changed = [each for each, was in stored.items() if digests.get(each, was) != was]
     entries = Counter(e["id"] for e in script.obj.journal.recent(10**6))
     lost += [e["id"] for e in log if e["kind"] == "entry" and e["id"] not in entries]
@@ -159,12 +159,12 @@ def heard_lines(log: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
     return due, fresh + since_tick
 
 
-def _misplaced(kept: list[list[dict[str, Any]]], order: list[str]) -> list[str]:
+def _misplaced(kept: list[list[Message]], order: list[str]) -> list[str]:
     """Ids that stand behind one that was stored later."""
     place = {each: number for number, each in enumerate(order)}
     found = []
     for messages in kept:
-        ids = [m["id"] for m in messages if m["id"] in place]
+        ids = [m.id for m in messages if m.id in place]
         found += [b for a, b in zip(ids, ids[1:], strict=False) if place[b] < place[a]]
     return found
 

@@ -104,10 +104,11 @@ def _parsed(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
             continue
 
 
-def sha(message: dict[str, Any]) -> str:
+def sha(message: Any) -> str:
     """A digest of what must never change of a message."""
     names = ("id", "role", "content", "speaker", "tool_calls", "tool_call_id", "name", "audience")
-    kept = {name: message.get(name) for name in (*names, "created_at")}
+    stored = message.to_dict()
+    kept = {name: stored.get(name) for name in (*names, "created_at")}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 
@@ -154,8 +155,8 @@ class Killer:
         from evennia_ai.assistant_script import AssistantScript
 
         def hearing(inner: Any) -> Any:
-            def hear(script: Any, event: dict[str, Any]) -> Any:
-                self.log.note("heard", {"id": event["id"]})
+            def hear(script: Any, event: Any) -> Any:
+                self.log.note("heard", {"id": event.id})
                 return inner(script, event)
 
             return hear
@@ -221,9 +222,9 @@ class Killer:
         def appending(inner: Any) -> Any:
             def append(history: Any, messages: Any) -> Any:
                 stored = inner(history, messages)
-                noted = [{"id": m["id"], "sha": sha(m)} for m in stored]
+                noted = [{"id": m.id, "sha": sha(m)} for m in stored]
                 on_commit(lambda: self.log.note("stored", *noted))
-                if any(m.get("tool_calls") and _extracts(m) for m in stored):
+                if any(m.tool_calls and _extracts(m) for m in stored):
                     self.at(EXTRACTION)
                 return stored
 
@@ -272,9 +273,9 @@ def _is_emergency(record: dict[str, Any]) -> bool:
     return record["trigger"] == "emergency"
 
 
-def _extracts(message: dict[str, Any]) -> bool:
+def _extracts(message: Any) -> bool:
     """Whether a message was made by the extraction before a compaction."""
-    return bool((message.get("metadata") or {}).get("context") == "pre_compaction")
+    return bool(message.metadata.get("context") == "pre_compaction")
 
 
 def _wrap(owner: type, name: str, around: Callable[[Any], Any]) -> None:

@@ -11,10 +11,12 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from benchmarks.world import world
 from evennia_ai import services
+from evennia_ai.history.messages import Message
 from tests.waiting import wait_for
 
 TALK = "the keeper of the lantern tells of ferries, mills and debts unpaid"
@@ -50,9 +52,9 @@ def settle() -> None:
     wait_for(services.worker().submit(int), 600)
 
 
-def talk(tokens: int) -> dict[str, Any]:
+def talk(tokens: int) -> Message:
     """A message of about so many tokens."""
-    return {"role": "user", "content": " ".join(WORDS[n % len(WORDS)] for n in range(tokens - 5))}
+    return Message("user", " ".join(WORDS[n % len(WORDS)] for n in range(tokens - 5)))
 
 
 def fill(script: Any, messages: int, tokens: int) -> None:
@@ -78,7 +80,7 @@ def stored_turn(make: Callable[[str], Any]) -> dict[str, Any]:
 
     def turn() -> None:
         script.history.append([talk(40)])
-        script.history.append([{**talk(60), "role": "assistant"}])
+        script.history.append([replace(talk(60), role="assistant")])
 
     settle()
     turns = timed(turn, 200, apart=True)
@@ -94,11 +96,11 @@ def _checkpoint(script: Any) -> None:
 def naive_turn(make: Callable[[str], Any]) -> dict[str, Any]:
     """The same in one Attribute, appended to in place."""
     script, _ = make("Naive")
-    script.db.naive = [talk(165) for _ in range(600)]
+    script.db.naive = [talk(165).to_dict() for _ in range(600)]
 
     def turn() -> None:
-        script.db.naive.append(talk(40))
-        script.db.naive.append(talk(60))
+        script.db.naive.append(talk(40).to_dict())
+        script.db.naive.append(talk(60).to_dict())
 
     return timed(turn, 30)
 

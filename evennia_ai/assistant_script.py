@@ -14,6 +14,7 @@ from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.assistant.schema import DATA_VERSION, VERSION_KEY
 from evennia_ai.assistant.tick import run_tick, store_meanwhile
 from evennia_ai.assistant.timer import retime
+from evennia_ai.history.messages import Message
 from evennia_ai.sleep import run_sleep_tick
 
 
@@ -87,7 +88,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
         """Run the sleep cycle now; fires with one entry a step."""
         return run_sleep_tick(self, self.obj)
 
-    def hear(self, event: dict[str, Any]) -> None:
+    def hear(self, event: Message) -> None:
         """Queue what the body heard for the next tick."""
         self.runtime.hear(event, self.now())
 

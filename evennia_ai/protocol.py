@@ -20,9 +20,9 @@ class HistoryPort(Protocol):
     """The live conversation history and what has left it."""
 
     def messages(self) -> tuple[Message, ...]:
-        """All live messages, oldest first, complete (adopted). Treat them as immutable."""
+        """All live messages, oldest first, complete."""
 
-    def append(self, messages: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
+    def append(self, messages: Iterable[Message]) -> tuple[Message, ...]:
         """Store new messages in one write; returns them as stored, ids stamped."""
 
     def heal(self) -> int:

@@ -1,7 +1,9 @@
 """An assistant with a real index, and what tests of searching share."""
 
 import unittest
+from dataclasses import replace
 
+from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.recall import RecallIndex
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
@@ -25,8 +27,8 @@ def hit(hit_id, text, speaker="Bram", at=None, kind="message", score=0.5):
 
 
 def ids(hits):
-    """Ids of results."""
-    return [each["id"] for each in hits]
+    """Ids of results, or of messages."""
+    return [each["id"] if isinstance(each, dict) else each.id for each in hits]
 
 
 class CountingIndex(RecallIndex):
@@ -72,8 +74,8 @@ class SearchTest(unittest.TestCase):
         for text in texts:
             self.world.later(3600)
             role = "assistant" if speaker == "Aria" else "user"
-            said = {"role": role, "channel": "say", "speaker": {"key": speaker, "id": "o1"}}
-            stored += self.world.script.history.append([{**said, "content": text}])
+            said = Message(role, "", channel="say", speaker=Speaker(key=speaker, id="o1"))
+            stored += self.world.script.history.append([replace(said, content=text)])
         return ids(stored)
 
     def search(self, query, limit=12, audience="public", **options):

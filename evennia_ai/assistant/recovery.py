@@ -4,14 +4,12 @@ In two parts: what must be right at once, and what waits until models and vocabu
 loaded, so that the start of the server is not held up.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from evennia_ai.assistant.events import by_audience
 from evennia_ai.assistant.runtime import Unanswered
 from evennia_ai.assistant.schema import migrate
 from evennia_ai.assistant.timer import restart_timer
 from evennia_ai.history.audience import PUBLIC
+from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ANSWERED, INTERRUPTED
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.protocol import Assistant
@@ -51,38 +49,38 @@ def restore_queue(script: Assistant) -> None:
     if not saved:
         return  # the history need not be read yet
     messages = script.history.messages()
-    places = {message["id"]: place for place, message in enumerate(messages)}
-    queued = {event["id"] for event in script.runtime.queue}
-    lost = [event for event in saved if event["id"] not in {*places, *queued}]
-    archived = {message["id"] for message in script.history.by_ids(e["id"] for e in lost)}
-    script.runtime.give_back(event for event in lost if event["id"] not in archived)
-    stored = [messages[places[e["id"]]] for e in saved if e["id"] in places]
+    places = {message.id: place for place, message in enumerate(messages)}
+    queued = {event.id for event in script.runtime.queue}
+    lost = [event for event in saved if event.id not in {*places, *queued}]
+    archived = {message.id for message in script.history.by_ids(e.id for e in lost)}
+    script.runtime.give_back(event for event in lost if event.id not in archived)
+    stored = [messages[places[e.id]] for e in saved if e.id in places]
     for group in by_audience(stored):
-        later = messages[places[group.events[-1]["id"]] + 1 :]
+        later = messages[places[group.events[-1].id] + 1 :]
         if not any(_answers(message, group.audience) for message in later):
             script.runtime.unanswered[group.audience] = Unanswered(group, 1, script.now())
 
 
-def _answers(message: Mapping[str, Any], audience: str) -> bool:
+def _answers(message: Message, audience: str) -> bool:
     """Whether a message ended a turn for an audience: words, or the result of an ending tool."""
-    meta = message.get("metadata") or {}
+    meta = message.metadata
     if meta.get("context") not in (None, CONTEXT_AWAKE):
         return False
-    if message["role"] == "assistant":
-        return bool(message["audience"] == audience and not message.get("tool_calls"))
-    if message["role"] != "tool" or message["content"] == INTERRUPTED:
+    if message.role == "assistant":
+        return message.audience == audience and not message.tool_calls
+    if message.role != "tool" or message.content == INTERRUPTED:
         return False
     if ANSWERED in meta:
         return bool(meta[ANSWERED] == audience)
     return _may_answer(message, audience)
 
 
-def _may_answer(message: Mapping[str, Any], audience: str) -> bool:
+def _may_answer(message: Message, audience: str) -> bool:
     """The same of a result of an older version, which does not tell whose turn it ended."""
-    if message.get("name") == "noop":
-        return bool(message["audience"] == audience)
+    if message.name == "noop":
+        return message.audience == audience
     # A whisper in answer to words said aloud is of the one it went to.
-    return message.get("name") == "whisper" and audience in (PUBLIC, message["audience"])
+    return message.name == "whisper" and audience in (PUBLIC, message.audience)
 
 
 def _settle_intent(script: Assistant) -> None:

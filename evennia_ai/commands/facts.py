@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from evennia_ai import conf
-from evennia_ai.history.messages import is_summary
 from evennia_ai.history.records import as_count
 from evennia_ai.llm_interaction.prompt import (
     context_caps,
@@ -83,11 +82,11 @@ def compaction_state(script: Assistant) -> str:
 
 def _stored(script: Assistant) -> dict[str, int]:
     messages = script.history.messages()
-    markers = [message for message in messages if is_summary(message)]
+    markers = [message for message in messages if message.is_summary]
     return {
         "live_messages": len(messages) - len(markers),
         "live_tokens": script.history.tokens(),
-        "archived_messages": sum(as_count(m["metadata"].get("compacted_count")) for m in markers),
+        "archived_messages": sum(as_count(m.metadata.get("compacted_count")) for m in markers),
         "archive_segments": archive_segments(script),
         "summaries": script.history.summary_count(),
         "journal_entries": script.obj.journal.count(),

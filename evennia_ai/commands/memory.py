@@ -116,7 +116,7 @@ class CmdAIMemory(AssistantCommand):
         script = self.assistant()
         notes = script.ledger
         entry = note_called([*notes.entries(), *notes.closed()], wanted)
-        done = script.ledger.change(entry["id"], state, speaker_of(self.caller))
+        done = script.ledger.change(entry["id"], state, speaker_of(self.caller).to_dict())
         script.audit("ledger", note=done["id"], state=state, by=self.caller.key)
         self.viewer.tell(note_text(done))
 

@@ -7,11 +7,11 @@ marked, and never searched or consolidated.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
-from typing import Any
 
+from evennia_ai.history.messages import Message
 from evennia_ai.language.names import names_among
 from evennia_ai.rag_memory.injection import telling_words
 
@@ -294,15 +294,15 @@ def drawn_on(memories: Iterable[str], reply: str) -> list[str]:
     return [each for each in memories if len(_Told(_parts(each)[1]).telling & said) >= 2]
 
 
-def shown_memories(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+def shown_memories(messages: Sequence[Message]) -> list[str]:
     """Texts of memories that a history holds, newest first.
 
     They stand in results of searches, and with replies that drew on memories in their prompt.
     """
-    results = [m for m in reversed(messages) if m.get("name") in RECALLING_TOOLS]
-    replies = [m for m in reversed(messages) if (m.get("metadata") or {}).get(MEMORIES)]
-    found = [text for message in results[:_RESULTS] for text in _texts(str(message["content"]))]
-    return [*found, *(str(t) for m in replies[:_RESULTS] for t in m["metadata"][MEMORIES])]
+    results = [m for m in reversed(messages) if m.name in RECALLING_TOOLS]
+    replies = [m for m in reversed(messages) if m.metadata.get(MEMORIES)]
+    found = [text for message in results[:_RESULTS] for text in _texts(message.content)]
+    return [*found, *(str(t) for m in replies[:_RESULTS] for t in m.metadata[MEMORIES])]
 
 
 def _texts(result: str) -> Iterator[str]:

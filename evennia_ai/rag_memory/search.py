@@ -15,6 +15,7 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, su
 
 from evennia_ai.background import Worker, in_time
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised, viewer, visible
+from evennia_ai.history.messages import Message
 from evennia_ai.protocol import MEMORY_SUMMARY
 from evennia_ai.rag_memory.crowding import (
     asks,
@@ -139,7 +140,7 @@ class Memory:
         if self._restoring:
             self._outdated.update(ids)
 
-    def remember_messages(self, messages: Iterable[Mapping[str, Any]]) -> "Deferred[int]":
+    def remember_messages(self, messages: Iterable[Message]) -> "Deferred[int]":
         """Index what was said; fires with how many turns that were."""
         return self._add([turn for turn in map(turn_of_message, messages) if turn])
 
@@ -210,7 +211,7 @@ class Memory:
         return taken_out.addCallback(lambda n: self._without_memories([entry["id"]], n))
 
     def correct_messages(
-        self, messages: Iterable[Mapping[str, Any]], gone: Collection[str] = ()
+        self, messages: Iterable[Message], gone: Collection[str] = ()
     ) -> "Deferred[Any]":
         """Index messages as somebody changed them by hand.
 
@@ -218,7 +219,7 @@ class Memory:
             messages: They, as they are now; one that says nothing any more is taken out.
             gone: Ids of messages that were taken out.
         """
-        found = {message["id"]: turn_of_message(message) for message in messages}
+        found = {message.id: turn_of_message(message) for message in messages}
         self._outdate(found)
         mute = [each for each, turn in found.items() if turn is None]
         turns = [turn for turn in found.values() if turn is not None]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.messages import SPEECH, audience_of, tool_calls
+from evennia_ai.history.messages import SPEECH, Message, tool_calls
 from evennia_ai.rag_memory.episodic_index import is_pruned
 from evennia_ai.rag_memory.recalled import RECALLED
 from evennia_ai.sleep.compaction.retention import NOTHING_NEW
@@ -19,53 +19,53 @@ INDEXED_ROLES = ("user", "assistant")
 SPEAKING_TOOLS = ("say", "emote", "whisper")
 
 
-def turn_of_message(message: Mapping[str, Any]) -> dict[str, Any] | None:
+def turn_of_message(message: Message) -> dict[str, Any] | None:
     """A message as a turn for the index, or None if nobody said it and no tool gave it out."""
-    if (message.get("metadata") or {}).get("context") not in (None, "awake"):
+    if message.metadata.get("context") not in (None, "awake"):
         return None
-    if message.get("role") == "tool":
+    if message.role == "tool":
         return _turn_of_output(message)
     text = said_in(message)
-    if message.get("role") not in INDEXED_ROLES or not text:
+    if message.role not in INDEXED_ROLES or not text:
         return None
     return {
-        "id": message["id"],
-        "speaker": (message.get("speaker") or {}).get("key", ""),
+        "id": message.id,
+        "speaker": message.speaker_name,
         "text": text,
-        "at": message["created_at"],
-        "session": message["created_at"][:10],
-        "audience": audience_of(message),
+        "at": message.created_at,
+        "session": message.created_at[:10],
+        "audience": message.audience,
         "kind": "message",
     }
 
 
-def _turn_of_output(message: Mapping[str, Any]) -> dict[str, Any] | None:
+def _turn_of_output(message: Message) -> dict[str, Any] | None:
     """A tool's result as a turn; None if it is an error, a confirmation or recalled itself."""
-    text = str(message.get("content") or "")
-    if not text or message.get("name") in NOTHING_NEW or text.startswith('{"error":'):
+    text = message.content
+    if not text or message.name in NOTHING_NEW or text.startswith('{"error":'):
         return None
     return {
-        "id": message["id"],
+        "id": message.id,
         "speaker": "",
         "text": text,
-        "at": message["created_at"],
+        "at": message.created_at,
         "session": None,
-        "audience": audience_of(message),
+        "audience": message.audience,
         "kind": "tool",
     }
 
 
-def said_in(message: Mapping[str, Any]) -> str:
+def said_in(message: Message) -> str:
     """What a message says to others: its content, or what its tool calls say, a line each.
 
     Content beside tool calls is thought, not said, except beside nothing but keeping silent.
     """
     calls = [call.get("function") or {} for call in tool_calls(message)]
     if any(call.get("name") != "noop" for call in calls):
-        aloud = audience_of(message) == PUBLIC
+        aloud = message.audience == PUBLIC
         spoken = (_spoken_by(call, aloud) for call in calls)
         return "\n".join(text for text in spoken if text)
-    return str(message.get("content") or "") if message.get("channel") in SPEECH else ""
+    return message.content if message.channel in SPEECH else ""
 
 
 def _spoken_by(call: Mapping[str, Any], aloud: bool) -> str:
@@ -81,7 +81,7 @@ def _spoken_by(call: Mapping[str, Any], aloud: bool) -> str:
 
 
 def turns_of(
-    messages: Iterable[Mapping[str, Any]], entries: Iterable[Mapping[str, Any]], now: float
+    messages: Iterable[Message], entries: Iterable[Mapping[str, Any]], now: float
 ) -> list[dict[str, Any]]:
     """Messages, and those journal entries that take part in retrieval, as turns for the index."""
     said = [turn for turn in map(turn_of_message, messages) if turn]

@@ -12,7 +12,7 @@ from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import pause
 from evennia_ai.errors import ModelError
-from evennia_ai.history.messages import audience_of
+from evennia_ai.history.audience import PUBLIC
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.llm_interaction.summary import call_llm_simple
 from evennia_ai.protocol import Assistant, Character, Entry
@@ -178,7 +178,7 @@ def memory_item(entry: Mapping[str, Any]) -> dict[str, Any]:
     """A journal entry as an item for the semantic store (`ports.SemanticStore.add`)."""
     metadata = {
         "source_id": entry["id"],
-        "audience": audience_of(entry),
+        "audience": str(entry.get("audience") or PUBLIC),
         "type": "journal",
         "importance": entry.get("importance"),
         "tags": list(entry.get("tags") or ()),

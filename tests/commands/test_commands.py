@@ -463,14 +463,14 @@ class TestWhisper(CommandLineTest):
         self.assertTold("whisper Aria, Char2, Nobody = at dawn", "You whisper to", '"at dawn"')
         (event,) = self.script.runtime.queue
         circle = {stable_id(self.char1), stable_id(self.char2)}
-        self.assertEqual((event["content"], members(event["audience"])), ("at dawn", circle))
+        self.assertEqual((event.content, members(event.audience)), ("at dawn", circle))
         self.assertIsNone(self.char1.ndb.whispers_to)
 
     def test_alone(self):
         """Whispered to the assistant alone, it is between the two."""
         self.typed("whisper Aria = at dusk")
         (event,) = self.script.runtime.queue
-        self.assertEqual(members(event["audience"]), {stable_id(self.char1)})
+        self.assertEqual(members(event.audience), {stable_id(self.char1)})
 
     def test_the_answer_reaches_the_circle(self):
         """An answer is whispered to each of them, and to nobody else."""
@@ -492,7 +492,7 @@ class TestPage(CommandLineTest):
     """`page`."""
 
     def heard(self):
-        return [(e["channel"], e["content"], e["audience"]) for e in self.script.runtime.queue]
+        return [(e.channel, e.content, e.audience) for e in self.script.runtime.queue]
 
     def test_assistant(self):
         """A page reaches the assistant wherever it is, for the pager alone."""
@@ -511,7 +511,7 @@ class TestPage(CommandLineTest):
         """Of several characters an account plays, the one it was typed with pages."""
         self.typed("page Aria = hello")
         (event,) = self.script.runtime.queue
-        self.assertEqual(event["speaker"]["id"], stable_id(self.char1))
+        self.assertEqual(event.speaker.id, stable_id(self.char1))
 
     def test_pose(self):
         """A colon makes a pose of it."""

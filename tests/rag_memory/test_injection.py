@@ -3,6 +3,7 @@
 import json
 import unittest
 
+from evennia_ai.history.messages import Message
 from evennia_ai.rag_memory.injection import (
     MOST_EXPERIENCES,
     MOST_MEMORIES,
@@ -13,6 +14,7 @@ from evennia_ai.rag_memory.injection import (
     telling_words,
 )
 from evennia_ai.rag_memory.recalled import drawn_on, is_recalled, shown_memories
+from tests.strategies import result
 
 SAID = "Aria, who keeps bees?"
 
@@ -218,20 +220,20 @@ class TestRecalled(unittest.TestCase):
         lamp, drink = self.MEMORY, '- (m2) 2026-01-02 Alice: "My favourite drink is plum brandy"'
         kept = drawn_on([lamp, drink], "Plum brandy, Alice, as ever.")
         self.assertEqual(kept, [drink])
-        reply = {"role": "assistant", "content": "Plum brandy.", "metadata": {"memories": kept}}
-        self.assertEqual(shown_memories([{"role": "user", "content": "x"}, reply]), [drink])
+        reply = Message("assistant", "Plum brandy.", metadata={"memories": kept})
+        self.assertEqual(shown_memories([Message("user", "x"), reply]), [drink])
 
     def test_results_of_searches(self):
         """Memories are read from the results of searches, the newest first."""
         found = {"results": [{"text": "I like jazz", "speaker": "Alice"}, {"id": "x"}, 3]}
         one = {"text": "raw", "around": [{"text": "near"}]}
         messages = [
-            {"name": "search_memory", "content": json.dumps(found)},
-            {"name": "look", "content": "a lamp"},
-            {"role": "user", "content": "hello"},
-            {"name": "expand_memory", "content": json.dumps(one)},
-            {"name": "search_memory", "content": "shortened {"},
-            {"name": "search_memory", "content": "[1]"},
+            result("c1", json.dumps(found), name="search_memory"),
+            result("c2", "a lamp"),
+            Message("user", "hello"),
+            result("c3", json.dumps(one), name="expand_memory"),
+            result("c4", "shortened {", name="search_memory"),
+            result("c5", "[1]", name="search_memory"),
         ]
         self.assertEqual(
             shown_memories(messages), ["shortened {", "raw", "near", "Alice: I like jazz"]

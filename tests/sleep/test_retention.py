@@ -2,11 +2,12 @@
 
 import json
 import unittest
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.history.messages import heard_line
+from evennia_ai.history.messages import Speaker, heard_line
 from evennia_ai.sleep.compaction.retention import (
     APPENDIX_TITLE,
     TOOL_CHARS,
@@ -195,8 +196,8 @@ class TestSources(unittest.TestCase):
         """A confirmation or a recalled text brings no names; what the tool was told does."""
         kept = call("c1", "add_journal_entry", json.dumps({"content": "Roland owes 5."}))
         told = reply("", tool_calls=[kept])
-        done = {**result("c1", "Entry e1 written for Norvik."), "name": "add_journal_entry"}
-        seen = {**result("c2", "You see the Tower of Ash."), "name": "look"}
+        done = replace(result("c1", "Entry e1 written for Norvik."), name="add_journal_entry")
+        seen = replace(result("c2", "You see the Tower of Ash."), name="look")
         found = [item.text for item in source_items([told, done, seen])]
         self.assertEqual(found, ["Roland", "5", "Tower of Ash"])
         self.assertEqual(names("Noted. I will."), [])
@@ -229,10 +230,10 @@ class TestSources(unittest.TestCase):
         kept = call(
             "c2", "add_journal_entry", json.dumps({"content": "so Roland", "importance": 7})
         )
-        purse = {**result("c1", json.dumps({"gold": 4700, "owner": "Mirabel"})), "name": "look"}
-        found = [i.text for i in source_items([reply("", tool_calls=[paid, kept]), purse])]
+        purse = replace(result("c1", json.dumps({"gold": 4700, "owner": "Mirabel"})), name="look")
+        found = [i.text for i in source_items([reply("", tool_calls=(paid, kept)), purse])]
         self.assertEqual(found, ["Norvik", "200", "Roland", "4700", "Mirabel"])
-        spoken = heard('{"gold": 4700, "owner": "Mirabel"}', speaker={"key": "may", "id": "o1.a"})
+        spoken = heard('{"gold": 4700, "owner": "Mirabel"}', speaker=Speaker("may", "o1.a"))
         self.assertEqual([i.text for i in source_items([spoken])], ["may", "4700", "Mirabel"])
 
     def test_quotes_of_tools(self):
@@ -251,8 +252,8 @@ class TestSources(unittest.TestCase):
         """Speakers are names; of tool traffic what stands at its beginning counts."""
         said = call("c1", "whisper", json.dumps({"text": 'to Roland: "not a quote" 4'}))
         messages = [
-            heard("I owe 3 coins", speaker={"key": "may", "id": "o1.a"}),
-            reply('so "be it"', tool_calls=[said, {"id": "x"}]),
+            heard("I owe 3 coins", speaker=Speaker("may", "o1.a")),
+            reply('so "be it"', tool_calls=(said, {"id": "x"})),
             result(content=json.dumps({"at": "in Norvik 9", "kind": 12})),
             result(content="the Golden Cup " + "so so " * TOOL_CHARS + "in Oldtown"),
             heard(heard_line("Zed", "o2.b", "say", "of Ys")),
@@ -270,8 +271,8 @@ class TestSources(unittest.TestCase):
         """Any history has items, each once, all of them found in what was said."""
         items = source_items(history)
         self.assertEqual(len(set(items)), len(items))
-        said = [message["content"] for message in history]
-        keys = [(message.get("speaker") or {}).get("key", "") for message in history]
+        said = [message.content for message in history]
+        keys = [message.speaker_name for message in history]
         found = missing(items, *said, *keys)
         self.assertEqual([item for item in found if item.kind != "quote"], [])
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from evennia_ai.assistant.state import StateHandler
 from evennia_ai.errors import AssistantError
-from evennia_ai.history.live import HistoryHandler, checksum
+from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import SCHEMA_VERSION, new_id, utc_iso
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
@@ -64,7 +64,7 @@ class Rollback:
             AssistantError: If what the archive holds is not what left with the compaction.
         """
         segments = {key: self.history.segment(key) for key in record.get("segments", ())}
-        if wrong := damage(record, segments, checksum):
+        if wrong := damage(record, segments):
             raise AssistantError(
                 f"{wrong} Nothing was changed. `compact/verify` shows all that is wrong; put "
                 "the segment back from a backup, then take the compaction back."
@@ -104,7 +104,7 @@ class Rollback:
         if not undone.withdrawn:
             return
         segment, summary_id = new_id("g"), new_id("s")
-        ids = [message["id"] for message in undone.withdrawn]
+        ids = [message.id for message in undone.withdrawn]
         self.history.archive(segment, summary_id, undone.withdrawn)
         self.history.save_summary(
             {
