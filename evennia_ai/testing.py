@@ -10,14 +10,15 @@ import copy
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from twisted.internet.defer import Deferred, fail, succeed
 
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC, visible
 from evennia_ai.history.messages import new_id
-from evennia_ai.llm_interaction.client import ModelReply, ModelRequest
+from evennia_ai.llm_interaction.tool_calls import ChatToolCall
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 
 # Stands for a stored None, which must differ from nothing stored.
 _STORED_NONE = object()
@@ -102,9 +103,8 @@ def _fired(answer: Answer, model: str) -> "Deferred[ModelReply]":
         return succeed(answer)
     if isinstance(answer, str):
         return succeed(ModelReply(content=answer, model=model, cost=0.0))
-    return succeed(
-        ModelReply(content="", tool_calls=tuple(dict(c) for c in answer), model=model, cost=0.0)
-    )
+    calls = tuple(cast(ChatToolCall, dict(call)) for call in answer)
+    return succeed(ModelReply(content="", tool_calls=calls, model=model, cost=0.0))
 
 
 def model_down() -> ModelError:

@@ -15,7 +15,6 @@ from evennia_ai.history.messages import (
     utc_iso,
 )
 from evennia_ai.llm_interaction.budget import usage
-from evennia_ai.llm_interaction.client import ModelRequest
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
 from evennia_ai.llm_interaction.regions import (
     Caps,
@@ -28,6 +27,7 @@ from evennia_ai.llm_interaction.regions import (
     tools_tokens,
 )
 from evennia_ai.llm_interaction.tool_calls import tool_instructions
+from evennia_ai.llm_interaction.values import ModelRequest
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.entities import profile_lines
 
