@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # values only
     from evennia_ai.assistant.config import AssistantConfig
     from evennia_ai.assistant.turn import TurnReport, TurnRequest
     from evennia_ai.history.messages import Message
+    from evennia_ai.history.tool_traits import ToolTraits
     from evennia_ai.llm_interaction.budget import TokenBudget
     from evennia_ai.llm_interaction.client import ModelReply
 
@@ -355,8 +356,12 @@ class ToolPort(Protocol):
 class ToolsPort(Protocol):
     """The tools an assistant can use (`tools.execution.ToolRegistry`)."""
 
-    def offered(self, names: Sequence[str] | None, audience: str) -> Sequence[ToolPort]:
-        """The tools a turn for an audience may use, of these names or of all."""
+    @property
+    def traits(self) -> ToolTraits:
+        """Which of them have which trait."""
+
+    def offered(self, extracting: bool = False) -> Sequence[ToolPort]:
+        """The tools a prompt offers, or those that may be used in extraction."""
 
 
 class StatePort(Protocol):

@@ -36,7 +36,7 @@ class Rollback:
         Raises:
             AssistantError: If there is none.
         """
-        for record in reversed(self.history.compactions()):
+        for record in self.history.compactions()[::-1]:
             if record["status"] == "committed":
                 return record
         raise AssistantError("There is no compaction to take back.")
