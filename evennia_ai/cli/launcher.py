@@ -33,13 +33,13 @@ def doctor(*args: str) -> int:
     from django.conf import settings
 
     from evennia_ai.background import install_import_gate
-    from evennia_ai.cli import doctor as checks
+    from evennia_ai.cli.doctor import Patient, report, run_checks
 
     install_import_gate()
     evennia._init()  # the launcher has not, for commands of others; a second call does nothing
     found: list[Any] = []
-    _run_reactor(lambda: checks.doctor(checks.Patient(settings.GAME_DIR)), found)
-    print(checks.report(found), flush=True)
+    _run_reactor(lambda: run_checks(Patient(settings.GAME_DIR)), found)
+    print(report(found), flush=True)
     return sum(check.ok is False for check in found)
 
 
