@@ -112,7 +112,7 @@ class TestOtherCommands(InFolder):
             with self.subTest(command=command):
                 code, _, error = run(command, str(self.base))
                 self.assertEqual(code, 2)
-                self.assertIn("no game folder", error)
+                self.assertIn("not a game folder", error)
 
     def test_stopping_what_is_not_there_is_no_error(self):
         """`make demo-stop` before any demo, or twice, ends well."""
