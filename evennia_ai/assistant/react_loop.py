@@ -121,8 +121,8 @@ def run_turn(
         turn.askers,
         whole_history=turn.context == CONTEXT_PRE_COMPACTION,
     )
-    allowed = CONTEXTS[turn.context].tools
-    aside = ""
+    extracting = CONTEXTS[turn.context].extracting
+    usable, aside = script.tools.traits.extracts, ""
     while report.iterations < turn.max_iterations:
         reply = yield _ask(script, character, turn, failures, report)
         if reply is None:
@@ -133,7 +133,7 @@ def run_turn(
             _speak(script, ctx, turn, text or ("" if report.spoken else aside), report)
             break
         aside = text or aside
-        if allowed and any(call["function"]["name"] not in allowed for call in calls):
+        if extracting and any(call["function"]["name"] not in usable for call in calls):
             report.stopped_by = "other_tool"
         ended = yield _act(script, character, turn, ctx, failures, report, text, calls, reply)
         if ended or report.stopped_by == "other_tool":
@@ -161,13 +161,13 @@ def _act(
         A Deferred that fires with whether a tool ended the turn.
     """
     ended = False
-    registry, allowed = script.tools, CONTEXTS[turn.context].tools
+    registry, extracting = script.tools, CONTEXTS[turn.context].extracting
     for batch in batches(calls, registry.ending, lambda call: _whispered_to(script, turn, call)):
         audience = _reply_audience(script, turn, batch)
         stored = [storable_call(call) for call in batch]
         _store_reply(script, character, replace(turn, audience=audience), text, stored, reply)
         try:
-            outcome = yield execute_tool_calls(registry, batch, ctx, failures, allowed)
+            outcome = yield execute_tool_calls(registry, batch, ctx, failures, extracting)
             answered = turn.audience if outcome.ended else ""
             meta = {"context": turn.context, ANSWERED: answered}
             script.history.append(
@@ -259,7 +259,8 @@ def _reply_audience(script: Assistant, turn: Turn, calls: Sequence[Mapping[str, 
 
 def _whispered_to(script: Assistant, turn: Turn, call: Mapping[str, Any]) -> str | None:
     """Stable id of whom a call in a public turn whispers to; None if it whispers to nobody."""
-    if call["function"].get("name") != "whisper" or turn.audience != PUBLIC:
+    to_one = script.tools.traits.to_one
+    if call["function"].get("name") not in to_one or turn.audience != PUBLIC:
         return None
     target = str(_arguments(call).get("target") or "")
     person = script.game.addressee(target) if target else None

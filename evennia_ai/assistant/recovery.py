@@ -13,6 +13,7 @@ from evennia_ai.assistant.schema import migrate
 from evennia_ai.assistant.timer import restart_timer
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.pairs import ANSWERED, INTERRUPTED
+from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.indexing import mend_index
@@ -59,11 +60,11 @@ def restore_queue(script: Assistant) -> None:
     stored = [messages[places[e["id"]]] for e in saved if e["id"] in places]
     for group in by_audience(stored):
         later = messages[places[group.events[-1]["id"]] + 1 :]
-        if not any(_answers(message, group.audience) for message in later):
+        if not any(_answers(message, group.audience, script.tools.traits) for message in later):
             script.runtime.unanswered[group.audience] = Unanswered(group, 1, script.now())
 
 
-def _answers(message: Mapping[str, Any], audience: str) -> bool:
+def _answers(message: Mapping[str, Any], audience: str, traits: ToolTraits) -> bool:
     """Whether a message ended a turn for an audience: words, or the result of an ending tool."""
     meta = message.get("metadata") or {}
     if meta.get("context") not in (None, CONTEXT_AWAKE):
@@ -74,15 +75,11 @@ def _answers(message: Mapping[str, Any], audience: str) -> bool:
         return False
     if ANSWERED in meta:
         return bool(meta[ANSWERED] == audience)
-    return _may_answer(message, audience)
-
-
-def _may_answer(message: Mapping[str, Any], audience: str) -> bool:
-    """The same of a result of an older version, which does not tell whose turn it ended."""
-    if message.get("name") == "noop":
+    # A result of an older version, which does not tell whose turn it ended.
+    if message.get("name") in traits.silent:
         return bool(message["audience"] == audience)
     # A whisper in answer to words said aloud is of the one it went to.
-    return message.get("name") == "whisper" and audience in (PUBLIC, message["audience"])
+    return message.get("name") in traits.to_one and audience in (PUBLIC, message["audience"])
 
 
 def _settle_intent(script: Assistant) -> None:

@@ -159,7 +159,7 @@ def _fixed(
 ) -> tuple[tuple[dict[str, Any], ...], str]:
     """The tool schemas and the system text."""
     situation = CONTEXTS[context]
-    offered = script.tools.offered(situation.tools, audience)
+    offered = script.tools.offered(situation.extracting)
     tools = tuple(tool.schema() for tool in offered if tool.name not in withdrawn)
     return tools, system_prompt(situation, character.key, script.config.persona, rules)
 

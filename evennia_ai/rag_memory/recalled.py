@@ -12,6 +12,7 @@ from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from typing import Any
 
+from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.language.names import names_among
 from evennia_ai.rag_memory.injection import telling_words
 
@@ -19,8 +20,6 @@ from evennia_ai.rag_memory.injection import telling_words
 RECALLED = "recalled"
 # Sources of entries that only repeat or sum up what stands elsewhere.
 DERIVED_SOURCES = (RECALLED, "compaction", "retention")
-# Tools whose results are memories.
-RECALLING_TOOLS = ("search_memory", "expand_memory")
 # Key of a reply's metadata under which the memories stand that it drew on.
 MEMORIES = "memories"
 # Share of a text's words that a memory must hold, in their order, to be the same.
@@ -294,19 +293,19 @@ def drawn_on(memories: Iterable[str], reply: str) -> list[str]:
     return [each for each in memories if len(_Told(_parts(each)[1]).telling & said) >= 2]
 
 
-def shown_memories(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+def shown_memories(messages: Sequence[Mapping[str, Any]], traits: ToolTraits) -> list[str]:
     """Texts of memories that a history holds, newest first.
 
     They stand in results of searches, and with replies that drew on memories in their prompt.
     """
-    results = [m for m in reversed(messages) if m.get("name") in RECALLING_TOOLS]
+    results = [m for m in reversed(messages) if m.get("name") in traits.recalls]
     replies = [m for m in reversed(messages) if (m.get("metadata") or {}).get(MEMORIES)]
     found = [text for message in results[:_RESULTS] for text in _texts(str(message["content"]))]
     return [*found, *(str(t) for m in replies[:_RESULTS] for t in m["metadata"][MEMORIES])]
 
 
 def _texts(result: str) -> Iterator[str]:
-    """The texts in a result of one of `RECALLING_TOOLS`."""
+    """The texts in a result of a tool that recalls."""
     try:
         loaded = json.loads(result)
     except ValueError:

@@ -15,6 +15,7 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, su
 
 from evennia_ai.background import Worker, in_time
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised, viewer, visible
+from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.protocol import MEMORY_SUMMARY
 from evennia_ai.rag_memory.crowding import (
     asks,
@@ -69,6 +70,7 @@ class Memory:
         profiles: Gives the profiles of all entities, by id, those a query names in full.
         refresh: Called before a search, so that what was put in by hand is indexed.
         on_new_index: Called when another index stands in the place of the one used before.
+        traits: Gives the traits of the assistant's tools.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Memory:
         profiles: Callable[[str], Mapping[str, dict[str, Any]]] = lambda query: {},
         refresh: Callable[[], Any] = lambda: None,
         on_new_index: Callable[[], Any] = lambda: None,
+        traits: Callable[[], ToolTraits] = ToolTraits,
     ):
         self.scope = scope
         self._parts = (scope, scope + TOOLS)
@@ -96,6 +99,7 @@ class Memory:
         self._refresh = refresh
         self._index: Any = None
         self._on_new_index = on_new_index
+        self._traits = traits
         self._replaced = self._replaced_told = 0
         self._restoring = False
         # What was forgotten or corrected while the index is made whole: copies read before that
@@ -141,7 +145,7 @@ class Memory:
 
     def remember_messages(self, messages: Iterable[Mapping[str, Any]]) -> "Deferred[int]":
         """Index what was said; fires with how many turns that were."""
-        return self._add([turn for turn in map(turn_of_message, messages) if turn])
+        return self._add(turns_of(messages, (), self._now(), self._traits()))
 
     def remember_entry(self, entry: Mapping[str, Any]) -> "Deferred[int]":
         """Index a journal entry, unless it only repeats what memory held already."""
@@ -203,7 +207,7 @@ class Memory:
     def correct_entry(self, entry: Mapping[str, Any]) -> "Deferred[Any]":
         """Index a journal entry as somebody changed it by hand."""
         self._outdate([entry["id"]])
-        turns = turns_of((), [entry], self._now())
+        turns = turns_of((), [entry], self._now(), self._traits())
         if turns:
             return self.catch_up(lambda: turns)
         taken_out = self.catch_up(list, gone=[entry["id"]])
@@ -218,7 +222,8 @@ class Memory:
             messages: They, as they are now; one that says nothing any more is taken out.
             gone: Ids of messages that were taken out.
         """
-        found = {message["id"]: turn_of_message(message) for message in messages}
+        traits = self._traits()
+        found = {message["id"]: turn_of_message(message, traits) for message in messages}
         self._outdate(found)
         mute = [each for each, turn in found.items() if turn is None]
         turns = [turn for turn in found.values() if turn is not None]

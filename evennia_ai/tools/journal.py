@@ -29,6 +29,7 @@ class AddJournalEntry(Tool):
         "importance": Scale("How much it matters.", required=False),
     }
     lock = "tool:perm(Player)"
+    tells_nothing_new = extracts = True
 
     @inlineCallbacks
     def run(
@@ -63,14 +64,11 @@ def _grounds(ctx: ToolContext, note: str) -> "Deferred[Grounds]":
 
     An extraction looks at all that the note's audience may see, any other turn at what it answers.
     """
-    seen = ctx.script.history.messages()[-_HISTORY_SEEN:]
-    found: Deferred[Grounds]
+    seen, shown = ctx.script.history.messages()[-_HISTORY_SEEN:], ctx.retrieved
+    offload, traits = ctx.script.offload, ctx.script.tools.traits
     if ctx.whole_history:
-        found = ctx.script.offload(grounds_of_history, note, seen, ctx.audience, ctx.retrieved)
-    else:
-        answered = ctx.source_message_ids
-        found = ctx.script.offload(grounds_of_turn, note, seen, answered, ctx.retrieved)
-    return found
+        return offload(grounds_of_history, note, seen, ctx.audience, shown, traits)
+    return offload(grounds_of_turn, note, seen, ctx.source_message_ids, shown, traits)
 
 
 def _sources(ctx: ToolContext, grounds: Grounds) -> tuple[str, ...]:
@@ -118,6 +116,7 @@ class UpdateEntityObservation(Tool):
         "value": Text("Its value, as `plum brandy`.", required=False, limit=300),
     }
     lock = "tool:perm(Player)"
+    tells_nothing_new = extracts = True
 
     @inlineCallbacks
     def run(

@@ -32,6 +32,7 @@ class ExpandMemory(Tool):
     """Get the raw text behind a memory's id, and what was said around it."""
 
     name = "expand_memory"
+    recalls = tells_nothing_new = True
     parameters = {
         "id": Text("Id of a message, journal entry, summary, memory or observation.", limit=120),
         "offset": Scale("Where to go on in a long text.", required=False, low=0, high=10**9),

@@ -630,7 +630,8 @@ class TestMemory(MemoryLineTest):
         shown = self.typed("aimemory/rebuild Aria", until="items again")
         self.assertIn("holds 42 items again, in ", shown)
         self.assertTold("aimemory Aria = bees", "Bob keeps bees", until="best first")
-        self.assertIsNotNone(turn_of_message(self.script.history.messages()[-1]))
+        newest = self.script.history.messages()[-1]
+        self.assertIsNotNone(turn_of_message(newest, self.script.tools.traits))
 
 
 class TestJournal(MemoryLineTest):

@@ -3,6 +3,7 @@
 import json
 import unittest
 
+from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.rag_memory.injection import (
     MOST_EXPERIENCES,
     MOST_MEMORIES,
@@ -13,6 +14,9 @@ from evennia_ai.rag_memory.injection import (
     telling_words,
 )
 from evennia_ai.rag_memory.recalled import drawn_on, is_recalled, shown_memories
+from evennia_ai.tools import BUILTIN_TOOLS
+
+TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
 
 SAID = "Aria, who keeps bees?"
 
@@ -219,7 +223,7 @@ class TestRecalled(unittest.TestCase):
         kept = drawn_on([lamp, drink], "Plum brandy, Alice, as ever.")
         self.assertEqual(kept, [drink])
         reply = {"role": "assistant", "content": "Plum brandy.", "metadata": {"memories": kept}}
-        self.assertEqual(shown_memories([{"role": "user", "content": "x"}, reply]), [drink])
+        self.assertEqual(shown_memories([{"role": "user", "content": "x"}, reply], TRAITS), [drink])
 
     def test_results_of_searches(self):
         """Memories are read from the results of searches, the newest first."""
@@ -234,5 +238,5 @@ class TestRecalled(unittest.TestCase):
             {"name": "search_memory", "content": "[1]"},
         ]
         self.assertEqual(
-            shown_memories(messages), ["shortened {", "raw", "near", "Alice: I like jazz"]
+            shown_memories(messages, TRAITS), ["shortened {", "raw", "near", "Alice: I like jazz"]
         )

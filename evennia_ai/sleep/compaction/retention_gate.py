@@ -14,6 +14,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import Message
+from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
 from evennia_ai.llm_interaction.summary import (
     Summary,
@@ -91,7 +92,8 @@ def retained(
         appended then.
     """
     names = [profile["name"] for profile in character.entities.profiles().values()]
-    items = yield script.offload(_items, messages, earlier, names, character.key)
+    traits = script.tools.traits
+    items = yield script.offload(_items, messages, earlier, names, character.key, traits)
     elsewhere = _elsewhere(script, character, audience)
     text, again = summary.text, None
     lost = yield script.offload(missing, items, text, *elsewhere)
@@ -138,11 +140,15 @@ def _appended(
 
 
 def _items(
-    messages: Sequence[Message], earlier: str, names: Sequence[str], own_name: str
+    messages: Sequence[Message],
+    earlier: str,
+    names: Sequence[str],
+    own_name: str,
+    traits: ToolTraits,
 ) -> tuple[Item, ...]:
     """What must survive; the assistant's own name needs no keeping."""
     known = [name for name in names if name != own_name]
-    found = (*source_items(messages, known), *items_of(earlier, known))
+    found = (*source_items(messages, traits, known), *items_of(earlier, known))
     return tuple(item for item in found if item.text.lower() != own_name.lower())
 
 
