@@ -254,14 +254,14 @@ class AssistantConfig:
         5,
         whole(1, 50),
         "model calls",
-        "Most model calls of that extraction while asleep.",
+        "Most model calls of the pre-compaction extraction while asleep.",
         COMPACTION,
     )
     pre_compact_prompt: str | None = option(
         None,
         TEXT_OR_NONE,
         "",
-        "Replaces the built-in prompt for that extraction.",
+        "Replaces the built-in prompt of the pre-compaction extraction.",
         COMPACTION,
     )
     max_context_tokens: int = option(
@@ -281,14 +281,14 @@ class AssistantConfig:
         500,
         whole(0, 100_000),
         "tokens",
-        "Largest size of retrieved memories in the prompt.",
+        "Largest size of the memories injected into the prompt.",
         CONTEXT,
     )
     tail_max_tokens: int = option(
         800,
         whole(50, 100_000),
         "tokens",
-        "Largest size of the part about room, time and people present.",
+        "Largest size of the prompt's part about room, time and people.",
         CONTEXT,
     )
     llm_model: str | None = option(
