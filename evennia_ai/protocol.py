@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred
 
 from evennia_ai.assistant.runtime import Runtime
 from evennia_ai.history.messages import Message
+from evennia_ai.rag_memory.journal_entry import JournalEntry
 
 Entry = dict[str, Any]
 
@@ -66,32 +67,27 @@ class HistoryPort(Protocol):
 
 
 class JournalPort(Protocol):
-    """What the assistant found worth keeping, in pages; appending costs the same for ever.
+    """What the assistant found worth keeping, in pages; appending costs the same for ever."""
 
-    An entry: ``id, timestamp, content, importance (1-10), source_type, tags, entities,
-    source_message_ids, audience``; `source_type` is ``assistant`` (it chose to), ``compaction``
-    (a synthesis, never consolidated) or ``import``.
-    """
+    def add(self, content: str, **fields: Any) -> JournalEntry:
+        """Append an entry; the fields are those of `JournalEntry`."""
 
-    def add(self, content: str, **fields: Any) -> Entry:
-        """Append an entry; `importance`, `source_type`, `tags`, `entities`, `audience`, ..."""
-
-    def recent(self, limit: int = 50) -> tuple[Entry, ...]:
+    def recent(self, limit: int = 50) -> tuple[JournalEntry, ...]:
         """The newest entries, oldest first."""
 
-    def get(self, entry_id: str, most_read: int | None = None) -> Entry | None:
-        """One entry by its id; of ids that tell no time in so many pages at most."""
+    def get(self, entry_id: str, most_read: int | None = None) -> JournalEntry | None:
+        """One entry by its id; an id without a time is looked for in so many pages at most."""
 
-    def unconsolidated(self, limit: int = 200) -> tuple[Entry, ...]:
+    def unconsolidated(self, limit: int = 200) -> tuple[JournalEntry, ...]:
         """Oldest entries not yet marked consolidated (synthesis entries left out)."""
 
     def mark_consolidated(self, entry_ids: Iterable[str]) -> int:
         """Record that entries are in semantic memory; returns how many were newly marked."""
 
-    def consolidated(self) -> Iterable[Entry]:
+    def consolidated(self) -> Iterable[JournalEntry]:
         """Every entry that is marked as being in semantic memory, newest page first."""
 
-    def all(self) -> Iterator[Entry]:
+    def all(self) -> Iterator[JournalEntry]:
         """Every entry, newest page first, each page oldest first; loads a page at a time."""
 
     def withdraw(self, entry_ids: Iterable[str]) -> int:

@@ -20,10 +20,7 @@ def adopt_unversioned(script: Assistant) -> None:
     history.messages()
     history.checkpoint()
     if script.obj is not None:
-        journal = script.obj.journal
-        store = journal.store
-        if store.get("journal") is not None:
-            store.set("journal", journal.newest_page())
+        script.obj.journal.store_complete()
 
 
 def page_closed_notes(script: Assistant) -> None:
