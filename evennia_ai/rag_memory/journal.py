@@ -120,7 +120,7 @@ class JournalHandler:
         self,
         content: str,
         *,
-        importance: object = None,
+        importance: int | None = None,
         source_type: str = OWN,
         tags: Iterable[str] = (),
         entities: Iterable[str] = (),

@@ -92,7 +92,11 @@ def turns_of(
 def is_indexed(entry: JournalEntry, now: float) -> bool:
     """Whether a journal entry takes part in retrieval at a time, seconds since the epoch."""
     is_lived = entry.source_type != RECALLED and not entry.withdrawn
-    return is_lived and bool(entry.content.strip()) and not is_pruned(entry.importance, entry.timestamp, now)
+    return (
+        is_lived
+        and bool(entry.content.strip())
+        and not is_pruned(entry.importance, entry.timestamp, now)
+    )
 
 
 def turn_of_entry(entry: JournalEntry) -> dict[str, Any]:

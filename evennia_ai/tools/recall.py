@@ -53,7 +53,7 @@ class ExpandMemory(Tool):
         if found is None:
             raise ToolError(f"there is nothing you may see under `{wanted}`")
         room = min(MOST_CHARS, context_limit(ctx.script))
-        page = yield _page(found, int(asked.get("offset") or 0), room)
+        page: dict[str, Any] = yield _page(found, int(asked.get("offset") or 0), room)
         return page
 
 
