@@ -270,7 +270,7 @@ class TestCompactConversationHistoryJournal(CompactionTest):
         self.assertTrue(entry.content.startswith(SYNTHESIS_TITLE))
         self.assertEqual(entry.source_type, "compaction")
         self.assertEqual(entry.importance, 7)
-        self.assertEqual(entry.tags, ["compaction", "synthesis"])
+        self.assertEqual(entry.tags, ("compaction", "synthesis"))
 
     def test_synthesis_is_no_fact(self):
         """It is never consolidated into semantic memory."""

@@ -180,7 +180,7 @@ class TestToldAgain(AssistantTest):
         self.aria.journal.add("Char's sister Elin keeps bees behind the smithy.")
         self.say(FACTS[0])
         self.tick()
-        self.assertEqual(self.asked_to_remember()["source_type"], "assistant")
+        self.assertEqual(self.asked_to_remember().source_type, "assistant")
 
 
 class TestThrownAway(AssistantTest):
@@ -206,7 +206,7 @@ class TestThrownAway(AssistantTest):
         self.aria.journal.add("bees, once", importance=1, timestamp="2020-01-01T00:00:00+00:00")
         wait_for(self.script._run_sleep_tick(), 60)
         self.aria.journal.withdraw([gone.id])
-        wait_for(self.script.memory.forget([gone["id"]]))
+        wait_for(self.script.memory.forget([gone.id]))
         before = self.found()
         self.assertTrue(all(before))
         wait_for(services.worker().submit(lambda: services.index().clear(self.script.scope)))
