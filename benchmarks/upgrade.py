@@ -39,8 +39,6 @@ from tests.e2e.game import REPOSITORY, Game
 
 # Attributes of Evennia's own that tell of a timer that is paused, from a stop to the next start.
 PAUSED = ("_paused_time", "_paused_callcount", "_manually_paused")
-# Columns that change as a villager walks about, or as somebody logs in to look.
-WALKED = ("db_location_id", "db_home_id")
 # Of a summary what no later compaction changes: its status does, and who absorbed it.
 LASTING = ("id", "tier", "created_at", "audience", "text", "source_ids", "segment")
 SHOWN = 50
@@ -262,20 +260,10 @@ def _different_records(before: Record, after: Record) -> Iterator[str]:
 
 
 def _at_rest(part: str, record: Record) -> dict[str, Any]:
-    """A part of a record without what comes and goes with starts, logins and villagers' walks."""
+    """A part of a record without what comes and goes with starts and with the admin's logins."""
     looker = ("AccountDB 1", "ObjectDB 1")
     kept = {name: each for name, each in record[part].items() if name.split(":")[0] not in looker}
-    if part == "attributes":
-        return {name: each for name, each in kept.items() if not name.endswith(PAUSED)}
-    if part != "objects":
-        return kept
-    walkers = {
-        n for n, each in kept.items() if each["db_typeclass_path"].startswith("typeclasses.n")
-    }
-    return {
-        name: {k: v for k, v in each.items() if not (name in walkers and k in WALKED)}
-        for name, each in kept.items()
-    }
+    return {name: each for name, each in kept.items() if not name.endswith(PAUSED)}
 
 
 def _different(path: str, before: Any, after: Any) -> Iterator[str]:

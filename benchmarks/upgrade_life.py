@@ -65,6 +65,8 @@ JOURNAL = (
     "f'Cask {number} came from Oakhaven.', importance=1 + number % 10) "
     f"for number in range({ENTRIES})] and 'written'"
 )
+# The villager walks his rounds no more: she hears him come and go, at any moment.
+STAYS = "py me.search('Odo Marrek', global_search=True).attributes.add('rounds', []) or 'stays'"
 
 
 class Staff:
@@ -144,6 +146,7 @@ class Stay(Staff):
         self.roll_back()
         self.compact(chat=False)
         self.a_second_assistant()
+        self.admin.ask(STAYS, r"\bstays\n")
         self.tavern.chat(LINES // 2)
         self.tavern.ask("Bob", "Aria, how do you do?")
 
