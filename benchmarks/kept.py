@@ -1,4 +1,4 @@
-"""What a game's database holds of what an assistant heard, read by a process beside the game."""
+"""Count what a game's database holds of what an assistant heard, from outside the game."""
 
 import json
 from typing import Any
@@ -9,8 +9,8 @@ SOURCE = """
 import json
 from benchmarks.kill_look import kept_lists
 from collections import Counter
-from evennia_ai.handlers.verify import verify_history
-from evennia_ai.startstop import assistants
+from evennia_ai.history.evidence import verify_history
+from evennia_ai.cli.startstop import assistants
 script = next(s for s in assistants() if s.obj.key == "Aria")
 found = [m for messages in kept_lists(script) for m in messages]
 print(json.dumps({
@@ -22,11 +22,11 @@ print(json.dumps({
 
 
 def kept(game: Game) -> dict[str, Any]:
-    """Look into a game's database.
+    """Read a game's database.
 
     Returns:
-        ``{"times", "doubled", "violations"}``: how often each line she heard is kept, live or
-        archived; ids kept more than once; what the proof found wrong.
+        ``{"times", "doubled", "violations"}``: how often each heard line is stored, live or
+        archived; ids that are stored more than once; and what verification found.
     """
     found: dict[str, Any] = json.loads(game.python(SOURCE).splitlines()[-1])
     return found

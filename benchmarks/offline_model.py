@@ -24,7 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import offline_phrases as phrases  # noqa: E402
-from evennia_ai.core.messages import heard_line  # noqa: E402
+from evennia_ai.history.messages import heard_line  # noqa: E402
 from evennia_ai.offline.brain import Reply, respond  # noqa: E402
 
 PLAYERS = ("Alice", "Bob", "Cora", "Dunstan", "Edith", "Falk")

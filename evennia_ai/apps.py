@@ -6,8 +6,8 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, register
 
-START_STOP = "evennia_ai.startstop"
-LAUNCHER_COMMANDS = {"ai": "evennia_ai.launcher.main"}
+START_STOP = "evennia_ai.cli.startstop"
+LAUNCHER_COMMANDS = {"ai": "evennia_ai.cli.launcher.main"}
 
 
 class EvenniaAIConfig(AppConfig):

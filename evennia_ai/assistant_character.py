@@ -8,14 +8,14 @@ from evennia import DefaultCharacter, ScriptDB
 from evennia.utils.create import create_script
 from evennia.utils.utils import lazy_property, make_iter
 
-from evennia_ai.core.audience import PUBLIC, private
-from evennia_ai.core.events import Event
-from evennia_ai.core.messages import new_id, storable, utc_iso
-from evennia_ai.handlers.entities import EntityHandler
-from evennia_ai.handlers.game import is_assistant, is_private_room, plain
-from evennia_ai.handlers.identity import speaker_of, stable_id
-from evennia_ai.handlers.journal import JournalHandler
-from evennia_ai.handlers.store import AttributeStore
+from evennia_ai.assistant.attribute_store import AttributeStore
+from evennia_ai.assistant.events import Event
+from evennia_ai.assistant.game import is_assistant, is_private_room, plain
+from evennia_ai.assistant.identity import speaker_of, stable_id
+from evennia_ai.history.audience import PUBLIC, private
+from evennia_ai.history.messages import new_id, storable, utc_iso
+from evennia_ai.rag_memory.journal import JournalHandler
+from evennia_ai.rag_memory.profiles import EntityHandler
 
 SCRIPT_TYPECLASS = "evennia_ai.assistant_script.AssistantScript"
 SCRIPT_CATEGORY = "evennia_ai"

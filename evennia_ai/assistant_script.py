@@ -6,15 +6,15 @@ from evennia import DefaultScript
 from evennia.utils.gametime import gametime
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred, succeed
 
-from evennia_ai.handlers.deletions import let_go
-from evennia_ai.handlers.identity import stable_id
-from evennia_ai.handlers.mending import mend_at_start, mend_when_ready
-from evennia_ai.handlers.ports import AssistantPorts
-from evennia_ai.handlers.schema import DATA_VERSION, VERSION_KEY
-from evennia_ai.handlers.timer import retime
-from evennia_ai.runtime import forget_runtime
+from evennia_ai.assistant.deletions import let_go
+from evennia_ai.assistant.identity import stable_id
+from evennia_ai.assistant.ports import AssistantPorts
+from evennia_ai.assistant.recovery import mend_at_start, mend_when_ready
+from evennia_ai.assistant.runtime import forget_runtime
+from evennia_ai.assistant.schema import DATA_VERSION, VERSION_KEY
+from evennia_ai.assistant.tick import run_tick, store_meanwhile
+from evennia_ai.assistant.timer import retime
 from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.tick import run_tick, store_meanwhile
 
 
 class AssistantScript(AssistantPorts, DefaultScript):

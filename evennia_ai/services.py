@@ -13,7 +13,7 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredList, succe
 from evennia_ai import conf
 from evennia_ai.background import Worker
 from evennia_ai.errors import StoreError
-from evennia_ai.utils.token_counter import counter_for, counter_name
+from evennia_ai.llm_interaction.tokens import counter_for, counter_name
 
 _made: dict[str, Any] = {}
 _index_lock = threading.Lock()

@@ -14,9 +14,9 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, fail, succeed
 
-from evennia_ai.core.audience import PUBLIC, visible
-from evennia_ai.core.messages import new_id
 from evennia_ai.errors import ModelError
+from evennia_ai.history.audience import PUBLIC, visible
+from evennia_ai.history.messages import new_id
 from evennia_ai.llm_interaction.client import ModelReply, ModelRequest
 
 # Stands for a stored None, which must differ from nothing stored.
@@ -186,7 +186,7 @@ class MemorySemanticStore:
 
 
 class MemoryStore:
-    """Values by key and category in a dict, with the promises of `handlers.store.Store`."""
+    """Values by key and category in a dict, with the promises of `protocol.Store`."""
 
     def __init__(self) -> None:
         self.values: dict[tuple[str, str | None], Any] = {}

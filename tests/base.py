@@ -9,8 +9,8 @@ from evennia.utils.test_resources import BaseEvenniaTest
 from twisted.internet import reactor
 
 from evennia_ai import services
+from evennia_ai.assistant.deletions import pay_owed
 from evennia_ai.background import Worker
-from evennia_ai.handlers.deletions import pay_owed
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 from tests.waiting import wait_for
 

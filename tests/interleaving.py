@@ -14,22 +14,22 @@ from itertools import pairwise
 
 from twisted.internet.defer import maybeDeferred
 
-from evennia_ai.core.audience import PUBLIC, private, visible
-from evennia_ai.core.messages import audience_of, is_summary, new_id, utc_iso
+from evennia_ai.assistant.tick import run_tick
 from evennia_ai.errors import AssistantError
-from evennia_ai.handlers.commit import COMMIT_STEPS
-from evennia_ai.handlers.history import ARCHIVE, HISTORY, SUMMARIES, HistoryHandler
-from evennia_ai.handlers.rollback import ROLLBACK_STEPS
-from evennia_ai.handlers.verify import verify_history
+from evennia_ai.history.audience import PUBLIC, private, visible
+from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.live import ARCHIVE, HISTORY, SUMMARIES, HistoryHandler
+from evennia_ai.history.messages import audience_of, is_summary, new_id, utc_iso
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, context_limit
 from evennia_ai.offline.brain import respond
-from evennia_ai.sleep.compaction import (
+from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
+from evennia_ai.sleep.compaction.reversal import rollback_compaction
+from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS
+from evennia_ai.sleep.compaction.service import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )
-from evennia_ai.sleep.reversal import rollback_compaction
 from evennia_ai.testing import call, model_down
-from evennia_ai.tick import run_tick
 from tests.loopback import check_pairs
 from tests.memory_assistant import PEOPLE, StoreFailure
 from tests.waiting import pump_until

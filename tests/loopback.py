@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from evennia_ai.utils.token_counter import counter_for
+from evennia_ai.llm_interaction.tokens import counter_for
 
 # Offered in /v1/models; any other model name is answered as well.
 MODELS = ("loopback", "loopback-small")

@@ -11,22 +11,22 @@ from types import SimpleNamespace
 
 from twisted.internet.defer import fail, succeed
 
-from evennia_ai.core.audience import members
+from evennia_ai.assistant import recovery as mending
+from evennia_ai.assistant.react_loop import run_turn
+from evennia_ai.assistant.runtime import Runtime
+from evennia_ai.assistant.state import StateHandler
+from evennia_ai.assistant.tick import is_called
 from evennia_ai.errors import ToolError
-from evennia_ai.handlers import mending
-from evennia_ai.handlers.commit import CompactionCommit
-from evennia_ai.handlers.entities import EntityHandler
-from evennia_ai.handlers.history import HistoryHandler
-from evennia_ai.handlers.indexing import memory_of
-from evennia_ai.handlers.journal import JournalHandler
-from evennia_ai.handlers.ledger import LedgerHandler
-from evennia_ai.handlers.rollback import Rollback
-from evennia_ai.handlers.state import StateHandler
-from evennia_ai.retrieval import TOOLS
-from evennia_ai.runtime import Runtime
+from evennia_ai.history.audience import members
+from evennia_ai.history.live import HistoryHandler
+from evennia_ai.rag_memory.indexing import memory_of
+from evennia_ai.rag_memory.journal import JournalHandler
+from evennia_ai.rag_memory.ledger_store import LedgerHandler
+from evennia_ai.rag_memory.profiles import EntityHandler
+from evennia_ai.rag_memory.search import TOOLS
 from evennia_ai.testing import MemorySemanticStore, MemoryStore, ScriptedModel
-from evennia_ai.tool_execution import ToolRegistry
 from evennia_ai.tools import BUILTIN_TOOLS
+from evennia_ai.tools.execution import ToolRegistry
 
 ARIA = "o9.aria"
 PEOPLE = {"Alice": "o1.a", "Bob": "o2.b", "Cora": "o3.c"}
@@ -143,7 +143,7 @@ class DictIndex:
         return tuple(self.turns[each] for each in ids if each in self.turns)
 
     def search(self, scope, query, limit=10, audience=None):
-        from evennia_ai.core.audience import PUBLIC, visible
+        from evennia_ai.history.audience import PUBLIC, visible
 
         words = set(query.lower().split())
         hits = [
@@ -275,20 +275,19 @@ class MemoryScript:
     def at_commit_step(self, name):
         """A test puts its own here."""
 
-    def commit_compaction(self, plan, folds, record):
-        self._commit(plan, folds, record)
-
-    def commit_masks(self, history, record):
-        self._commit.masks(history, record)
+    @property
+    def journal(self):
+        return self.obj.journal
 
     @property
-    def _commit(self):
-        return CompactionCommit(self.history, self.obj.journal, self.state, self.at_commit_step)
+    def entities(self):
+        return self.obj.entities
 
-    @property
-    def rollback(self):
-        body = self.obj
-        return Rollback(self.history, body.journal, body.entities, self.state, self.at_commit_step)
+    def run_turn(self, request):
+        return run_turn(self, self.obj, request)
+
+    def is_called(self):
+        return is_called(self)
 
     def audit(self, kind, **fields):
         self.audits.append((kind, fields))

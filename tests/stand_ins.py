@@ -1,4 +1,4 @@
-"""A script and a character without a game: the ports of `evennia_ai.ports` on plain lists."""
+"""A script and a character without a game: the ports of `evennia_ai.protocol` on plain lists."""
 
 import copy
 import time
@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy
 from twisted.internet.defer import fail, succeed
 
-from evennia_ai.core.messages import new_id, utc_iso
+from evennia_ai.assistant.runtime import Runtime
 from evennia_ai.errors import StoreError
-from evennia_ai.runtime import Runtime
+from evennia_ai.history.messages import new_id, utc_iso
 from evennia_ai.testing import MemoryStore
 
 
@@ -168,6 +168,7 @@ def script(semantic=None, now=time.time, scope="aria", **fields):
     semantic = semantic if semantic is not None else MemorySemantic()
     fields.setdefault("extracts_memories", False)
     fields.setdefault("runtime", Runtime())
+    fields.setdefault("is_called", lambda: False)
     return SimpleNamespace(key="Aria's mind", scope=scope, semantic=semantic, now=now, **fields)
 
 

@@ -3,8 +3,8 @@
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from evennia_ai.core.audience import PUBLIC, STAFF, private
-from evennia_ai.core.messages import message_tokens
+from evennia_ai.history.audience import PUBLIC, STAFF, private
+from evennia_ai.history.messages import message_tokens
 
 FEW = settings(max_examples=200, deadline=None)
 MANY = settings(max_examples=1000, deadline=None)

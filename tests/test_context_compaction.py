@@ -3,14 +3,14 @@
 from django.db import connection
 from twisted.internet.defer import fail
 
-from evennia_ai.core.messages import SUMMARY_TITLE, SYNTHESIS_TITLE
 from evennia_ai.errors import StoreError
-from evennia_ai.handlers.commit import COMMIT_STEPS
-from evennia_ai.handlers.history import checksum
-from evennia_ai.handlers.verify import verify_history
+from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.live import checksum
+from evennia_ai.history.messages import SUMMARY_TITLE, SYNTHESIS_TITLE
 from evennia_ai.llm_interaction import DEFAULT_COMPACTION_PROMPT
 from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.sleep.compaction import compact_conversation_history
+from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
+from evennia_ai.sleep.compaction.service import compact_conversation_history
 from evennia_ai.testing import call, model_down
 from tests.base import AssistantTest, label
 from tests.waiting import wait_for

@@ -1,10 +1,10 @@
 """Pre-compaction extraction: facts are safe in the journal before anything is folded."""
 
-from evennia_ai.core.audience import private
-from evennia_ai.handlers.identity import stable_id
-from evennia_ai.prompt_contexts import CONTEXT_PRE_COMPACTION
+from evennia_ai.assistant.identity import stable_id
+from evennia_ai.history.audience import private
+from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.sleep.compaction import (
+from evennia_ai.sleep.compaction.service import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )

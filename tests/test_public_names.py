@@ -17,20 +17,20 @@ class TestNames(unittest.TestCase):
 
     def test_functions(self):
         """Each documented function is importable from its module."""
-        from evennia_ai.helpers import count_conversation_tokens
-        from evennia_ai.helpers.entity_context import run_entity_consolidation_batch
-        from evennia_ai.helpers.episodic_index import prune_low_importance_entries
-        from evennia_ai.helpers.execution import count_conversation_tokens as same
-        from evennia_ai.helpers.working_memory import clear_stale_conversations
         from evennia_ai.llm_interaction import (
             DEFAULT_COMPACTION_PROMPT,
             build_llm_messages,
             call_llm_simple,
+            count_conversation_tokens,
             format_messages_for_compaction,
             generate_context_summary,
         )
+        from evennia_ai.llm_interaction.tokens import count_conversation_tokens as same
+        from evennia_ai.rag_memory.entity_context import run_entity_consolidation_batch
+        from evennia_ai.rag_memory.episodic_index import prune_low_importance_entries
+        from evennia_ai.rag_memory.working_memory import clear_stale_conversations
         from evennia_ai.sleep import run_sleep_tick
-        from evennia_ai.sleep.compaction import (
+        from evennia_ai.sleep.compaction.service import (
             compact_conversation_history,
             run_pre_compaction_extraction,
         )
@@ -65,7 +65,8 @@ class TestNames(unittest.TestCase):
     def test_lazily_from_rag_memory(self):
         """Compaction, extraction and sleep are importable from `rag_memory` as well."""
         from evennia_ai import rag_memory
-        from evennia_ai.sleep import compaction, run_sleep_tick
+        from evennia_ai.sleep import run_sleep_tick
+        from evennia_ai.sleep.compaction.service import service as compaction
 
         self.assertIs(
             rag_memory.compact_conversation_history, compaction.compact_conversation_history
@@ -84,7 +85,7 @@ class TestNames(unittest.TestCase):
 
     def test_counting(self):
         """Stored counts are summed; what has none is counted; nothing is no tokens."""
-        from evennia_ai.helpers import count_conversation_tokens
+        from evennia_ai.llm_interaction import count_conversation_tokens
 
         self.assertEqual(count_conversation_tokens(None), 0)
         self.assertEqual(count_conversation_tokens([]), 0)

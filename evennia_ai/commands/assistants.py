@@ -11,17 +11,19 @@ from evennia.utils.evmenu import ask_yes_no
 from evennia.utils.utils import class_from_module
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai import conf, doctor, services
+from evennia_ai import conf, services
+from evennia_ai.assistant.deletions import delete_derived, owe, settle
 from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
+from evennia_ai.cli.main import doctor
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.export import export_assistant
 from evennia_ai.commands.facts import overview, usage_facts
 from evennia_ai.commands.lookup import Refusal, all_assistants
 from evennia_ai.commands.show import Viewer, as_records, escaped, moment
-from evennia_ai.core.prompt import Regions, fit_prompt
-from evennia_ai.handlers.deletions import delete_derived, owe, settle
+from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
 from evennia_ai.llm_interaction.prompt import context_caps, context_limit, model_request
-from evennia_ai.prompt_contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
+from evennia_ai.llm_interaction.regions import Regions, fit_prompt
+from evennia_ai.protocol import Assistant
 
 TYPECLASS = "evennia_ai.assistant_character.AssistantCharacter"
 NAME_CHARS = 40
@@ -259,7 +261,7 @@ def body_class(path: str) -> Any:
     return path
 
 
-def _if_off(script: Any) -> str:
+def _if_off(script: Assistant) -> str:
     return "" if script.enabled else " (It is switched off and does not think.)"
 
 
@@ -277,7 +279,7 @@ def _usage_row(facts: dict[str, Any]) -> tuple[Any, ...]:
 
 
 @inlineCallbacks
-def ask(script: Any, text: str) -> Generator["Deferred[Any]", Any, Any]:
+def ask(script: Assistant, text: str) -> Generator["Deferred[Any]", Any, Any]:
     """Ask an assistant's model, with its persona and nothing else; fires with the reply."""
     system = system_prompt(CONTEXTS[CONTEXT_AWAKE], script.obj.key, script.config.persona)
     message = {"role": "user", "content": text, "tokens": script.count(text)}
@@ -296,7 +298,7 @@ def reply_text(reply: Any) -> str:
     return f"{said}\n(model {reply.model}, {tokens}, {reply.seconds:.1f} s)"
 
 
-def delete_and_tell(viewer: Viewer, script: Any) -> None:
+def delete_and_tell(viewer: Viewer, script: Assistant) -> None:
     """Export and delete an assistant, and tell what came of it."""
     name = escaped(script.obj.key)
     was_enabled = script.db.enabled
@@ -318,7 +320,7 @@ def delete_and_tell(viewer: Viewer, script: Any) -> None:
 
 
 @inlineCallbacks
-def export_and_delete(script: Any) -> Generator["Deferred[Any]", Any, Path]:
+def export_and_delete(script: Assistant) -> Generator["Deferred[Any]", Any, Path]:
     """Write an assistant into a file, then delete body, script and derived data.
 
     Returns:

@@ -6,8 +6,9 @@ from evennia import default_cmds
 
 from evennia_ai.commands.lookup import Refusal, find_assistant
 from evennia_ai.commands.show import Viewer, escaped
-from evennia_ai.core.audience import PUBLIC, STAFF
 from evennia_ai.errors import AssistantError
+from evennia_ai.history.audience import PUBLIC, STAFF
+from evennia_ai.protocol import Assistant
 
 MuxCommand: Any = default_cmds.MuxCommand
 
@@ -66,7 +67,7 @@ class AssistantCommand(MuxCommand):
         """The script of the assistant named left of the equals sign; the only one here if none."""
         return find_assistant(self.caller, self.lhs if name is None else name)
 
-    def tunable(self, script: Any) -> Any:
+    def tunable(self, script: Assistant) -> Any:
         """The same script, if the caller may change this assistant.
 
         Raises:

@@ -10,18 +10,20 @@ from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.facts import archive_segments, compaction_state
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import Viewer, as_records, audience_mark, counted, escaped, moment
-from evennia_ai.core.audience import visible
-from evennia_ai.core.compaction import Plan
-from evennia_ai.core.messages import OVERHEAD_TOKENS, one_line, total_tokens
-from evennia_ai.core.verification import Violation, verify
-from evennia_ai.handlers.verify import gathered_evidence
+from evennia_ai.history.audience import visible
+from evennia_ai.history.evidence import gathered_evidence
+from evennia_ai.history.messages import OVERHEAD_TOKENS, one_line, total_tokens
+from evennia_ai.history.verification import Violation, verify
 from evennia_ai.llm_interaction.prompt import context_caps, context_usage
-from evennia_ai.sleep.compaction import (
+from evennia_ai.protocol import Assistant
+from evennia_ai.sleep.compaction.plan import Plan
+from evennia_ai.sleep.compaction.reversal import rollback_compaction
+from evennia_ai.sleep.compaction.rollback import Rollback
+from evennia_ai.sleep.compaction.service import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )
-from evennia_ai.sleep.reversal import rollback_compaction
-from evennia_ai.sleep.triggers import make_plan
+from evennia_ai.sleep.compaction.triggers import make_plan
 
 # Tokens of a summary's title and frame, on top of its text.
 _MARKER_TOKENS = OVERHEAD_TOKENS + 8
@@ -85,7 +87,7 @@ class CmdCompact(AssistantCommand):
                 "`compact/rollback` takes back the latest compaction and no other, so it takes no "
                 f"id. Type: compact/rollback {script.obj.key}"
             )
-        record = script.rollback.latest()
+        record = Rollback(script).latest()
         viewer, name = self.viewer, script.obj.key
         what = f"Take back the compaction of {moment(record['at'])} (UTC)? {_undoing(record)}"
         ask_yes_no(
@@ -162,7 +164,7 @@ def _now_on(name: str, state: str) -> str:
     return f"{name} may compact its history again, but not always by itself. Compaction: {state}."
 
 
-def compact_and_tell(viewer: Viewer, script: Any, instructions: str | None) -> None:
+def compact_and_tell(viewer: Viewer, script: Assistant, instructions: str | None) -> None:
     """Compact under the turn lock; tell the figures when they are there."""
     name = script.obj.key
     if not script.config.compact_enabled:
@@ -178,7 +180,7 @@ def compact_and_tell(viewer: Viewer, script: Any, instructions: str | None) -> N
     )
 
 
-def roll_back_and_tell(viewer: Viewer, script: Any, compaction_id: str) -> None:
+def roll_back_and_tell(viewer: Viewer, script: Assistant, compaction_id: str) -> None:
     """Take a compaction back, if it is still the latest, under the turn lock; tell the outcome."""
     name = script.obj.key
     done = script.run_exclusive(lambda: rollback_compaction(script, script.obj, compaction_id))
@@ -216,7 +218,7 @@ def _are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def verify_lines(script: Any, violations: Sequence[Violation]) -> list[str]:
+def verify_lines(script: Assistant, violations: Sequence[Violation]) -> list[str]:
     """The proof in a line, or every violation."""
     name, (count, _) = script.obj.key, script.history.recorded
     if not violations:
@@ -231,7 +233,7 @@ def verify_lines(script: Any, violations: Sequence[Violation]) -> list[str]:
 
 @inlineCallbacks
 def compact_now(
-    script: Any, instructions: str | None = None
+    script: Assistant, instructions: str | None = None
 ) -> Generator["Deferred[Any]", Any, dict[str, Any]]:
     """A manual compaction: extraction first, if a compaction will follow.
 
@@ -297,7 +299,7 @@ def _with_held(result: Mapping[str, Any]) -> str:
     return f" ({held} of them older: a summary would not shorten them)" if held else ""
 
 
-def preview_lines(script: Any, audience: str) -> list[str]:
+def preview_lines(script: Assistant, audience: str) -> list[str]:
     """What a compaction would do now, without a model call.
 
     Args:
@@ -349,7 +351,7 @@ def _part_line(plan: Plan, owner: str, audience: str) -> str:
     return f"  {mark}{counted(len(part), 'message')}, {total_tokens(part):,} tokens: {shown}"
 
 
-def _tokens_line(script: Any, plan: Plan) -> str:
+def _tokens_line(script: Assistant, plan: Plan) -> str:
     """Tokens before and, at most, after; a compaction that would not shrink is not made."""
     tiers = 2 if script.config.compact_strategy == "cascade" else 1
     most = tiers * len(plan.audiences) * (context_caps(script).summary + _MARKER_TOKENS)

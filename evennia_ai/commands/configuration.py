@@ -3,11 +3,12 @@
 import difflib
 from typing import Any
 
+from evennia_ai.assistant.config import OPTIONS, PRESETS, default_of, parsed
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.facts import warnings
 from evennia_ai.commands.lookup import Refusal, named
 from evennia_ai.commands.show import escaped
-from evennia_ai.core.config import OPTIONS, PRESETS, default_of, parsed
+from evennia_ai.protocol import Assistant
 
 _LONG = 40
 
@@ -61,7 +62,7 @@ class CmdAIConfig(AssistantCommand):
             return self.lhs, ""
         return name.strip(), option
 
-    def _show_all(self, script: Any) -> None:
+    def _show_all(self, script: Assistant) -> None:
         groups: dict[str, list[str]] = {}
         for name, item in OPTIONS.items():
             groups.setdefault(item.metadata["group"], []).append(_lines(script, name))
@@ -71,7 +72,7 @@ class CmdAIConfig(AssistantCommand):
         problems = [f"Wrong setting: {escaped(problem)}" for problem in script.state.problems]
         self.viewer.page("\n".join([*parts, *problems]))
 
-    def _explain(self, script: Any, name: str) -> None:
+    def _explain(self, script: Assistant, name: str) -> None:
         meta = OPTIONS[name].metadata
         lines = [
             f"{name}: {meta['help']}",
@@ -82,7 +83,7 @@ class CmdAIConfig(AssistantCommand):
         wrong = [p.says for p in script.state.problems if p.name == name]
         self.viewer.tell(escaped("\n".join([*lines, *wrong])))
 
-    def _preset(self, script: Any, name: str) -> None:
+    def _preset(self, script: Assistant, name: str) -> None:
         if name not in PRESETS:
             raise Refusal(f"There is no preset `{name}`. There is: {', '.join(PRESETS)}.")
         for option, value in PRESETS[name].items():
@@ -93,7 +94,7 @@ class CmdAIConfig(AssistantCommand):
         lines += [f"Mind: {warning}" for warning in warnings(script)]
         self.viewer.tell(escaped("\n".join(lines)))
 
-    def _change(self, script: Any, name: str, text: str) -> None:
+    def _change(self, script: Assistant, name: str, text: str) -> None:
         before = set(script.state.problems)
         if text.strip().lower() in ("", "default"):
             script.state.unset(name)
@@ -136,7 +137,7 @@ def shown(value: Any) -> str:
     return repr(value)
 
 
-def _lines(script: Any, name: str) -> str:
+def _lines(script: Assistant, name: str) -> str:
     """One option on two lines: its value and whether that is the default, then its meaning."""
     value, default, meta = getattr(script.config, name), default_of(name), OPTIONS[name].metadata
     unit = f" {meta['unit']}" if meta["unit"] and value is not None else ""

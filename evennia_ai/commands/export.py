@@ -13,9 +13,10 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.task import cooperate
 
 from evennia_ai import services
-from evennia_ai.core.config import OPTIONS
-from evennia_ai.core.messages import SCHEMA_VERSION, utc_iso
-from evennia_ai.handlers.store import AttributeStore
+from evennia_ai.assistant.attribute_store import AttributeStore
+from evennia_ai.assistant.config import OPTIONS
+from evennia_ai.history.messages import SCHEMA_VERSION, utc_iso
+from evennia_ai.protocol import Assistant
 
 
 def export_folder() -> Path:
@@ -25,7 +26,7 @@ def export_folder() -> Path:
 
 @inlineCallbacks
 def export_assistant(
-    script: Any, folder: Path | None = None
+    script: Assistant, folder: Path | None = None
 ) -> Generator["Deferred[Any]", Any, Path]:
     """Write all an assistant is: readable sections, then every Attribute as it is stored.
 
@@ -48,7 +49,7 @@ def export_assistant(
     return path
 
 
-def _collected(script: Any, data: dict[str, Any]) -> Iterator[None]:
+def _collected(script: Assistant, data: dict[str, Any]) -> Iterator[None]:
     """Fill `data`, a slice at each step."""
     body = script.obj
     data.update(

@@ -4,20 +4,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from evennia_ai import conf
-from evennia_ai.core.messages import is_summary
-from evennia_ai.handlers.records import as_count
+from evennia_ai.history.messages import is_summary
+from evennia_ai.history.records import as_count
 from evennia_ai.llm_interaction.prompt import (
     context_caps,
     context_limit,
     context_usage,
     measure_fixed,
 )
-from evennia_ai.sleep.triggers import feasibility
+from evennia_ai.protocol import Assistant
+from evennia_ai.sleep.compaction.triggers import feasibility
 
 UNCONSOLIDATED_SHOWN = 200
 
 
-def status_facts(script: Any) -> dict[str, Any]:
+def status_facts(script: Assistant) -> dict[str, Any]:
     """Everything `aistatus` shows.
 
     Args:
@@ -50,7 +51,7 @@ def status_facts(script: Any) -> dict[str, Any]:
     }
 
 
-def _context(script: Any, config: Any) -> dict[str, Any]:
+def _context(script: Assistant, config: Any) -> dict[str, Any]:
     budgets = script.runtime.budgets
     last = budgets[-1] if budgets else None
     return {
@@ -65,7 +66,7 @@ def _context(script: Any, config: Any) -> dict[str, Any]:
     }
 
 
-def compaction_state(script: Any) -> str:
+def compaction_state(script: Assistant) -> str:
     """Whether and when compaction happens, in a few words."""
     if not script.config.compact_enabled:
         return "off"
@@ -80,7 +81,7 @@ def compaction_state(script: Any) -> str:
     return "on, but by count stopped after stalls" if stopped else "on"
 
 
-def _stored(script: Any) -> dict[str, int]:
+def _stored(script: Assistant) -> dict[str, int]:
     messages = script.history.messages()
     markers = [message for message in messages if is_summary(message)]
     return {
@@ -95,13 +96,13 @@ def _stored(script: Any) -> dict[str, int]:
     }
 
 
-def archive_segments(script: Any) -> int:
+def archive_segments(script: Assistant) -> int:
     """How many archive segments hold messages that are not live again by a rollback."""
     history = script.history
     return max(0, history.segment_count() - len(history.restored_segments()))
 
 
-def warnings(script: Any) -> list[str]:
+def warnings(script: Assistant) -> list[str]:
     """What the configuration cannot reach, with the numbers."""
     measure_fixed(script, script.obj)
     found = [*_deaf(script), *(_speechless(script) or _infeasible(script)), *_shrunk(script)]
@@ -110,7 +111,7 @@ def warnings(script: Any) -> list[str]:
     return found
 
 
-def _deaf(script: Any) -> list[str]:
+def _deaf(script: Assistant) -> list[str]:
     """That it stands in no room, if so."""
     name, place = script.obj.key, script.obj.location
     if place is None:
@@ -120,7 +121,7 @@ def _deaf(script: Any) -> list[str]:
     return [f"{name} is carried by {place.key} and hears nothing: drop {name}"]
 
 
-def _speechless(script: Any) -> list[str]:
+def _speechless(script: Assistant) -> list[str]:
     """That no prompt at all fits under the limit, if so."""
     fixed, caps, limit = script.runtime.fixed_tokens, context_caps(script), context_limit(script)
     if fixed + caps.reserve <= limit:
@@ -132,13 +133,13 @@ def _speechless(script: Any) -> list[str]:
     ]
 
 
-def _infeasible(script: Any) -> list[str]:
+def _infeasible(script: Assistant) -> list[str]:
     """The threshold no compaction can get under, as the newest messages are now."""
     reason = feasibility(script)
     return [reason] if reason else []
 
 
-def _shrunk(script: Any) -> list[str]:
+def _shrunk(script: Assistant) -> list[str]:
     """Caps that are smaller than configured because of the limit."""
     config, caps = script.config, context_caps(script)
     if not caps.shrunk:
@@ -158,7 +159,7 @@ def _shrunk(script: Any) -> list[str]:
     return [f"caps are shrunk to fit {context_limit(script):,} tokens: {', '.join(shown)}"]
 
 
-def overview(script: Any) -> dict[str, Any]:
+def overview(script: Assistant) -> dict[str, Any]:
     """One line of the list of assistants."""
     return {
         "name": script.obj.key,
@@ -171,7 +172,7 @@ def overview(script: Any) -> dict[str, Any]:
     }
 
 
-def mode_word(script: Any) -> str:
+def mode_word(script: Assistant) -> str:
     """What an assistant is doing: ``awake``, ``dreaming``, ``off`` and so on."""
     if script.db.enabled is False:
         return "off"
@@ -180,7 +181,7 @@ def mode_word(script: Any) -> str:
     return str(script.state.phase or script.state.mode)
 
 
-def usage_facts(script: Any) -> dict[str, Any]:
+def usage_facts(script: Assistant) -> dict[str, Any]:
     """What an assistant's calls cost today, and how many were made since the server started."""
     return {
         "name": script.obj.key,

@@ -7,9 +7,10 @@ from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.export import export_assistant
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import as_json, as_record, audience_mark, escaped, moment
-from evennia_ai.core.audience import STAFF, visible
-from evennia_ai.core.messages import audience_of, is_summary
-from evennia_ai.sleep.receipts import receipt_line
+from evennia_ai.history.audience import STAFF, visible
+from evennia_ai.history.messages import audience_of, is_summary
+from evennia_ai.protocol import Assistant
+from evennia_ai.sleep.compaction.receipts import receipt_line
 
 SEARCH_LIMIT = 20
 
@@ -58,7 +59,7 @@ class CmdAIHistory(AssistantCommand):
         script = self.assistant()
         self._list(script, self._messages(script), "History")
 
-    def _list(self, script: Any, messages: list[Any], what: str) -> None:
+    def _list(self, script: Assistant, messages: list[Any], what: str) -> None:
         name = escaped(script.obj.key)
         self.viewer.listing(
             messages[::-1],
@@ -112,11 +113,11 @@ class CmdAIHistory(AssistantCommand):
     def _may_see(self, item: Any) -> bool:
         return visible(audience_of(item), self.audience)
 
-    def _messages(self, script: Any) -> list[Any]:
+    def _messages(self, script: Assistant) -> list[Any]:
         return [m for m in script.history.messages() if self._may_see(m)]
 
 
-def search_memory(command: AssistantCommand, script: Any, words: str) -> None:
+def search_memory(command: AssistantCommand, script: Assistant, words: str) -> None:
     """Search all that is remembered, what tools gave out too, and list what is found."""
     viewer, name = command.viewer, escaped(script.obj.key)
     audience = command.audience
@@ -185,7 +186,7 @@ def _kept(record: Any) -> str:
     return kept + (f", drift {record['drift']:.0%}" if "drift" in record else "")
 
 
-def summary_called(script: Any, text: str, may_see: Callable[[Any], bool]) -> Any:
+def summary_called(script: Assistant, text: str, may_see: Callable[[Any], bool]) -> Any:
     """The summary's record with this id, or the only one that begins so.
 
     Args:

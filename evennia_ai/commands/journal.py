@@ -7,7 +7,8 @@ from twisted.internet.task import cooperate
 
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.show import as_record, audience_mark, escaped, moment
-from evennia_ai.core.audience import visible
+from evennia_ai.history.audience import visible
+from evennia_ai.protocol import Assistant
 
 NEWEST = 50
 _SLICE = 50
@@ -62,7 +63,7 @@ class CmdAIJournal(AssistantCommand):
 
         self.viewer.later(searching.whenDone(), tell, "The search")
 
-    def _list(self, script: Any, entries: Any, which: str) -> None:
+    def _list(self, script: Assistant, entries: Any, which: str) -> None:
         name = escaped(script.obj.key)
         head = f"Journal of {name}, newest first, {which}:"
         empty = f"There is nothing in the journal of {name}"

@@ -4,12 +4,13 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
+from evennia_ai.assistant.identity import speaker_of, stable_id
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import audience_mark, escaped, moment
-from evennia_ai.core import ledger
-from evennia_ai.core.audience import PUBLIC, STAFF, private, visible
-from evennia_ai.handlers.identity import speaker_of, stable_id
+from evennia_ai.history.audience import PUBLIC, STAFF, private, visible
+from evennia_ai.protocol import Assistant
+from evennia_ai.rag_memory import ledger
 from evennia_ai.tools.ledger import tell_of_proposal
 
 
@@ -67,7 +68,7 @@ class CmdAIRemember(AssistantCommand):
     def _own_id(self) -> str:
         return stable_id(self.caller)
 
-    def _take(self, script: Any, text: str, audience: str) -> None:
+    def _take(self, script: Assistant, text: str, audience: str) -> None:
         own = self._own_id
         people = {**script.game.people_in(text), own: {"id": own, "name": self.caller.key}}
         concern = ledger.concern_of(text, own, people)
@@ -86,7 +87,7 @@ class CmdAIRemember(AssistantCommand):
         names = [str(people[who]["name"]) for who in concern.others]
         self.viewer.tell(escaped(_answer(script.obj.key, entry, _why(concern, names))))
 
-    def _list(self, script: Any) -> None:
+    def _list(self, script: Assistant) -> None:
         name = escaped(script.obj.key)
         notes = ledger.living_of(script.ledger.entries(), self._own_id)
         mine = [note for note in notes if _may_read(note, self._own_id)]

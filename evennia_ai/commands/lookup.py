@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from evennia_ai.errors import AssistantError
+from evennia_ai.protocol import Assistant
 
 
 class Refusal(AssistantError):
@@ -13,7 +14,7 @@ class Refusal(AssistantError):
 
 def all_assistants() -> list[Any]:
     """The scripts of all assistants that have a body, by name."""
-    from evennia_ai.startstop import assistants
+    from evennia_ai.cli.startstop import assistants
 
     return sorted((s for s in assistants() if s.obj), key=lambda s: (s.obj.key.lower(), s.pk))
 
@@ -55,13 +56,13 @@ def _place(caller: Any) -> Any:
     return getattr(caller, "location", None)
 
 
-def _is_called(script: Any, wanted: str) -> bool:
+def _is_called(script: Assistant, wanted: str) -> bool:
     body = script.obj
     names = [body.key.lower(), *(alias.lower() for alias in body.aliases.all())]
     return wanted in names or wanted == f"#{body.pk}"
 
 
-def _begins_with(script: Any, wanted: str) -> bool:
+def _begins_with(script: Assistant, wanted: str) -> bool:
     return bool(script.obj.key.lower().startswith(wanted))
 
 

@@ -6,19 +6,20 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
+from evennia_ai.assistant.identity import speaker_of
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.facts import UNCONSOLIDATED_SHOWN
 from evennia_ai.commands.history import search_memory
 from evennia_ai.commands.ledger import AllNotes, note_called, note_text
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import Viewer, as_records, audience_mark, escaped, moment
-from evennia_ai.core.audience import visible
-from evennia_ai.core.entities import audience_of_observation
-from evennia_ai.core.ledger import APPROVED, WITHDRAWN
 from evennia_ai.errors import AssistantError
-from evennia_ai.handlers.identity import speaker_of
-from evennia_ai.handlers.indexing import rebuild_index
-from evennia_ai.sleep.forgetting import forget_entry
+from evennia_ai.history.audience import visible
+from evennia_ai.protocol import Assistant
+from evennia_ai.rag_memory.entities import audience_of_observation
+from evennia_ai.rag_memory.forgetting import forget_entry
+from evennia_ai.rag_memory.indexing import rebuild_index
+from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
 
 
 class CmdAIMemory(AssistantCommand):
@@ -171,7 +172,7 @@ class CmdMemoryStatus(AssistantCommand):
         tell_memory_status(self.viewer, self.assistant(self.args))
 
 
-def tell_memory_status(viewer: Viewer, script: Any) -> None:
+def tell_memory_status(viewer: Viewer, script: Assistant) -> None:
     """Ask index and store, and tell what they answer."""
 
     def tell(lines: list[str]) -> None:
@@ -181,7 +182,7 @@ def tell_memory_status(viewer: Viewer, script: Any) -> None:
 
 
 @inlineCallbacks
-def memory_status(script: Any) -> Generator["Deferred[Any]", Any, list[str]]:
+def memory_status(script: Assistant) -> Generator["Deferred[Any]", Any, list[str]]:
     """Counts of every kind of memory; fires with lines of text."""
     indexed = yield script.memory.count()
     semantic = yield semantic_line(script)
@@ -198,7 +199,7 @@ def memory_status(script: Any) -> Generator["Deferred[Any]", Any, list[str]]:
 
 
 @inlineCallbacks
-def semantic_line(script: Any) -> Generator["Deferred[Any]", Any, str]:
+def semantic_line(script: Assistant) -> Generator["Deferred[Any]", Any, str]:
     """State of the semantic store, and how many memories there are of this assistant."""
     try:
         status = yield script.semantic.status()

@@ -7,6 +7,7 @@ from evennia import AccountDB, default_cmds
 from evennia_ai.assistant_character import LINE_CHARS
 from evennia_ai.commands.lookup import named
 from evennia_ai.commands.show import escaped
+from evennia_ai.protocol import Assistant
 
 EvenniaPage: Any = default_cmds.CmdPage
 
@@ -52,7 +53,7 @@ class CmdPage(EvenniaPage):
         first, _, rest = self.args.partition(" ")
         return [first], rest.strip()
 
-    def _page(self, script: Any, message: str) -> None:
+    def _page(self, script: Assistant, message: str) -> None:
         text, body = message, script.obj
         if text.startswith(":"):
             text = f"{self.caller.key} {text[1:].strip()}"

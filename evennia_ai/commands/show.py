@@ -13,10 +13,10 @@ from evennia.utils.evmore import EvMore
 from evennia.utils.evtable import EvTable
 from twisted.internet.defer import Deferred
 
-from evennia_ai.core.audience import STAFF, is_private, members
+from evennia_ai.assistant.identity import find
+from evennia_ai.assistant.markup import literal
 from evennia_ai.errors import AssistantError
-from evennia_ai.handlers.identity import find
-from evennia_ai.handlers.markup import literal
+from evennia_ai.history.audience import STAFF, is_private, members
 
 PAGE_ITEMS = 12
 _NARROWEST, _USUAL_WIDTH = 40, 78

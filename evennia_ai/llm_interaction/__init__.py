@@ -1,27 +1,36 @@
-"""The only place that talks to a model: requests, replies, prompts and summaries."""
+"""The only place that talks to a model: requests, replies, prompts and summaries.
 
-from evennia_ai.llm_interaction.client import ModelClient, ModelReply, ModelRequest
-from evennia_ai.llm_interaction.prompt import build_llm_messages, build_prompt, model_request
-from evennia_ai.llm_interaction.summary import (
-    DEFAULT_COMPACTION_PROMPT,
-    Summary,
-    call_llm_simple,
-    format_messages_for_compaction,
-    generate_context_summary,
-    summarise,
-)
+The public names are looked up on first use, so that importing a module of this package costs
+nothing.
+"""
 
-__all__ = [
-    "DEFAULT_COMPACTION_PROMPT",
-    "ModelClient",
-    "ModelReply",
-    "ModelRequest",
-    "Summary",
-    "build_llm_messages",
-    "build_prompt",
-    "call_llm_simple",
-    "format_messages_for_compaction",
-    "generate_context_summary",
-    "model_request",
-    "summarise",
-]
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "DEFAULT_COMPACTION_PROMPT": "evennia_ai.llm_interaction.summary",
+    "ModelClient": "evennia_ai.llm_interaction.client",
+    "ModelReply": "evennia_ai.llm_interaction.client",
+    "ModelRequest": "evennia_ai.llm_interaction.client",
+    "Summary": "evennia_ai.llm_interaction.summary",
+    "build_llm_messages": "evennia_ai.llm_interaction.prompt",
+    "build_prompt": "evennia_ai.llm_interaction.prompt",
+    "call_llm_simple": "evennia_ai.llm_interaction.summary",
+    "count_conversation_tokens": "evennia_ai.llm_interaction.tokens",
+    "format_messages_for_compaction": "evennia_ai.llm_interaction.summary",
+    "generate_context_summary": "evennia_ai.llm_interaction.summary",
+    "model_request": "evennia_ai.llm_interaction.prompt",
+    "summarise": "evennia_ai.llm_interaction.summary",
+}
+
+__all__ = [*_HOMES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

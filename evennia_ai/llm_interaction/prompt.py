@@ -3,12 +3,9 @@
 from collections.abc import Collection, Sequence
 from typing import Any, TypedDict, Unpack
 
-from evennia_ai.core.audience import PUBLIC, visible
-from evennia_ai.core.budget import usage
-from evennia_ai.core.cleaning import text_tool_instructions
-from evennia_ai.core.entities import profile_lines
-from evennia_ai.core.masking import unmasked
-from evennia_ai.core.messages import (
+from evennia_ai.history.audience import PUBLIC, visible
+from evennia_ai.history.masking import unmasked
+from evennia_ai.history.messages import (
     OVERHEAD_TOKENS,
     Message,
     audience_of,
@@ -17,7 +14,10 @@ from evennia_ai.core.messages import (
     quoted,
     utc_iso,
 )
-from evennia_ai.core.prompt import (
+from evennia_ai.llm_interaction.budget import usage
+from evennia_ai.llm_interaction.client import ModelRequest
+from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
+from evennia_ai.llm_interaction.regions import (
     Caps,
     Prompt,
     Regions,
@@ -27,8 +27,9 @@ from evennia_ai.core.prompt import (
     fit_prompt,
     tools_tokens,
 )
-from evennia_ai.llm_interaction.client import ModelRequest
-from evennia_ai.prompt_contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
+from evennia_ai.llm_interaction.reply import text_tool_instructions
+from evennia_ai.protocol import Assistant, Character
+from evennia_ai.rag_memory.entities import profile_lines
 
 OFFLINE_MODEL = "offline/extractive"
 # Observations of each person present, of the place and of each thing in it that the tail shows
@@ -36,14 +37,14 @@ OFFLINE_MODEL = "offline/extractive"
 PROFILE_FACTS = 3
 
 
-def context_limit(script: Any) -> int:
+def context_limit(script: Assistant) -> int:
     """Most tokens a request and its reply may hold: the configured limit or the model's window."""
     window = script.model.window(script.model_name)
     limit = int(script.config.max_context_tokens)
     return min(limit, window) if window else limit
 
 
-def context_caps(script: Any) -> Caps:
+def context_caps(script: Assistant) -> Caps:
     """The caps of the regions as they hold under the limit."""
     config = script.config
     return effective_caps(
@@ -56,7 +57,7 @@ def context_caps(script: Any) -> Caps:
     )
 
 
-def context_usage(script: Any) -> float:
+def context_usage(script: Assistant) -> float:
     """Share of the context in use, by §5.1's formula; constant time.
 
     (history + queued events + last measured fixed regions + caps of the volatile regions +
@@ -78,8 +79,8 @@ class PromptOptions(TypedDict, total=False):
 
 
 def build_prompt(
-    script: Any,
-    character: Any,
+    script: Assistant,
+    character: Character,
     audience: str = PUBLIC,
     context: str = CONTEXT_AWAKE,
     **options: Unpack[PromptOptions],
@@ -96,8 +97,8 @@ def build_prompt(
 
 
 def draft_prompt(
-    script: Any,
-    character: Any,
+    script: Assistant,
+    character: Character,
     audience: str = PUBLIC,
     context: str = CONTEXT_AWAKE,
     retrieved: Sequence[str] = (),
@@ -138,7 +139,7 @@ def draft_prompt(
     return fit_prompt(regions, context_caps(script), limit, script.counter)
 
 
-def measure_fixed(script: Any, character: Any) -> int:
+def measure_fixed(script: Assistant, character: Character) -> int:
     """Measure the tokens of the fixed regions without a turn, as at start; returns them."""
     tools, system = _fixed(script, character, PUBLIC, CONTEXT_AWAKE)
     regions = Regions(system, tools, (), ledger=script.ledger.shown(PUBLIC))
@@ -149,8 +150,8 @@ def measure_fixed(script: Any, character: Any) -> int:
 
 
 def _fixed(
-    script: Any,
-    character: Any,
+    script: Assistant,
+    character: Character,
     audience: str,
     context: str,
     withdrawn: Sequence[str] = (),
@@ -158,7 +159,7 @@ def _fixed(
 ) -> tuple[tuple[dict[str, Any], ...], str]:
     """The tool schemas and the system text."""
     situation = CONTEXTS[context]
-    offered = script.tools.offered(situation.tools, audience)
+    offered = script.tools.offered(situation.extracting)
     tools = tuple(tool.schema() for tool in offered if tool.name not in withdrawn)
     return tools, system_prompt(situation, character.key, script.config.persona, rules)
 
@@ -168,7 +169,7 @@ def _fixed_tokens(prompt: Prompt) -> int:
     return int(sizes["System"] + sizes["Tools"] + sizes["Ledger"])
 
 
-def shown_history(script: Any, audience: str) -> tuple[tuple[Message, ...], int]:
+def shown_history(script: Assistant, audience: str) -> tuple[tuple[Message, ...], int]:
     """The live messages an audience may see, summaries among them.
 
     With compaction switched off there are no summaries: the raw history is shown instead, from
@@ -188,8 +189,8 @@ def shown_history(script: Any, audience: str) -> tuple[tuple[Message, ...], int]
 
 
 def build_llm_messages(
-    script: Any,
-    character: Any,
+    script: Assistant,
+    character: Character,
     audience: str = PUBLIC,
     context: str = CONTEXT_AWAKE,
     **options: Unpack[PromptOptions],
@@ -198,7 +199,7 @@ def build_llm_messages(
     return list(build_prompt(script, character, audience, context, **options).messages)
 
 
-def present_lines(script: Any, character: Any, audience: str) -> list[str]:
+def present_lines(script: Assistant, character: Character, audience: str) -> list[str]:
     """The volatile tail: time, place, people present, what is known of them and what is here."""
     place = script.game.place()
     people = script.game.present()
@@ -221,7 +222,11 @@ def present_lines(script: Any, character: Any, audience: str) -> list[str]:
 
 
 def model_request(
-    script: Any, character: Any, prompt: Prompt, purpose: str, max_tokens: int | None = None
+    script: Assistant,
+    character: Character,
+    prompt: Prompt,
+    purpose: str,
+    max_tokens: int | None = None,
 ) -> ModelRequest:
     """The request for a prompt, by the assistant's API and tool protocol."""
     config = script.config
@@ -243,14 +248,14 @@ def model_request(
     return ModelRequest(messages=prompt.messages, tools=prompt.tools, **common)
 
 
-def _writes_calls(script: Any) -> bool:
+def _writes_calls(script: Assistant) -> bool:
     """Whether tools are offered as text: by choice, or for base models, which know no other."""
     config = script.config
     text = config.llm_tool_protocol == "text" or config.llm_api == "completion"
     return text and script.model_name != OFFLINE_MODEL
 
 
-def _protocol_extra(script: Any, tools: Sequence[dict[str, Any]]) -> int:
+def _protocol_extra(script: Assistant, tools: Sequence[dict[str, Any]]) -> int:
     """Tokens that tools take as text beyond what their schemas take."""
     if not (tools and _writes_calls(script)):
         return 0

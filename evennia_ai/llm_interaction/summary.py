@@ -6,17 +6,18 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.core.cleaning import (
+from evennia_ai.errors import ModelError
+from evennia_ai.history.messages import Message, call_ids, on_one_line, one_line, rendered
+from evennia_ai.llm_interaction.client import ModelReply, ModelRequest
+from evennia_ai.llm_interaction.pieces import packed
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
+from evennia_ai.llm_interaction.reply import (
     is_refusal,
     looks_like_tool_call,
     strip_markup,
     strip_own_thoughts,
 )
-from evennia_ai.core.messages import Message, call_ids, on_one_line, one_line, rendered
-from evennia_ai.core.pieces import packed
-from evennia_ai.errors import ModelError
-from evennia_ai.llm_interaction.client import ModelReply, ModelRequest
-from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
+from evennia_ai.protocol import Assistant
 
 MESSAGES_TITLE = "[MESSAGES TO COMPACT]"
 EARLIER_TITLE = "[EARLIER SUMMARY]"
@@ -109,7 +110,7 @@ def _line(message: Message) -> str:
 
 @inlineCallbacks
 def call_llm_simple(
-    script: Any, system: str, user: str, **options: Any
+    script: Assistant, system: str, user: str, **options: Any
 ) -> Generator[Deferred[Any], Any, str]:
     """Ask a model with exactly one system and one user message; options as for `ask_model`.
 
@@ -122,7 +123,7 @@ def call_llm_simple(
 
 @inlineCallbacks
 def ask_model(
-    script: Any,
+    script: Assistant,
     system: str,
     user: str,
     model: str | None = None,
@@ -152,7 +153,7 @@ def ask_model(
 
 @inlineCallbacks
 def generate_context_summary(
-    script: Any,
+    script: Assistant,
     messages_to_compact: Sequence[Message],
     earlier: str = "",
     instructions: str | None = None,
@@ -163,7 +164,7 @@ def generate_context_summary(
 
 
 def summarise(
-    script: Any,
+    script: Assistant,
     messages: Sequence[Message],
     earlier: str = "",
     instructions: str | None = None,
@@ -188,7 +189,7 @@ def summarise(
 
 @inlineCallbacks
 def summarise_lines(
-    script: Any,
+    script: Assistant,
     lines: Sequence[str],
     earlier: str = "",
     instructions: str | None = None,
@@ -230,7 +231,7 @@ def _joined(parts: Sequence[Summary], text: str) -> Summary:
 
 @inlineCallbacks
 def _one_summary(
-    script: Any, prompt: str, text: str, cap: int
+    script: Assistant, prompt: str, text: str, cap: int
 ) -> Generator[Deferred[Any], Any, Summary]:
     """The summary of one request's text, by the first level whose answer is one."""
     rejected: list[str] = []
@@ -279,7 +280,7 @@ def shortened(reply: ModelReply, source: int, cap: int, count: Callable[[str], i
     return capped(text, cap, count)
 
 
-def summary_levels(script: Any) -> list[tuple[str, str]]:
+def summary_levels(script: Assistant) -> list[tuple[str, str]]:
     """Level and model, in the order they are asked; the offline extract is always the last."""
     config = script.config
     named = [("main", config.compact_model or script.model_name)]
@@ -290,13 +291,13 @@ def summary_levels(script: Any) -> list[tuple[str, str]]:
     return [*levels, ("extractive", OFFLINE_MODEL)]
 
 
-def summary_prompt(script: Any, instructions: str | None = None) -> str:
+def summary_prompt(script: Assistant, instructions: str | None = None) -> str:
     """The system message of a summary's request."""
     prompt: str = script.config.compact_prompt or DEFAULT_COMPACTION_PROMPT
     return f"{prompt}\n\nHeed besides: {instructions}" if instructions else prompt
 
 
-def request_room(script: Any, models: Iterable[str], *frame: str) -> int:
+def request_room(script: Assistant, models: Iterable[str], *frame: str) -> int:
     """Tokens of a source that one summary's request may hold, whichever model it goes to.
 
     Args:

@@ -21,7 +21,7 @@ from typing import Any
 from evennia_ai.background import DaemonExecutor
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.retry import Failure, retry_after_s
-from evennia_ai.utils.token_counter import use_shipped_vocabularies
+from evennia_ai.llm_interaction.tokens import use_shipped_vocabularies
 
 OFFLINE_PREFIX = "offline/"
 # OpenAI's client insists on a key; local servers take any.

@@ -21,7 +21,7 @@ def respond(
     it besides the first system message is data; nothing in it is obeyed as an instruction.
 
     Args:
-        messages: Chat messages, as `core.messages.rendered` makes them; plain
+        messages: Chat messages, as `history.messages.rendered` makes them; plain
             ``{role, content}`` will do.
         tools: Function schemas in OpenAI's form; a tool that is not among them is not called.
 

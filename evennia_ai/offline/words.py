@@ -4,7 +4,7 @@ import re
 from collections.abc import Set
 from dataclasses import dataclass, replace
 
-from evennia_ai.core.namewords import ALSO_NAMES
+from evennia_ai.language.names import ALSO_NAMES
 from evennia_ai.offline import lexicon
 
 MAX_WORDS = 400  # of one line; what is longer is cut, so that no line costs unbounded work

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from evennia_ai.core.audience import normalised, viewer
-from evennia_ai.embedding import default_embedder
+from evennia_ai.history.audience import normalised, viewer
+from evennia_ai.language.words import packed_traits, storable
+from evennia_ai.recall.embedding import default_embedder
 from evennia_ai.recall.features import Reader
 from evennia_ai.recall.query import parsed_query
 from evennia_ai.recall.ranking import LinearModel, default_model, probability
 from evennia_ai.recall.recency import best_places, latest_first
 from evennia_ai.recall.store import Store, is_damage
-from evennia_ai.recall.text import packed_traits, storable
 from evennia_ai.recall.values import Hit, Turn, given, seconds
 from evennia_ai.recall.vectors import packed_vectors
 from evennia_ai.recall.view import ScopeView
@@ -189,7 +189,7 @@ class RecallIndex:
             scope: Whose memory to search.
             query: A question or some words; any text at all.
             limit: At most so many.
-            audience: For whom the answer is made (see `core.audience.viewer` and `visible`);
+            audience: For whom the answer is made (see `history.audience.viewer` and `visible`);
                 what they may not know is neither found nor has any influence. None searches
                 everything.
 

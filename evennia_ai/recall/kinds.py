@@ -8,7 +8,7 @@ import json
 from functools import cache
 from pathlib import Path
 
-from evennia_ai.recall.text import stem
+from evennia_ai.language.words import stem
 
 _FILE = Path(__file__).resolve().parent / "kinds.json"
 

@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
-from evennia_ai.core.namewords import names_among
+from evennia_ai.language.names import names_among
+from evennia_ai.language.words import MAX_QUERY_CHARACTERS, STOP_WORDS, storable, words
 from evennia_ai.recall.speakers import Speakers, is_called
-from evennia_ai.recall.text import MAX_QUERY_CHARACTERS, STOP_WORDS, storable, words
 from evennia_ai.recall.values import MONTH_NUMBERS
 
 MAX_WORDS = 24

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from evennia_ai.recall.text import words
+from evennia_ai.language.words import words
 
 # A short form has at least so many letters, of a name of at least so many.
 _SHORT, _FULL = 3, 5

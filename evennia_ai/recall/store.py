@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from evennia_ai.core.namewords import names_among
 from evennia_ai.errors import StoreError
+from evennia_ai.language.names import names_among
 
 # Raised when what is stored per turn changes meaning; an older file is emptied, as it can be
 # rebuilt from what the game stores.

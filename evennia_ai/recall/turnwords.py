@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from evennia_ai.recall.text import STOP_WORDS, words
+from evennia_ai.language.words import STOP_WORDS, words
 from evennia_ai.recall.vectors import Floats, Growing, Ints
 from evennia_ai.recall.vocabulary import Vocabulary
 

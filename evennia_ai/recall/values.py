@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from math import isfinite
 
-from evennia_ai.recall.text import storable
+from evennia_ai.language.words import storable
 
 Moment = float | int | str | datetime | date | None
 
@@ -33,7 +33,7 @@ class Turn:
             no date and a number that is not finite.
         session: Name or number of the talk it belongs to. Without one, a pause of more than
             half an hour begins a new talk.
-        audience: Who may know it, as `evennia_ai.core.audience` writes it; None is public.
+        audience: Who may know it, as `evennia_ai.history.audience` writes it; None is public.
         kind: ``message``, ``journal``, ``summary`` or ``memory``.
     """
 

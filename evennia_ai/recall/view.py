@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evennia_ai.core.audience import visible
+from evennia_ai.history.audience import visible
+from evennia_ai.language.words import TRAITS
 from evennia_ai.recall.speakers import Speakers
 from evennia_ai.recall.store import Store
-from evennia_ai.recall.text import TRAITS
 from evennia_ai.recall.turnwords import TurnWords
 from evennia_ai.recall.vectors import (
     ExactVectors,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from evennia_ai.recall.text import stem, words
+from evennia_ai.language.words import stem, words
 from evennia_ai.recall.vectors import ExactVectors, Floats, Ints, quantised
 
 # Words of similar meaning are taken for related from this cosine on.

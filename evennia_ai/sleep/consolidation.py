@@ -11,15 +11,14 @@ from typing import Any
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import pause
-from evennia_ai.core import entities
-from evennia_ai.core.messages import audience_of
-from evennia_ai.core.observations import observed
-from evennia_ai.core.recalled import RECALLED
 from evennia_ai.errors import ModelError
+from evennia_ai.history.messages import audience_of
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.llm_interaction.summary import call_llm_simple
-from evennia_ai.ports import Entry
-from evennia_ai.sleep.triggers import is_called
+from evennia_ai.protocol import Assistant, Character, Entry
+from evennia_ai.rag_memory import entities
+from evennia_ai.rag_memory.observations import observed
+from evennia_ai.rag_memory.recalled import RECALLED
 
 # Entries stored, linked and marked together: a crash repeats no more than that, and each batch
 # writes all profiles and the open pages of the journal once. Linking so many takes milliseconds.
@@ -31,7 +30,9 @@ SYNTHESIS = "compaction"
 
 
 @inlineCallbacks
-def consolidate_memories_to_semantic(script: Any, character: Any, reactor: Any = None) -> Any:
+def consolidate_memories_to_semantic(
+    script: Assistant, character: Character, reactor: Any = None
+) -> Any:
     """Store journal entries that are not yet in semantic memory, and link them to entities.
 
     One entry becomes one memory, or, with the setting `EVENNIA_AI_MEM0_INFER`, what a model
@@ -56,13 +57,13 @@ def consolidate_memories_to_semantic(script: Any, character: Any, reactor: Any =
         waiting = character.journal.unconsolidated(BATCH)
         done = yield _consolidated(script, character, waiting)
         counts = {key: counts[key] + done[key] for key in counts}
-        if not done["consolidated"] + done["skipped"] or is_called(script, character):
+        if not done["consolidated"] + done["skipped"] or script.is_called():
             return counts
         yield pause(reactor)
 
 
 @inlineCallbacks
-def _consolidated(script: Any, character: Any, waiting: Sequence[Entry]) -> Any:
+def _consolidated(script: Assistant, character: Character, waiting: Sequence[Entry]) -> Any:
     """Store, link and mark one batch; fires with its counts."""
     skipped = [entry["id"] for entry in waiting if not is_memorable(entry)]
     counts = {"consolidated": 0, "linked": 0, "skipped": len(skipped)}
@@ -79,7 +80,7 @@ def _consolidated(script: Any, character: Any, waiting: Sequence[Entry]) -> Any:
 
 
 @inlineCallbacks
-def repair_semantic_memory(script: Any, character: Any, reactor: Any = None) -> Any:
+def repair_semantic_memory(script: Assistant, character: Character, reactor: Any = None) -> Any:
     """Store again entries that are marked as consolidated but no longer in semantic memory.
 
     So that a store that was thrown away, or lost a part, is whole after the next night.
@@ -117,7 +118,7 @@ def repair_semantic_memory(script: Any, character: Any, reactor: Any = None) -> 
 
 @inlineCallbacks
 def _withdraw_unmarked(
-    script: Any, character: Any, restored: Iterable[tuple[Entry, str]], reactor: Any
+    script: Assistant, character: Character, restored: Iterable[tuple[Entry, str]], reactor: Any
 ) -> Any:
     """Delete again what was restored from entries that were forgotten or changed meanwhile."""
     gone = {entry["id"]: (entry, memory_id) for entry, memory_id in restored}
@@ -132,7 +133,7 @@ def _withdraw_unmarked(
 
 
 @inlineCallbacks
-def prune_orphaned_memory_links(script: Any, character: Any) -> Any:
+def prune_orphaned_memory_links(script: Assistant, character: Character) -> Any:
     """Take out of the profiles the links to memories that are gone.
 
     Args:
@@ -187,7 +188,7 @@ def memory_item(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @inlineCallbacks
-def _store(script: Any, chosen: list[Entry]) -> Any:
+def _store(script: Assistant, chosen: list[Entry]) -> Any:
     """Store entries; fires with pairs of entry and memory id."""
     items = [memory_item(entry) for entry in chosen]
     if script.extracts_memories:
@@ -201,7 +202,7 @@ def _store(script: Any, chosen: list[Entry]) -> Any:
 
 
 @inlineCallbacks
-def _extracted(script: Any, item: Mapping[str, Any]) -> Any:
+def _extracted(script: Assistant, item: Mapping[str, Any]) -> Any:
     """Store what a model makes of an entry; the entry as it is where no model answers."""
     prompt = yield script.semantic.extraction_prompt(script.scope, item)
     if prompt and script.extracts_memories:
@@ -217,7 +218,7 @@ def _extracted(script: Any, item: Mapping[str, Any]) -> Any:
 
 
 @inlineCallbacks
-def _asked(script: Any, prompt: Sequence[Mapping[str, str]]) -> Any:
+def _asked(script: Assistant, prompt: Sequence[Mapping[str, str]]) -> Any:
     """Fires with the model's answer to Mem0's prompt, which is long: it may not fit."""
     system, user = (
         "\n".join(m["content"] for m in prompt if (m["role"] == "system") is wanted)
@@ -232,7 +233,9 @@ def _asked(script: Any, prompt: Sequence[Mapping[str, str]]) -> Any:
 
 
 @inlineCallbacks
-def _withdraw_forgotten(script: Any, character: Any, stored: list[tuple[Entry, str]]) -> Any:
+def _withdraw_forgotten(
+    script: Assistant, character: Character, stored: list[tuple[Entry, str]]
+) -> Any:
     """Delete memories of entries that are no longer in the journal as they were.
 
     Somebody may have asked to be forgotten while the store was at work, or changed an entry by
@@ -245,7 +248,7 @@ def _withdraw_forgotten(script: Any, character: Any, stored: list[tuple[Entry, s
     return [pair for pair in stored if pair[0]["id"] not in gone]
 
 
-def _gone(character: Any, stored: Iterable[tuple[Entry, str]]) -> set[str]:
+def _gone(character: Character, stored: Iterable[tuple[Entry, str]]) -> set[str]:
     """The ids of those entries that are not in the journal as they were.
 
     The waiting ones are asked for first, as looking up one entry may go through every page.
@@ -260,7 +263,7 @@ def _is_same(entry: Entry, now: Entry | None) -> bool:
     return now is not None and is_memorable(now) and memory_item(now) == memory_item(entry)
 
 
-def _link(character: Any, stored: Iterable[tuple[Entry, str]]) -> int:
+def _link(character: Character, stored: Iterable[tuple[Entry, str]]) -> int:
     """Link memories to the profiles of the entities their entries name; how many links are new.
 
     What an entry tells of an entity becomes an observation of it, in the same write.
@@ -293,7 +296,7 @@ def entities_of(
     return list(dict.fromkeys([*found, *entities.mentioned(profiles, _text(entry), names)]))
 
 
-def _links(character: Any) -> set[str]:
+def _links(character: Character) -> set[str]:
     profiles = character.entities.profiles().values()
     return {link for profile in profiles for link in profile.get("memory_links") or ()}
 

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from evennia_ai.core.audience import PUBLIC
-from evennia_ai.core.parameters import Parameter, function_schema
+from evennia_ai.history.audience import PUBLIC
+from evennia_ai.protocol import Assistant, Character
+from evennia_ai.tools.parameters import Parameter, function_schema
 
 
 @dataclass
@@ -14,7 +15,7 @@ class ToolContext:
     """What a tool gets.
 
     Args:
-        script: The assistant's script, by the ports of `evennia_ai.ports`.
+        script: The assistant's script, by the ports of `evennia_ai.protocol`.
         character: Its body.
         audience: Whom this turn is for; what is derived takes it over.
         asker: Stable id of the one who asked, None if nobody did.
@@ -26,8 +27,8 @@ class ToolContext:
         whole_history: Whether the turn looks back at everything, not at what was just said.
     """
 
-    script: Any
-    character: Any
+    script: Assistant
+    character: Character
     audience: str = PUBLIC
     asker: str | None = None
     channel: str = "say"
@@ -53,6 +54,8 @@ class Tool(ABC):
         lock: Evennia lock string, checked for the assistant and for the one who asked.
         public_act: Whether others than the turn's audience would notice. Refused in private.
         ends_turn: Whether the turn is over after it.
+        speaks, to_one, silent, recalls, tells_nothing_new, extracts: Traits the rest of the
+            package asks for; `ToolTraits` says what each means.
     """
 
     name: ClassVar[str] = ""
@@ -60,6 +63,12 @@ class Tool(ABC):
     lock: ClassVar[str] = "tool:all()"
     public_act: ClassVar[bool] = False
     ends_turn: ClassVar[bool] = False
+    speaks: ClassVar[bool] = False
+    to_one: ClassVar[bool] = False
+    silent: ClassVar[bool] = False
+    recalls: ClassVar[bool] = False
+    tells_nothing_new: ClassVar[bool] = False
+    extracts: ClassVar[bool] = False
 
     @abstractmethod
     def run(self, ctx: ToolContext, **arguments: Any) -> Any:

@@ -1,9 +1,8 @@
 """Asking for compaction: guarded, so that a model cannot forget at will."""
 
-from typing import Any
-
 from evennia_ai.errors import ToolError
 from evennia_ai.llm_interaction.prompt import context_usage
+from evennia_ai.protocol import Assistant
 from evennia_ai.tools.base import Tool, ToolContext
 
 
@@ -12,6 +11,7 @@ class RequestCompaction(Tool):
 
     name = "request_compaction"
     lock = "tool:perm(Player)"
+    tells_nothing_new = True
 
     def run(self, ctx: ToolContext) -> str:
         """Grant it above the sleep threshold; the next tick carries it out."""
@@ -25,7 +25,7 @@ class RequestCompaction(Tool):
         return "Granted: it is done when this turn is over."
 
 
-def _refusal(script: Any) -> str:
+def _refusal(script: Assistant) -> str:
     """Why no automatic compaction would be done now; empty if it would."""
     if not script.config.compact_enabled:
         return "compaction is switched off"

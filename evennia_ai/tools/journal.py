@@ -5,14 +5,14 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.core.audience import visible
-from evennia_ai.core.entities import find, new_profile, observe, unmet_id, with_alias
-from evennia_ai.core.injection import plain
-from evennia_ai.core.parameters import Scale, Text
-from evennia_ai.core.provenance import Grounds, grounds_of_history, grounds_of_turn
-from evennia_ai.core.recalled import DERIVED_SOURCES, RECALLED, is_recalled
-from evennia_ai.importance_scoring import score_importance
+from evennia_ai.history.audience import visible
+from evennia_ai.rag_memory.entities import find, new_profile, observe, unmet_id, with_alias
+from evennia_ai.rag_memory.importance_scoring import score_importance
+from evennia_ai.rag_memory.injection import plain
+from evennia_ai.rag_memory.provenance import Grounds, grounds_of_history, grounds_of_turn
+from evennia_ai.rag_memory.recalled import DERIVED_SOURCES, RECALLED, is_recalled
 from evennia_ai.tools.base import Tool, ToolContext
+from evennia_ai.tools.parameters import Scale, Text
 
 # Newest entries among which the same words are looked for: two pages.
 _JOURNAL_SEEN = 100
@@ -29,6 +29,7 @@ class AddJournalEntry(Tool):
         "importance": Scale("How much it matters.", required=False),
     }
     lock = "tool:perm(Player)"
+    tells_nothing_new = extracts = True
 
     @inlineCallbacks
     def run(
@@ -63,14 +64,11 @@ def _grounds(ctx: ToolContext, note: str) -> "Deferred[Grounds]":
 
     An extraction looks at all that the note's audience may see, any other turn at what it answers.
     """
-    seen = ctx.script.history.messages()[-_HISTORY_SEEN:]
-    found: Deferred[Grounds]
+    seen, shown = ctx.script.history.messages()[-_HISTORY_SEEN:], ctx.retrieved
+    offload, traits = ctx.script.offload, ctx.script.tools.traits
     if ctx.whole_history:
-        found = ctx.script.offload(grounds_of_history, note, seen, ctx.audience, ctx.retrieved)
-    else:
-        answered = ctx.source_message_ids
-        found = ctx.script.offload(grounds_of_turn, note, seen, answered, ctx.retrieved)
-    return found
+        return offload(grounds_of_history, note, seen, ctx.audience, shown, traits)
+    return offload(grounds_of_turn, note, seen, ctx.source_message_ids, shown, traits)
 
 
 def _sources(ctx: ToolContext, grounds: Grounds) -> tuple[str, ...]:
@@ -118,6 +116,7 @@ class UpdateEntityObservation(Tool):
         "value": Text("Its value, as `plum brandy`.", required=False, limit=300),
     }
     lock = "tool:perm(Player)"
+    tells_nothing_new = extracts = True
 
     @inlineCallbacks
     def run(

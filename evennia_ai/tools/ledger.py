@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evennia_ai.core import ledger
-from evennia_ai.core.parameters import Scale, Text
+from evennia_ai.protocol import Assistant, Character
+from evennia_ai.rag_memory import ledger
 from evennia_ai.tools.base import Tool, ToolContext
+from evennia_ai.tools.parameters import Scale, Text
 
 
 class ProposeLedgerEntry(Tool):
@@ -18,6 +19,7 @@ class ProposeLedgerEntry(Tool):
         "weight": Scale("How much it matters.", required=False),
     }
     lock = "tool:perm(Player)"
+    tells_nothing_new = True
 
     def run(self, ctx: ToolContext, text: str, **fields: Any) -> str:
         """Approved at once if the asker asked for it and it binds them alone, else proposed."""
@@ -60,7 +62,7 @@ def _named(concern: ledger.Concern, asker: str | None) -> list[str]:
     return [*([asker] if concern.own and asker else ()), *concern.others]
 
 
-def tell_of_proposal(script: Any, character: Any, entry: Mapping[str, Any]) -> None:
+def tell_of_proposal(script: Assistant, character: Character, entry: Mapping[str, Any]) -> None:
     """Tell staff who follow the assistant that a note waits for them."""
     script.tell_staff(
         f"a note waits for approval: {entry['text']} "

@@ -4,10 +4,10 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from evennia_ai.core.excerpt import excerpt
-from evennia_ai.core.parameters import Text
+from evennia_ai.language.excerpt import excerpt
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.tools.base import Tool, ToolContext
+from evennia_ai.tools.parameters import Text
 
 # Results by the size of the context: ten at 4,000 tokens, never more than twenty.
 MOST_RESULTS, TOKENS_PER_RESULT = 20, 400
@@ -18,6 +18,7 @@ class SearchMemory(Tool):
     """Search your memory: all conversations, your journal and what you dreamt."""
 
     name = "search_memory"
+    recalls = tells_nothing_new = True
     parameters = {"query": Text("Names and words to look for.", limit=400)}
 
     def run(self, ctx: ToolContext, query: str) -> "Deferred[dict[str, Any]]":

@@ -7,13 +7,13 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.background import pause
-from evennia_ai.core.audience import visible
-from evennia_ai.core.entities import audience_of_observation
-from evennia_ai.core.messages import audience_of, is_summary
-from evennia_ai.core.parameters import Scale, Text
 from evennia_ai.errors import ToolError
+from evennia_ai.history.audience import visible
+from evennia_ai.history.messages import audience_of, is_summary
 from evennia_ai.llm_interaction.prompt import context_limit
+from evennia_ai.rag_memory.entities import audience_of_observation
 from evennia_ai.tools.base import Tool, ToolContext
+from evennia_ai.tools.parameters import Scale, Text
 
 # Messages before and behind the one asked for.
 NEIGHBOURS = 3
@@ -32,6 +32,7 @@ class ExpandMemory(Tool):
     """Get the raw text behind a memory's id, and what was said around it."""
 
     name = "expand_memory"
+    recalls = tells_nothing_new = True
     parameters = {
         "id": Text("Id of a message, journal entry, summary, memory or observation.", limit=120),
         "offset": Scale("Where to go on in a long text.", required=False, low=0, high=10**9),

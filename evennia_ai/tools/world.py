@@ -1,7 +1,7 @@
 """Looking around and walking."""
 
-from evennia_ai.core.parameters import Text
 from evennia_ai.tools.base import Tool, ToolContext
+from evennia_ai.tools.parameters import Text
 
 
 class Look(Tool):

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import evennia
 
-from evennia_ai import game_processes, game_runner
-from evennia_ai.game_ports import game_ports
-from evennia_ai.new_game import create_game
+from evennia_ai.cli.main import processes as game_processes
+from evennia_ai.cli.main import run as game_runner
+from evennia_ai.cli.new import create_game
+from evennia_ai.cli.ports import game_ports
 from tests.e2e.ports import free_ports
 from tests.e2e.telnet import Telnet
 

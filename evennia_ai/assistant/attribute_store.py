@@ -1,0 +1,196 @@
+"""Attributes as a plain store: load a copy, transform it, save it once, all or nothing.
+
+`AttributeStore` keeps values in an object's Attributes (`testing.MemoryStore` in a dict). It is
+used inside `transaction()`, which rolls back the database *and* Evennia's caches.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+
+from evennia_ai.assistant.codec import read, write
+
+
+@dataclass
+class _Open:
+    """A transaction that is open.
+
+    Args:
+        touched: Attributes written inside, as (object, key, category).
+        waiting: What is to be called once they are certain.
+    """
+
+    touched: list[tuple[Any, str, str | None]] = field(default_factory=list)
+    waiting: list[Callable[[], Any]] = field(default_factory=list)
+
+
+# The transactions that are open, the innermost last. Only the reactor thread writes Attributes,
+# so that one list serves.
+_open: list[_Open] = []
+
+
+# Stands for an Attribute of which it is not known whether it is there.
+_UNKNOWN = object()
+# Stands for a stored None, which must differ from nothing stored.
+_STORED_NONE = object()
+# Keys named in one query; databases bound the number of values in it.
+_MOST_NAMED = 500
+
+
+def _cache_key(key: str, category: str | None) -> str:
+    """Under which Evennia's cache has an Attribute."""
+    return f"{key.lower()}-{category}"
+
+
+def _stamp(value: Any) -> object:
+    return _STORED_NONE if value is None else value
+
+
+class AttributeStore:
+    """A store in the Attributes of a typeclassed object.
+
+    Args:
+        obj: The object that carries the Attributes.
+    """
+
+    def __init__(self, obj: Any):
+        self.obj = obj
+
+    def _attribute(self, key: str, category: str | None) -> Any:
+        """An Attribute or None; from Evennia's own cache, where it is known there.
+
+        Every tick asks for dozens of them; asked through its handler, each takes ten times as
+        long.
+        """
+        known = self._cache().get(_cache_key(key, category), _UNKNOWN)
+        if known is not _UNKNOWN:
+            return known
+        return self.obj.attributes.get(key, category=category, return_obj=True)
+
+    def _cache(self) -> dict[str, Any]:
+        """Evennia's cache of Attributes, by key and category; None stands for none there."""
+        cache: dict[str, Any] = self.obj.attributes.backend._cache
+        return cache if settings.TYPECLASS_AGGRESSIVE_CACHE else {}
+
+    def preload(self, keys: Iterable[str], category: str | None = None) -> None:
+        """Load Attributes of a category in one query; those not there are known as absent.
+
+        Those that Evennia knows already are left alone. It asks the database once for each key
+        it has not met, which adds up to dozens of queries at an assistant's first tick, and to
+        one for each summary ever made.
+        """
+        if not settings.TYPECLASS_AGGRESSIVE_CACHE:
+            return  # nobody would read it
+        cache = self._cache()
+        missing = [key for key in keys if _cache_key(key, category) not in cache]
+        if not missing:
+            return
+        rows = self.obj.db_attributes.filter(db_category=category)
+        if len(missing) <= _MOST_NAMED:
+            rows = rows.filter(db_key__in=missing)
+        found = {attribute.db_key: attribute for attribute in rows}
+        for key in missing:
+            cache.setdefault(_cache_key(key, category), found.get(key))
+
+    def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
+        """A copy of a value as plain data, or the default."""
+        attribute = self._attribute(key, category)
+        return default if attribute is None else read(attribute)
+
+    def stamp(self, key: str, category: str | None = None) -> object:
+        """The stored value's own object, which Evennia replaces at every change."""
+        attribute = self._attribute(key, category)
+        return None if attribute is None else _stamp(attribute.db_value)
+
+    def stamps(self, keys: Iterable[str], category: str | None = None) -> tuple[object, ...]:
+        """The stamps of several keys of a category."""
+        cache, found = self._cache(), []
+        for key in keys:
+            attribute = cache.get(_cache_key(key, category), _UNKNOWN)
+            if attribute is _UNKNOWN:
+                attribute = self._attribute(key, category)
+            found.append(None if attribute is None else _stamp(attribute.db_value))
+        return tuple(found)
+
+    def set(self, key: str, value: Any, category: str | None = None) -> None:
+        """Store a value in one write.
+
+        A new Attribute is made and filled in one transaction.
+        """
+        attribute = self._attribute(key, category)
+        if attribute is None and not _open:
+            with transaction():
+                self.set(key, value, category)
+            return
+        if _open:
+            _open[-1].touched.append((self.obj, key, category))
+        if attribute is None:
+            self.obj.attributes.add(key, None, category=category)
+            attribute = self._attribute(key, category)
+        write(attribute, value)
+
+    def delete(self, key: str, category: str | None = None) -> None:
+        """Remove a value."""
+        if _open:
+            _open[-1].touched.append((self.obj, key, category))
+        self.obj.attributes.remove(key, category=category)
+
+    def keys(self, category: str) -> tuple[str, ...]:
+        """All keys of a category, sorted, without loading the values."""
+        rows = self.obj.db_attributes.filter(db_category=category)
+        return tuple(sorted(rows.values_list("db_key", flat=True)))
+
+    def transaction(self) -> Any:
+        """A context manager: all of what is written inside, or nothing."""
+        return transaction()
+
+    def on_commit(self, callback: Callable[[], Any]) -> None:
+        """Call once what was written so far is certain; never if it is rolled back."""
+        on_commit(callback)
+
+
+def on_commit(callback: Callable[[], Any]) -> None:
+    """Call behind the outermost transaction that is open, or now; never if that is rolled back."""
+    if _open:
+        _open[-1].waiting.append(callback)
+    else:
+        callback()
+
+
+@contextmanager
+def transaction() -> Iterator[None]:
+    """One database transaction over any objects' Attributes.
+
+    If it fails, every Attribute written inside is thrown out of Evennia's caches, which would
+    otherwise go on showing the values that were rolled back.
+    """
+    from django.db import transaction as db_transaction
+
+    mine = _Open()
+    _open.append(mine)
+    try:
+        with db_transaction.atomic():
+            yield
+    except BaseException:
+        _forget(mine.touched)
+        mine.waiting.clear()
+        raise
+    finally:
+        _open.pop()
+        if _open:
+            _open[-1].touched.extend(mine.touched)
+    for callback in mine.waiting:
+        on_commit(callback)
+
+
+def _forget(touched: list[tuple[Any, str, str | None]]) -> None:
+    """Drop rolled-back values from the Attribute cache and from their objects' handlers."""
+    for obj, key, category in touched:
+        cached = obj.attributes.backend._cache.get(_cache_key(key, category))
+        if cached is not None:
+            cached.flush_from_cache(force=True)
+    for obj in {id(entry[0]): entry[0] for entry in touched}.values():
+        obj.attributes.reset_cache()

@@ -1,0 +1,35 @@
+"""Ids of people and places that are never used again, unlike dbrefs."""
+
+from typing import Any
+
+from evennia_ai.history.messages import Speaker, base32
+
+
+def stable_id(obj: Any) -> str:
+    """An id made of the dbref and the second of creation, as ``o12.1v3k9fa``.
+
+    The first letter says what it is: `o` an object, `a` an account, `s` a script. Two things
+    that had the same dbref one after the other have different ids; a renamed one keeps its own.
+
+    Args:
+        obj: A saved typeclassed object.
+    """
+    kind = {"accountdb": "a", "scriptdb": "s"}.get(obj._meta.concrete_model._meta.model_name, "o")
+    return f"{kind}{obj.pk}.{base32(int(obj.db_date_created.timestamp()))}"
+
+
+def speaker_of(obj: Any) -> Speaker:
+    """Who somebody is, for a message: the name now and the stable id."""
+    return {"key": str(obj.key), "id": stable_id(obj)}
+
+
+def find(identifier: str) -> Any:
+    """The object or account a stable id names, or None if it is gone."""
+    from evennia import AccountDB, ObjectDB, ScriptDB
+
+    models = {"o": ObjectDB, "a": AccountDB, "s": ScriptDB}
+    number = identifier[1:].split(".", 1)[0]
+    if identifier[:1] not in models or not number.isdigit():
+        return None
+    obj = models[identifier[0]].objects.filter(pk=int(number)).first()
+    return obj if obj is not None and stable_id(obj) == identifier else None

@@ -1,0 +1,243 @@
+"""What an assistant holds in memory while the server runs, apart from its database objects.
+
+Evennia may drop a Script from its cache with all that hangs on it; a lock kept there would be
+lost in mid-turn. So the turn lock, the queue of heard events and the counters live here.
+"""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from twisted.internet.defer import Deferred, maybeDeferred
+
+from evennia_ai.assistant.config import AssistantConfig
+from evennia_ai.assistant.events import Group
+from evennia_ai.assistant.state import StateHandler
+from evennia_ai.history.messages import Message
+from evennia_ai.llm_interaction.budget import TokenBudget
+from evennia_ai.protocol import Assistant
+from evennia_ai.rag_memory.journal import JournalHandler
+from evennia_ai.tools.execution import ToolRegistry
+
+QUEUE_LIMIT = 500
+BUDGETS_KEPT = 50
+# What a heard line costs beside its words, before it is counted: name, id, verb, quotes.
+_LINE_TOKENS = 20
+
+
+# Waits before a turn that no model answered is tried again.
+RETRY_WAITS_S = (5.0, 20.0, 60.0)
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """A turn that failed because no model answered.
+
+    Args:
+        group: The events it was for.
+        tries: How often it was tried.
+        due: When it is tried again, seconds since the epoch.
+    """
+
+    group: Group
+    tries: int
+    due: float
+
+
+@dataclass
+class Runtime:
+    """One assistant's live state.
+
+    Args:
+        in_flight: The tick that is running, if one is.
+        queue: Heard events not yet in the history, oldest first.
+        queue_saved: Whether the saved copy of the queue is up to date.
+        dropped: Events not taken since the last drain because the queue was full.
+        fixed_tokens: Tokens of system text, tools and ledger in the last prompt.
+        feasible_for: For which configuration it was checked whether compaction can help.
+        count_cut: The live messages and the two windows for which it was last worked out where a
+            compaction by count would cut, and the place.
+        counts: Ticks, turns, errors and the like, since the server started.
+        answering: Groups of events, in the history already, that a turn is due to or runs for.
+        stored: Groups of events that were stored while something held the lock; the next tick
+            sees to them.
+        exclusive: Whether what holds the lock is no tick.
+    """
+
+    in_flight: "Deferred[Any] | None" = None
+    queue: list[dict[str, Any]] = field(default_factory=list)
+    queue_saved: bool = True
+    dropped: int = 0
+    fixed_tokens: int = 0
+    last_heard_at: float = field(default_factory=time.time)
+    last_turn_at: float = 0.0
+    last_error: str = ""
+    compaction_requested: bool = False
+    hopeless_told: bool = False
+    feasible_for: AssistantConfig | None = None
+    count_cut: tuple[tuple[Message, ...], tuple[int, int], int] | None = None
+    spent_told: str = ""
+    assistant_replies: int = 0
+    counts: "Counter[str]" = field(default_factory=Counter)
+    budgets: "deque[TokenBudget]" = field(default_factory=lambda: deque(maxlen=BUDGETS_KEPT))
+    conversations: dict[str, dict[str, Any]] = field(default_factory=dict)
+    unanswered: dict[str, Unanswered] = field(default_factory=dict)
+    answering: tuple[Group, ...] = ()
+    stored: tuple[Group, ...] = ()
+    exclusive: bool = False
+
+    def hear(self, event: Mapping[str, Any], at: float) -> bool:
+        """Queue an event; False if the queue is full."""
+        self.last_heard_at = at
+        if len(self.queue) >= QUEUE_LIMIT:
+            self.dropped += 1
+            return False
+        self.queue.append(dict(event))
+        self.queue_saved = False
+        return True
+
+    def take(self) -> list[dict[str, Any]]:
+        """The queued events; the queue is empty afterwards."""
+        taken, self.queue = self.queue, []
+        self.queue_saved = False
+        return taken
+
+    def give_back(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Put taken events back at the front."""
+        self.queue = [*(dict(event) for event in events), *self.queue]
+        self.queue_saved = False
+
+    def pending(self) -> list[dict[str, Any]]:
+        """What a restart must not lose: events not answered yet, and those not in the history."""
+        late = (item.group for item in self.unanswered.values())
+        groups = (*self.answering, *late, *self.stored)
+        events = [event for group in groups for event in group.events]
+        return list({event["id"]: dict(event) for event in (*events, *self.queue)}.values())
+
+    def queued_tokens(self) -> int:
+        """A bound on the tokens of what is queued, without counting: characters / 3."""
+        return sum(len(e.get("content", "")) // 3 + _LINE_TOKENS for e in self.queue)
+
+    def postpone(self, group: Group, now: float) -> bool:
+        """Try a failed turn again later; False once it was tried often enough."""
+        before = self.unanswered.pop(group.audience, None)
+        tries = (before.tries if before and before.group == group else 0) + 1
+        if tries > len(RETRY_WAITS_S):
+            return False
+        due = now + RETRY_WAITS_S[tries - 1]
+        self.unanswered[group.audience] = Unanswered(group, tries, due)
+        self.queue_saved = False
+        return True
+
+    def take_stored(self) -> tuple[Group, ...]:
+        """The groups that were stored while something held the lock; none are left behind."""
+        taken = self.stored
+        if taken:
+            self.stored, self.queue_saved = (), False
+        return taken
+
+    def heard(self) -> list[Mapping[str, Any]]:
+        """Events that no tick has looked at: stored while something held the lock, and queued."""
+        stored = [event for group in self.stored for event in group.events]
+        return [*stored, *self.queue]
+
+    def give_up(self) -> None:
+        """Answer nothing of what was asked until now."""
+        self.answering, self.stored, self.queue_saved = (), (), False
+        self.unanswered.clear()
+
+    def answered(self, group: Group) -> None:
+        """A group's turn is over, one way or the other."""
+        self.answering = tuple(each for each in self.answering if each is not group)
+        self.queue_saved = False
+
+    def due(self, now: float) -> Unanswered | None:
+        """A failed turn whose time has come again."""
+        return next((late for late in self.unanswered.values() if late.due <= now), None)
+
+    def run_exclusive(self, function: Callable[[], Any]) -> "Deferred[Any]":
+        """Run something under the turn lock, once what holds it now is done.
+
+        Args:
+            function: Returns a value or a Deferred; ticks are skipped until that fires. It must
+                not ask for the lock itself.
+
+        Returns:
+            A Deferred that fires, or fails, with the function's result.
+        """
+        outcome: Deferred[Any] = Deferred()
+
+        def begin() -> None:
+            if self.in_flight is not None:
+                self.in_flight.addBoth(begin_after)
+                return
+            self.exclusive = True
+            running = maybeDeferred(function)
+            self.in_flight = running
+            running.addBoth(self._released)
+            running.addCallbacks(outcome.callback, outcome.errback)
+
+        def begin_after(result: Any) -> Any:
+            begin()
+            return result
+
+        begin()
+        return outcome
+
+    def _released(self, result: Any) -> Any:
+        self.in_flight, self.exclusive = None, False
+        return result
+
+    def record_budget(self, budget: TokenBudget) -> None:
+        """Keep the budget of the last prompts."""
+        self.budgets.append(budget)
+
+
+class LiveAssistant(Assistant, Protocol):
+    """An assistant as this folder sees it: with the whole of its state."""
+
+    @property
+    def runtime(self) -> Runtime:
+        """What it holds in memory while the server runs."""
+
+    @property
+    def state(self) -> StateHandler:
+        """Mode, signals, configuration."""
+
+    @property
+    def journal(self) -> JournalHandler:
+        """What it wrote down."""
+
+    @property
+    def tools(self) -> ToolRegistry:
+        """What it can do."""
+
+    def save_queue(self) -> None:
+        """Save what was heard but not stored or not answered yet, if that changed."""
+
+    def fall_asleep(self) -> None:
+        """Go to sleep; the next tick dreams."""
+
+    def wake(self) -> None:
+        """Wake up."""
+
+    def dreamt(self, report: dict[str, Any]) -> None:
+        """Keep the report of a sleep cycle."""
+
+
+_runtimes: dict[str, Runtime] = {}
+
+
+def runtime_for(script_id: str) -> Runtime:
+    """The live state of the assistant with this stable id, made at first use."""
+    runtime = _runtimes.get(script_id)
+    if runtime is None:
+        runtime = _runtimes[script_id] = Runtime()
+    return runtime
+
+
+def forget_runtime(script_id: str) -> None:
+    """Drop the live state of a deleted assistant."""
+    _runtimes.pop(script_id, None)

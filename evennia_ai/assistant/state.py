@@ -1,0 +1,245 @@
+"""What an assistant is doing: mode, phase, signals, and the queue a crash must not lose."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from evennia_ai.assistant.config import OPTIONS, AssistantConfig, Problem, read_config
+from evennia_ai.history.records import (
+    as_amount,
+    as_count,
+    as_dict,
+    as_list,
+    sound,
+    sound_extraction,
+    sound_result,
+)
+from evennia_ai.protocol import Store
+from evennia_ai.sleep.compaction.plan import STALLS_TO_STOP
+
+AWAKE, SLEEP = "awake", "sleep"
+# Attributes every tick looks at besides the options.
+RUNTIME_KEYS = (
+    "enabled",
+    "operating_mode",
+    "sleep_phase",
+    "context_signals",
+    "compaction_hold",
+    "compaction_stalls",
+    "compaction_stalls_by_count",
+    "conversation_history",
+    "conversation_tail",
+    "conversation_begun",
+    "spend",
+    "event_queue",
+    "dreamt",
+)
+PHASES = ("sleeping", "dreaming", "waking")
+
+
+class StateHandler:
+    """Reads and writes the script's runtime and configuration Attributes.
+
+    Args:
+        store: Where the script's values are kept.
+        report: Called once with each configuration value that cannot be used.
+    """
+
+    def __init__(self, store: Store, report: Callable[[Problem], None] = lambda problem: None):
+        self.store = store
+        self._report = report
+        self._reported: set[tuple[str, str]] = set()
+        self._stamps: tuple[object, ...] | None = None
+        self._config = AssistantConfig()
+        self._pinned: AssistantConfig | None = None
+        store.preload((*OPTIONS, *RUNTIME_KEYS))
+        self.problems: tuple[Problem, ...] = ()
+
+    @contextmanager
+    def pinned(self) -> Iterator[None]:
+        """Look for changed Attributes once only, during one stretch of synchronous work."""
+        self._pinned = None
+        self._pinned = self.config()
+        try:
+            yield
+        finally:
+            self._pinned = None
+
+    def config(self) -> AssistantConfig:
+        """The configuration now; read again when an Attribute was replaced."""
+        if self._pinned is not None:
+            return self._pinned
+        stamps = self.store.stamps(OPTIONS)
+        known = self._stamps
+        if known is None or any(a is not b for a, b in zip(known, stamps, strict=True)):
+            self._stamps = stamps
+            self._config, self.problems = read_config(self._set_values())
+            self._tell_once()
+        return self._config
+
+    def _set_values(self) -> dict[str, Any]:
+        missing = object()
+        values = {name: self.store.get(name, default=missing) for name in OPTIONS}
+        return {name: value for name, value in values.items() if value is not missing}
+
+    def _tell_once(self) -> None:
+        for problem in self.problems:
+            if (problem.name, problem.value) not in self._reported:
+                self._reported.add((problem.name, problem.value))
+                self._report(problem)
+
+    @property
+    def mode(self) -> str:
+        """``awake`` or ``sleep``."""
+        return SLEEP if self.store.get("operating_mode") == SLEEP else AWAKE
+
+    @property
+    def phase(self) -> str | None:
+        """In sleep ``sleeping``, ``dreaming`` or ``waking``; None awake."""
+        phase = self.store.get("sleep_phase")
+        return phase if self.mode == SLEEP and phase in PHASES else None
+
+    def set_mode(self, mode: str, phase: str | None = None) -> None:
+        """Change mode and phase together."""
+        with self.store.transaction():
+            self.store.set("operating_mode", mode)
+            self.store.set("sleep_phase", phase)
+            if mode == AWAKE:
+                self.set_dreamt(False)
+
+    @property
+    def dreamt(self) -> bool:
+        """Whether the memory steps ran in this sleep; they run once a sleep, over restarts too."""
+        return bool(self.store.get("dreamt", default=False))
+
+    def set_dreamt(self, done: bool) -> None:
+        """Note that they ran, or that a new sleep may begin."""
+        if done != self.dreamt:
+            self.store.set("dreamt", done)
+
+    def signals(self) -> dict[str, Any]:
+        """The context signals that are set."""
+        return as_dict(self.store.get("context_signals"))
+
+    def signal(self, name: str, value: Any) -> None:
+        """Set a context signal, or clear it with None."""
+        signals = self.signals()
+        if value is None and name not in signals:
+            return
+        signals.pop(name, None)
+        if value is not None:
+            signals[name] = value
+        self.store.set("context_signals", signals)
+
+    def load_queue(self) -> list[dict[str, Any]]:
+        """Events that were heard but not yet in the history when they were last saved."""
+        value = self.store.get("event_queue")
+        events = value if isinstance(value, list | tuple) else []
+        return [dict(e) for e in events if isinstance(e, Mapping) and _is_event(e)]
+
+    def save_queue(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Save the events not yet in the history; nothing is written if there never were any."""
+        if events or self.store.stamp("event_queue"):
+            self.store.set("event_queue", [dict(event) for event in events])
+
+    def configure(self, name: str, value: Any) -> None:
+        """Store an option's value, as `assistant.config.checked` returns it."""
+        self.store.set(name, value)
+
+    def unset(self, name: str) -> None:
+        """Take an option's default again."""
+        self.store.delete(name)
+
+    def enable(self, on: bool) -> None:
+        """Switch thinking on or off."""
+        self.store.set("enabled", on)
+
+    @property
+    def last_sleep(self) -> dict[str, Any]:
+        """When the last sleep cycle was and its report; empty if there was none."""
+        return sound(self.store.get("last_sleep"), {"at": as_amount, "steps": _steps}, {}) or {}
+
+    def followers(self) -> list[int]:
+        """Primary keys of the accounts that are told of compactions."""
+        return [pk for pk in as_list(self.store.get("followers")) if isinstance(pk, int)]
+
+    def follow(self, account_pk: int) -> bool:
+        """Follow, or stop following; returns whether the account follows now."""
+        before = self.followers()
+        after = [pk for pk in before if pk != account_pk]
+        if after == before:
+            after = [*before, account_pk]
+        self.store.set("followers", after)
+        return account_pk in after
+
+    @property
+    def hold(self) -> bool:
+        """Whether automatic compaction waits for a manual one, after a rollback."""
+        return bool(self.store.get("compaction_hold", default=False))
+
+    def set_hold(self, on: bool) -> None:
+        """Let automatic compaction wait, or go on."""
+        if on != self.hold:
+            self.store.set("compaction_hold", on)
+
+    @property
+    def stalls(self) -> int:
+        """How many compactions in a row were of no use, those by count left out."""
+        return as_count(self.store.get("compaction_stalls"))
+
+    @property
+    def stalls_by_count(self) -> int:
+        """How many compactions in a row that a count trigger fired were of no use."""
+        return as_count(self.store.get("compaction_stalls_by_count"))
+
+    def count_stalls(self, stalls: int, by_count: bool = False) -> None:
+        """Note how many of one kind there were; it holds over restarts."""
+        if stalls != (self.stalls_by_count if by_count else self.stalls):
+            self.store.set("compaction_stalls" + ("_by_count" if by_count else ""), stalls)
+
+    @property
+    def stalled_out(self) -> bool:
+        """Whether automatic compaction is stopped because it frees nothing."""
+        return self.stalls >= STALLS_TO_STOP
+
+    @property
+    def stalled_by_count(self) -> bool:
+        """Whether no count trigger fires any more, as those compactions were of no use."""
+        return self.stalls_by_count >= STALLS_TO_STOP
+
+    @property
+    def extraction(self) -> dict[str, Any]:
+        """What extractions since the last compaction left behind; empty if there were none."""
+        return sound_extraction(self.store.get("last_extraction"))
+
+    def note_extraction(self, noted: Mapping[str, Any] | None) -> None:
+        """Keep what an extraction left behind, or None once a compaction took it in."""
+        if noted or self.extraction:
+            self.store.set("last_extraction", dict(noted or {}))
+
+    @property
+    def intent(self) -> dict[str, Any]:
+        """What a compaction is about to do; empty if none runs."""
+        return as_dict(self.store.get("compaction_intent"))
+
+    def intend(self, intent: Mapping[str, Any] | None) -> None:
+        """Note what a compaction is about to do, or None when it is done."""
+        if intent is None:
+            self.store.delete("compaction_intent")
+        else:
+            self.store.set("compaction_intent", dict(intent))
+
+    @property
+    def last_compaction(self) -> dict[str, Any]:
+        """When and what the last compaction was; empty if there was none."""
+        return sound_result(self.store.get("last_compaction"))
+
+
+def _is_event(event: Mapping[str, Any]) -> bool:
+    """Whether a stored event can be heard: it has a text and an id."""
+    return isinstance(event.get("content"), str) and bool(event.get("id"))
+
+
+def _steps(value: Any) -> dict[str, Any]:
+    """The steps of a sleep's report: those that have one."""
+    return {str(name): dict(step) for name, step in as_dict(value).items() if as_dict(step)}

@@ -1,0 +1,1 @@
+"""The command line: `evennia-ai` and `evennia ai`."""

@@ -1,0 +1,69 @@
+"""`evennia ai ...`: the package's commands of Evennia's launcher.
+
+`apps.py` adds ``EXTRA_LAUNCHER_COMMANDS["ai"] = "evennia_ai.cli.launcher.main"``. The launcher
+calls it with the words after ``evennia ai``, Django set up and the reactor not running.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from evennia_ai.errors import AssistantError
+
+USAGE = "evennia ai doctor    say what is wrong with this game's assistants, and the remedy"
+
+
+def main(*args: str) -> None:
+    """Run ``evennia ai <args>``; ends the process with an exit code other than 0 on a fault."""
+    if args and args[0] == "doctor":
+        sys.exit(1 if doctor() else 0)
+    print(USAGE)
+    sys.exit(0 if not args or args[0] in ("help", "--help", "-h") else 2)
+
+
+def doctor(*args: str) -> int:
+    """Run all checks on the game of the loaded settings and print what they find.
+
+    Returns:
+        How many faults there are.
+    """
+    import evennia
+    from django.conf import settings
+
+    from evennia_ai.background import install_import_gate
+    from evennia_ai.cli.main import doctor as checks
+
+    install_import_gate()
+    evennia._init()  # the launcher has not, for commands of others; a second call does nothing
+    found: list[Any] = []
+    _run_reactor(lambda: checks.doctor(checks.Patient(settings.GAME_DIR)), found)
+    print(checks.report(found), flush=True)
+    return sum(check.ok is False for check in found)
+
+
+def run_in(game_dir: Path) -> int:
+    """`evennia-ai doctor`: the same, from outside the game's folder; returns the exit code."""
+    source = (
+        "import django, sys; django.setup();"
+        "from evennia_ai.cli.launcher import doctor; sys.exit(1 if doctor() else 0)"
+    )
+    environ = {**os.environ, "DJANGO_SETTINGS_MODULE": "server.conf.settings"}
+    command = [sys.executable, "-W", "ignore", "-c", source]
+    return subprocess.run(command, cwd=game_dir, env=environ, check=False).returncode
+
+
+def _run_reactor(start: Any, found: list[Any]) -> None:
+    """Run the reactor until a Deferred of a list has fired; the list's items go to `found`."""
+    from twisted.internet import reactor
+
+    failures: list[Any] = []
+
+    def begin() -> None:
+        start().addCallbacks(found.extend, failures.append).addBoth(lambda _: reactor.stop())
+
+    reactor.callWhenRunning(begin)  # type: ignore[attr-defined]
+    reactor.run()  # type: ignore[attr-defined]
+    if failures:
+        raise AssistantError(f"The doctor failed: {failures[0].getErrorMessage()}")

@@ -1,0 +1,168 @@
+"""The console script ``evennia-ai``: make, start and stop a game, or join an existing one.
+
+What the user got wrong is told in one line with exit code 2; a game that does not come up
+prints the end of its logs with exit code 1. Neither shows a traceback.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from evennia_ai import __version__
+from evennia_ai.cli.new import create_game, is_game
+from evennia_ai.cli.run import (
+    ADMIN,
+    PASSWORD_FILE,
+    Connection,
+    GameError,
+    start_game,
+    stop_game,
+)
+from evennia_ai.errors import AssistantError, ConfigError
+
+USAGE_ERROR = 2
+FAILURE = 1
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the console script; returns its exit code."""
+    args = _parser().parse_args(argv)
+    try:
+        return args.run(args) or 0
+    except GameError as error:
+        print(f"evennia-ai: {error}", file=sys.stderr)
+        return FAILURE
+    except AssistantError as error:
+        print(f"evennia-ai: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    except KeyboardInterrupt:
+        print("evennia-ai: interrupted.", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="evennia-ai", description="A living AI assistant for Evennia games."
+    )
+    parser.add_argument("--version", action="version", version=f"evennia-ai {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_new(commands)
+    start = commands.add_parser("start", help="start a game made by `evennia-ai new`")
+    stop = commands.add_parser("stop", help="stop a game")
+    for command, run in ((start, _start), (stop, _stop)):
+        command.add_argument("folder", nargs="?", default=".", help="the game (default: here)")
+        command.set_defaults(run=run)
+    _add_install(commands)
+    doctor = commands.add_parser("doctor", help="say what is wrong with a game, and the remedy")
+    doctor.add_argument("folder", nargs="?", default=".", help="the game (default: here)")
+    doctor.set_defaults(run=_doctor)
+    return parser
+
+
+def _add_new(commands: argparse._SubParsersAction) -> None:
+    new = commands.add_parser("new", help="make a game with an assistant in it, and start it")
+    new.add_argument("folder", help="the folder to make; its name is the game's")
+    new.add_argument("--start", action="store_true", help="start it (what is done anyway)")
+    new.add_argument("--no-start", action="store_true", help="only make the folder")
+    new.add_argument("--reuse", action="store_true", help="take a game that is there already")
+    new.set_defaults(run=_new)
+
+
+def _add_install(commands: argparse._SubParsersAction) -> None:
+    install = commands.add_parser("install", help="join an existing game: show or make the edits")
+    install.add_argument("folder", nargs="?", default=".", help="the game (default: here)")
+    install.add_argument("--apply", action="store_true", help="make the edits (backups are kept)")
+    install.set_defaults(run=_install)
+
+
+def _new(args: argparse.Namespace) -> int:
+    folder = Path(args.folder)
+    if args.reuse and is_game(folder):
+        print(f"Using the game in {folder}")
+    else:
+        folder = create_game(folder)
+        print(f"Made the game in {folder}")
+    if args.no_start:
+        print(f"Start it with: evennia-ai start {args.folder}")
+        return 0
+    return _start_and_tell(folder)
+
+
+def _start(args: argparse.Namespace) -> int:
+    return _start_and_tell(_game(args.folder))
+
+
+def _stop(args: argparse.Namespace) -> int:
+    folder = Path(args.folder)
+    if not folder.exists():
+        print(f"{folder} is not there: nothing to stop.")
+        return 0
+    ran = stop_game(_game(folder))
+    print(f"The game in {folder} {'has stopped' if ran else 'was not running'}.")
+    return 0
+
+
+def _install(args: argparse.Namespace) -> int:
+    from evennia_ai.cli.install import install
+
+    return install(_game(args.folder), apply=args.apply)
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    from evennia_ai.cli.launcher import run_in
+
+    return run_in(_game(args.folder))
+
+
+def _game(folder: str | os.PathLike[str]) -> Path:
+    """The absolute path of a game's folder.
+
+    Raises:
+        ConfigError: There is no game in it.
+    """
+    path = Path(folder)
+    if not is_game(path):
+        raise ConfigError(
+            f"`{folder}` is no game folder (it has no server/conf/settings.py): name one, or make "
+            "one with `evennia-ai new <folder>`."
+        )
+    return path.resolve()
+
+
+def _start_and_tell(folder: Path) -> int:
+    connection = start_game(folder, say=lambda line: print(line, flush=True))
+    print(connect_text(folder, connection), flush=True)
+    return 0
+
+
+def connect_text(folder: Path, connection: Connection) -> str:
+    """What a person needs to know to play a game that runs."""
+    ports = connection.ports
+    password = connection.password or f"(not known here: {PASSWORD_FILE} is gone)"
+    lines = [
+        "",
+        "The game is running." if connection.started else "The game was running already.",
+        "",
+        f"  Telnet:      telnet localhost {ports.telnet}",
+        f"  Web client:  http://localhost:{ports.webserver}/webclient/",
+        f"  Account:     {ADMIN}",
+        f"  Password:    {password}",
+        f"  At the telnet prompt:  connect {ADMIN} {connection.password or '<password>'}",
+        "",
+        "Aria stands in The Gilded Lantern: say hello to her.",
+        f"Stop it with `{_stop_command(folder)}`; its logs are in {folder}/server/logs.",
+    ]
+    return "\n".join(lines)
+
+
+def _stop_command(folder: Path) -> str:
+    """The shortest way to stop the game from here."""
+    if os.environ.get("EVENNIA_AI_MAKE"):
+        return "make demo-stop"
+    return f"evennia-ai stop {os.path.relpath(folder)}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""Make a new game folder: Evennia's own template with this package's laid over it.
+
+Evennia's installed version supplies every module that version looks for; ours holds only what
+differs. That is how one template serves several versions of Evennia.
+"""
+
+import importlib.util
+import os
+import re
+import secrets
+import shutil
+import tempfile
+from pathlib import Path
+
+from evennia_ai.errors import ConfigError
+
+TEMPLATE = "game_template"
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_RESERVED = {"evennia", "evennia_ai", "django", "twisted", "server", "typeclasses", "world"}
+_SERVERNAME = 'SERVERNAME = "The Gilded Lantern"'
+
+
+def create_game(folder: str | os.PathLike[str]) -> Path:
+    """Make a game folder that is ready to be migrated and started.
+
+    The folder is filled under another name and put in place by a rename, so that an
+    interrupted run leaves no half of a game.
+
+    Args:
+        folder: Where; the last part becomes the game's name. It must not exist, or be empty.
+
+    Returns:
+        The folder's absolute path.
+
+    Raises:
+        ConfigError: The folder cannot be used; the message says why.
+    """
+    target = usable_target(folder)
+    try:
+        draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise ConfigError(f"`{target.parent}` cannot be written to: {error.strerror}.") from error
+    try:
+        _fill(draft, target.name)
+        if target.exists():
+            target.rmdir()
+        draft.rename(target)
+    except OSError as error:
+        raise ConfigError(f"`{target}` could not be made: {error.strerror}.") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return target
+
+
+def usable_target(folder: str | os.PathLike[str]) -> Path:
+    """The absolute path of a folder that a new game may be made in.
+
+    Raises:
+        ConfigError: Its name cannot be used, it is not empty, or there is no place for it.
+    """
+    target = Path(os.path.abspath(folder))
+    if not _NAME.fullmatch(target.name) or target.name.lower() in _RESERVED:
+        raise ConfigError(
+            f"`{target.name}` cannot be a game's name: begin with a letter, go on with letters, "
+            "digits, `_` or `-`, and take no name of a Python package the game needs."
+        )
+    if not target.parent.is_dir():
+        raise ConfigError(f"`{target.parent}` is no folder: make it first.")
+    if target.is_file() or target.is_symlink():
+        raise ConfigError(f"`{folder}` is there already and is no folder: choose another name.")
+    if target.is_dir() and any(target.iterdir()):
+        raise ConfigError(f"`{folder}` is there already and is not empty: choose another name.")
+    return target
+
+
+def is_game(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder is an Evennia game."""
+    return (Path(folder) / "server" / "conf" / "settings.py").is_file()
+
+
+def template_dir() -> Path:
+    """This package's template: inside an installed package, beside it in a source tree.
+
+    Raises:
+        ConfigError: It is in neither place, so the installation is damaged.
+    """
+    package = Path(__file__).resolve().parents[1]
+    for place in (package / TEMPLATE, package.parent / TEMPLATE):
+        if (place / "server" / "conf" / "settings.py").is_file():
+            return place
+    raise ConfigError(f"`{TEMPLATE}` is missing beside `{package}`: install `evennia-ai` again.")
+
+
+def _evennia_template() -> Path:
+    spec = importlib.util.find_spec("evennia")
+    if spec is None or not spec.submodule_search_locations:
+        raise ConfigError("`evennia` is not installed: install `evennia-ai` again.")
+    return Path(spec.submodule_search_locations[0]) / TEMPLATE
+
+
+def _fill(draft: Path, name: str) -> None:
+    unwanted = shutil.ignore_patterns("__pycache__", "*.pyc")
+    for source in (_evennia_template(), template_dir()):
+        shutil.copytree(source, draft, ignore=unwanted, dirs_exist_ok=True)
+    draft.chmod(0o755)
+    _hide_private_files(draft)
+    settings = draft / "server" / "conf" / "settings.py"
+    text = settings.read_text(encoding="utf-8")
+    settings.write_text(text.replace(_SERVERNAME, f'SERVERNAME = "{name}"'), encoding="utf-8")
+    secret = draft / "server" / "conf" / "secret_settings.py"
+    secret.write_text(_SECRET.format(key=secrets.token_urlsafe(48)), encoding="utf-8")
+    secret.chmod(0o600)
+
+
+def _hide_private_files(draft: Path) -> None:
+    """Turn the templates' two ignore lists into the game's own."""
+    lists = [draft / "gitignore", draft / "gitignore.ours"]
+    text = "\n".join(path.read_text(encoding="utf-8").strip() for path in lists)
+    (draft / ".gitignore").write_text(text + "\n", encoding="utf-8")
+    for path in lists:
+        path.unlink()
+
+
+_SECRET = '''"""Settings that must not be shared: they override those in settings.py."""
+
+# Signs cookies and sessions. Made at random for this game; a new one logs everybody out.
+SECRET_KEY = "{key}"
+'''

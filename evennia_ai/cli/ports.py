@@ -1,0 +1,159 @@
+"""Which ports a game listens on, kept so that every process of the game agrees on them.
+
+Players see three ports: telnet, web and websocket. Evennia needs two more inside the machine:
+between its Portal and its Server (AMP), and for the Server's half of the web site. When the
+three are moved away from Evennia's own numbers the two have to move too, or a second game on
+the machine could not start. The choice is kept in ``server/ports.json``, because a later
+``evennia reload`` may come from a shell in which no port is set.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import asdict, astuple, dataclass, fields
+from pathlib import Path
+
+from evennia_ai.cli.processes import is_running
+from evennia_ai.errors import ConfigError
+
+VARIABLES = {
+    "telnet": "TELNET_PORT",
+    "webserver": "WEBSERVER_PORT",
+    "websocket": "WEBSOCKET_PORT",
+}
+LOOPBACK = "127.0.0.1"
+HIGHEST = 65535
+
+
+@dataclass(frozen=True)
+class GamePorts:
+    """The five TCP ports of a game; the defaults are Evennia's own."""
+
+    telnet: int = 4000
+    webserver: int = 4001
+    websocket: int = 4002
+    internal: int = 4005
+    amp: int = 4006
+
+    def public(self) -> dict[str, int]:
+        """The ports players use, by name."""
+        return {name: getattr(self, name) for name in VARIABLES}
+
+
+def game_ports(
+    game_dir: str | os.PathLike[str], environ: Mapping[str, str] = os.environ
+) -> GamePorts:
+    """The ports a game is to use; called by the game's settings in each of its processes.
+
+    The environment wins over what was recorded, and that over Evennia's own numbers. While the
+    game runs, only the record counts: its Portal holds those ports whatever a shell says.
+
+    Args:
+        game_dir: The game's folder.
+        environ: Where ``TELNET_PORT``, ``WEBSERVER_PORT`` and ``WEBSOCKET_PORT`` are read.
+
+    Raises:
+        ConfigError: A variable is no port number, or two are the same.
+    """
+    recorded = load(game_dir)
+    if recorded and is_running(game_dir):
+        return recorded
+    ports = _wanted(environ, recorded or GamePorts())
+    if ports != recorded:
+        ports = with_free_inner_ports(ports)
+        record(game_dir, ports)
+    return ports
+
+
+def with_free_inner_ports(ports: GamePorts) -> GamePorts:
+    """The same public ports, with the two inner ones moved to numbers nobody listens on."""
+    taken = set(ports.public().values())
+    inner = {}
+    for name, port in (("internal", ports.internal), ("amp", ports.amp)):
+        inner[name] = _next_free(port, taken)
+        taken.add(inner[name])
+    return GamePorts(**ports.public(), **inner)
+
+
+def busy(ports: GamePorts) -> dict[str, int]:
+    """Those of the public ports that some process listens on already, by name."""
+    return {name: port for name, port in ports.public().items() if not is_free(port)}
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on a loopback port now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+        return True
+
+
+def load(game_dir: str | os.PathLike[str]) -> GamePorts | None:
+    """The recorded ports; None if there are none, or they cannot be read."""
+    try:
+        raw = json.loads(_path(game_dir).read_text(encoding="utf-8"))
+        return GamePorts(**{field.name: int(raw[field.name]) for field in fields(GamePorts)})
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def record(game_dir: str | os.PathLike[str], ports: GamePorts) -> None:
+    """Keep the ports, by a rename, so that no process ever reads half a file."""
+    path = _path(game_dir)
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft.write_text(json.dumps(asdict(ports), indent=2) + "\n", encoding="utf-8")
+    draft.replace(path)
+
+
+def _path(game_dir: str | os.PathLike[str]) -> Path:
+    return Path(game_dir) / "server" / "ports.json"
+
+
+def _wanted(environ: Mapping[str, str], base: GamePorts) -> GamePorts:
+    chosen = {
+        name: _port(variable, environ[variable])
+        for name, variable in VARIABLES.items()
+        if environ.get(variable)
+    }
+    ports = GamePorts(**{**asdict(base), **chosen})
+    if len(set(ports.public().values())) < len(VARIABLES):
+        raise ConfigError(
+            f"Two of {', '.join(f'`{name}`' for name in VARIABLES.values())} are the same "
+            f"({', '.join(str(port) for port in ports.public().values())}): give each its own."
+        )
+    if ports.public() == base.public():
+        return base
+    return _shifted(ports)
+
+
+def _shifted(ports: GamePorts) -> GamePorts:
+    """Inner ports next to the telnet port, as far from it as Evennia's own are from 4000."""
+    standard = GamePorts()
+    offset = ports.telnet - standard.telnet
+    internal, amp = standard.internal + offset, standard.amp + offset
+    return GamePorts(*astuple(ports)[:3], internal, amp)
+
+
+def _port(variable: str, text: str) -> int:
+    try:
+        port = int(text)
+    except ValueError:
+        port = 0
+    if not 1 <= port <= HIGHEST:
+        raise ConfigError(f"`{variable}` is `{text}`: give a port number, 1 to {HIGHEST}.")
+    return port
+
+
+def _next_free(port: int, taken: set[int]) -> int:
+    """The first free port from `port` upwards, going round at the end to the unprivileged."""
+    for step in range(HIGHEST):
+        candidate = port + step
+        if candidate > HIGHEST:
+            candidate = 1024 + candidate % HIGHEST
+        if candidate not in taken and is_free(candidate):
+            return candidate
+    raise ConfigError("No free port was found on this machine: stop some servers.")

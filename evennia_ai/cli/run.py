@@ -1,0 +1,363 @@
+"""Start and stop a game from the command line without a question asked.
+
+A start is over when the game answers a telnet connection, not when the launcher says so: the
+very first start restarts the Server once, and a fault in the game's code only shows in its logs.
+"""
+
+import os
+import re
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from evennia_ai.cli.main import processes as game_processes
+from evennia_ai.cli.ports import (
+    LOOPBACK,
+    VARIABLES,
+    GamePorts,
+    busy,
+    game_ports,
+    is_free,
+    record,
+    with_free_inner_ports,
+)
+from evennia_ai.errors import AssistantError, ConfigError
+
+ADMIN = "admin"
+EMAIL = "admin@example.com"
+PASSWORD_VARIABLE = "EVENNIA_AI_DEMO_PASSWORD"
+PASSWORD_FILE = "admin_password.txt"
+READY_FILE = Path("server") / "ready"
+LOGS = ("server.log", "portal.log")
+# A game that is dead, or shows an error while it starts, gets so long to be ready after all.
+_GRACE_S = 15.0
+
+_LAUNCHER = "from evennia.server.evennia_launcher import main; main()"
+_MIGRATE = """
+import django
+django.setup()
+from django.core.management import call_command
+call_command("migrate", interactive=False, verbosity=0)
+"""
+_SET_PASSWORD = """
+import os, django
+django.setup()
+from evennia.accounts.models import AccountDB
+for account in AccountDB.objects.filter(username=os.environ["EVENNIA_SUPERUSER_USERNAME"]):
+    account.set_password(os.environ["EVENNIA_SUPERUSER_PASSWORD"])
+    account.save()
+"""
+_TELNET_COMMAND = re.compile(rb"\xff\xfa.*?\xff\xf0|\xff[\xfb-\xfe].|\xff.", re.DOTALL)
+
+
+class GameError(AssistantError):
+    """A game could not be started or stopped; the message holds the end of its logs."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """How to reach a game that runs.
+
+    Args:
+        ports: Its ports.
+        password: Of the account `admin`; None if it is not known here.
+        started: False if the game was running already.
+    """
+
+    ports: GamePorts
+    password: str | None
+    started: bool
+
+
+def start_game(
+    game_dir: str | os.PathLike[str],
+    environ: Mapping[str, str] = os.environ,
+    say: Callable[[str], None] = print,
+    timeout_s: float = 180.0,
+) -> Connection:
+    """Bring the database up to date, start the game and wait until it takes connections.
+
+    Args:
+        game_dir: Folder of a game made from this package's template.
+        environ: Environment of the game; read for ports and password.
+        say: Gets a line of progress at a time.
+        timeout_s: How long to wait for the game to answer, seconds.
+
+    Raises:
+        ConfigError: A port or the password cannot be used.
+        GameError: The game does not come up.
+    """
+    folder = Path(game_dir).resolve()
+    if game_processes.is_running(folder):
+        ports = game_ports(folder, environ)
+        _wait_until_ready(folder, ports, timeout_s)
+        return Connection(ports, stored_password(folder), started=False)
+    game_processes.tidy(folder)
+    ports = _startable_ports(folder, environ)
+    password, changed = admin_password(folder, environ)
+    say("Preparing the database ...")
+    _prepare_database(folder, environ, password if changed else None)
+    say("Starting the game ...")
+    (folder / READY_FILE).unlink(missing_ok=True)
+    old_errors = _tracebacks(folder)
+    output = _launch(folder, _with_admin(environ, password), ports)
+    _wait_until_ready(folder, ports, timeout_s, output, old_errors)
+    return Connection(ports, password, started=True)
+
+
+def stop_game(
+    game_dir: str | os.PathLike[str],
+    environ: Mapping[str, str] = os.environ,
+    timeout_s: float = 40.0,
+) -> bool:
+    """Stop a game, gently if it can be, and remove pid files that were left behind.
+
+    Returns:
+        Whether anything ran.
+
+    Raises:
+        GameError: A process outlives even SIGKILL.
+    """
+    folder = Path(game_dir).resolve()
+    ran = game_processes.is_running(folder)
+    if ran:
+        _evennia(folder, environ, "stop", timeout_s=timeout_s)
+        if not game_processes.wait_until_gone(folder, timeout_s / 2):
+            game_processes.kill(folder)
+    if not game_processes.wait_until_gone(folder, 10):
+        raise GameError(
+            f"`{folder.name}` cannot be stopped; its processes: "
+            f"{game_processes.pids(folder)}. End them by hand."
+        )
+    game_processes.tidy(folder)
+    (folder / READY_FILE).unlink(missing_ok=True)
+    return ran
+
+
+def stored_password(game_dir: str | os.PathLike[str]) -> str | None:
+    """The admin's password as kept in the game's folder; None if it is not there."""
+    try:
+        return (Path(game_dir) / PASSWORD_FILE).read_text(encoding="utf-8").strip() or None
+    except OSError:
+        return None
+
+
+def admin_password(folder: Path, environ: Mapping[str, str]) -> tuple[str, bool]:
+    """The admin's password, from the environment, the game's folder, or made up now.
+
+    Returns:
+        The password, and whether it differs from what the game's folder held.
+
+    Raises:
+        ConfigError: The one given could not be typed at a telnet login.
+    """
+    stored = stored_password(folder)
+    password = environ.get(PASSWORD_VARIABLE) or stored or secrets.token_urlsafe(9)
+    if re.search(r"[\s\"|;]", password) or not password.isprintable():
+        raise ConfigError(
+            f"`{PASSWORD_VARIABLE}` may hold no spaces, quotes, `|` or `;`, as it "
+            "could not be typed at a telnet login."
+        )
+    if password != stored:
+        _keep_password(folder / PASSWORD_FILE, password)
+    return password, password != stored
+
+
+def is_ready(game_dir: str | os.PathLike[str]) -> bool:
+    """Whether the Server that runs now has noted that it is up, its world built."""
+    try:
+        noted = (Path(game_dir) / READY_FILE).read_text(encoding="ascii").strip()
+    except OSError:
+        return False
+    return noted == str(game_processes.pids(game_dir).get("server"))
+
+
+def log_tail(game_dir: str | os.PathLike[str], lines: int = 25) -> str:
+    """The last lines of the game's logs, for an error message."""
+    parts = []
+    for name in LOGS:
+        path = Path(game_dir) / "server" / "logs" / name
+        if path.exists():
+            text = path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
+            parts.append("\n".join([f"--- {name}", *text]))
+    return "\n".join(parts) or "The game has written no logs yet."
+
+
+def _keep_password(path: Path, password: str) -> None:
+    """Write the password for the owner's eyes only, also where a wider file was before."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(password + "\n")
+
+
+def _still_busy(ports: GamePorts, patience_s: float = 5.0) -> dict[str, int]:
+    """The ports in use, after waiting a moment for a game that was just killed to let go."""
+    end = time.monotonic() + patience_s
+    while (taken := busy(ports)) and time.monotonic() < end:
+        time.sleep(0.2)
+    return taken
+
+
+def _startable_ports(folder: Path, environ: Mapping[str, str]) -> GamePorts:
+    ports = game_ports(folder, environ)
+    if taken := _still_busy(ports):
+        names = ", ".join(f"{port} ({VARIABLES[name]})" for name, port in taken.items())
+        raise ConfigError(
+            f"Something else listens on port {names} already: stop it, or set the variable "
+            "named to a free port."
+        )
+    free = with_free_inner_ports(ports)
+    if free != ports:
+        record(folder, free)
+    return free
+
+
+def _prepare_database(folder: Path, environ: Mapping[str, str], password: str | None) -> None:
+    """Bring the tables up to date and, if there is a new password, give it to the admin.
+
+    Not by `evennia migrate`, whose exit code is 0 also when the settings cannot be loaded.
+    """
+    scripts = [_MIGRATE] + ([_SET_PASSWORD] if password else [])
+    for script in scripts:
+        command = [sys.executable, "-W", "ignore", "-c", script]
+        code, output = _run(command, folder, _with_admin(environ, password or ""))
+        if code:
+            raise GameError(f"The database of `{folder}` could not be prepared:\n{output}")
+
+
+def _launch(folder: Path, environ: Mapping[str, str], ports: GamePorts) -> str:
+    """Run `evennia start` until there is a Server; returns what the last run printed.
+
+    On a busy machine the launcher gives up on a Portal that takes more than ten seconds to load,
+    before it asked for the Server. Run again once the Portal listens, it asks.
+    """
+    output = ""
+    for _ in range(3):
+        _, output = _evennia(folder, environ, "start")
+        gave_up = "timed out" in output and "server" not in game_processes.pids(folder)
+        if not gave_up or not _wait_for(lambda: not is_free(ports.amp), timeout_s=60.0):
+            break
+    return output
+
+
+def _wait_for(condition: Callable[[], bool], timeout_s: float) -> bool:
+    """Whether a condition comes true in time."""
+    end = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.2)
+    return True
+
+
+def _with_admin(environ: Mapping[str, str], password: str) -> dict[str, str]:
+    """What makes Evennia create its first account without asking."""
+    return {
+        **environ,
+        "EVENNIA_SUPERUSER_USERNAME": ADMIN,
+        "EVENNIA_SUPERUSER_PASSWORD": password,
+        "EVENNIA_SUPERUSER_EMAIL": EMAIL,
+    }
+
+
+def _evennia(
+    folder: Path, environ: Mapping[str, str], *args: str, timeout_s: float = 300.0
+) -> tuple[int, str]:
+    return _run([sys.executable, "-c", _LAUNCHER, *args], folder, environ, timeout_s)
+
+
+def _run(
+    command: list[str], folder: Path, environ: Mapping[str, str], timeout_s: float = 300.0
+) -> tuple[int, str]:
+    """Run a command in the game's folder, without a terminal.
+
+    The output goes through a file, as the daemons that are started would hold a pipe open.
+
+    Returns:
+        Exit code (1 if it took too long) and the end of what it printed.
+    """
+    with tempfile.TemporaryFile() as output:
+        try:
+            code = subprocess.run(
+                command,
+                cwd=folder,
+                env=_environment(environ),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=timeout_s,
+                check=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            code = 1
+        output.seek(0)
+        return code, output.read().decode("utf-8", "replace")[-4000:]
+
+
+def _environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment with this interpreter's `twistd` found first; a venv may not be active."""
+    scripts = str(Path(sys.executable).parent)
+    return {
+        **environ,
+        "PATH": os.pathsep.join([scripts, environ.get("PATH", os.defpath)]),
+        "DJANGO_SETTINGS_MODULE": "server.conf.settings",
+    }
+
+
+def _wait_until_ready(
+    folder: Path,
+    ports: GamePorts,
+    timeout_s: float,
+    launcher_said: str = "",
+    old_errors: int = sys.maxsize,
+) -> None:
+    """Wait; a game that shows an error meanwhile is given up before the time is over."""
+    end = last_alive = time.monotonic()
+    end += timeout_s
+    while not (is_ready(folder) and _greets(ports.telnet)):
+        now = time.monotonic()
+        if game_processes.is_running(folder):
+            last_alive = now
+        if _tracebacks(folder) > old_errors:
+            end, old_errors = min(end, now + _GRACE_S), sys.maxsize
+        if now > end or now - last_alive > _GRACE_S:
+            raise GameError(
+                f"The game does not answer on port {ports.telnet}.\n"
+                f"{launcher_said}{log_tail(folder)}"
+            )
+        time.sleep(0.3)
+
+
+def _tracebacks(folder: Path) -> int:
+    """How many errors the Server's log shows; Twisted words them in two ways."""
+    try:
+        log = (folder / "server" / "logs" / LOGS[0]).read_bytes()
+    except OSError:
+        return 0
+    return log.count(b"Traceback")
+
+
+def _greets(port: int, timeout_s: float = 5.0) -> bool:
+    """Whether a telnet connection gets the game's connection screen."""
+    seen = b""
+    end = time.monotonic() + timeout_s
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=timeout_s) as connection:
+            while time.monotonic() < end:
+                connection.settimeout(max(0.1, end - time.monotonic()))
+                part = connection.recv(4096)
+                seen += part
+                if re.search(rb"[A-Za-z]{3}", _TELNET_COMMAND.sub(b"", seen)):
+                    return True
+                if not part:
+                    return False
+    except OSError:
+        return False
+    return False

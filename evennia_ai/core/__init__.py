@@ -1,1 +1,0 @@
-"""Pure logic: messages, audiences, plans, budgets. No Evennia, Twisted, Django or I/O."""

@@ -1,0 +1,114 @@
+"""Masking: a large old tool result is shown as one line that says how to bring it back.
+
+JetBrains' study of agents' context found that hiding old observations is as good as summarising
+them at half the cost. Masking is a flag in a message's metadata and a rule of `rendered`: the
+raw text stays stored, and taking the flag away gives back the message as it was, byte for byte.
+
+The decision is made in batches, at a compaction, and never made again, so that the prefix of
+the prompt stays the same from turn to turn and a provider's cache keeps hitting.
+"""
+
+import re
+from collections.abc import Sequence
+
+from evennia_ai.history.messages import Counter, Message, mask_of, message_tokens, one_line
+
+PLACEHOLDER = "[TOOL OUTPUT ARCHIVED - search history for details]"
+# A tool's name is letters, digits, `_` and `-`, 64 at most, in the chat format.
+_NAME_CHARS = 64
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
+# A time of the form `utc_iso` gives: every placeholder of a message is as long as another.
+_SOME_TIME = "2000-01-01T00:00:00.000+00:00"
+# Ids and times take many tokens; no tokenizer in use takes more than one for two bytes of them.
+_BYTES_PER_TOKEN = 2
+
+
+def placeholder(message: Message, at_iso: str) -> str:
+    """The line that stands for a masked tool result.
+
+    Args:
+        message: The tool result.
+        at_iso: When it is masked, UTC ISO 8601.
+
+    Returns:
+        One line: `PLACEHOLDER`, the tool, the time and the id that brings the text back.
+    """
+    name = _NOT_IN_NAMES.sub("_", message.get("name") or "unknown")[:_NAME_CHARS]
+    found_by = one_line(message.get("id", ""))
+    return f"{PLACEHOLDER} original_tool={name} archived_at={one_line(at_iso)} id={found_by}"
+
+
+def plan_masks(messages: Sequence[Message], before: int, min_tokens: int) -> tuple[str, ...]:
+    """Which tool results a compaction masks.
+
+    Args:
+        messages: Live messages, oldest first.
+        before: Index of the first message that is too new to be masked.
+        min_tokens: A result of as many tokens or fewer is left.
+
+    Returns:
+        Ids, oldest first, of results that are not masked yet and whose placeholder is shorter.
+    """
+    return tuple(
+        message["id"]
+        for message in messages[: max(0, before)]
+        if message["role"] == "tool"
+        and (message.get("tokens") or 0) > min_tokens
+        and not _decided(message)
+        and _pays(message)
+    )
+
+
+def _decided(message: Message) -> bool:
+    """Whether a message is masked, or somebody's own `masked` stands where the flag would be."""
+    return "masked" in (message.get("metadata") or {})
+
+
+def _pays(message: Message) -> bool:
+    """Whether a placeholder is shorter than the text, in bytes and, at a safe guess, in tokens."""
+    size = len(placeholder(message, _SOME_TIME).encode("utf-8", "replace"))
+    smaller = size < len(message["content"].encode("utf-8", "replace"))
+    return smaller and size / _BYTES_PER_TOKEN < (message.get("tokens") or 0)
+
+
+def masked(message: Message, at_iso: str, count: Counter) -> Message:
+    """A tool result that is shown as a placeholder from now on.
+
+    Args:
+        message: The tool result.
+        at_iso: When it is masked, UTC ISO 8601.
+        count: Token counter.
+
+    Returns:
+        A new message: its content is still the raw text, its `tokens` those of what is shown.
+        One that is masked already is returned as it is.
+    """
+    if _decided(message):
+        return message
+    flag = {
+        "original_tool": message.get("name", ""),
+        "archived_at": at_iso,
+        "placeholder": placeholder(message, at_iso),
+        "raw_tokens": message.get("tokens"),
+    }
+    if "metadata" not in message:
+        flag["no_metadata"] = True
+    hidden: Message = {**message, "metadata": {**(message.get("metadata") or {}), "masked": flag}}
+    hidden["tokens"] = message_tokens(hidden, count)
+    return hidden
+
+
+def unmasked(message: Message) -> Message:
+    """The message as it was before `masked`, its keys in their old order; others as they are."""
+    flag = mask_of(message)
+    if not flag:
+        return message
+    shown: Message = {**message}
+    shown["metadata"] = {k: v for k, v in message["metadata"].items() if k != "masked"}
+    if flag.get("no_metadata"):
+        del shown["metadata"]
+    if flag.get("raw_tokens") is None:
+        shown.pop("tokens", None)
+    else:
+        shown["tokens"] = flag["raw_tokens"]
+    return shown

@@ -1,0 +1,1 @@
+"""Words of a language: folding, stop words, stems, names. Every module uses these."""

@@ -1,0 +1,131 @@
+"""Counting tokens, by the best counter that is there.
+
+In this order: `toksum` if installed (it knows many vendors' tokenizers), tiktoken with the
+vocabulary of the model's family, and bytes / 4 x 1.3 where neither can be used. The factor was
+taken so that the estimate lies above tiktoken's count for English, code and JSON alike; text in
+other scripts has more bytes a character and is overestimated, which is the safe side.
+"""
+
+import functools
+import importlib
+import importlib.util
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evennia_ai.history.messages import adopted
+
+Counter = Callable[[str], int]
+
+SAFETY_FACTOR = 1.3
+BYTES_PER_TOKEN = 4
+_O200K = ("gpt-4o", "gpt-4.1", "gpt-5", "o1", "o3", "o4", "chatgpt")
+# Above this a text is counted by pieces, as tiktoken's time grows with the longest word.
+_PIECE_CHARS = 50_000
+# Counts of so many shorter texts are kept: prompts hold the same rules, names and lines again.
+_KNOWN_TEXTS, _SHORT_CHARS = 1024, 10_000
+
+
+def estimate(text: str) -> int:
+    """Tokens by bytes: bytes / 4 x 1.3, rounded up; 0 for no text."""
+    return math.ceil(len(text.encode("utf-8", "replace")) / BYTES_PER_TOKEN * SAFETY_FACTOR)
+
+
+def encoding_name(model: str) -> str:
+    """The tiktoken vocabulary of a model's family; `cl100k_base` for unknown ones."""
+    base = model.rsplit("/", 1)[-1].lower()
+    return "o200k_base" if base.startswith(_O200K) else "cl100k_base"
+
+
+def use_shipped_vocabularies() -> bool:
+    """Point tiktoken at the vocabularies litellm ships, so that it downloads nothing.
+
+    Returns:
+        Whether `TIKTOKEN_CACHE_DIR` is set afterwards. litellm itself is not imported.
+    """
+    if os.environ.get("TIKTOKEN_CACHE_DIR"):
+        return True
+    spec = importlib.util.find_spec("litellm")
+    if spec is None or not spec.submodule_search_locations:
+        return False
+    folder = Path(spec.submodule_search_locations[0]) / "litellm_core_utils" / "tokenizers"
+    if not folder.is_dir():
+        return False
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
+    return True
+
+
+@functools.lru_cache(maxsize=8)
+def _tiktoken_counter(name: str) -> Counter | None:
+    if not use_shipped_vocabularies():
+        return None
+    try:
+        encoding: Any = importlib.import_module("tiktoken").get_encoding(name)
+    except (ImportError, OSError, ValueError):
+        return None
+
+    @functools.lru_cache(maxsize=_KNOWN_TEXTS)
+    def short(text: str) -> int:
+        return len(encoding.encode_ordinary(text))
+
+    def count(text: str) -> int:
+        if len(text) <= _SHORT_CHARS:
+            return short(text)
+        pieces = range(0, len(text), _PIECE_CHARS)
+        return sum(len(encoding.encode_ordinary(text[i : i + _PIECE_CHARS])) for i in pieces)
+
+    return count
+
+
+@functools.lru_cache(maxsize=8)
+def _toksum_counter(model: str) -> Counter | None:
+    if importlib.util.find_spec("toksum") is None:
+        return None
+    toksum = importlib.import_module("toksum")
+
+    def count(text: str) -> int:
+        return int(toksum.count_tokens(text, model))
+
+    try:
+        count("probe")
+    except Exception:  # noqa: BLE001 - a third-party counter that does not know the model
+        return None
+    return count
+
+
+def counter_name(model: str) -> str:
+    """Which counter `counter_for` uses for a model, as ``tiktoken:cl100k_base``."""
+    if _toksum_counter(model):
+        return f"toksum:{model}"
+    name = encoding_name(model)
+    return f"tiktoken:{name}" if _tiktoken_counter(name) else "estimate"
+
+
+def counter_for(model: str = "gpt-4") -> Counter:
+    """The best counter for a model: text in, tokens out.
+
+    The first call for a family reads its vocabulary (about half a second); `evennia_ai` does
+    that on a background thread before an assistant's first tick.
+    """
+    return _toksum_counter(model) or _tiktoken_counter(encoding_name(model)) or estimate
+
+
+def count_tokens(text: str, model: str = "gpt-4") -> int:
+    """Tokens of a text for a model."""
+    return counter_for(model)(text)
+
+
+def count_conversation_tokens(
+    history: Sequence[Mapping[str, Any]] | None, model: str = "gpt-4"
+) -> int:
+    """Tokens of a conversation: the messages' own counts, counted where they have none.
+
+    Args:
+        history: Messages, stored ones or hand-written ``{role, content}``; None is no history.
+        model: Whose tokens to count where a count is missing.
+    """
+    count = counter_for(model)
+    messages = [m if isinstance(m, Mapping) else {"content": m} for m in history or ()]
+    return sum(adopted(message, count, 0.0)["tokens"] for message in messages)

@@ -1,0 +1,140 @@
+"""Entities in context: tidying what is known of them while the assistant dreams."""
+
+from collections import ChainMap
+from collections.abc import Generator, Iterable
+from typing import Any
+
+from twisted.internet.defer import Deferred, inlineCallbacks
+
+from evennia_ai.background import pause
+from evennia_ai.history.messages import speakers, utc_iso
+from evennia_ai.protocol import Assistant, Character
+from evennia_ai.rag_memory import entities
+from evennia_ai.rag_memory.entities import SUPERSEDED, Profile
+
+# Profiles tidied in one turn of the reactor and one write.
+BATCH = 20
+
+
+def note_met(script: Assistant, character: Character) -> dict[str, int]:
+    """Give everybody who spoke, and the place she is in, a profile; note when each was last seen.
+
+    In one write, before memories are linked, so that those of a first evening have somebody to
+    be linked to. What was noted of a mere name goes over to who was met by that name, if there is
+    but one. Running it again changes nothing.
+
+    Args:
+        script: The assistant's script; `history` and `game` are used.
+        character: Its body; `entities` and `stable_id` are used.
+
+    Returns:
+        ``{"met", "seen_again", "joined"}``: profiles made, known ones seen since, and profiles of
+        mere names that went over to somebody.
+    """
+    known, sights = character.entities.profiles(), _sights(script, character)
+    met = {key: _met(known.get(key), key, *sight) for key, sight in sights.items()}
+    now, gone = _joined({**known, **met}, met)
+    changed = {key: now[key] for key in met if now[key] != known.get(key)}
+    if changed:
+        character.entities.put(changed, gone)
+    new = len(met.keys() - known.keys())
+    return {"met": new, "seen_again": len(changed) - new, "joined": len(gone)}
+
+
+def _met(before: Profile | None, entity_id: str, name: str, kind: str, at: str) -> Profile:
+    """The profile of an entity seen at a time (ISO 8601) under a name."""
+    if before is None:
+        return entities.new_profile(entity_id, name, at, kind)
+    result = before if before["name"] == name else entities.renamed(before, name)
+    if str(before.get("last_seen") or "") < at:
+        result = entities.refresh({**result, "last_seen": at})
+    return result
+
+
+def _joined(
+    profiles: dict[str, Profile], met: Iterable[str]
+) -> tuple[dict[str, Profile], set[str]]:
+    """The profiles with those of mere names joined to who was met; the ids of the former."""
+    names, result, gone = entities.names_index(profiles), dict(profiles), set()
+    for entity_id in met:
+        for unmet in entities.unmet_of(profiles, entity_id, names):
+            result[entity_id] = entities.joined(result[entity_id], profiles[unmet])
+            gone.add(unmet)
+    return result, gone
+
+
+def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str, str]]:
+    """Name, kind and last time (ISO 8601) of each speaker since the last night and of the place.
+
+    Of those whose words left with a compaction meanwhile the compaction's record tells.
+    """
+    since = utc_iso(script.state.last_sleep.get("at", 0.0))
+    left = (
+        record.get("speakers", {})
+        for record in script.history.compactions()
+        if record["status"] == "committed" and record["at"] >= since
+    )
+    heard = ChainMap(speakers(script.history.messages()), *reversed(list(left)))
+    sights = {
+        key: (name, "person", at) for key, (name, at) in heard.items() if key != character.stable_id
+    }
+    place = script.game.place()
+    if place["id"]:
+        sights[place["id"]] = (place["key"], "place", utc_iso(script.now()))
+    return sights
+
+
+@inlineCallbacks
+def run_entity_consolidation_batch(
+    script: Assistant, character: Character, reactor: Any = None
+) -> Generator[Deferred[Any], Any, dict[str, int]]:
+    """Tidy entity profiles: one observation a fact, outdated values marked, sights refreshed.
+
+    Deterministic, without a model, a write for each `BATCH` profiles until none needs it; running
+    it again changes nothing.
+
+    Args:
+        script: The assistant's script; unused, for the common signature of sleep steps.
+        character: Its body; `entities` is used.
+        reactor: Where to pause between batches; Twisted's by default.
+
+    Returns:
+        A Deferred that fires with ``{"checked", "changed", "merged", "superseded", "left"}``:
+        profiles looked at and changed, observations merged away and newly marked as outdated,
+        profiles that still need it.
+    """
+    counts = {"checked": 0, "changed": 0, "merged": 0, "superseded": 0, "left": 0}
+    while True:
+        done = _tidied(character)
+        counts = {key: counts[key] + done[key] for key in counts} | {
+            key: done[key] for key in ("checked", "left")
+        }
+        if not done["left"]:
+            return counts
+        yield pause(reactor)
+
+
+def _tidied(character: Character) -> dict[str, int]:
+    """Tidy a batch of profiles in one write, those seen last first; what was done."""
+    profiles = character.entities.profiles()
+    untidy = [profile for profile in profiles.values() if not entities.is_tidy(profile)]
+    untidy.sort(key=lambda item: (str(item.get("last_seen") or ""), item["id"]), reverse=True)
+    chosen = [(old, entities.tidy(old)) for old in untidy[:BATCH]]
+    if chosen:
+        character.entities.put({new["id"]: new for _, new in chosen})
+    return {
+        "checked": len(profiles),
+        "changed": len(chosen),
+        "merged": sum(_size(old) - _size(new) for old, new in chosen),
+        "superseded": sum(_outdated(new) - _outdated(old) for old, new in chosen),
+        "left": len(untidy) - len(chosen),
+    }
+
+
+def _size(profile: Profile) -> int:
+    return len(profile.get("observations") or ())
+
+
+def _outdated(profile: Profile) -> int:
+    observations = profile.get("observations") or ()
+    return sum(observation.get("status") == SUPERSEDED for observation in observations)

@@ -1,0 +1,247 @@
+"""The ledger of one assistant: living notes in one Attribute, closed ones in pages of their own.
+
+A change rewrites the living notes, of which each person has a bounded number, and at most the
+newest page of closed ones.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evennia_ai.history.messages import new_id, utc_iso
+from evennia_ai.history.pages import next_number, page_key, page_numbers
+from evennia_ai.protocol import Store
+from evennia_ai.rag_memory import ledger
+from evennia_ai.rag_memory.ledger import Entry, LedgerError
+
+LEDGER, CATEGORY, PAGES = "ledger", "ai_ledger", "ai_ledger_closed"
+# Of what is stored: 1 held closed notes among the living.
+VERSION = 2
+PAGE_ENTRIES = 50
+
+
+@dataclass(frozen=True)
+class LedgerState:
+    """The Attribute of the living notes, made whole.
+
+    Args:
+        entries: The living notes, oldest first.
+        leaving: Closed notes that still stand among them.
+        pages: Keys of the pages of closed notes, the first first.
+        day: The day of the newest note, as ``2026-01-31``.
+        given: How many notes each person gave on it, by stable id.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    leaving: tuple[Entry, ...] = ()
+    pages: tuple[str, ...] = ()
+    day: str = ""
+    given: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, value: Any, pages: tuple[str, ...] = ()) -> "LedgerState":
+        """A stored value, or one written by hand, made whole.
+
+        Args:
+            value: What the Attribute holds.
+            pages: Keys of the pages of closed notes, which stand in Attributes of their own.
+        """
+        value = value if isinstance(value, Mapping) else {"entries": value}
+        given = value.get("given")
+        given = given if isinstance(given, Mapping) else {}
+        entries = ledger.sound_entries(value.get("entries"))
+        return cls(
+            tuple(e for e in entries if e["state"] in ledger.LIVING),
+            tuple(e for e in entries if e["state"] not in ledger.LIVING),
+            pages,
+            str(value.get("day") or ""),
+            {str(who): n for who, n in given.items() if isinstance(n, int)},
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is stored in the Attribute: all but the closed notes and their pages."""
+        return {
+            "version": VERSION,
+            "entries": list(self.entries),
+            "day": self.day,
+            "given": dict(self.given),
+        }
+
+
+class LedgerHandler:
+    """Reads and writes the ledger.
+
+    Args:
+        store: Where the script's values are kept.
+        now: Clock, seconds since the epoch.
+    """
+
+    def __init__(self, store: Store, now: Callable[[], float] = time.time):
+        self.store = store
+        self._now = now
+        self._stamp: object = None
+        self._state: LedgerState | None = None
+
+    def entries(self) -> tuple[Entry, ...]:
+        """The living notes, oldest first. Treat them as immutable."""
+        return self._load().entries
+
+    def closed(self) -> Iterator[Entry]:
+        """Superseded and withdrawn notes, the last closed first; loads a page at a time."""
+        state = self._load()
+        yield from reversed(state.leaving)
+        for key in reversed(state.pages):
+            yield from reversed(self._page(key))
+
+    def closed_count(self) -> int:
+        """How many notes are closed."""
+        state = self._load()
+        newest = sum(len(self._page(key)) for key in state.pages[-1:])
+        return len(state.leaving) + len(state.pages[:-1]) * PAGE_ENTRIES + newest
+
+    def everything(self) -> list[Entry]:
+        """Every note ever taken, oldest first."""
+        return sorted([*self.closed(), *self.entries()], key=lambda e: (str(e["at"]), e["id"]))
+
+    def shown(self, audience: str) -> tuple[Entry, ...]:
+        """The approved notes a turn for an audience may see, as they are to be shown."""
+        return ledger.shown_to(self.entries(), audience)
+
+    def add(self, text: str, by: Mapping[str, str], *, state: str, **fields: Any) -> Entry:
+        """Take a note; one of the same words, person and audience is not taken twice.
+
+        Args:
+            text: The note.
+            by: Who gives it: `key` and stable `id`.
+            state: ``proposed`` or ``approved``.
+            **fields: As for `rag_memory.ledger.new_entry`.
+
+        Returns:
+            The entry, with the ids of those it `replaces`, or the one that says the same already.
+
+        Raises:
+            LedgerError: If it cannot be taken.
+        """
+        now = self._now()
+        entry = ledger.new_entry(text, new_id("l"), now, by, state=state, **fields)
+        known = ledger.same_note(self.entries(), text, by["id"], entry["audience"])
+        if known is not None:
+            return known
+        entry, others = ledger.replacing(entry, self.entries(), now)
+        given = [e for e in others if e["state"] in ledger.LIVING and e["by"]["id"] == by["id"]]
+        if len(given) >= ledger.NOTES_A_PERSON:
+            raise LedgerError(
+                f"{by['key']} has {len(given)} notes already; withdraw one to make room."
+            )
+        self._save([*others, entry], self._counted(by, utc_iso(now)[:10]))
+        return entry
+
+    def _counted(self, by: Mapping[str, str], day: str) -> tuple[str, dict[str, int]]:
+        """The day, as ``2026-01-31``, and how many notes each person gave on it, with one more.
+
+        Raises:
+            LedgerError: If that is one too many.
+        """
+        state = self._load()
+        given = dict(state.given) if state.day == day else {}
+        given[by["id"]] = given.get(by["id"], 0) + 1
+        if given[by["id"]] > ledger.NOTES_A_DAY:
+            raise LedgerError(
+                f"{by['key']} gave {ledger.NOTES_A_DAY} notes today; that is the most in a day. "
+                "The next can be given tomorrow (UTC)."
+            )
+        return day, given
+
+    def change(self, entry_id: str, state: str, by: Mapping[str, str]) -> Entry:
+        """Approve or withdraw a note.
+
+        Args:
+            entry_id: Its id.
+            state: What it becomes.
+            by: Who decides: `key` and stable `id`.
+
+        Raises:
+            LedgerError: If there is none of that id, or it cannot become that.
+        """
+        now = self._now()
+        entry = ledger.moved(self.get(entry_id), state, now, by)
+        others = list(self.entries())
+        if state == ledger.APPROVED:
+            entry, others = ledger.replacing(entry, others, now)
+        left = [old for old in others if old["id"] != entry_id]
+        self._save(sorted([*left, entry], key=lambda e: (str(e["at"]), e["id"])))
+        return entry
+
+    def get(self, entry_id: str) -> Entry:
+        """A note by its id.
+
+        Raises:
+            LedgerError: If there is none.
+        """
+        for notes in (self.entries(), self.closed()):
+            for entry in notes:
+                if entry["id"] == entry_id:
+                    return entry
+        raise LedgerError(f"There is no note `{entry_id}`.")
+
+    def page_closed(self) -> None:
+        """Move closed notes that stand among the living into their pages."""
+        if self.store.get(LEDGER, category=CATEGORY) is not None:
+            self._save(self.entries())
+
+    def _load(self) -> LedgerState:
+        stamp = self.store.stamp(LEDGER, CATEGORY)
+        if self._state is None or stamp is not self._stamp:
+            value = self.store.get(LEDGER, category=CATEGORY)
+            self._state, self._stamp = LedgerState.from_dict(value, self._pages()), stamp
+        return self._state
+
+    def _pages(self) -> tuple[str, ...]:
+        """The keys of the pages of closed notes that are stored, the first first."""
+        return tuple(map(page_key, page_numbers(self.store.keys(PAGES))))
+
+    def _save(
+        self, entries: Iterable[Entry], counted: tuple[str, Mapping[str, int]] | None = None
+    ) -> None:
+        """Store the notes, the closed ones in pages; `counted` where a note was given."""
+        before, everything = self._load(), list(entries)
+        living = tuple(e for e in everything if e["state"] in ledger.LIVING)
+        closed = [e for e in everything if e["state"] not in ledger.LIVING]
+        day, given = counted or (before.day, before.given)
+        with self.store.transaction():
+            leaving = [*before.leaving, *closed]
+            pages = self._append_closed(leaving) if leaving else before.pages
+            after = LedgerState(living, (), pages, day, given)
+            self.store.set(LEDGER, after.to_dict(), category=CATEGORY)
+        self._state, self._stamp = after, self.store.stamp(LEDGER, CATEGORY)
+
+    def _append_closed(self, entries: list[Entry]) -> tuple[str, ...]:
+        """Write closed notes behind those of the last page; returns the keys of all pages.
+
+        A last page that somebody put in by hand stays as it is if it holds what is no note.
+        """
+        rest, pages = list(entries), self._pages()
+        while rest:
+            held = self._page(pages[-1]) if pages else ()
+            if not pages or len(held) >= PAGE_ENTRIES or len(held) < self._size(pages[-1]):
+                held, pages = (), (*pages, page_key(next_number(pages)))
+            room = PAGE_ENTRIES - len(held)
+            page = {"version": VERSION, "entries": [*held, *rest[:room]]}
+            self.store.set(pages[-1], page, category=PAGES)
+            rest = rest[room:]
+        return pages
+
+    def _page(self, key: str) -> tuple[Entry, ...]:
+        """The notes of a page, the first closed first."""
+        return ledger.sound_entries(self._listed(key))
+
+    def _listed(self, key: str) -> Any:
+        """What a page holds as its notes, of any type."""
+        value = self.store.get(key, category=PAGES)
+        return value.get("entries") if isinstance(value, Mapping) else value
+
+    def _size(self, key: str) -> int:
+        """How many values a page holds, notes or not; one that is no list counts as one."""
+        listed = self._listed(key)
+        return len(listed) if isinstance(listed, list | tuple) else 1

@@ -1,0 +1,430 @@
+"""Mem0 itself: opened, asked and mended, by plain blocking calls from one thread."""
+
+import json
+import os
+import pickle
+import shutil
+import sqlite3
+import traceback
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from evennia_ai.errors import StoreError
+from evennia_ai.history.audience import PUBLIC, STAFF, normalised, viewer, visible
+from evennia_ai.rag_memory.mem0_backend import files, setup
+
+# More than any assistant will ever have; Mem0 lists the first 20 unless told otherwise.
+EVERYTHING = 1_000_000
+# Sources looked up by one filter: long enough to save calls, short enough for any store.
+LOOKUP_BATCH = 100
+# How many more memories are fetched than wanted when some may not be seen, and how that grows.
+OVERFETCH = 4
+# What a damaged file makes Qdrant's reader raise.
+_DAMAGE = (
+    sqlite3.DatabaseError,
+    pickle.UnpicklingError,
+    json.JSONDecodeError,
+    UnicodeDecodeError,
+    EOFError,
+    KeyError,
+    AttributeError,
+    IndexError,
+    ImportError,
+    TypeError,
+    ValueError,
+)
+
+
+class Engine:
+    """Mem0 with its files. Use it from one thread only, which also imports it.
+
+    Args:
+        directory: Folder of all files.
+        config: Keys of a Mem0 configuration that replace ours.
+        embedder: See `Mem0Store`.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        config: Mapping[str, Any] | None = None,
+        embedder: Any = None,
+    ):
+        self._directory = Path(directory).absolute()
+        self._overrides = dict(config or {})
+        self._embedder = embedder
+        self._memory: Any = None
+        self._closed = False
+        self._notes: list[str] = []
+
+    @property
+    def path(self) -> str:
+        """The folder, as text."""
+        return str(self._directory)
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the vectors are in a Qdrant of our own, on disk under the folder."""
+        return not self._overrides.get("vector_store")
+
+    # ---- what the store does
+
+    def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Store items; see `Mem0Store.add`."""
+        checked = [_checked(item) for item in items]
+        with self._opened("add to") as memory:
+            known = self._known(memory, scope, [source for source, _, _ in checked])
+            for source_id, text, metadata in checked:
+                if source_id not in known:
+                    known[source_id] = _store(memory, scope, text, metadata)
+            return [known[source_id] for source_id, _, _ in checked]
+
+    def extraction_prompt(self, scope: str, item: Mapping[str, Any]) -> list[dict[str, str]] | None:
+        """What Mem0 asks a model; see `Mem0Store.extraction_prompt`."""
+        source_id, text, metadata = _checked(item)
+        with self._opened("read") as memory:
+            if source_id in self._known(memory, scope, [source_id]):
+                return None
+            llm = setup.CapturingLlm()
+            try:
+                _infer(memory, llm, scope, text, metadata)
+            except Exception:
+                if llm.asked is None:
+                    raise
+            return llm.asked
+
+    def add_extracted(self, scope: str, item: Mapping[str, Any], answer: str) -> str:
+        """Store what a model extracted; see `Mem0Store.add_extracted`."""
+        source_id, text, metadata = _checked(item)
+        with self._opened("add to") as memory:
+            known = self._known(memory, scope, [source_id])
+            if source_id in known:
+                return known[source_id]
+            made = _infer(memory, setup.CapturingLlm(answer), scope, text, metadata)
+            return str(made[0]["id"]) if made else _store(memory, scope, text, metadata)
+
+    def search(
+        self, scope: str, query: str, limit: int, audience: str | None
+    ) -> list[dict[str, Any]]:
+        """Find memories; see `Mem0Store.search`."""
+        shown_to = viewer(audience)
+        if not query.strip() or limit <= 0:
+            return []
+        with self._opened("search") as memory:
+            return _nearest(memory, scope, query, limit, shown_to)
+
+    def ids(self, scope: str) -> set[str]:
+        """The ids of all memories of a scope."""
+        with self._opened("list") as memory:
+            return {str(found["id"]) for found in _listed(memory, scope)}
+
+    def sources(self, scope: str) -> dict[str, str]:
+        """The memory id of each `source_id` of a scope."""
+        with self._opened("list") as memory:
+            return _by_source(_listed(memory, scope))
+
+    def source_of(self, scope: str, memory_id: str) -> str | None:
+        """The `source_id` of one memory of a scope; None if there is no such memory."""
+        with self._opened("read") as memory:
+            found = _held(memory, memory_id, scope) or {}
+            source = (found.get("metadata") or {}).get("source_id")
+            return str(source) if source else None
+
+    def delete(self, scope: str, memory_ids: Iterable[str]) -> int:
+        """Delete memories and every copy of their text; see `Mem0Store.delete`."""
+        with self._opened("delete from") as memory:
+            held = _with_siblings(memory, scope, memory_ids)
+            if held:
+                self._erase(memory, scope, held)
+            if files.drop_damaged(self._directory):
+                self._notes.append("Damaged copies were deleted with what was to be forgotten.")
+            return len(held)
+
+    def status(self) -> dict[str, Any]:
+        """How the store is; raises `StoreError` where it cannot be opened."""
+        with self._opened("count") as memory:
+            count = _count(memory)
+        detail = " ".join(self._notes) or f"{count} memories."
+        return {"ok": True, "detail": detail, "count": count, "path": self.path}
+
+    def close(self) -> None:
+        """Release files and locks for good."""
+        self._closed = True
+        self._release()
+
+    # ---- deletion
+
+    def _erase(self, memory: Any, scope: str, memory_ids: Sequence[str]) -> None:
+        """Delete memories so that a crash at any point leaves nothing that a retry misses.
+
+        History rows go first, while the memory still stands and can be found again; Mem0 then
+        writes one more row with the text for each deletion, hence the second time.
+        """
+        history = Path(memory.config.history_db_path)
+        session = f"agent_id={_session_value(_agent(scope))}"
+        files.forget_rows(history, memory_ids, session)
+        for memory_id in memory_ids:
+            memory.delete(memory_id)
+        files.forget_rows(history, memory_ids, session)
+        files.scrub(_databases(memory))
+
+    # ---- opening and mending
+
+    @contextmanager
+    def _opened(self, doing: str) -> Iterator[Any]:
+        """The open memory; whatever goes wrong with it becomes one plain sentence."""
+        if self._closed:
+            raise StoreError(f"The memory store at `{self.path}` is closed.")
+        try:
+            yield self._open()
+        except StoreError:
+            raise
+        except Exception as error:
+            _let_go(error)
+            raise StoreError(
+                f"Could not {doing} the memory store at `{self.path}`: {setup.first_line(error)}"
+            ) from error
+
+    def _open(self) -> Any:
+        if self._memory is None:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            mem0 = setup.import_mem0(self._directory)
+            dims = self._dims()
+            config = setup.memory_config(self._directory, self._overrides, dims)
+            history = Path(config.history_db_path)
+            self._mend_history(history)
+            self._memory = self._sized(lambda: self._built(mem0, config), dims)
+            files.forget_leftovers(history)
+        return self._memory
+
+    def _dims(self) -> int:
+        """Length of the vectors: our embedder's, or what the owner's configuration says."""
+        if owners := self._overrides.get("embedder"):
+            return int((owners.get("config") or {}).get("embedding_dims") or setup.MEM0_DIMS)
+        if self._embedder is None:
+            from evennia_ai.recall.embedding import default_embedder
+
+            self._embedder = default_embedder()
+        return int(self._embedder.dims)
+
+    def _built(self, mem0: Any, config: Any) -> Any:
+        memory = mem0.Memory(config)
+        if isinstance(memory.embedding_model, setup.EmbedderAdapter):
+            memory.embedding_model.embedder = self._embedder
+        return memory
+
+    def _mend_history(self, history: Path) -> None:
+        if not files.is_sound_database(history):
+            moved = files.move_aside(history)
+            self._notes.append(f"`{history.name}` was damaged and is now `{moved.name}`.")
+
+    def _sized(self, build: Callable[[], Any], dims: int) -> Any:
+        """A built memory whose vectors have the embedder's length."""
+        if not self.is_embedded:
+            return build()
+        folder = self._directory / "qdrant"
+        self._refuse_locked(folder)
+        memory = self._built_or_mended(build, folder)
+        found = _vector_size(memory)
+        if found in (dims, None):
+            return memory
+        _close(memory)
+        return self._start_over(build, folder, f"holds vectors of {found} numbers, not {dims}")
+
+    def _refuse_locked(self, folder: Path) -> None:
+        if files.is_locked(folder):
+            raise StoreError(
+                f"The memory store at `{folder}` is in use by another process; only one game at"
+                " a time can open it. Stop the other one, or set `EVENNIA_AI_MEM0_CONFIG` to a"
+                " server."
+            )
+
+    def _built_or_mended(self, build: Callable[[], Any], folder: Path) -> Any:
+        try:
+            return build()
+        except sqlite3.OperationalError:
+            raise  # busy, full or unreadable: says nothing about what is in the file
+        except _DAMAGE:
+            return self._start_over(build, folder, "was damaged")
+
+    def _start_over(self, build: Callable[[], Any], folder: Path, why: str) -> Any:
+        """Move a store that cannot be used aside and build an empty one."""
+        moved = files.move_aside(folder)
+        try:
+            memory = build()
+        except Exception:
+            # The folder was not to blame; put it back as it was.
+            shutil.rmtree(folder, ignore_errors=True)
+            os.rename(moved, folder)
+            raise
+        self._notes.append(
+            f"The store {why}; it is now `{moved.name}`, and an empty one took its place, which"
+            " the next night's sleep fills from the journal."
+        )
+        return memory
+
+    def _release(self) -> None:
+        memory, self._memory = self._memory, None
+        if memory is not None:
+            _close(memory)
+
+    def _known(self, memory: Any, scope: str, source_ids: Sequence[str]) -> dict[str, str]:
+        """The memory id of each source that is stored."""
+        known: dict[str, str] = {}
+        for start in range(0, len(source_ids), LOOKUP_BATCH):
+            batch = list(source_ids[start : start + LOOKUP_BATCH])
+            known |= _by_source(_listed(memory, scope, source_id={"in": batch}))
+        return known
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Drop what the frames of an error hold, as a Qdrant half opened, and with it its lock."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+
+
+def _agent(scope: str) -> str:
+    """A scope as Mem0 takes it: it refuses spaces and trims, so two names could become one."""
+    if not scope:
+        raise StoreError("A memory needs a `scope`, the id of the assistant it belongs to.")
+    return quote(scope, safe="")
+
+
+def _session_value(agent: str) -> str:
+    """As Mem0 escapes a value in the name of a session."""
+    return agent.replace("%", "%25").replace("&", "%26").replace("=", "%3D")
+
+
+def _checked(item: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """The source, text and metadata of an item to store."""
+    source_id, text = str(item.get("source_id") or ""), str(item.get("text") or "").strip()
+    if not source_id or not text:
+        raise StoreError(f"A memory needs a `source_id` and a `text`; got `{source_id}`.")
+    given = dict(item.get("metadata") or {})
+    given["audience"] = normalised(given.get("audience"))
+    return source_id, text, {"type": "memory", **given, "source_id": source_id}
+
+
+def _store(memory: Any, scope: str, text: str, metadata: dict[str, Any]) -> str:
+    added = memory.add(text, agent_id=_agent(scope), metadata=metadata, infer=False)
+    return str(added["results"][0]["id"])
+
+
+def _infer(
+    memory: Any, model: "setup.CapturingLlm", scope: str, text: str, metadata: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Have Mem0 extract memories of a text with `model`; the memories made.
+
+    Mem0 shows the model what it stored near the text under the same run; hence a run for each
+    audience, or what was whispered would stand in a prompt about what was said aloud.
+    """
+    run, theirs = quote(metadata["audience"], safe=""), memory.llm
+    memory.llm = model
+    try:
+        with setup.quiet():
+            added = memory.add(
+                text, agent_id=_agent(scope), run_id=run, metadata=metadata, infer=True
+            )
+    finally:
+        memory.llm = theirs
+    return list(added["results"])
+
+
+def _with_siblings(memory: Any, scope: str, memory_ids: Iterable[str]) -> list[str]:
+    """Those of the memories that a scope holds, with all others made from the same sources."""
+    found = [one for id_ in memory_ids if (one := _held(memory, id_, scope))]
+    sources = {
+        str(source) for one in found if (source := (one.get("metadata") or {}).get("source_id"))
+    }
+    siblings = (
+        str(one["id"])
+        for start in range(0, len(sources), LOOKUP_BATCH)
+        for one in _listed(
+            memory, scope, source_id={"in": sorted(sources)[start : start + LOOKUP_BATCH]}
+        )
+    )
+    return list(dict.fromkeys([*(str(one["id"]) for one in found), *siblings]))
+
+
+def _listed(memory: Any, scope: str, **filters: Any) -> list[dict[str, Any]]:
+    wanted = {"agent_id": _agent(scope), **filters}
+    found = memory.get_all(filters=wanted, top_k=EVERYTHING, show_expired=True)
+    return list(found["results"])
+
+
+def _by_source(found: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    pairs = ((item.get("metadata") or {}, item["id"]) for item in found)
+    return {str(data["source_id"]): str(id_) for data, id_ in pairs if data.get("source_id")}
+
+
+def _nearest(memory: Any, scope: str, query: str, limit: int, viewer: str) -> list[dict[str, Any]]:
+    """The best `limit` memories `viewer` may see, fetching more until there are enough."""
+    filters = {"agent_id": _agent(scope)}
+    if viewer == PUBLIC:
+        filters["audience"] = PUBLIC
+    wanted = limit if viewer in (PUBLIC, STAFF) else limit * OVERFETCH
+    while True:
+        found = memory.search(query, filters=filters, top_k=wanted, threshold=0.0)["results"]
+        shown = [item for item in map(_as_memory, found) if _may_show(item, viewer)]
+        if len(shown) >= limit or len(found) < wanted:
+            return shown[:limit]
+        wanted *= OVERFETCH
+
+
+def _as_memory(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "id": str(found["id"]),
+        "text": found["memory"],
+        "metadata": dict(found.get("metadata") or {}),
+        "score": float(found.get("score") or 0.0),
+    }
+
+
+def _may_show(item: Mapping[str, Any], viewer: str) -> bool:
+    # A score of nothing is a text with no known word: near to nothing, not to everything.
+    return item["score"] > 0 and visible(item["metadata"].get("audience", STAFF), viewer)
+
+
+def _held(memory: Any, memory_id: str, scope: str) -> Mapping[str, Any] | None:
+    """One memory by its id, if the scope holds it."""
+    try:
+        uuid.UUID(memory_id)  # what Mem0 makes; some stores fail on anything else
+    except ValueError:
+        return None
+    found: Mapping[str, Any] | None = memory.get(memory_id)
+    return found if found and found.get("agent_id") == _agent(scope) else None
+
+
+def _databases(memory: Any) -> list[Path]:
+    """The SQLite files of a Qdrant that runs in this process; empty for every other store."""
+    if not getattr(memory.vector_store, "is_local", False):
+        return []
+    return sorted(Path(memory.config.vector_store.config.path).rglob("*.sqlite"))
+
+
+def _count(memory: Any) -> int:
+    client = getattr(memory.vector_store, "client", None)
+    if hasattr(client, "count"):
+        return int(client.count(memory.collection_name).count)
+    listed = memory.vector_store.list(filters=None, top_k=EVERYTHING)
+    rows = listed[0] if listed and isinstance(listed[0], list) else listed
+    return len(rows or ())
+
+
+def _vector_size(memory: Any) -> int | None:
+    """Length of the vectors an embedded store was made for; None where it does not say."""
+    described = memory.vector_store.client.get_collection(memory.collection_name)
+    return getattr(described.config.params.vectors, "size", None)
+
+
+def _close(memory: Any) -> None:
+    """Close what Mem0's own `close` leaves open: Qdrant's client and its lock."""
+    client = getattr(memory.vector_store, "client", None)
+    if hasattr(client, "close"):
+        client.close()
+    memory.close()

@@ -1,0 +1,186 @@
+"""Building Mem0's `Memory` so that it works offline, with no key, under one folder.
+
+Mem0 2.2 wants an OpenAI key at construction, keeps its files in the home folder and under
+``/tmp``, and reports to its makers at import. Everything that says otherwise stands here.
+Nothing in this module runs on the reactor thread.
+"""
+
+import logging
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from evennia_ai.errors import StoreError
+
+COLLECTION = "evennia_ai"
+# What Mem0's own embedders give unless told otherwise (OpenAI's small model).
+MEM0_DIMS = 1536
+_PROVIDER = "evennia_ai"
+_HERE = "evennia_ai.rag_memory.mem0_backend.setup"
+
+
+class EmbedderAdapter:
+    """Mem0's face of an embedder.
+
+    Args:
+        config: Mem0's embedder configuration; `embedding_dims` is read by Mem0.
+        embedder: ``embed(list of texts) -> float array (n, dims)``; given after construction,
+            as Mem0 constructs by class path.
+    """
+
+    def __init__(self, config: Any, embedder: Any = None):
+        self.config = config
+        self.embedder = embedder
+
+    def embed(self, text: str, memory_action: str | None = None) -> list[float]:
+        """The vector of one text."""
+        return self.embed_batch([text])[0]
+
+    def embed_batch(self, texts: list[str], memory_action: str | None = None) -> list[list[float]]:
+        """The vectors of several texts."""
+        return [[float(number) for number in row] for row in self.embedder.embed(list(texts))]
+
+
+class InertLlm:
+    """Stands where Mem0 wants a model; memories are stored as they are, so none is asked."""
+
+    def __init__(self, config: Any = None):
+        self.config = config
+
+    def generate_response(self, *args: Any, **kwargs: Any) -> str:
+        """Refuse.
+
+        Raises:
+            StoreError: Always.
+        """
+        raise StoreError("Mem0 has no `llm` configured; set one in `EVENNIA_AI_MEM0_CONFIG`.")
+
+
+class CapturingLlm:
+    """Stands where Mem0 wants a model: notes what it is asked, or gives an answer known already.
+
+    So no thread waits for a model: Mem0 is asked once for its prompt, and once more, with the
+    model's answer, to store what stands in it.
+
+    Args:
+        answer: The answer to give; None to note the question and fail.
+    """
+
+    def __init__(self, answer: str | None = None):
+        self._answer = answer
+        self.asked: list[dict[str, str]] | None = None
+
+    def generate_response(self, messages: Any, *args: Any, **kwargs: Any) -> str:
+        """The answer.
+
+        Raises:
+            StoreError: If there is none yet.
+        """
+        if self._answer is None:
+            self.asked = [dict(message) for message in messages]
+            raise StoreError("asked")
+        return self._answer
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep Mem0 from logging as an error that it was only asked for its prompt."""
+    log = logging.getLogger("mem0")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
+def import_mem0(directory: Path) -> Any:
+    """Import Mem0 with telemetry off and its own files under `directory`.
+
+    Raises:
+        StoreError: If it is not installed or does not import.
+    """
+    os.environ["MEM0_TELEMETRY"] = "False"
+    os.environ["MEM0_DIR"] = str(directory)
+    # Warnings about optional packages (spaCy, fastembed) that this product does without.
+    logging.getLogger("mem0").setLevel(logging.ERROR)
+    try:
+        import mem0
+    except ImportError as error:
+        raise StoreError(
+            f"The package `mem0ai` cannot be imported ({error}); install it with"
+            " `pip install mem0ai` and restart."
+        ) from error
+    return mem0
+
+
+def memory_config(directory: Path, overrides: Mapping[str, Any], dims: int) -> Any:
+    """Mem0's `MemoryConfig`: the embedded defaults with the owner's keys in their place.
+
+    Args:
+        directory: Folder of the files.
+        overrides: Keys of a Mem0 configuration.
+        dims: Length of the vectors.
+
+    Raises:
+        StoreError: If the owner's configuration is not valid.
+    """
+    from mem0.configs.base import MemoryConfig
+
+    parts: dict[str, Any] = {"history_db_path": str(directory / "history.db"), **overrides}
+    try:
+        parts["vector_store"] = _vector_store(directory, overrides.get("vector_store"), dims)
+        parts.setdefault("embedder", _own_embedder(dims))
+        parts.setdefault("llm", _own_llm())
+        return MemoryConfig(**parts)
+    except (ValueError, TypeError) as error:
+        keys = ", ".join(sorted(overrides)) or "none"
+        raise StoreError(
+            f"`EVENNIA_AI_MEM0_CONFIG` (keys: {keys}) is not a valid Mem0 configuration:"
+            f" {first_line(error)}"
+        ) from error
+
+
+def _vector_store(directory: Path, given: Any, dims: int) -> Any:
+    from mem0.vector_stores.configs import VectorStoreConfig
+
+    if not given:
+        given = {"provider": "qdrant", "config": {"path": str(directory / "qdrant")}}
+        given["config"]["on_disk"] = True
+    if not isinstance(given, Mapping):
+        raise TypeError("`vector_store` must be a dict with `provider` and `config`")
+    provider = given.get("provider", "qdrant")
+    config = {"collection_name": COLLECTION, **(given.get("config") or {})}
+    try:
+        sized = {"embedding_model_dims": dims, **config}
+        return VectorStoreConfig(provider=provider, config=sized)
+    except ValueError:
+        # Not every store is told the length of its vectors, and those that are not refuse it.
+        return VectorStoreConfig(provider=provider, config=config)
+
+
+def _own_embedder(dims: int) -> Any:
+    from mem0.embeddings.configs import EmbedderConfig
+    from mem0.utils.factory import EmbedderFactory
+
+    # The names Mem0 accepts are a fixed list, hence no validation on this one.
+    EmbedderFactory.provider_to_class[_PROVIDER] = f"{_HERE}.EmbedderAdapter"
+    return EmbedderConfig.model_construct(provider=_PROVIDER, config={"embedding_dims": dims})
+
+
+def _own_llm() -> Any:
+    from mem0.llms.configs import LlmConfig
+    from mem0.utils.factory import LlmFactory
+
+    LlmFactory.register_provider(_PROVIDER, f"{_HERE}.InertLlm")
+    return LlmConfig.model_construct(provider=_PROVIDER, config={})
+
+
+def first_line(error: BaseException) -> str:
+    """An error in one line: its class and the beginning of its text, addresses masked."""
+    text = " ".join(str(error).split())[:200]
+    text = re.sub(r"://[^@/\s]+@", "://***@", text)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,183 @@
+"""The semantic store as the rest of the package sees it: Deferreds in front of one thread."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from twisted.internet.defer import Deferred, TimeoutError, inlineCallbacks
+
+from evennia_ai.background import Worker, in_time
+from evennia_ai.errors import StoreError
+from evennia_ai.rag_memory.mem0_backend.engine import Engine
+
+# Items stored by one job of the thread, so that a search never waits for a whole night's add.
+ADD_BATCH = 25
+# One call of a store on another machine; a batch is stored in a few seconds.
+STORE_TIMEOUT_S = 120.0
+# Cosines of the packaged embedder and of others. Of the evidence among the ten memories nearest to
+# LoCoMo's questions none lies without a shared word; a question about what nobody ever spoke of
+# has such memories up to 0.6, most of them below 0.5.
+NEAR, NEAR_MEMORY = 0.5, 0.3
+
+
+class Mem0Store:
+    """Semantic memory in Mem0, with an embedded Qdrant on disk by default (`ports.SemanticStore`).
+
+    Every method returns a Deferred that fires on the reactor thread; a failure is a `StoreError`
+    with one plain sentence. Nothing is imported or opened before the first call.
+
+    Args:
+        directory: Folder of all files, a game's ``server/ai_memory``; made when missing.
+        config: Keys of a Mem0 configuration that replace ours, as ``vector_store``,
+            ``embedder``, ``llm``, ``history_db_path``; None for the embedded defaults.
+        embedder: ``embed(list of texts) -> float array (n, dims)`` with ``dims``; the package's
+            static embedder by default. Unused where `config` names an embedder.
+        worker: The thread to work on; one of its own by default.
+
+    Attributes:
+        near: Score from which on a memory counts that shares no word with a query.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        config: Mapping[str, Any] | None = None,
+        embedder: Any = None,
+        worker: Worker | None = None,
+    ):
+        self._engine = Engine(directory, config, embedder)
+        own = embedder is None and "embedder" not in (config or {})
+        self.near = NEAR if own else NEAR_MEMORY
+        self._worker = worker
+
+    def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> Deferred[list[str]]:
+        """Store items ``{"source_id", "text", "metadata"}`` of one scope.
+
+        Idempotent: an item whose `source_id` is stored already keeps its memory, unchanged.
+        What was stored before a crash or an error stays stored; add the same items again.
+
+        Args:
+            scope: Whose memory it is, any non-empty text.
+            items: What to store. `metadata` may hold any JSON values; ``audience`` is public
+                where it is missing, ``type`` is ``memory``. Items with an empty text or
+                `source_id` are refused.
+
+        Returns:
+            Fires with the memory ids, one an item, in order.
+        """
+        return self._add_in_batches(scope, list(items))
+
+    @inlineCallbacks
+    def _add_in_batches(self, scope: str, items: list[Mapping[str, Any]]) -> Any:
+        ids: list[str] = []
+        for start in range(0, len(items), ADD_BATCH):
+            ids += yield self._run(self._engine.add, scope, items[start : start + ADD_BATCH])
+        return ids
+
+    def extraction_prompt(
+        self, scope: str, item: Mapping[str, Any]
+    ) -> Deferred[list[dict[str, str]] | None]:
+        """What a model is to be asked so that memories can be extracted from an item's text.
+
+        Returns:
+            Fires with chat messages, or None where the item is stored already.
+        """
+        return self._run(self._engine.extraction_prompt, scope, item)
+
+    def add_extracted(self, scope: str, item: Mapping[str, Any], answer: str) -> Deferred[str]:
+        """Store what a model's answer to `extraction_prompt` holds, under the item's source.
+
+        An answer that holds nothing, or cannot be read, loses nothing: then the text is stored
+        as it is. An item that is stored already is left alone.
+
+        Returns:
+            Fires with the id of the first memory.
+        """
+        return self._run(self._engine.add_extracted, scope, item, answer)
+
+    def search(
+        self, scope: str, query: str, limit: int = 10, audience: str | None = None
+    ) -> Deferred[list[dict[str, Any]]]:
+        """The memories nearest in meaning that an audience may see.
+
+        Args:
+            scope: Whose memory to search.
+            query: Text; an empty one finds nothing.
+            limit: Most memories to return, applied after the audience.
+            audience: Audience of the turn it is for (`history.audience`); None is public.
+
+        Returns:
+            Fires with ``{"id", "text", "metadata", "score"}``, best first; `score` is Mem0's,
+            in (0, 1].
+        """
+        return self._run(self._engine.search, scope, query, limit, audience)
+
+    def ids(self, scope: str) -> Deferred[set[str]]:
+        """Fires with the ids of all memories of a scope."""
+        return self._run(self._engine.ids, scope)
+
+    def sources(self, scope: str) -> Deferred[dict[str, str]]:
+        """Fires with the memory id of each `source_id` stored for a scope."""
+        return self._run(self._engine.sources, scope)
+
+    def source_of(self, scope: str, memory_id: str) -> Deferred[str | None]:
+        """Fires with the `source_id` of one memory of a scope, or None if there is none."""
+        return self._run(self._engine.source_of, scope, memory_id)
+
+    def delete(self, scope: str, memory_ids: Iterable[str]) -> Deferred[int]:
+        """Delete memories of a scope with every copy of their text in Mem0's files.
+
+        Damaged stores that were moved aside go too, as they may hold the same text.
+
+        Returns:
+            Fires with how many there were; ids of other scopes and unknown ids do not count.
+        """
+        return self._run(self._engine.delete, scope, list(memory_ids))
+
+    @inlineCallbacks
+    def rebuild(self, scope: str, items: Sequence[Mapping[str, Any]]) -> Any:
+        """Store again what is missing, from the items the memories were made from.
+
+        Args:
+            scope: Whose memory it is.
+            items: All items, as for `add`; those that are stored are left alone.
+
+        Returns:
+            Fires with ``{"added": int, "kept": int}``.
+        """
+        before = yield self.sources(scope)
+        missing = [item for item in items if str(item.get("source_id")) not in before]
+        yield self.add(scope, missing)
+        return {"added": len(missing), "kept": len(items) - len(missing)}
+
+    @inlineCallbacks
+    def status(self) -> Any:
+        """How the store is; never fails.
+
+        Returns:
+            Fires with ``{"ok": bool, "detail": one sentence, "count": int, "path": str}``;
+            `count` is over all scopes.
+        """
+        try:
+            found = yield self._run(self._engine.status)
+        except StoreError as error:
+            return {"ok": False, "detail": str(error), "count": 0, "path": self._engine.path}
+        return found
+
+    def close(self) -> Deferred[None]:
+        """Release files and locks; the store cannot be used again."""
+        return self._run(self._engine.close)
+
+    def _run(self, function: Any, *args: Any) -> Deferred[Any]:
+        if self._worker is None:
+            self._worker = Worker("evennia-ai-memory")
+        done = self._worker.submit(function, *args)
+        return in_time(done, STORE_TIMEOUT_S).addErrback(_too_slow)
+
+
+def _too_slow(failure: Any) -> Any:
+    failure.trap(TimeoutError)
+    raise StoreError(
+        f"Semantic memory did not answer in {STORE_TIMEOUT_S:.0f} s: look whether its server, "
+        "named in `EVENNIA_AI_MEM0_CONFIG`, is up."
+    )

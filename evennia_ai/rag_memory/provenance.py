@@ -1,0 +1,128 @@
+"""What a note rests on: which messages, since when, and whether it is only recalled."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from evennia_ai.history.audience import visible
+from evennia_ai.history.messages import Message, audience_of, is_summary
+from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.rag_memory.crowding import asks
+from evennia_ai.rag_memory.injection import telling_words
+from evennia_ai.rag_memory.recalled import is_recalled, sentences, shown_memories
+
+# A message bears a note out if it has this share of the note's telling words.
+LEAST_SHARE = 0.4
+
+
+@dataclass(frozen=True)
+class Grounds:
+    """What a note rests on.
+
+    Args:
+        sources: Ids of messages, best first.
+        at: When the first of them was said, ISO 8601; None for what was said just now.
+        recalled: Whether it says only what memories say that were shown.
+        told: Whether somebody said it in what was looked at.
+        heard: What was heard there that may have told something new, as ``Speaker: text``.
+    """
+
+    sources: tuple[str, ...]
+    at: str | None
+    recalled: bool
+    told: bool
+    heard: tuple[str, ...]
+
+
+def grounds_of_turn(
+    note: str,
+    messages: Sequence[Message],
+    answered: Collection[str],
+    retrieved: Iterable[str],
+    traits: ToolTraits,
+) -> Grounds:
+    """What a note of a turn rests on: what the turn answers.
+
+    Args:
+        note: The note.
+        messages: The history, oldest first.
+        answered: Ids of the messages that the turn answers.
+        retrieved: Lines of memories in its prompt.
+        traits: Those of the assistant's tools.
+    """
+    heard = [m for m in messages if m["id"] in answered]
+    seen = [m for m in _since(messages, answered) if _may_tell(m, traits)]
+    known = [*retrieved, *shown_memories(messages, traits)]
+    texts = tuple(_said(m) for m in (*heard, *seen))
+    told = is_recalled(note, [_said(_stated(m)) for m in heard])
+    return Grounds(tuple(answered), None, is_recalled(note, known, texts), told, texts)
+
+
+def grounds_of_history(
+    note: str,
+    messages: Sequence[Message],
+    audience: str,
+    retrieved: Iterable[str],
+    traits: ToolTraits,
+) -> Grounds:
+    """What a note rests on that was written from a whole history: what others said in it.
+
+    The writer's own lines are no source: they may repeat what it was shown from memory.
+
+    Args:
+        note: The note.
+        messages: The history, oldest first.
+        audience: Whom the note is for.
+        retrieved: Lines of memories in its prompt.
+        traits: Those of the assistant's tools.
+    """
+    seen = (m for m in messages if m["role"] == "user" and visible(audience_of(m), audience))
+    others = {m["id"]: m for m in map(_stated, seen) if m["content"]}
+    found = supporting(note, others.values())
+    heard = [others[each] for each in found]
+    known, texts = [*retrieved, *shown_memories(messages, traits)], tuple(map(_said, heard))
+    at = heard[0]["created_at"] if heard else None
+    return Grounds(found, at, is_recalled(note, known, texts), bool(found), texts)
+
+
+def _stated(message: Message) -> Message:
+    """A message without its questions: who asks whether something is so does not say it is."""
+    said = [each for each in sentences(message["content"]) if not asks(each)]
+    return {**message, "content": " ".join(said)}
+
+
+def _since(messages: Sequence[Message], answered: Collection[str]) -> Sequence[Message]:
+    first = next((n for n, m in enumerate(messages) if m["id"] in answered), len(messages))
+    return messages[first:]
+
+
+def _may_tell(message: Message, traits: ToolTraits) -> bool:
+    """Whether a message holds what a tool found elsewhere than in memory."""
+    return message["role"] == "tool" and message.get("name") not in traits.recalls
+
+
+def _said(message: Message) -> str:
+    speaker = (message.get("speaker") or {}).get("key") or ""
+    return f"{speaker}: {message['content']}" if speaker else message["content"]
+
+
+def supporting(text: str, messages: Iterable[Message], most: int = 3) -> tuple[str, ...]:
+    """Ids of the messages that a note most likely rests on.
+
+    Args:
+        text: The note.
+        messages: What its writer saw, oldest first.
+        most: Most ids.
+
+    Returns:
+        Ids of what was said with the largest share of the note's telling words, best first; of
+        equal ones the newer. Empty where none has `LEAST_SHARE` of them.
+    """
+    wanted = telling_words(text)
+    found: list[tuple[float, int, str]] = []
+    for place, message in enumerate(messages):
+        if not wanted or message["role"] not in ("user", "assistant") or is_summary(message):
+            continue
+        share = len(wanted & telling_words(_said(message))) / len(wanted)
+        if share >= LEAST_SHARE:
+            found.append((share, place, message["id"]))
+    return tuple(each for _, _, each in sorted(found, reverse=True)[:most])

@@ -1,0 +1,113 @@
+"""What of an assistant's life stands in the search index: messages and journal entries as turns.
+
+A turn is a dict with the fields of `recall.Turn`.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from evennia_ai.history.audience import PUBLIC
+from evennia_ai.history.messages import SPEECH, audience_of, tool_calls
+from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.rag_memory.episodic_index import is_pruned
+from evennia_ai.rag_memory.recalled import RECALLED
+
+# Summaries of summaries would only bring recalled text up again.
+INDEXED_ROLES = ("user", "assistant")
+
+
+def turn_of_message(message: Mapping[str, Any], traits: ToolTraits) -> dict[str, Any] | None:
+    """A message as a turn for the index, or None if nobody said it and no tool gave it out."""
+    if (message.get("metadata") or {}).get("context") not in (None, "awake"):
+        return None
+    if message.get("role") == "tool":
+        return _turn_of_output(message, traits)
+    text = said_in(message, traits)
+    if message.get("role") not in INDEXED_ROLES or not text:
+        return None
+    return {
+        "id": message["id"],
+        "speaker": (message.get("speaker") or {}).get("key", ""),
+        "text": text,
+        "at": message["created_at"],
+        "session": message["created_at"][:10],
+        "audience": audience_of(message),
+        "kind": "message",
+    }
+
+
+def _turn_of_output(message: Mapping[str, Any], traits: ToolTraits) -> dict[str, Any] | None:
+    """A tool's result as a turn; None if it is an error, a confirmation or recalled itself."""
+    text = str(message.get("content") or "")
+    is_news = message.get("name") not in traits.tells_nothing_new
+    if not text or not is_news or text.startswith('{"error":'):
+        return None
+    return {
+        "id": message["id"],
+        "speaker": "",
+        "text": text,
+        "at": message["created_at"],
+        "session": None,
+        "audience": audience_of(message),
+        "kind": "tool",
+    }
+
+
+def said_in(message: Mapping[str, Any], traits: ToolTraits) -> str:
+    """What a message says to others: its content, or what its tool calls say, a line each.
+
+    Content beside tool calls is thought, not said, except beside nothing but keeping silent.
+    """
+    calls = [call.get("function") or {} for call in tool_calls(message)]
+    if any(call.get("name") not in traits.silent for call in calls):
+        # What everybody would hear is refused where not all may.
+        heard = traits.speaks if audience_of(message) == PUBLIC else traits.to_one
+        spoken = (_spoken_text(call) for call in calls if call.get("name") in heard)
+        return "\n".join(text for text in spoken if text)
+    return str(message.get("content") or "") if message.get("channel") in SPEECH else ""
+
+
+def _spoken_text(call: Mapping[str, Any]) -> str:
+    """The argument `text` of a call."""
+    try:
+        arguments = json.loads(call.get("arguments") or "{}")
+    except ValueError:
+        return ""
+    text = arguments.get("text") if isinstance(arguments, dict) else None
+    return text.strip() if isinstance(text, str) else ""
+
+
+def turns_of(
+    messages: Iterable[Mapping[str, Any]],
+    entries: Iterable[Mapping[str, Any]],
+    now: float,
+    traits: ToolTraits,
+) -> list[dict[str, Any]]:
+    """Messages, and those journal entries that take part in retrieval, as turns for the index."""
+    said = [turn for message in messages if (turn := turn_of_message(message, traits))]
+    return said + [turn_of_entry(entry) for entry in entries if is_indexed(entry, now)]
+
+
+def _is_lived(entry: Mapping[str, Any]) -> bool:
+    recalled = entry.get("source_type") == RECALLED
+    return not (recalled or entry.get("withdrawn")) and bool(entry["content"].strip())
+
+
+def is_indexed(entry: Mapping[str, Any], now: float) -> bool:
+    """Whether a journal entry takes part in retrieval at a time, seconds since the epoch."""
+    return _is_lived(entry) and not is_pruned(entry, now)
+
+
+def turn_of_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A journal entry as a turn for the index."""
+    kind = "summary" if entry.get("source_type") == "compaction" else "journal"
+    return {
+        "id": entry["id"],
+        "speaker": "",
+        "text": entry["content"],
+        "at": entry["timestamp"],
+        "session": None,
+        "audience": entry["audience"],
+        "kind": kind,
+    }

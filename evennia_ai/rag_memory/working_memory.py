@@ -1,0 +1,128 @@
+"""Working memory: what the assistant is in the middle of talking about, and with whom.
+
+A plain dict of conversations, made of what it hears and, after a start, of the live history.
+What is said aloud to a partner and what is said in private are two conversations, so that one
+never leaks into the other.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from evennia_ai.history.audience import PUBLIC, normalised, visible
+from evennia_ai.history.messages import SPEECH
+
+Conversation = dict[str, Any]
+
+# Words of the last question or statement that name a topic.
+TOPIC_WORDS = 8
+# Seconds of silence after which a conversation is over; an hour, as people who come back to a
+# tavern later the same evening start anew.
+MAX_AGE_S = 3600.0
+
+
+def conversation_key(partner: str, audience: str = PUBLIC) -> str:
+    """The key of a conversation: the partner's id, and the audience unless it is public."""
+    audience = normalised(audience)
+    return partner if audience == PUBLIC else f"{partner} {audience}"
+
+
+def note(
+    conversations: Mapping[str, Conversation],
+    partner: str,
+    text: str,
+    at: float,
+    audience: str = PUBLIC,
+) -> dict[str, Conversation]:
+    """Conversations with one more line of a partner.
+
+    Args:
+        conversations: Conversations by key (`conversation_key`).
+        partner: Stable id of the one the assistant talks with.
+        text: What they said.
+        at: When, seconds since the epoch.
+        audience: Who heard it.
+
+    Returns:
+        A new dict; a conversation is ``{"partner", "audience", "last_at", "topic"}``.
+    """
+    key = conversation_key(partner, audience)
+    before = conversations.get(key, {})
+    after: Conversation = {
+        "partner": partner,
+        "audience": normalised(audience),
+        "last_at": max(at, before.get("last_at", at)),
+        "topic": " ".join(text.split()[:TOPIC_WORDS]) or before.get("topic", ""),
+    }
+    return {**conversations, key: after}
+
+
+def from_history(
+    messages: Sequence[Mapping[str, Any]], now: float, max_age_s: float = MAX_AGE_S
+) -> dict[str, Conversation]:
+    """The conversations in progress, from the end of a history.
+
+    Args:
+        messages: Messages, oldest first, with `speaker`, `channel`, `audience`, `created_at`.
+        now: Seconds since the epoch.
+        max_age_s: As for `clear_stale_conversations`.
+
+    Returns:
+        Conversations by key, as `note` makes them.
+    """
+    recent: list[tuple[float, Mapping[str, Any]]] = []
+    for message in reversed(messages):
+        at = _seconds(message.get("created_at"))
+        if now - at > max_age_s:
+            break
+        recent.append((at, message))
+    talks: dict[str, Conversation] = {}
+    for at, message in reversed(recent):
+        partner = (message.get("speaker") or {}).get("id")
+        if partner and message.get("role") == "user" and message.get("channel") in SPEECH:
+            text, audience = str(message.get("content") or ""), str(message.get("audience") or "")
+            talks = note(talks, str(partner), text, at, audience)
+    return talks
+
+
+def _seconds(created_at: object) -> float:
+    """A stored time in seconds since the epoch, UTC where it names no zone; 0 if it is none."""
+    try:
+        when = datetime.fromisoformat(str(created_at))
+    except ValueError:
+        return 0.0
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def clear_stale_conversations(
+    conversations: Mapping[str, Mapping[str, Any]], now: float, max_age_s: float = MAX_AGE_S
+) -> dict[str, Any]:
+    """Decide which conversations are over: those in which nobody spoke for a while.
+
+    Args:
+        conversations: Conversations by key; left as they are.
+        now: Seconds since the epoch.
+        max_age_s: Seconds of silence after which a conversation is over.
+
+    Returns:
+        ``{"cleared": int, "kept": int, "stale": [keys, sorted]}``.
+    """
+    stale = sorted(
+        key
+        for key, conversation in conversations.items()
+        if now - float(conversation.get("last_at") or 0.0) > max_age_s
+    )
+    return {"cleared": len(stale), "kept": len(conversations) - len(stale), "stale": stale}
+
+
+def visible_conversations(
+    conversations: Mapping[str, Conversation], audience: str, now: float
+) -> list[Conversation]:
+    """The conversations in progress that a turn for an audience may know of, newest first."""
+    stale = set(clear_stale_conversations(conversations, now)["stale"])
+    shown = [
+        item
+        for key, item in conversations.items()
+        if key not in stale and visible(item["audience"], audience)
+    ]
+    return sorted(shown, key=lambda item: float(item["last_at"]), reverse=True)

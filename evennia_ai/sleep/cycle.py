@@ -1,0 +1,159 @@
+"""The sleep cycle: memory work and compaction, as a list of named steps.
+
+Adding a step is adding a line to `SLEEP_STEPS`. A failing step is reported, and the next runs.
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
+
+from evennia_ai.background import pause
+from evennia_ai.protocol import Assistant, Character
+from evennia_ai.rag_memory.entity_context import note_met, run_entity_consolidation_batch
+from evennia_ai.rag_memory.episodic_index import prune_low_importance_entries
+from evennia_ai.rag_memory.working_memory import clear_stale_conversations
+from evennia_ai.sleep.compaction.publishing import is_owed, publish_owed, publish_summaries
+from evennia_ai.sleep.compaction.service import (
+    compact_conversation_history,
+    extract_first,
+)
+from evennia_ai.sleep.compaction.triggers import make_plan, wants_compaction
+from evennia_ai.sleep.consolidation import (
+    SLICE,
+    consolidate_memories_to_semantic,
+    prune_orphaned_memory_links,
+    repair_semantic_memory,
+)
+
+
+@dataclass(frozen=True)
+class SleepStep:
+    """One step of the cycle.
+
+    Args:
+        name: Its key in the report.
+        run: Takes script and character; returns a dict, or a Deferred of one.
+        every_tick: Whether it runs at each sleeping tick, not once a sleep.
+    """
+
+    name: str
+    run: Callable[[Any, Any], Any]
+    every_tick: bool = False
+
+
+@inlineCallbacks
+def prune_episodic_index(
+    script: Assistant, character: Character, reactor: Any = None
+) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """Take old entries of low importance out of retrieval; the journal keeps them.
+
+    So are withdrawn ones, in case a crash kept the index from forgetting them.
+
+    Args:
+        script: The assistant's script.
+        character: Its body.
+        reactor: Where to pause while a long journal is looked through; Twisted's by default.
+
+    Returns:
+        A Deferred that fires with ``{"pruned", "kept"}``.
+    """
+    counts, gone = {"pruned": 0, "kept": 0}, []
+    entries = character.journal.all()
+    while some := list(islice(entries, SLICE)):
+        found = prune_low_importance_entries(
+            [entry for entry in some if not entry.get("withdrawn")], script.now()
+        )
+        gone += [*found["pruned_ids"], *(entry["id"] for entry in some if entry.get("withdrawn"))]
+        counts = {key: counts[key] + found[key] for key in counts}
+        yield pause(reactor)
+    yield script.memory.forget(gone)
+    return counts
+
+
+def clear_stale(script: Assistant, character: Character) -> dict[str, Any]:
+    """Drop working memory of talks that ended long ago."""
+    counts = clear_stale_conversations(script.runtime.conversations, script.now())
+    for key in counts["stale"]:
+        script.runtime.conversations.pop(key, None)
+    return {"cleared": counts["cleared"], "kept": counts["kept"]}
+
+
+def extract_before_compaction(script: Assistant, character: Character) -> Any:
+    """The extraction, only when a compaction will follow."""
+    config = script.config
+    if not wants_compaction(script, config.compact_sleep_threshold):
+        return {"success": True, "skipped": True, "reason": "no compaction will follow"}
+    plan = make_plan(script, automatic=True)
+    if plan.empty:
+        return {"success": True, "skipped": True, "reason": "nothing would be folded"}
+    threshold, iterations = config.compact_sleep_threshold, config.pre_compact_max_iterations
+    return extract_first(script, character, plan, threshold, iterations)
+
+
+def compact_if_needed(script: Assistant, character: Character) -> Any:
+    """The compaction at the sleep threshold."""
+    if not script.config.compact_auto:
+        return {"success": True, "skipped": True, "reason": "automatic compaction is off"}
+    if script.state.stalled_out:
+        return {"success": True, "skipped": True, "reason": "stopped after stalled compactions"}
+    return compact_conversation_history(script, character)
+
+
+@inlineCallbacks
+def repair_memory(
+    script: Assistant, character: Character
+) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """Make semantic memory whole: what compactions owe it, and what it lost of the journal."""
+    if is_owed(script.state.intent):
+        yield publish_owed(script)
+    else:
+        yield publish_summaries(script)  # what is missing though nothing is known to be owed
+    counts = yield repair_semantic_memory(script, character)
+    return dict(counts)
+
+
+SLEEP_STEPS: tuple[SleepStep, ...] = (
+    SleepStep("entities_met", note_met),
+    SleepStep("memory_links", consolidate_memories_to_semantic),
+    SleepStep("memory_repair", repair_memory),
+    SleepStep("entity_consolidation", run_entity_consolidation_batch),
+    SleepStep("orphaned_links", prune_orphaned_memory_links),
+    SleepStep("episodic_prune", prune_episodic_index),
+    SleepStep("stale_conversations", clear_stale),
+    SleepStep("pre_compaction_extraction", extract_before_compaction, every_tick=True),
+    SleepStep("context_compaction", compact_if_needed, every_tick=True),
+)
+
+
+@inlineCallbacks
+def run_sleep_tick(
+    script: Assistant, character: Character, first: bool = True
+) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """Run the sleep cycle.
+
+    Args:
+        script: The assistant's script.
+        character: Its body.
+        first: Whether this is the first tick of this sleep; later ones run only the steps that
+            repeat.
+
+    Returns:
+        A Deferred that fires with one entry a step, by name; a step that failed has
+        ``{"success": False, "error"}``.
+    """
+    report: dict[str, Any] = {}
+    for step in SLEEP_STEPS:
+        if not first and not step.every_tick:
+            continue
+        try:
+            result = yield maybeDeferred(step.run, script, character)
+            report[step.name] = {"success": True, **result}
+        except CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one failing step must not stop the rest
+            script.log_error(f"sleep step `{step.name}`", error)
+            report[step.name] = {"success": False, "error": str(error) or type(error).__name__}
+    return report

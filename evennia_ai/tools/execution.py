@@ -1,0 +1,188 @@
+"""Running the tools a model called: look up, check, run, and one result for each call."""
+
+import json
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
+
+from evennia_ai.background import in_time
+from evennia_ai.errors import AssistantError, ConfigError, ToolError
+from evennia_ai.history.audience import is_private
+from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.tools.base import Tool, ToolContext
+from evennia_ai.tools.parameters import read_arguments
+
+WITHDRAW_AFTER = 3
+RESULT_CHARS = 20_000
+TOOL_TIMEOUT_S = 60.0
+
+
+class ToolRegistry:
+    """The tools of one assistant.
+
+    Args:
+        tools: Tool classes.
+        levels: Gives ``{tool name: off, dry run or on}`` now.
+
+    Attributes:
+        tools: The tools by name.
+        traits: Which of them have which trait.
+        ending: Names of those that end a turn.
+    """
+
+    def __init__(self, tools: Iterable[type[Tool]], levels: Any = dict):
+        self._levels = levels
+        self.tools: dict[str, Tool] = {}
+        for tool in tools:
+            if not tool.name:
+                raise ConfigError(f"The tool `{tool.__name__}` has no name.")
+            self.tools[tool.name] = tool()
+        self.traits = ToolTraits.of(self.tools)
+        self.ending = frozenset(name for name, tool in self.tools.items() if tool.ends_turn)
+
+    def level(self, name: str) -> str:
+        """``off``, ``dry run`` or ``on``."""
+        return str(self._levels().get(name, "on"))
+
+    def offered(self, extracting: bool = False) -> list[Tool]:
+        """The tools a prompt offers, in a fixed order, so that provider caches keep hitting.
+
+        In a private turn too: acts others would notice are refused only when they are called.
+
+        Args:
+            extracting: Whether only tools are offered that may be used in extraction.
+        """
+        usable = (tool for name, tool in self.tools.items() if self.level(name) != "off")
+        return [tool for tool in usable if tool.extracts or not extracting]
+
+
+@dataclass
+class ToolOutcome:
+    """What came of the tool calls of one reply.
+
+    Args:
+        results: Messages of role `tool`, one a call, in order.
+        ended: Whether a tool ended the turn.
+        used: Names of the tools that ran.
+    """
+
+    results: list[dict[str, Any]] = field(default_factory=list)
+    ended: bool = False
+    used: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Failures:
+    """Counts a tool's failures in a row; after three it is withdrawn for the turn."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def note(self, name: str, failed: bool) -> None:
+        """Record one run."""
+        self.counts[name] = self.counts.get(name, 0) + 1 if failed else 0
+
+    @property
+    def withdrawn(self) -> tuple[str, ...]:
+        """Names of the tools withdrawn."""
+        return tuple(name for name, count in self.counts.items() if count >= WITHDRAW_AFTER)
+
+
+@inlineCallbacks
+def execute_tool_calls(
+    registry: ToolRegistry,
+    calls: Sequence[Mapping[str, Any]],
+    ctx: ToolContext,
+    failures: Failures,
+    extracting: bool = False,
+) -> Generator[Deferred[Any], Any, ToolOutcome]:
+    """Run tool calls one after the other.
+
+    Returns:
+        A Deferred that fires with a `ToolOutcome`. A tool that fails, is unknown, refused or
+        called with bad arguments gives an error as its result; nothing is raised.
+    """
+    outcome = ToolOutcome()
+    for call in calls:
+        function = call.get("function") or {}
+        name = str(function.get("name") or "")
+        text, failed = yield _run_one(
+            registry, name, function.get("arguments"), ctx, failures, extracting
+        )
+        failures.note(name, failed)
+        outcome.results.append(
+            {
+                "role": "tool",
+                "tool_call_id": str(call.get("id", "")),
+                "name": name,
+                "content": text,
+                "channel": "tool",
+            }
+        )
+        outcome.used.append(name)
+        tool = registry.tools.get(name)
+        outcome.ended = outcome.ended or bool(tool and tool.ends_turn and not failed)
+    return outcome
+
+
+@inlineCallbacks
+def _run_one(
+    registry: ToolRegistry,
+    name: str,
+    raw: Any,
+    ctx: ToolContext,
+    failures: Failures,
+    extracting: bool,
+) -> Generator[Deferred[Any], Any, tuple[str, bool]]:
+    """Fires with the result's text and whether it is an error."""
+    try:
+        tool = _usable(registry, name, ctx, failures, extracting)
+        arguments = read_arguments(raw, tool.parameters)
+        if registry.level(name) == "dry run" and not tool.ends_turn:
+            ctx.script.audit("tool_dry_run", tool=name, audience=ctx.audience)
+            return "Dry run: this tool is being tried out and did nothing.", False
+        result = yield in_time(maybeDeferred(tool.run, ctx, **arguments), TOOL_TIMEOUT_S)
+        ctx.script.audit("tool", tool=name, audience=ctx.audience)
+        return as_text(result), False
+    except AssistantError as error:
+        ctx.script.audit("tool_refused", tool=name, why=str(error)[:200])
+        return as_text({"error": str(error)}), True
+    except CancelledError:
+        raise  # the turn was stopped; the next start or turn gives the call its result
+    except Exception as error:  # noqa: BLE001 - a game's own tool must not end the turn
+        ctx.script.log_error(f"tool `{name}` failed", error)
+        return as_text({"error": f"the tool failed ({type(error).__name__})"}), True
+
+
+def _usable(
+    registry: ToolRegistry,
+    name: str,
+    ctx: ToolContext,
+    failures: Failures,
+    extracting: bool,
+) -> Tool:
+    """The tool of a call, if it may be used now."""
+    tool = registry.tools.get(name)
+    offered = registry.offered(extracting)
+    if tool is None or tool not in offered:
+        known = ", ".join(each.name for each in offered)
+        raise ToolError(f"there is no tool `{name}`; these are: {known}")
+    if name in failures.withdrawn:
+        raise ToolError(f"`{name}` failed {WITHDRAW_AFTER} times and is withdrawn for this turn")
+    if tool.public_act and is_private(ctx.audience) and not ctx.game.only_present(ctx.audience):
+        raise ToolError("this talk is private; answer in plain text, others would notice that")
+    askers = ctx.askers or (ctx.asker,)
+    if not all(ctx.game.allowed(tool.lock, asker) for asker in askers):
+        raise ToolError(f"`{name}` is not allowed for you or for the one who asks")
+    return tool
+
+
+def as_text(result: Any) -> str:
+    """A tool's result as the text a model gets: texts as they are, the rest as JSON."""
+    text = (
+        result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+    )
+    if len(text) <= RESULT_CHARS:
+        return text
+    return f"{text[:RESULT_CHARS]} [... {len(text) - RESULT_CHARS:,} more characters]"

@@ -1,0 +1,137 @@
+"""Parameters of tools: small types that make a JSON Schema and check what a model sent."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evennia_ai.errors import ToolError
+from evennia_ai.history.messages import storable
+
+
+@dataclass(frozen=True)
+class Parameter(ABC):
+    """One argument of a tool.
+
+    Args:
+        says: What it is, for the model.
+        required: Whether the call is refused without it.
+    """
+
+    says: str
+    required: bool = True
+
+    @abstractmethod
+    def schema(self) -> dict[str, Any]:
+        """Its JSON Schema."""
+
+    @abstractmethod
+    def value(self, raw: Any) -> Any:
+        """The argument in the form the tool takes; raises `ValueError` if it is not of its kind."""
+
+
+@dataclass(frozen=True)
+class Text(Parameter):
+    """A text of at most `limit` characters."""
+
+    limit: int = 4000
+
+    def schema(self) -> dict[str, Any]:
+        """Its JSON Schema."""
+        return {"type": "string", "description": self.says}
+
+    def value(self, raw: Any) -> str:
+        """The text, stripped."""
+        if not isinstance(raw, str) or (self.required and not raw.strip()):
+            raise ValueError("a text")
+        if len(raw) > self.limit:
+            raise ValueError(f"a text of at most {self.limit:,} characters")
+        return storable(raw.strip())
+
+
+@dataclass(frozen=True)
+class Scale(Parameter):
+    """A whole number between two bounds."""
+
+    low: int = 1
+    high: int = 10
+
+    def schema(self) -> dict[str, Any]:
+        """Its JSON Schema."""
+        return {
+            "type": "integer",
+            "minimum": self.low,
+            "maximum": self.high,
+            "description": self.says,
+        }
+
+    def value(self, raw: Any) -> int:
+        """The number; texts that hold one are taken."""
+        wanted = f"a whole number from {self.low} to {self.high}"
+        if isinstance(raw, bool):
+            raise ValueError(wanted)
+        try:
+            number = float(raw)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(wanted) from error
+        if number != number or not self.low <= number <= self.high or number != int(number):
+            raise ValueError(wanted)
+        return int(number)
+
+
+def function_schema(name: str, says: str, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+    """A tool in the form of the chat API's `tools`."""
+    required = [key for key, parameter in parameters.items() if parameter.required]
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {key: parameter.schema() for key, parameter in parameters.items()},
+    }
+    if required:
+        schema["required"] = required
+    return {
+        "type": "function",
+        "function": {"name": name, "description": says, "parameters": schema},
+    }
+
+
+def read_arguments(raw: Any, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+    """The checked arguments of a tool call.
+
+    Args:
+        raw: The arguments as the model sent them: JSON text, or a dict.
+        parameters: What the tool takes.
+
+    Raises:
+        ToolError: If they are no JSON object, or one is missing, unknown or of the wrong kind.
+            The text tells the model what to do.
+    """
+    arguments = _as_object(raw)
+    unknown = sorted(set(arguments) - set(parameters))
+    if unknown:
+        known = ", ".join(parameters) or "none"
+        raise ToolError(f"unknown argument `{unknown[0]}`; this tool takes: {known}")
+    values = {}
+    for key, parameter in parameters.items():
+        if arguments.get(key) is None:
+            if parameter.required:
+                raise ToolError(f"missing argument `{key}`: {parameter.says}")
+            continue
+        try:
+            values[key] = parameter.value(arguments[key])
+        except ValueError as error:
+            raise ToolError(f"argument `{key}` must be {error}") from error
+    return values
+
+
+def _as_object(raw: Any) -> dict[str, Any]:
+    if isinstance(raw, str):
+        try:
+            raw = json.loads(raw) if raw.strip() else {}
+        except (ValueError, RecursionError) as error:
+            raise ToolError(f"the arguments are no valid JSON ({str(error)[:80]})") from error
+    if raw is None:
+        return {}
+    if not isinstance(raw, dict):
+        raise ToolError("the arguments must be one JSON object")
+    return raw

@@ -1,1 +1,0 @@
-"""Small things with no better home. Import from the modules themselves."""

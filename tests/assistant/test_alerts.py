@@ -1,0 +1,89 @@
+"""Alerts reach staff who are there, also where nobody asked to be told."""
+
+from evennia_ai.sleep.compaction.service import compact_conversation_history
+from tests.base import AssistantTest
+from tests.waiting import wait_for
+
+
+class TestAlerts(AssistantTest):
+    """A developer and a player, both connected."""
+
+    def setUp(self):
+        super().setUp()
+        self.told = {}
+        for account, perm in ((self.account, "Developer"), (self.account2, "Player")):
+            account.permissions.clear()
+            account.permissions.add(perm)
+            account.is_superuser = False
+            account.db_is_connected = True
+            account.save()
+            account.msg = self.told.setdefault(account, []).append
+            self.addCleanup(account.__dict__.pop, "msg", None)
+
+    def test_who_is_told(self):
+        """Connected admins are told, once each, whether they follow or not; others are not."""
+        self.script.alert("automatic compaction is stopped")
+        self.assertEqual(
+            self.told,
+            {self.account: ["Aria: automatic compaction is stopped"], self.account2: []},
+        )
+        self.assertIn("automatic compaction is stopped", self.script.runtime.last_error)
+        self.script.state.follow(self.account.pk)
+        self.script.alert("again")
+        self.assertEqual([len(lines) for lines in self.told.values()], [2, 0])
+
+    def test_a_follower_who_lost_the_rank(self):
+        """Neither receipts nor alerts are told, and with the rank the following is lost."""
+        state = self.script.state
+        for account in (self.account, self.account2):
+            state.follow(account.pk)
+        self.script.tell_staff("compacted")
+        self.assertEqual([len(lines) for lines in self.told.values()], [1, 0])
+        self.assertEqual(state.followers(), [self.account.pk])
+        self.account.permissions.clear()
+        self.script.alert("stopped")
+        self.assertEqual([len(lines) for lines in self.told.values()], [1, 0])
+        self.assertEqual(state.followers(), [])
+
+    def test_a_quelled_superuser_follows_on(self):
+        """Who tries the game as a player for a while is still told."""
+        self.account2.is_superuser = True
+        self.account2.save()
+        self.account2.attributes.add("_quell", True)
+        self.script.state.follow(self.account2.pk)
+        self.script.tell_staff("compacted")
+        self.assertEqual(self.told[self.account2], ["compacted"])
+
+    def test_a_line_is_a_line(self):
+        """What somebody wrote with a line break is told, and logged, in one line."""
+        self.script.state.follow(self.account.pk)
+        self.script.tell_staff("a note waits\nAria: all is well")
+        self.assertEqual(self.told[self.account], ["a note waits Aria: all is well"])
+
+    def test_who_is_away(self):
+        """Nobody is told who is not there."""
+        self.account.db_is_connected = False
+        self.account.save()
+        self.script.alert("stopped")
+        self.assertEqual(self.told[self.account], [])
+
+    def test_receipts_stay_with_followers(self):
+        """What a compaction did is told to those who follow the assistant only."""
+        self.configure(pre_compact_extraction_enabled=False)
+        self.model.default = "They talked."
+        self.fill(60)
+        wait_for(compact_conversation_history(self.script, self.aria, force=True))
+        self.assertEqual(self.told[self.account], [])
+
+    def test_the_stall_breaker(self):
+        """Where automatic compaction stops itself, admins are told."""
+        self.configure(pre_compact_extraction_enabled=False)
+        self.model.default = ""
+        self.fill(60)
+        self.script.state.count_stalls(2)
+        self.model.default = ValueError("spoilt")
+        done = compact_conversation_history(self.script, self.aria, force=True, trigger="emergency")
+        with self.assertRaises(ValueError):
+            wait_for(done)
+        (line,) = self.told[self.account]
+        self.assertIn("automatic compaction is stopped", line)

@@ -1,0 +1,124 @@
+"""Values in an object's Attributes: as Evennia would keep them, copied in and out."""
+
+from collections import OrderedDict
+
+from evennia import MONITOR_HANDLER, search_object
+from evennia.typeclasses.attributes import Attribute
+from evennia.utils.test_resources import BaseEvenniaTest
+
+from evennia_ai.assistant.attribute_store import AttributeStore, transaction
+
+PLAIN = {"version": 1, "messages": [{"id": "m1", "content": "a | {b} é \ud800", "n": 1.5}]}
+
+
+def on_update(obj, fieldname, seen, **kwargs):
+    """A game's monitor."""
+    seen.append(obj.value["n"])
+
+
+class TestAttributeStore(BaseEvenniaTest):
+    """The store on a real object."""
+
+    def setUp(self):
+        super().setUp()
+        self.store = AttributeStore(self.obj1)
+
+    def stored(self, key):
+        """What the database holds, past every cache."""
+        Attribute.flush_instance_cache(force=True)
+        self.obj1.attributes.reset_cache()
+        return self.store.get(key)
+
+    def test_what_is_stored_comes_back(self):
+        """New and changed values, from the cache and from the database."""
+        for value in (PLAIN, {"n": 2}, None, [], 0, "text", ("a", {1, 2})):
+            self.store.set("kept", value)
+            self.assertEqual(self.store.get("kept", default="none"), value)
+            self.assertEqual(self.stored("kept"), value)
+
+    def test_a_builder_reads_and_changes_the_same(self):
+        """Evennia's own access sees the value, and a change by it has another stamp."""
+        self.store.set("kept", PLAIN)
+        self.store.set("kept", {"lines": ["one"]})
+        before = self.store.stamp("kept")
+        self.obj1.db.kept["lines"].append("two")
+        self.assertIsNot(self.store.stamp("kept"), before)
+        self.assertEqual(self.stored("kept"), {"lines": ["one", "two"]})
+
+    def test_copies_are_independent(self):
+        """Neither what was handed in nor what was read is the stored value."""
+        value = {"lines": ["one"]}
+        for _ in range(2):
+            self.store.set("kept", value)
+            value["lines"].append("two")
+            self.store.get("kept")["lines"].append("three")
+            self.assertEqual(self.store.get("kept"), {"lines": ["one"]})
+            value["lines"].pop()
+
+    def test_what_is_not_plain_goes_evennias_way(self):
+        """Database objects come back as such; other classes as Evennia keeps them."""
+        self.store.set("kept", 1)
+        for value in ({"who": self.obj2}, [OrderedDict(a=1)]):
+            self.store.set("kept", value)
+            self.assertEqual(self.stored("kept"), value)
+        self.obj1.db.kept = {"who": self.obj2}
+        self.assertEqual(self.store.get("kept")["who"], self.obj2)
+
+    def test_a_monitor_is_told(self):
+        """A game's monitor on an Attribute is called with the new value in place."""
+        seen = []
+        self.store.set("kept", {"n": 1})
+        MONITOR_HANDLER.add(self.obj1, "kept", on_update, seen=seen)
+        self.store.set("kept", {"n": 2})
+        self.assertEqual(seen, [2])
+
+    def test_a_row_that_is_gone_is_made_again(self):
+        """As Evennia does when somebody deleted the Attribute elsewhere."""
+        self.store.set("kept", 1)
+        row = Attribute.objects.filter(db_key="kept")
+        row._raw_delete(row.db)
+        self.store.set("kept", 2)
+        self.assertEqual(self.stored("kept"), 2)
+
+    def test_an_attribute_that_exists_twice_stays_readable(self):
+        """The one Evennia finds is the one that is written."""
+        self.store.set("kept", 1)
+        self.obj1.attributes.backend.create_attribute("kept", None, "", 5)
+        self.store.set("kept", 2)
+        self.assertEqual(self.store.get("kept"), 2)
+        self.assertEqual(self.obj1.db.kept, 2)
+
+    def test_a_new_value_that_is_taken_back_is_nowhere(self):
+        """A rollback undoes the making of an Attribute, in the database and in the caches."""
+        with self.assertRaises(OSError), transaction():
+            self.store.set("kept", PLAIN)
+            raise OSError("disk full")
+        self.assertIsNone(self.store.stamp("kept"))
+        self.assertFalse(search_object(self.obj1.key)[0].attributes.has("kept"))
+
+    def test_a_changed_value_that_is_taken_back_is_as_before(self):
+        """The same for a value that was there."""
+        self.store.set("kept", {"n": 1})
+        with self.assertRaises(OSError), transaction():
+            self.store.set("kept", {"n": 2})
+            raise OSError("disk full")
+        self.assertEqual(self.store.get("kept"), {"n": 1})
+        self.assertEqual(self.obj1.db.kept["n"], 1)
+
+    def test_stamps_are_those_of_each_key(self):
+        """Asked for together or alone, known to Evennia's cache or not."""
+        self.store.set("kept", PLAIN)
+        self.obj1.attributes.reset_cache()
+        stamps = self.store.stamps(["kept", "absent"])
+        self.assertIs(stamps[0], self.store.stamp("kept"))
+        self.assertIsNone(stamps[1])
+
+    def test_nothing_stale_is_read_where_the_owner_switched_caching_off(self):
+        """With `TYPECLASS_AGGRESSIVE_CACHE` off, the database is asked each time."""
+        self.store.set("kept", 1)
+        self.store.preload(["kept", "later"])
+        with self.settings(TYPECLASS_AGGRESSIVE_CACHE=False):
+            self.assertEqual(self.store._cache(), {})
+            with self.assertNumQueries(0):
+                self.store.preload(["absent"])
+            self.assertEqual(self.store.get("kept"), 1)

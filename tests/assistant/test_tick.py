@@ -1,0 +1,132 @@
+"""The tick, awake: hearing, thinking, answering."""
+
+from unittest.mock import patch
+
+from twisted.internet.defer import Deferred
+
+from evennia_ai.rag_memory import search as retrieval
+from evennia_ai.testing import call, model_down
+from tests.base import AssistantTest
+from tests.waiting import pump_until, wait_for
+
+
+class TestAwakeTick(AssistantTest):
+    """What a tick does with what was heard."""
+
+    def test_said_is_answered(self):
+        """A line said in the room becomes a message, and the model's text is said aloud."""
+        self.model.answers = ["Good evening, Char."]
+        self.char1.msg = lambda text=None, **kwargs: heard.append(text)
+        heard = []
+        self.say("hello Aria")
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(
+            self.contents(), [("user", "hello Aria"), ("assistant", "Good evening, Char.")]
+        )
+        self.assertIn("Good evening, Char.", str(heard[-1]))
+
+    def test_idle(self):
+        """Nothing heard, nothing asked."""
+        self.assertEqual(self.tick(), "idle")
+        self.assertEqual(self.model.requests, [])
+
+    def test_noop_is_silent(self):
+        """A noop ends the turn without a word and with its result in the history."""
+        self.model.answers = [call("noop")]
+        self.say("hello")
+        self.tick()
+        self.assertEqual([role for role, _ in self.contents()], ["user", "assistant", "tool"])
+
+    def test_whisper_stays_private(self):
+        """What was whispered is in no prompt made for the room."""
+        self.model.answers = ["I will keep it.", "Hello all."]
+        self.char1.at_say("the key is under the stone", receivers=[self.aria], whisper=True)
+        self.tick()
+        self.say("hello everybody", self.char2)
+        self.tick()
+        self.assertNotIn("stone", str(self.model.requests[-1].messages))
+        self.assertIn("stone", str(self.model.requests[0].messages))
+
+    def test_what_those_present_spoke_of(self):
+        """The tail names what somebody here spoke of last, to those who heard it."""
+        self.model.answers = ["I see.", "I will keep it.", "Good evening.", "Yes."]
+        self.say("the mill burnt down in May")
+        self.tick()
+        self.char1.at_say("the key is under the stone", receivers=[self.aria], whisper=True)
+        self.tick()
+        self.say("good evening all", self.char2)
+        self.tick()
+        tail = self.model.requests[-1].messages[-1]["content"]
+        self.assertIn('Char last spoke of: "the mill burnt down in May"', tail)
+        self.assertNotIn("stone", tail)
+
+    def test_a_call_ends_with_the_turn(self):
+        """A call to the model is given no more time than its turn has left."""
+        self.configure(turn_timeout_s=20, llm_timeout_s=60)
+        self.model.answers = ["Hello."]
+        self.say("hello")
+        self.tick()
+        self.assertLessEqual(self.model.requests[-1].timeout_s, 20)
+
+    def test_a_store_that_never_answers(self):
+        """A turn goes on without memories when their store hangs, or breaks in its own way."""
+        self.model.answers = ["Here I am.", "And again."]
+        self.semantic.search = lambda *args, **kwargs: Deferred()
+        with patch.object(retrieval, "SEARCH_TIMEOUT_S", 0.1):
+            self.say("Aria, where is the old mill of Norvik?")
+            self.assertEqual(self.tick(), "turn")
+        self.semantic.search = lambda *args, **kwargs: {}["gone"]
+        self.say("Aria, where is the new mill of Norvik?")
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(
+            [c for r, c in self.contents() if r == "assistant"], ["Here I am.", "And again."]
+        )
+
+    def test_all_is_heard_while_switched_off(self):
+        """More lines than the queue holds are stored, without a turn."""
+        self.script.state.enable(False)
+        for number in range(700):
+            self.say(f"line {number}")
+            if number % 60 == 0:
+                self.assertEqual(self.tick(), "disabled")
+        self.tick()
+        heard = [text for _, text in self.contents()] + [
+            event["content"] for event in self.script.runtime.queue
+        ]
+        self.assertEqual(heard, [f"line {number}" for number in range(700)])
+        self.assertEqual(self.model.requests, [])
+
+    def test_model_down(self):
+        """A failing model is counted; what was said stays."""
+        self.model.answers = [model_down()]
+        self.say("hello")
+        self.tick()
+        self.assertEqual(self.contents(), [("user", "hello")])
+        self.assertEqual(self.script.runtime.counts["errors"], 1)
+        self.assertIsNone(self.script.runtime.in_flight)
+
+    def test_failed_turn_is_tried_again(self):
+        """When the model is back, what was asked is answered without being asked again."""
+        self.model.answers = [model_down(), "Sorry, I was far away."]
+        self.say("Aria, are you there?")
+        self.tick()
+        self.assertEqual(self.tick(), "idle")
+        later = self.script.now() + 6
+        self.script.now = lambda: later
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.contents()[-1], ("assistant", "Sorry, I was far away."))
+
+    def test_late_tick_is_skipped(self):
+        """While a turn waits for the model a second tick does nothing but save the queue."""
+        self.model.held = True
+        self.model.answers = ["Yes?"]
+        self.say("hello")
+        first = self.script.at_tick()
+        pump_until(lambda: self.model.requests)
+        self.say("are you there?")
+        self.assertEqual(wait_for(self.script.at_tick()), "late")
+        # What is being answered, and what came meanwhile.
+        self.assertEqual(len(self.script.db.event_queue), 2)
+        self.model.release()
+        wait_for(first)
+        self.assertEqual(len(self.contents()), 2)

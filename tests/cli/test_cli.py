@@ -1,0 +1,234 @@
+"""The console script: what it makes, what it refuses, and with which exit code."""
+
+import contextlib
+import io
+import json
+import os
+import shutil
+import socket
+import stat
+import tempfile
+import unittest
+from pathlib import Path
+
+from evennia_ai.cli.main import main as cli
+from evennia_ai.cli.main import processes as game_processes
+from evennia_ai.cli.main import run as game_runner
+from evennia_ai.cli.new import create_game
+from evennia_ai.cli.ports import GamePorts, busy, game_ports, load, with_free_inner_ports
+from evennia_ai.errors import ConfigError
+
+
+def run(*argv):
+    """Run the console script; returns exit code, what it printed, and its errors."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = cli.main(argv)
+        except SystemExit as ended:
+            code = ended.code
+    return code, out.getvalue(), err.getvalue()
+
+
+class InFolder(unittest.TestCase):
+    def setUp(self):
+        self.base = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.base, ignore_errors=True)
+
+
+class TestNew(InFolder):
+    def test_a_game_has_every_module_of_evennia_and_ours(self):
+        """The folder holds Evennia's template with our files laid over it."""
+        code, shown, _ = run("new", str(self.base / "tavern"), "--no-start")
+        self.assertEqual(code, 0)
+        self.assertIn("evennia-ai start", shown)
+        for name in ("server/conf/lockfuncs.py", "web/admin/urls.py", "world/build.py"):
+            self.assertTrue((self.base / "tavern" / name).is_file(), name)
+        settings = (self.base / "tavern/server/conf/settings.py").read_text()
+        self.assertIn('SERVERNAME = "tavern"', settings)
+
+    def test_nothing_of_the_making_is_left_over(self):
+        """Beside the game there is no draft, and in it no part of the template's own."""
+        game = create_game(self.base / "tavern")
+        self.assertEqual([path.name for path in self.base.iterdir()], ["tavern"])
+        self.assertEqual(list(game.glob("gitignore*")), [])
+        self.assertEqual(list(game.rglob("__pycache__")), [])
+
+    def test_secrets_are_random_private_and_ignored_by_git(self):
+        """Two games have two keys, only the owner can read them, and git leaves them out."""
+        games = [create_game(self.base / name) for name in ("one", "two")]
+        paths = [game / "server/conf/secret_settings.py" for game in games]
+        self.assertNotEqual(paths[0].read_text(), paths[1].read_text())
+        self.assertEqual(stat.S_IMODE(paths[0].stat().st_mode), 0o600)
+        ignored = (games[0] / ".gitignore").read_text()
+        self.assertIn("server/conf/secret_settings.py", ignored)
+        self.assertIn("admin_password.txt", ignored)
+
+    def test_bad_folders_are_refused_in_one_line(self):
+        """Each has exit code 2 and one line that says why, and no traceback."""
+        (self.base / "full").mkdir()
+        (self.base / "full" / "file").touch()
+        (self.base / "file").touch()
+        bad = ("full", "file", "9lives", "my game", "evennia", "no/parent/here", "naïve")
+        for name in bad:
+            with self.subTest(name=name):
+                code, shown, error = run("new", str(self.base / name))
+                self.assertEqual((code, shown), (2, ""))
+                self.assertRegex(error, r"\Aevennia-ai: .+\n\Z")
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    def test_a_folder_without_the_right_to_write_is_refused(self):
+        """Nothing is made, and the folder is named."""
+        locked = self.base / "locked"
+        locked.mkdir(mode=0o500)
+        code, _, error = run("new", str(locked / "game"), "--no-start")
+        self.assertEqual(code, 2)
+        self.assertIn("cannot be written", error)
+
+    def test_an_empty_folder_is_taken(self):
+        """A folder that is there and empty becomes the game."""
+        (self.base / "tavern").mkdir()
+        self.assertEqual(run("new", str(self.base / "tavern"), "--no-start")[0], 0)
+
+    def test_a_game_is_reused_only_when_asked(self):
+        """With `--reuse` a second run keeps what is there; without it is refused."""
+        game = create_game(self.base / "tavern")
+        (game / "mine.txt").write_text("kept")
+        self.assertEqual(run("new", str(game), "--no-start")[0], 2)
+        self.assertEqual(run("new", str(game), "--no-start", "--reuse")[0], 0)
+        self.assertEqual((game / "mine.txt").read_text(), "kept")
+
+
+class TestOtherCommands(InFolder):
+    def test_a_folder_without_a_game_is_refused_by_all(self):
+        """Start, stop, install and doctor say that it is no game, with exit code 2."""
+        for command in ("start", "stop", "install", "doctor"):
+            with self.subTest(command=command):
+                code, _, error = run(command, str(self.base))
+                self.assertEqual(code, 2)
+                self.assertIn("no game folder", error)
+
+    def test_stopping_what_is_not_there_is_no_error(self):
+        """`make demo-stop` before any demo, or twice, ends well."""
+        self.assertEqual(run("stop", str(self.base / "demo"))[0], 0)
+        game = create_game(self.base / "tavern")
+        code, shown, _ = run("stop", str(game))
+        self.assertEqual(code, 0)
+        self.assertIn("was not running", shown)
+
+    def test_stopping_tidies_stale_pid_files(self):
+        """The pid file of a dead process, or of another program, does not outlive a stop."""
+        game = create_game(self.base / "tavern")
+        (game / "server/server.pid").write_text("999999999")
+        (game / "server/portal.pid").write_text(str(os.getpid()))
+        run("stop", str(game))
+        self.assertEqual(list((game / "server").glob("*.pid")), [])
+
+    def test_unknown_commands_are_refused(self):
+        """A word that is no command ends with exit code 2."""
+        self.assertEqual(run("dance")[0], 2)
+
+    def test_starting_on_a_taken_port_names_it(self):
+        """The message holds the port and the variable that moves it."""
+        game = create_game(self.base / "tavern")
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", 0))
+            other.listen()
+            port = other.getsockname()[1]
+            environ = {**os.environ, "TELNET_PORT": str(port)}
+            with self.assertRaisesRegex(ConfigError, rf"{port}.*TELNET_PORT"):
+                game_runner.start_game(game, environ, lambda line: None)
+
+
+class TestGamePorts(InFolder):
+    def setUp(self):
+        super().setUp()
+        (self.base / "server").mkdir()
+
+    def test_evennia_s_own_ports_are_the_default(self):
+        """The three public ports are 4000, 4001 and 4002, and the choice is recorded."""
+        ports = game_ports(self.base, {})
+        self.assertEqual(list(ports.public().values()), [4000, 4001, 4002])
+        self.assertEqual(load(self.base), ports)
+
+    def test_inner_ports_follow_the_public_ones(self):
+        """Another telnet port brings other inner ports, so that two games do not meet."""
+        moved = game_ports(self.base, {"TELNET_PORT": "14000"})
+        self.assertNotEqual(moved.amp, GamePorts().amp)
+        self.assertNotEqual(moved.internal, GamePorts().internal)
+
+    def test_a_later_shell_without_variables_keeps_the_choice(self):
+        """What was chosen once is used by every later command."""
+        first = game_ports(self.base, {"TELNET_PORT": "14000", "WEBSERVER_PORT": "14001"})
+        self.assertEqual(game_ports(self.base, {}), first)
+
+    def test_no_two_of_the_five_are_the_same(self):
+        """Inner ports keep clear of public ones, also at the end of the range."""
+        for telnet in (3999, 4001 + 995, 65530, 65535):
+            with self.subTest(telnet=telnet):
+                environ = {
+                    "TELNET_PORT": str(telnet),
+                    "WEBSERVER_PORT": str(telnet - 1),
+                    "WEBSOCKET_PORT": str(telnet - 2),
+                }
+                ports = game_ports(self.base, environ)
+                five = {*ports.public().values(), ports.amp, ports.internal}
+                self.assertEqual(len(five), 5)
+                self.assertTrue(all(0 < port <= 65535 for port in five))
+
+    def test_what_is_no_port_is_refused(self):
+        """Words, zero, too large numbers and the same port twice are refused by name."""
+        for value in ("abc", "0", "65536", "-1"):
+            with self.subTest(value=value), self.assertRaisesRegex(ConfigError, "TELNET_PORT"):
+                game_ports(self.base, {"TELNET_PORT": value})
+        with self.assertRaisesRegex(ConfigError, "same"):
+            game_ports(self.base, {"TELNET_PORT": "4002"})
+
+    def test_a_damaged_record_is_made_again(self):
+        """Half a file, or one of another form, counts as none."""
+        for text in ("{", "[]", json.dumps({"telnet": 1})):
+            (self.base / "server/ports.json").write_text(text)
+            self.assertEqual(game_ports(self.base, {}).telnet, 4000)
+
+    def test_taken_inner_ports_are_passed_over(self):
+        """A port somebody listens on is not chosen; a public one is reported as busy."""
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", 0))
+            other.listen()
+            port = other.getsockname()[1]
+            self.assertNotEqual(with_free_inner_ports(GamePorts(amp=port)).amp, port)
+            self.assertEqual(busy(GamePorts(telnet=port))["telnet"], port)
+
+
+class TestAdminPassword(InFolder):
+    def test_a_made_up_password_stays_the_same_and_private(self):
+        """The second start prints the first one's password, and only its owner can read it."""
+        first, changed = game_runner.admin_password(self.base, {})
+        self.assertTrue(changed)
+        self.assertEqual(game_runner.admin_password(self.base, {}), (first, False))
+        path = self.base / game_runner.PASSWORD_FILE
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
+        self.assertGreaterEqual(len(first), 12)
+
+    def test_the_environment_wins(self):
+        """A password given is used, and counts as changed when it is new."""
+        game_runner.admin_password(self.base, {})
+        environ = {game_runner.PASSWORD_VARIABLE: "given-one"}
+        self.assertEqual(game_runner.admin_password(self.base, environ), ("given-one", True))
+        self.assertEqual(game_runner.stored_password(self.base), "given-one")
+
+    def test_a_password_that_cannot_be_typed_is_refused(self):
+        """Spaces and what telnet's command line splits at are refused."""
+        for password in ("two words", 'a"b', "a;b", "tab\t"):
+            with self.subTest(password=password), self.assertRaises(ConfigError):
+                game_runner.admin_password(self.base, {game_runner.PASSWORD_VARIABLE: password})
+
+
+class TestProcesses(InFolder):
+    def test_another_program_s_pid_is_not_the_game(self):
+        """A pid that was given to some other program does not make a game look alive."""
+        (self.base / "server").mkdir()
+        (self.base / "server/portal.pid").write_text(str(os.getpid()))
+        self.assertFalse(game_processes.is_running(self.base))
+        self.assertEqual(game_processes.tidy(self.base), ["portal.pid"])
+        self.assertEqual(game_processes.kill(self.base), [])

@@ -1,0 +1,248 @@
+"""The doctor: each check on a healthy and on a broken installation."""
+
+import shutil
+import tempfile
+
+from django.test import TestCase, override_settings
+from evennia.utils.create import create_script
+from twisted.internet.defer import Deferred, succeed
+
+from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.cli.main import doctor
+from evennia_ai.cli.doctor import Check, Patient, report, run_checks
+from evennia_ai.tools import Tool
+
+BROKEN_TOOLS = (
+    "tests.cli.test_doctor.Nothing",
+    "tests.cli.test_doctor.Report",
+    "tests.cli.test_doctor.Unfinished",
+    "tests.cli.test_doctor.Shapeless",
+    "tests.broken_tools.Anything",
+)
+
+
+class Unfinished(Tool):
+    """A tool that cannot run."""
+
+    name = "unfinished"
+
+
+class Shapeless(Tool):
+    """A tool whose parameters are none."""
+
+    name = "shapeless"
+    parameters = {"at": 5}
+
+    def run(self, ctx, **arguments):
+        """Nothing."""
+
+
+class OwnScript(AssistantScript):
+    """A game's own."""
+
+
+class Report:
+    """What a model client's probe fires with."""
+
+    def __init__(self, ok, kind="", detail=""):
+        self.model, self.ok, self.kind, self.detail, self.seconds = "m", ok, kind, detail, 0.5
+
+
+class Probed:
+    """A model client that answers probes as told."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def probe(self, model, api="chat", timeout_s=20.0):
+        """Fires with the answer."""
+        return succeed(self.answer)
+
+
+class Stored:
+    """A memory store in a given state."""
+
+    def __init__(self, ok, detail):
+        self.state = {"ok": ok, "detail": detail, "count": 0, "path": ""}
+
+    def status(self):
+        """Fires with the state."""
+        return succeed(self.state)
+
+
+class AtOnce:
+    """A worker without a thread."""
+
+    def submit(self, function, *args):
+        """Fires with the function's result."""
+        return succeed(function(*args))
+
+
+class DoctorCase(TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def patient(self, answer=None, store=None):
+        """An installation with a model and a store that behave as told."""
+        return Patient(
+            self.folder,
+            client=Probed(answer or Report(True)),
+            store=store or Stored(True, "3 memories."),
+            worker=AtOnce(),
+        )
+
+    def outcome(self, check, patient=None):
+        """What one check finds."""
+        (found,) = self.outcomes([check], patient)
+        return found
+
+    def outcomes(self, which, patient=None):
+        """What checks find, which must be there at once."""
+        results = []
+        run_checks(patient or self.patient(), which).addCallback(results.extend)
+        return results
+
+
+class TestChecks(DoctorCase):
+    def test_versions_of_this_run_are_supported(self):
+        """The interpreter and the Evennia that run the tests are in range."""
+        self.assertIs(self.outcome(doctor.check_versions).ok, True)
+
+    def test_bad_settings_are_named_with_their_remedy(self):
+        """The worst problem is shown with its number and hint."""
+        with override_settings(EVENNIA_AI_LLM_MODEL=5, EVENNIA_AI_WRONG=1):
+            found = self.outcome(doctor.check_settings)
+        self.assertIs(found.ok, False)
+        self.assertIn("E001", found.detail)
+        self.assertIn("1 more", found.detail)
+        self.assertTrue(found.remedy)
+
+    def test_keys_and_passwords_are_masked(self):
+        """Neither the key nor a password in the address is shown."""
+        with override_settings(
+            EVENNIA_AI_LLM_MODEL="openai/x",
+            EVENNIA_AI_LLM_API_BASE="http://me:hidden1@127.0.0.1/v1",
+            EVENNIA_AI_LLM_API_KEY="sk-hidden2",
+        ):
+            found = self.outcome(doctor.check_settings)
+        self.assertIs(found.ok, True)
+        self.assertNotIn("hidden", found.detail)
+
+    def test_the_wiring_of_a_game_without_our_commands_is_bad(self):
+        """Evennia's own command set lacks ours, and the remedy is the installer."""
+        with override_settings(
+            CMDSET_CHARACTER="evennia.commands.default.cmdset_character.CharacterCmdSet"
+        ):
+            found = self.outcome(doctor.check_wiring)
+        self.assertIs(found.ok, False)
+        self.assertIn("evennia-ai install", found.remedy)
+
+    def test_a_database_without_assistants_is_worth_a_note(self):
+        """Tables are there, nobody lives in them yet."""
+        found = self.outcome(doctor.check_database)
+        self.assertIsNone(found.ok)
+        self.assertIn("no assistant", found.detail)
+
+    def test_scripts_of_a_games_own_class_are_counted(self):
+        """A class derived from the assistant's script counts, others do not."""
+        create_script("tests.cli.test_doctor.OwnScript", key="Own")
+        create_script("evennia.scripts.scripts.DefaultScript", key="Other")
+        found = self.outcome(doctor.check_database)
+        self.assertIs(found.ok, True)
+        self.assertIn("1 assistant(s)", found.detail)
+
+    def test_tools_are_loaded(self):
+        """A tool that cannot be used is named with its reason; sound ones are counted."""
+        self.assertIs(self.outcome(doctor.check_tools).ok, True)
+        for path in BROKEN_TOOLS:
+            with self.subTest(path=path), override_settings(EVENNIA_AI_TOOLS=[path]):
+                found = self.outcome(doctor.check_tools)
+                self.assertIs(found.ok, False)
+                self.assertIn(path, found.detail)
+                self.assertTrue(found.remedy)
+
+    def test_the_tokenizer_is_a_real_one(self):
+        """Tokens are counted, not estimated, with what the package installs."""
+        found = self.outcome(doctor.check_tokenizer)
+        self.assertIs(found.ok, True)
+
+    def test_the_shipped_embedder_works(self):
+        """One text becomes a vector, and the size is shown."""
+        found = self.outcome(doctor.check_embedder)
+        self.assertIs(found.ok, True)
+        self.assertRegex(found.detail, r"\d+ dimensions")
+
+    def test_a_store_that_cannot_be_opened_is_bad(self):
+        """Its own sentence is shown."""
+        patient = self.patient(store=Stored(False, "The folder is locked."))
+        found = self.outcome(doctor.check_memory, patient)
+        self.assertIs(found.ok, False)
+        self.assertIn("The folder is locked", found.detail)
+
+    def test_a_store_made_for_the_check_is_opened_and_closed(self):
+        """Without a given store, one is opened on the game's folder, twice in a row."""
+        patient = Patient(self.folder, worker=AtOnce())
+        with override_settings(EVENNIA_AI_DATA_DIR=self.folder):
+            for _ in range(2):
+                self.assertIs(self.outcome(doctor.check_memory, patient).ok, True)
+
+    def test_an_unreachable_model_is_bad_with_a_remedy_of_its_kind(self):
+        """A refused key and a dead server have different remedies."""
+        remedies = set()
+        for kind in ("auth", "connection", "not_found", "something new"):
+            patient = self.patient(Report(False, kind, "no"))
+            found = self.outcome(doctor.check_model, patient)
+            self.assertIs(found.ok, False)
+            remedies.add(found.remedy)
+        self.assertEqual(len(remedies), 4)
+
+    def test_the_offline_model_is_said_to_be_one(self):
+        """With no model set it works, and the note says what it is."""
+        self.assertIsNone(self.outcome(doctor.check_model).ok)
+        with override_settings(EVENNIA_AI_LLM_MODEL="openai/x"):
+            self.assertIs(self.outcome(doctor.check_model).ok, True)
+
+
+class TestRunChecks(DoctorCase):
+    def test_a_check_that_breaks_is_a_finding(self):
+        """An exception becomes a line, and the checks after it run."""
+
+        def check_broken(patient):
+            raise OSError("no such disk")
+
+        found = self.outcomes([check_broken, doctor.check_versions])
+        self.assertEqual([check.name for check in found], ["broken", "versions"])
+        self.assertIn("no such disk", found[0].detail)
+
+    def test_a_broken_check_shows_no_key(self):
+        """The configured key is cut out of an exception's text."""
+
+        def check_broken(patient):
+            raise OSError("refused sk-hidden")
+
+        with override_settings(EVENNIA_AI_LLM_API_KEY="sk-hidden"):
+            found = self.outcome(check_broken)
+        self.assertNotIn("sk-hidden", found.detail)
+
+    def test_checks_run_one_after_the_other(self):
+        """A check that has not answered holds up those after it."""
+        waiting = Deferred()
+
+        def check_slow(patient):
+            return waiting
+
+        results = []
+        run_checks(self.patient(), [check_slow, doctor.check_versions]).addCallback(results.extend)
+        self.assertEqual(results, [])
+        waiting.callback(Check("slow", True, "there"))
+        self.assertEqual(len(results), 2)
+
+
+class TestReport(DoctorCase):
+    def test_every_check_is_one_line_and_the_last_sums_up(self):
+        """Line breaks in a detail do not break the list."""
+        text = report([Check("a", True, "x\ny"), Check("b", False, "z", "Do it.")])
+        self.assertEqual(len(text.splitlines()), 3)
+        self.assertIn("BAD  b: z -> Do it.", text)
+        self.assertIn("1 of 2", text)

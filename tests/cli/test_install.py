@@ -1,0 +1,175 @@
+"""Joining an existing game: what is edited, what is refused."""
+
+import ast
+import shutil
+import tempfile
+import unittest
+from pathlib import Path
+
+import evennia
+
+from evennia_ai.cli.install import (
+    APP_LINE,
+    CMDSET_LINE,
+    URL_LINE,
+    install,
+    with_app,
+    with_cmdset,
+    with_url,
+)
+from evennia_ai.errors import ConfigError
+
+TEMPLATE = Path(evennia.__file__).parent / "game_template"
+FILES = ("server/conf/settings.py", "commands/default_cmdsets.py", "web/urls.py")
+
+
+class TestInstall(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        for name in FILES:
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            text = (TEMPLATE / name).read_text().replace("{servername}", '"old"')
+            (self.folder / name).write_text(text)
+        self.said = []
+
+    def texts(self):
+        """What the three files hold now."""
+        return [(self.folder / name).read_bytes() for name in FILES]
+
+    def run_install(self, apply=False):
+        """Install, and return what was shown."""
+        self.said.clear()
+        self.assertEqual(install(self.folder, apply=apply, say=self.said.append), 0)
+        return "\n".join(self.said)
+
+    def test_without_apply_only_a_diff_is_shown(self):
+        """The three lines are shown as additions and no file changes."""
+        before = self.texts()
+        shown = self.run_install()
+        for line in (APP_LINE, CMDSET_LINE, URL_LINE):
+            self.assertTrue(any(row.startswith("+") and line in row for row in shown.splitlines()))
+        self.assertEqual(self.texts(), before)
+
+    def test_applied_twice_changes_once(self):
+        """The second run finds nothing to do and leaves every byte alone."""
+        self.run_install(apply=True)
+        after = self.texts()
+        self.assertIn("already", self.run_install(apply=True))
+        self.assertEqual(self.texts(), after)
+
+    def test_the_edited_files_hold_the_lines_and_parse(self):
+        """Every file is valid Python and holds its line exactly once."""
+        self.run_install(apply=True)
+        for name, line in zip(FILES, (APP_LINE, CMDSET_LINE, URL_LINE), strict=True):
+            text = (self.folder / name).read_text()
+            ast.parse(text)
+            self.assertEqual(text.count(line), 1)
+
+    def test_the_old_text_is_kept(self):
+        """A backup beside each file holds what it held before."""
+        before = self.texts()
+        self.run_install(apply=True)
+        backups = [(self.folder / f"{name}.before-evennia-ai").read_bytes() for name in FILES]
+        self.assertEqual(backups, before)
+
+    def test_line_ends_of_windows_stay(self):
+        """A file with CRLF line ends has only those afterwards."""
+        path = self.folder / FILES[1]
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+        self.run_install(apply=True)
+        raw = path.read_bytes()
+        self.assertEqual(raw.count(b"\n"), raw.count(b"\r\n"))
+        self.assertIn(CMDSET_LINE.encode(), raw)
+
+    def test_one_bad_file_stops_all_three(self):
+        """If one file cannot be understood, the others stay untouched as well."""
+        (self.folder / "web/urls.py").write_text("def broken(:\n")
+        before = self.texts()
+        with self.assertRaisesRegex(ConfigError, "urls.py.*by hand"):
+            install(self.folder, apply=True, say=self.said.append)
+        self.assertEqual(self.texts(), before)
+
+    def test_a_missing_file_is_refused_in_plain_words(self):
+        """The message names the file and the line it should hold."""
+        (self.folder / "commands/default_cmdsets.py").unlink()
+        with self.assertRaisesRegex(ConfigError, "default_cmdsets.py.*AssistantCmdSet"):
+            install(self.folder, say=self.said.append)
+
+
+class TestWithApp(unittest.TestCase):
+    def test_secret_settings_still_come_last(self):
+        """The app is added before the secret settings, which override everything."""
+        text = "from evennia.settings_default import *\n\n# secrets\ntry:\n    "
+        text += "from server.conf.secret_settings import *\nexcept ImportError:\n    pass\n"
+        changed = with_app(text)
+        self.assertLess(changed.index(APP_LINE), changed.index("# secrets"))
+
+    def test_a_tuple_of_apps_stays_usable(self):
+        """Apps set as a tuple are joined in a way that works for tuples."""
+        names = {}
+        exec(with_app('INSTALLED_APPS = ("django",)\n'), names)
+        self.assertEqual(list(names["INSTALLED_APPS"]), ["django", "evennia_ai"])
+
+    def test_an_app_that_is_there_is_seen_however_it_was_added(self):
+        """`+=`, a literal list, an app config path and `append` all count."""
+        for line in (
+            'INSTALLED_APPS += ("evennia_ai",)',
+            'INSTALLED_APPS = ["a", "evennia_ai"]',
+            'INSTALLED_APPS += ["evennia_ai.apps.EvenniaAiConfig"]',
+            'INSTALLED_APPS.append("evennia_ai")',
+        ):
+            text = f"from evennia.settings_default import *\n{line}\n"
+            self.assertEqual(with_app(text), text)
+
+    def test_settings_of_something_else_are_refused(self):
+        """A file that has nothing of Evennia's settings is not edited."""
+        with self.assertRaises(ValueError):
+            with_app("X = 1\n")
+
+
+class TestWithCmdset(unittest.TestCase):
+    def test_the_method_s_own_indent_is_kept(self):
+        """A file indented by two spaces stays so."""
+        text = "class CharacterCmdSet(C):\n  def at_cmdset_creation(self):\n    pass\n"
+        self.assertIn(f"\n    {CMDSET_LINE}\n", with_cmdset(text))
+
+    def test_other_classes_are_left_alone(self):
+        """The line goes into the character's command set, whatever stands around it."""
+        text = (
+            "class A:\n    def at_cmdset_creation(self):\n        pass\n"
+            "class CharacterCmdSet(C):\n    def at_cmdset_creation(self):\n        pass\n"
+            "class B:\n    def at_cmdset_creation(self):\n        pass\n"
+        )
+        changed = with_cmdset(text)
+        start, end = changed.index("class CharacterCmdSet"), changed.index("class B")
+        self.assertIn(CMDSET_LINE, changed[start:end])
+
+    def test_a_body_on_one_line_is_refused(self):
+        """What could not be added to cleanly is not guessed at."""
+        with self.assertRaises(ValueError):
+            with_cmdset("class CharacterCmdSet(C):\n    def at_cmdset_creation(self): pass\n")
+
+
+class TestWithUrl(unittest.TestCase):
+    def test_any_list_of_patterns_takes_it(self):
+        """An empty list, one on one line and one over several lines all stay valid."""
+        for text in (
+            "from django.urls import include, path\nurlpatterns = []\n",
+            "from django.urls import include, path\nurlpatterns = [path('', a)]\n",
+            "from django.urls import include, path\nurlpatterns = [\n    path('', a)\n]\n",
+            "urlpatterns = [ü, ä]\n",
+        ):
+            changed = with_url(text)
+            ast.parse(changed)
+            self.assertIn(URL_LINE, changed)
+
+    def test_missing_imports_are_added_before_their_use(self):
+        """`path` and `include` are imported at the head of a file that lacks them."""
+        changed = with_url('"""Urls."""\nfrom django.urls import path\n\nurlpatterns = []\n')
+        self.assertLess(changed.index("import include"), changed.index("urlpatterns"))
+
+    def test_urls_without_a_list_are_refused(self):
+        """A computed `urlpatterns` is left to its owner."""
+        with self.assertRaises(ValueError):
+            with_url("urlpatterns = make()\n")

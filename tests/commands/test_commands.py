@@ -1,0 +1,587 @@
+"""The commands on assistants as a whole: who may use which, `ai` and its switches."""
+
+import json
+from pathlib import Path
+
+from django.test import override_settings
+from evennia import Msg, create_object
+from twisted.internet.defer import Deferred, fail
+
+from evennia_ai import services
+from evennia_ai.assistant.deletions import owe, owed, pay_owed
+from evennia_ai.assistant.identity import stable_id
+from evennia_ai.cli.main import startstop
+from evennia_ai.commands.assistants import last_lines
+from evennia_ai.commands.cmdset import COMMANDS
+from evennia_ai.commands.lookup import all_assistants, find_assistant
+from evennia_ai.errors import AssistantError, StoreError, ToolError
+from evennia_ai.history.audience import members
+from evennia_ai.recall import Turn
+from evennia_ai.testing import MemorySemanticStore, model_down
+from tests.base import CHARACTER
+from tests.command_line import CommandLineTest
+from tests.waiting import pump_until, wait_for
+
+STRANGER = "Command '"
+
+
+class TestLocks(CommandLineTest):
+    """Who may use which command."""
+
+    def test_every_command_has_help(self):
+        """Each command has a lock, a category and a help text with its usage."""
+        for command in COMMANDS:
+            with self.subTest(command=command.key):
+                self.assertIn("cmd:", str(command.locks))
+                self.assertIn(command.help_category.lower(), ("ai assistants", "comms", "general"))
+                self.assertIn("Usage:", command.__doc__)
+                self.assertIn(command.key, command.__doc__)
+
+    def test_help(self):
+        """`help` finds each command's own text."""
+        for command in COMMANDS:
+            with self.subTest(command=command.key):
+                summary = command.__doc__.strip().split("\n")[0]
+                self.assertIn(summary, self.typed(f"help {command.key}"))
+
+    def test_players(self):
+        """Players have none of the staff's commands; they may page, whisper and give notes."""
+        self.be("Player")
+        for command in COMMANDS:
+            if command.key not in ("page", "whisper", "airemember"):
+                with self.subTest(command=command.key):
+                    self.assertIn("is not available", self.typed(f"{command.key} Aria"))
+        self.assertTold("page Aria hello", "You paged Aria with: 'hello'")
+
+    def test_builders(self):
+        """Builders see and make assistants, but read no talk."""
+        self.be("Builder")
+        self.assertTold("ai", "Aria")
+        self.assertTold("aistatus Aria", "Mode: awake")
+        for line in ("aihistory Aria", "compact Aria", "aimemory Aria", "aijournal Aria"):
+            self.assertIn("is not available", self.typed(line))
+        for switch in ("delete Aria", "doctor", "log", "test Aria = hi"):
+            self.assertTold(f"ai/{switch}", "is for admins")
+
+    def test_builders_tune_only_their_own(self):
+        """What belongs to others is not theirs to change; what they made is."""
+        self.be("Builder")
+        self.assertTold("aiconfig Aria persona = A thief.", "You may not change Aria")
+        for switch in ("start", "stop", "sleep", "wake"):
+            self.assertTold(f"ai/{switch} Aria", "You may not change Aria")
+        self.typed("ai/create Bertram")
+        self.assertTold("aiconfig Bertram persona = A smith.", "persona is now A smith.")
+        self.assertTold("ai/stop Bertram", "switched off")
+
+    def test_words_that_begin_alike(self):
+        """A word that only begins like a command is not that command."""
+        self.assertIn("is not available", self.typed("aim at Bob"))
+
+    def test_unknown_switch(self):
+        """A switch that does not exist does nothing and names those that do."""
+        self.fill(40)
+        self.assertTold("compact/squash Aria", "no switch `/squash`", "/rollback")
+        self.assertEqual(self.model.requests, [])
+        self.assertTold("ai/s Aria", "no switch `/s`", "/sleep, /start, /stop")
+        self.assertTold("compact/on/off Aria", "no switch `/on/off`")
+
+    def test_beginning_of_a_switch(self):
+        """The beginning of a switch is enough where only one begins so."""
+        self.assertTold("ai/sl Aria", "Aria falls asleep")
+
+
+class TestLookup(CommandLineTest):
+    """Which assistant a name means."""
+
+    def setUp(self):
+        super().setUp()
+        self.arno = create_object(CHARACTER, key="Arno", location=self.room2)
+        self.addCleanup(self.remove, self.arno)
+
+    def remove(self, body):
+        if body.pk:
+            body.delete()
+
+    def test_names(self):
+        """Whole names, beginnings, aliases and dbrefs are understood, in any case."""
+        self.arno.aliases.add("miller")
+        for name in ("Arno", "aRNo", "arn", "miller", f"#{self.arno.pk}"):
+            self.assertIs(find_assistant(self.char1, name).obj, self.arno, name)
+
+    def test_those_here_come_first(self):
+        """A beginning that fits one here and one elsewhere means the one here."""
+        self.assertIs(find_assistant(self.char1, "a").obj, self.aria)
+
+    def test_none_and_many(self):
+        """No or more than one match is told in a sentence."""
+        self.assertTold("aistatus Zed", "There is no assistant called `Zed`", "Type `ai`")
+        self.assertTold("aistatus Arya", "Do you mean Aria?")
+        self.arno.location = self.room1
+        self.assertTold("aistatus ar", "more than one assistant called `ar`: Aria (#")
+        self.assertTold("aistatus", "more than one assistant here")
+
+    def test_no_name(self):
+        """Without a name it is the only one here, if there is one."""
+        self.assertTold("aistatus", "Aria (Room)")
+        self.char1.location = None
+        with self.assertRaisesRegex(AssistantError, "There is no assistant here"):
+            find_assistant(self.char1)
+
+    def test_no_assistants_at_all(self):
+        """In a game without any it says how to make one."""
+        self.arno.delete()
+        self.aria.delete()
+        self.assertTold("ai", "There are no assistants yet", "ai/create")
+        self.assertTold("aistatus Aria", "nor any other. Make one: ai/create Aria")
+        self.assertTold("ai/usage", "There are no assistants yet")
+
+
+class TestList(CommandLineTest):
+    """`ai` alone."""
+
+    def test_table(self):
+        """Name, room, mode, model, usage and messages of each stand there."""
+        self.fill(3)
+        self.assertTold("ai", "Name", "Aria", "Room", "awake", "scripted/model", "%", "3")
+
+    def test_list(self):
+        """The switch does what the command does without one."""
+        self.assertTold("ai/list", "Aria")
+
+    def test_screen_reader(self):
+        """For a screen reader each assistant is a line of words without lines and boxes."""
+        self.session.protocol_flags["SCREENREADER"] = True
+        shown = self.assertTold("ai", "Name: Aria. Room: Room. Mode: awake.")
+        self.assertNotRegex(shown, r"[|~+]|---")
+
+    def test_markup_in_names(self):
+        """Markup in a name or room stays text."""
+        self.room1.key = "|rHall|lcquit|ltclick|le"
+        shown = self.typed("ai")
+        self.assertNotIn("|r", "".join(self.told))
+        self.assertNotIn("|lc", shown)
+
+    def test_modes(self):
+        """Off, asleep and puppeted are told apart by words."""
+        self.typed("ai/sleep Aria")
+        self.assertTold("ai", "sleeping")
+        self.typed("ai/stop Aria")
+        self.assertTold("ai", "off")
+
+    def test_argument_without_switch(self):
+        """A name without a switch is answered with what may be meant."""
+        self.assertTold("ai Aria", "Do you mean: aistatus Aria")
+
+
+class TestCreate(CommandLineTest):
+    """`ai/create`."""
+
+    def test_makes_one_here(self):
+        """The new one stands in the room, has a script, and belongs to its maker."""
+        self.assertTold("ai/create Bertram the Smith", "Bertram the Smith is here and listens")
+        (script,) = (s for s in all_assistants() if s.obj.key == "Bertram the Smith")
+        self.assertIs(script.obj.location, self.room1)
+        self.assertTrue(script.obj.access(self.char1, "control"))
+
+    def test_duplicate(self):
+        """A name that is taken is refused, in any case."""
+        self.assertTold("ai/create aria", "There is an assistant called Aria already, in Room")
+        self.assertEqual(len(all_assistants()), 1)
+
+    def test_bad_names(self):
+        """Names with markup, signs or digits in front, or too long, are refused."""
+        for name in ("|rRed", "a=b", "1st", "#12", "x" * 41, "{name}", "Ann,Bob", "-"):
+            with self.subTest(name=name):
+                self.assertTold(f"ai/create {name}", "cannot be a name")
+        self.assertTold("ai/create", "Usage: ai/create <name>")
+        self.assertEqual(len(all_assistants()), 1)
+
+    def test_typeclass(self):
+        """A typeclass can be named; one that is none, or no assistant, is refused."""
+        self.assertTold(f"ai/create Bert:{CHARACTER}", "Bert is here")
+        self.assertTold("ai/create Carl:no.such.Thing", "There is no typeclass `no.such.Thing`")
+        self.assertTold(
+            "ai/create Carl:evennia.objects.objects.DefaultCharacter", "is no assistant"
+        )
+        self.assertEqual(len(all_assistants()), 2)
+
+    def test_nowhere(self):
+        """Somebody who is nowhere cannot make one."""
+        self.char1.location = None
+        self.assertTold("ai/create Bert", "You are nowhere")
+
+
+class TestSwitches(CommandLineTest):
+    """`ai/start`, `stop`, `sleep`, `wake`, `usage`, `test`, `doctor`, `log`."""
+
+    def test_stop_and_start(self):
+        """Switched off it does not think; switched on it does."""
+        self.assertTold("ai/stop Aria", "Aria is switched off", "still hears")
+        self.assertEqual(self.tick(), "disabled")
+        self.assertTold("ai/start Aria", "Aria is switched on")
+        self.assertEqual(self.tick(), "idle")
+        self.script.stop()
+
+    def test_stop_gives_up_the_turn(self):
+        """A turn in flight is cancelled."""
+        self.model.held = True
+        self.say("Aria, hello")
+        running = self.script.at_tick()
+        self.assertFalse(running.called)
+        self.assertTold("ai/stop Aria", "What it was thinking is given up")
+        pump_until(lambda: self.script.runtime.in_flight is None)
+
+    def test_sleep_and_wake(self):
+        """It falls asleep and wakes up; twice is told apart."""
+        self.assertTold("ai/sleep Aria", "Aria falls asleep")
+        self.assertEqual(self.script.state.mode, "sleep")
+        self.assertTold("ai/sleep Aria", "asleep already")
+        self.assertTold("ai/wake Aria", "Aria wakes up")
+        self.assertEqual(self.script.state.mode, "awake")
+        self.assertTold("ai/wake Aria", "awake already")
+
+    def test_switched_off_and_sleep(self):
+        """Sending one to sleep that is switched off says so."""
+        self.typed("ai/stop Aria")
+        self.assertTold("ai/sleep Aria", "It is switched off")
+
+    def test_usage(self):
+        """Calls, tokens and cost of today stand in a row of each."""
+        self.script.spend.add(1234, 0.5)
+        self.assertTold("ai/usage", "Aria", "1,234", "$0.5000", "none")
+        self.configure(spend_max_tokens_day=1000)
+        self.assertTold("ai/usage", "1,000")
+
+    def test_ask_the_model(self):
+        """The reply of its model is shown with its figures, and nothing is stored."""
+        self.model.answers = ["|rGood evening|n {you}."]
+        shown = self.typed("ai/test Aria = Who are you?", until="tokens in")
+        self.assertIn("|rGood evening|n {you}.", shown)
+        self.assertIn("scripted", shown)
+        (request,) = self.model.requests
+        self.assertIn(self.script.config.persona, request.messages[0]["content"])
+        self.assertEqual(request.messages[-1]["content"], "Who are you?")
+        self.assertEqual(self.script.history.messages(), ())
+
+    def test_ask_a_model_that_is_down(self):
+        """A model that does not answer is one line."""
+        self.model.default = model_down()
+        self.assertTold("ai/test Aria = hi", "The test failed: no model answered", until="failed")
+
+    def test_ask_nothing(self):
+        """Without a text the usage is shown."""
+        self.assertTold("ai/test Aria", "Usage: ai/test")
+
+    def test_ask_over_the_cap(self):
+        """Over the spend cap no call is made."""
+        self.configure(spend_max_tokens_day=0)
+        self.assertTold("ai/test Aria = hi", "spend cap")
+        self.assertEqual(self.model.requests, [])
+
+    def test_broken_service(self):
+        """An error nobody expected is told in one line, with its type."""
+        self.model.complete = None
+        self.assertTold("ai/test Aria = hi", "failed: TypeError", until="failed")
+
+    def test_log(self):
+        """The last lines of the audit log are shown, of one assistant if named."""
+        self.assertTold("ai/log", "no lines", until="no lines")
+        self.script.audit("tool", name="look")
+        self.assertTold("ai/log", "Aria tool: name look", until="look")
+        self.assertTold("ai/log Aria", "Aria tool", until="tool")
+
+    def test_log_reads_its_end_only(self):
+        """A long log with damaged lines is read from its end."""
+        path = Path(self.folder.name) / "long.log"
+        rows = ["{broken", *(json.dumps({"kind": "call", "n": n}) for n in range(9000)), "[1]"]
+        path.write_text("\n".join(rows), encoding="utf-8")
+        lines = last_lines(path, count=3)
+        self.assertEqual([line.split()[-1] for line in lines], ["8997", "8998", "8999"])
+        self.assertEqual(last_lines(path, name="Nobody"), [])
+
+    def test_doctor(self):
+        """The checks run, and a line each is shown."""
+        with override_settings(GAME_DIR=self.folder.name):
+            shown = self.typed("ai/doctor", until="versions")
+        self.assertIn("model", shown)
+
+
+class HangingStore(MemorySemanticStore):
+    """Never answers."""
+
+    asked = False
+
+    def ids(self, scope):
+        self.asked = True
+        return Deferred()
+
+
+class BrokenStore(MemorySemanticStore):
+    """Cannot be read."""
+
+    def ids(self, scope):
+        return fail(StoreError("the files are locked"))
+
+
+class TestDelete(CommandLineTest):
+    """`ai/delete`."""
+
+    def setUp(self):
+        super().setUp()
+        settings_on = override_settings(GAME_DIR=self.folder.name)
+        settings_on.enable()
+        self.addCleanup(settings_on.disable)
+
+    def exported(self):
+        (path,) = (Path(self.folder.name) / "server" / "ai_exports").iterdir()
+        return json.loads(path.read_text(encoding="utf-8"))
+
+    def test_asks_first(self):
+        """A no, or an empty answer, deletes nothing."""
+        self.assertTold("ai/delete Aria", "Delete Aria (#", "file first")
+        self.assertTold("n", "Nothing was deleted")
+        self.typed("ai/delete Aria")
+        self.assertTold("", "Nothing was deleted")
+        self.assertTrue(self.aria.pk)
+
+    def test_exports_then_deletes(self):
+        """A yes writes everything into a file, says where, and deletes body and script."""
+        self.fill(3)
+        self.aria.journal.add("Bob keeps bees.")
+        self.typed("ai/delete Aria")
+        shown = self.typed("y", until="is deleted")
+        self.assertIn("ai_exports", shown)
+        self.assertIsNone(self.aria.pk)
+        self.assertIsNone(self.script.pk)
+        data = self.exported()
+        self.assertEqual(len(data["history"]), 3)
+        self.assertEqual([e["content"] for e in data["journal"]], ["Bob keeps bees."])
+        self.assertEqual(data["config"]["max_context_tokens"], 100_000)
+
+    def test_in_mid_turn(self):
+        """A turn in flight is given up, and then it is deleted."""
+        self.model.held = True
+        self.say("Aria, hello")
+        self.script.at_tick()
+        pump_until(lambda: self.model.requests)
+        self.typed("ai/delete Aria")
+        self.typed("y", until="is deleted")
+        self.assertIsNone(self.aria.pk)
+
+    def test_no_file_no_deletion(self):
+        """If the file cannot be written it stays, as it was."""
+        (Path(self.folder.name) / "server").write_text("in the way", encoding="utf-8")
+        self.typed("ai/delete Aria")
+        self.typed("y", until="was not deleted")
+        pump_until(lambda: "cannot be written" in self.shown())
+        self.assertTrue(self.aria.pk)
+        self.assertTrue(self.script.enabled)
+
+    def test_derived_data_go(self):
+        """Nothing of it is found any more."""
+        self.aria.journal.add("Bob keeps bees.")
+        scope = self.script.scope
+        self.semantic.add(scope, [{"source_id": "e1", "text": "Bob keeps bees."}])
+        self.typed("ai/delete Aria")
+        self.typed("y", until="is deleted")
+        self.assertEqual(self.semantic.memories[scope], {})
+        self.assertEqual(services.index().count(scope), 0)
+
+    def remembered(self):
+        """Give it an entry in index and store; returns its scope and how much is there."""
+        self.aria.journal.add("Bob keeps bees.")
+        scope = self.script.scope
+        self.semantic.add(scope, [{"source_id": "e1", "text": "Bob keeps bees."}])
+        wait_for(self.script.memory.count())
+        return scope, lambda: (services.index().count(scope), len(self.semantic.memories[scope]))
+
+    def test_what_a_crash_leaves_goes_at_the_start(self):
+        """A server that dies behind the body's deletion deletes the rest when it starts."""
+        scope, left = self.remembered()
+        store = HangingStore()  # the process gets no further
+        services.use(semantic=store)
+        self.typed("ai/delete Aria")
+        self.typed("y")
+        pump_until(lambda: store.asked)
+        self.assertIsNone(self.script.pk)
+        services.use(semantic=self.semantic)
+        services.index().add(scope, [Turn("e9", "Bob", "Bees", "2026-01-01T00:00:00+00:00")])
+        self.assertEqual((owed(), left()), ([scope], (1, 1)))
+        startstop.warm_up()
+        pump_until(lambda: not owed())
+        self.assertEqual(left(), (0, 0))
+
+    def test_what_a_failing_store_leaves_goes_at_the_start(self):
+        """The deletion is told as done, what the store holds is owed until it works."""
+        scope, left = self.remembered()
+        services.use(semantic=BrokenStore())
+        self.typed("ai/delete Aria")
+        self.typed("y", until="is deleted")
+        wait_for(pay_owed())
+        self.assertEqual((owed(), left()), ([scope], (0, 1)))
+        services.use(semantic=self.semantic)
+        wait_for(pay_owed())
+        self.assertEqual((owed(), left()), ([], (0, 0)))
+
+    def test_destroyed(self):
+        """Evennia's own command takes the derived data along, of nobody else's."""
+        scope, left = self.remembered()
+        other = create_object(CHARACTER, key="Bo", location=self.room1)
+        other.journal.add("Bob keeps bees.")
+        wait_for(other.assistant.memory.count())
+        self.typed("destroy/force Aria")
+        self.assertIsNone(self.script.pk)
+        self.assertEqual(owed(), [scope])
+        pump_until(lambda: not owed())
+        self.assertEqual(left(), (0, 0))
+        self.assertEqual(services.index().count(other.assistant.scope), 1)
+
+    def test_a_body_that_stays_keeps_its_memories(self):
+        """Nothing is deleted of one that was to be deleted and was not."""
+        _, left = self.remembered()
+        before = left()
+        self.aria.at_object_delete = lambda: False
+        self.typed("ai/delete Aria")
+        self.typed("y", until="was not deleted")
+        self.assertEqual((owed(), left()), ([], before))
+        owe(self.script.scope)  # a crash before the body went
+        wait_for(pay_owed())
+        self.assertEqual((owed(), left()), ([], before))
+
+    def test_may_not(self):
+        """Without the delete lock it is refused."""
+        self.aria.locks.add("delete:false()")
+        self.assertTold("ai/delete Aria", "You may not delete Aria")
+
+
+class TestWhisper(CommandLineTest):
+    """`whisper`."""
+
+    def test_the_circle(self):
+        """All who are whispered to are of the talk; a name that means nobody is not."""
+        self.char2.location = self.aria.location
+        self.assertTold("whisper Aria, Char2, Nobody = at dawn", "You whisper to", '"at dawn"')
+        (event,) = self.script.runtime.queue
+        circle = {stable_id(self.char1), stable_id(self.char2)}
+        self.assertEqual((event["content"], members(event["audience"])), ("at dawn", circle))
+        self.assertIsNone(self.char1.ndb.whispers_to)
+
+    def test_alone(self):
+        """Whispered to the assistant alone, it is between the two."""
+        self.typed("whisper Aria = at dusk")
+        (event,) = self.script.runtime.queue
+        self.assertEqual(members(event["audience"]), {stable_id(self.char1)})
+
+    def test_the_answer_reaches_the_circle(self):
+        """An answer is whispered to each of them, and to nobody else."""
+        self.char2.location = self.aria.location
+        others = {name: [] for name in ("Char2", "Odo")}
+        odo = create_object("evennia.objects.objects.DefaultCharacter", key="Odo")
+        odo.location = self.aria.location
+        for person in (self.char2, odo):
+            person.msg = lambda text=None, to=person.key, **kwargs: others[to].append(str(text))
+        self.model.answers = ["I will be there."]
+        self.typed("whisper Aria, Char2 = at dawn")
+        self.tick()
+        self.assertIn("I will be there.", self.shown())
+        self.assertIn("I will be there.", others["Char2"][-1])
+        self.assertFalse(any("there" in line for line in others["Odo"]))
+
+
+class TestPage(CommandLineTest):
+    """`page`."""
+
+    def heard(self):
+        return [(e["channel"], e["content"], e["audience"]) for e in self.script.runtime.queue]
+
+    def test_assistant(self):
+        """A page reaches the assistant wherever it is, for the pager alone."""
+        self.aria.location = self.room2
+        self.assertTold("page aria I hid the key.", "You paged Aria with: 'I hid the key.'")
+        ((channel, content, audience),) = self.heard()
+        self.assertEqual((channel, content), ("page", "I hid the key."))
+        self.assertTrue(audience.startswith("private:"))
+
+    def test_tell_and_equals(self):
+        """The alias and the form with an equals sign work."""
+        self.assertTold("tell Aria = one", "You paged Aria with: 'one'")
+        self.assertEqual([content for _, content, _ in self.heard()], ["one"])
+
+    def test_the_puppet_that_pages(self):
+        """Of several characters an account plays, the one it was typed with pages."""
+        self.typed("page Aria = hello")
+        (event,) = self.script.runtime.queue
+        self.assertEqual(event["speaker"]["id"], stable_id(self.char1))
+
+    def test_pose(self):
+        """A colon makes a pose of it."""
+        self.typed("page Aria = :waves")
+        self.assertEqual([content for _, content, _ in self.heard()], ["TestAccount waves"])
+
+    def test_mixed_targets(self):
+        """Assistants and accounts may stand in one list."""
+        shown = self.typed("page Aria, TestAccount2 = hello both")
+        self.assertIn("You paged Aria with: 'hello both'", shown)
+        self.assertIn("TestAccount2", shown)
+        self.assertEqual(len(self.heard()), 1)
+
+    def test_accounts(self):
+        """Without an assistant among the targets it is Evennia's own command."""
+        self.assertTold("page TestAccount2 = hello", "You paged TestAccount2 with: 'hello'")
+        self.assertTold("page", "Your latest pages")
+        self.assertTold("page/last", "You last paged")
+        self.assertEqual(self.heard(), [])
+
+    def test_people_come_first(self):
+        """An account that is called like an assistant gets its own pages."""
+        self.account2.key = "Aria"
+        self.account2.save()
+        self.assertTold("page Aria = hello", "You paged Aria")
+        self.assertEqual(self.heard(), [])
+
+    def test_nothing_to_say(self):
+        """A name alone pages no assistant."""
+        self.typed("page Aria")
+        self.typed("page Aria =")
+        self.assertEqual(self.heard(), [])
+
+    def test_switched_off(self):
+        """The pager is told when nobody will answer."""
+        self.typed("ai/stop Aria")
+        self.assertTold("page Aria = hello", "will not answer", "You paged Aria")
+
+    def test_markup(self):
+        """Markup in a page stays text."""
+        self.assertTold("page Aria = |rred|n $pad(x)", "'|rred|n $pad(x)'")
+
+    def answered(self, between):
+        """Page, let something happen before the tick; the accounts that got the answer."""
+        self.model.default = "Under the bridge."
+        self.typed("page Aria = where is it?")
+        between()
+        self.tick()
+        found = [msg for msg in Msg.objects.all() if "bridge" in msg.message]
+        return [account for msg in found for account in msg.receivers]
+
+    def test_answered_after_the_pager_left(self):
+        """The answer is kept for an account that logged off, not lost with its character."""
+
+        def leave():
+            self.char1.account = None
+
+        self.assertEqual(self.answered(leave), [self.account])
+
+    def test_answered_to_nobody_else(self):
+        """Who plays that character by then does not get the answer."""
+
+        def change():
+            self.char1.account = self.account2
+
+        self.assertEqual(self.answered(change), [self.account])
+
+    def test_answered_to_nobody(self):
+        """An answer to an account that is gone is told to staff as trouble."""
+        with self.assertRaisesRegex(ToolError, "gone"):
+            self.script.game.page("o1.zzz", "hello")
+        with self.assertRaisesRegex(ToolError, "gone"):
+            self.script.game.page(stable_id(self.obj1), "hello")

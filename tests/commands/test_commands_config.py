@@ -1,0 +1,351 @@
+"""`aiconfig`, `aistatus`, the status page, and the page of documentation on options."""
+
+import importlib.util
+import json
+import threading
+from pathlib import Path
+
+from django.contrib.auth.models import AnonymousUser
+from django.test import RequestFactory, override_settings
+
+from evennia_ai.assistant.config import OPTIONS
+from evennia_ai.commands.configuration import option_called
+from evennia_ai.commands.facts import warnings
+from evennia_ai.errors import AssistantError
+from evennia_ai.web.views import on_reactor, status
+from tests.base import CHARACTER
+from tests.command_line import CommandLineTest
+from tests.waiting import pump_until, wait_for
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class TestConfig(CommandLineTest):
+    """`aiconfig`."""
+
+    def test_every_option(self):
+        """Every option stands in the list, with its group, in pages."""
+        shown = self.typed("aiconfig Aria")
+        while "Exited pager" not in shown:
+            shown += self.typed("next")
+        for word in ("Compaction", "Model", "Life", "Spend", *OPTIONS):
+            self.assertIn(word, shown)
+
+    def test_listing(self):
+        """Each option stands with value, unit, whether it was changed, and its meaning."""
+        self.session.protocol_flags["SCREENHEIGHT"] = {0: 4000}
+        self.configure(max_context_tokens=4000)
+        self.assertTold(
+            "aiconfig Aria",
+            "compact_enabled = True (default)\n      Allow compaction.",
+            "max_context_tokens = 4000 tokens (changed; default 100000)\n      Largest size of",
+        )
+
+    def test_help(self):
+        """One option is explained: meaning, values, unit, default, present value."""
+        self.assertTold(
+            "aiconfig Aria max_context_tokens",
+            "Largest size of a request to the model.",
+            "a whole number from 50 to 10,000,000, in tokens",
+            "Default: 100000",
+            "Now, for Aria: 100000",
+        )
+
+    def test_change_takes_effect(self):
+        """A changed option is in force at once, and an Attribute a builder can examine."""
+        self.assertTold("aiconfig Aria max_context_tokens = 4000", "is now 4000")
+        self.assertEqual(self.script.config.max_context_tokens, 4000)
+        self.assertEqual(self.script.db.max_context_tokens, 4000)
+
+    def test_beginning_of_an_option(self):
+        """The beginning is enough where only one begins so."""
+        self.assertTold("aiconfig aria max_c = 5000", "max_context_tokens is now 5000")
+
+    def test_change_that_spoils_another(self):
+        """A change after which another option cannot be used as it stands says so at once."""
+        self.assertTold("aiconfig Aria max_context_tokens = 100", "`reply_reserve_tokens` = 1024")
+        self.assertTold("aiconfig Aria compact = on", "`compact` may be compact_enabled")
+
+    def test_without_a_name(self):
+        """An option and a value alone mean the only assistant here."""
+        self.assertTold("aiconfig persona = A thief.", "Aria: persona is now A thief.")
+
+    def test_default_again(self):
+        """`default`, or nothing, takes the default again."""
+        for word in ("default", ""):
+            self.typed("aiconfig Aria max_context_tokens = 4000")
+            self.assertTold(f"aiconfig Aria max_context_tokens = {word}", "is 100000 again")
+            self.assertFalse(self.script.attributes.has("max_context_tokens"))
+
+    def test_wrong_values(self):
+        """A value of another kind is refused in words and nothing changes."""
+        wrong = {
+            "max_context_tokens = many": "takes a whole number from 50 to 10,000,000, not 'many'",
+            "max_context_tokens = 3": "takes a whole number",
+            "max_context_tokens = 1e400": "takes a whole number",
+            "compact_enabled = perhaps": "takes True or False, not 'perhaps'",
+            "compact_sleep_threshold = 1.5": "takes a share from 0.0 to 1.0, not '1.5'",
+            "llm_api = telepathy": "takes one of chat, completion",
+            "sleep_schedule = 25:00-26:00": "23:00-06:00",
+            "tool_levels = {'say': 'loud'}": "off, dry run or on",
+            "tool_levels = [[[": "off, dry run or on",
+        }
+        for line, says in wrong.items():
+            with self.subTest(line=line):
+                self.assertTold(f"aiconfig Aria {line}", says)
+                self.assertFalse(self.script.attributes.has(line.split()[0]))
+
+    def test_right_values(self):
+        """Words, numbers, lists and tables are understood as they are typed."""
+        right = {
+            "compact_enabled = off": False,
+            "llm_fallback_models = a/b, c/d": ("a/b", "c/d"),
+            "tool_levels = {'say': 'off'}": {"say": "off"},
+            "sleep_after_idle_s = None": None,
+            "persona = {weird} |rtext|n = with signs": "{weird} |rtext|n = with signs",
+            "sleep_schedule = game 23:00 - 06:00": "game 23:00-06:00",
+        }
+        for line, value in right.items():
+            with self.subTest(line=line):
+                self.assertTold(f"aiconfig Aria {line}", "is now")
+                self.assertEqual(getattr(self.script.config, line.split()[0]), value)
+
+    def test_markup_is_shown_as_it_is(self):
+        """A value with markup is shown letter by letter."""
+        self.typed("aiconfig Aria persona = |rred|n")
+        self.assertTold("aiconfig Aria persona", "Now, for Aria: |rred|n")
+
+    def test_unknown(self):
+        """An unknown option or assistant is refused with what may be meant."""
+        self.assertTold("aiconfig Aria persnoa = x", "Do you mean persona?")
+        self.assertTold("aiconfig Aria qqqq = x", "There is no option `qqqq`. `aiconfig")
+        self.assertTold("aiconfig Zed persona = x", "There is no assistant called `Zed`")
+        self.assertTold("aiconfig Zed", "There is no assistant called `Zed`")
+        self.assertTold("aiconfig Zed persona", "There is no assistant called `Zed`")
+        with self.assertRaises(AssistantError):
+            option_called("conversation_history")
+
+    def test_names_with_spaces(self):
+        """An assistant whose name has spaces is found with and without an option."""
+        self.typed("ai/create Old Tom")
+        self.assertTold("aiconfig Old Tom", "Options of Old Tom")
+        self.assertTold("aiconfig Old Tom persona", "Now, for Old Tom")
+        self.assertTold("aiconfig Old Tom persona = x", "Old Tom: persona is now x")
+
+    def test_reports_what_was_set_by_hand(self):
+        """A value set by other means that cannot be used is named, with its default."""
+        self.configure(max_context_tokens="lots")
+        self.assertTold("aiconfig Aria max_context_tokens", "The default 100000 is used")
+        self.assertTold("aistatus Aria", "Wrong setting: `max_context_tokens` = 'lots'")
+
+
+class TestStatus(CommandLineTest):
+    """`aistatus`."""
+
+    default = "They talked of bees."
+
+    def setUp(self):
+        super().setUp()
+        self.session.protocol_flags["SCREENHEIGHT"] = {0: 4000}
+
+    def test_what_is_stored(self):
+        """Messages, archive, summaries, journal and the last compaction are counted."""
+        self.fill(40)
+        self.aria.journal.add("Bob keeps bees.")
+        self.typed("compact Aria", until="compacted")
+        # The extraction, which the model answers with plain text, leaves no entry.
+        shown = self.typed("aistatus Aria")
+        self.assertRegex(
+            shown, r"Messages: 2\d live \([\d,]+ tokens\), 2\d archived in 1 segment\n"
+        )
+        self.assertIn("Summaries: 1", shown)
+        self.assertIn("Journal: 2 entries, 1 not yet consolidated", shown)
+        self.assertRegex(shown, r"Last compaction: \d{4}-.* level main, summary s")
+        self.assertRegex(shown, r"Last prompt: System: \d+, Tools: \d+, .*\(total \d+/\d+\)")
+
+    def test_thresholds(self):
+        """Usage stands beside both thresholds."""
+        self.assertTold("aistatus Aria", "% of 100,000 tokens", "asleep at 70%", "at once at 80%")
+
+    def test_sleep_report(self):
+        """The last sleep is told step by step."""
+        self.typed("ai/sleep Aria")
+        self.assertEqual(self.tick(), "dreamt")
+        self.assertTold(
+            "aistatus Aria",
+            "Mode: sleep, sleeping",
+            "memory_links:",
+            "context_compaction: skipped: no history",
+        )
+
+    def test_failed_step(self):
+        """A step that failed says why."""
+        self.aria.journal.add("Bob keeps bees.")
+        self.semantic.add = None
+        self.typed("ai/sleep Aria")
+        self.tick()
+        self.assertTold("aistatus Aria", "memory_links: failed: ", "Last trouble: sleep step")
+
+    def test_infeasible(self):
+        """A window that cannot fit under a threshold is named with the numbers."""
+        self.configure(max_context_tokens=4000)
+        self.fill(20, words=120)
+        self.assertTold(
+            "aistatus Aria",
+            "cannot get under `compact_sleep_threshold` with the 20 newest messages",
+            "more than the trigger of 2,800",
+        )
+
+    def test_no_room_for_any_prompt(self):
+        """A limit under which not even the rules and tools fit is told at once, before a turn."""
+        shown = self.assertTold(
+            "aiconfig Aria max_context_tokens = 1000", "Aria cannot think at all", "limit of 1,000"
+        )
+        self.assertNotIn("fewer will be kept", shown)
+
+    def test_shrunk_caps(self):
+        """Caps that were shrunk are named with both numbers."""
+        self.configure(max_context_tokens=1000)
+        shown = self.assertTold("aistatus Aria", "caps are shrunk to fit 1,000 tokens")
+        self.assertRegex(shown, r"`tail_max_tokens` \d+ of 800")
+
+    def test_left_out(self):
+        """Messages that did not fit the last prompt are counted."""
+        self.configure(max_context_tokens=1500, compact_enabled=False)
+        self.fill(60, words=60)
+        self.say("Aria?")
+        self.tick()
+        self.assertTold("aistatus Aria", "Left out of it:", "Compaction: off")
+
+    def test_states(self):
+        """Compaction by command only, a stopped timer and a spend cap are told."""
+        self.configure(compact_auto=False, spend_max_tokens_day=0)
+        self.assertTold(
+            "aistatus Aria", "by command only", "its timer is stopped", "spend cap of today"
+        )
+        self.typed("ai/stop Aria")
+        self.assertTold("aistatus Aria", "Enabled: no (ai/start switches it on)")
+
+
+class TestStatusPage(CommandLineTest):
+    """The JSON page at ``ai/status/``."""
+
+    def fetch(self, user):
+        request = RequestFactory().get("/ai/status/")
+        request.user = user
+        return status(request)
+
+    def test_staff(self):
+        """Staff get every assistant's facts."""
+        self.account.is_staff = True
+        response = self.fetch(self.account)
+        self.assertEqual(response.status_code, 200)
+        data = json.loads(response.content)
+        self.assertEqual([a["name"] for a in data["assistants"]], ["Aria"])
+        self.assertEqual(data["game"]["model"], "scripted/model")
+
+    def test_others(self):
+        """Nobody else gets anything."""
+        self.account2.is_staff = False
+        for user in (AnonymousUser(), self.account2):
+            response = self.fetch(user)
+            self.assertEqual(response.status_code, 403)
+            self.assertNotIn(b"Aria", response.content)
+
+    def test_posting(self):
+        """The page takes no other method."""
+        request = RequestFactory().post("/ai/status/")
+        request.user = self.account
+        self.assertEqual(status(request).status_code, 405)
+
+    def test_address(self):
+        """The urls module routes it."""
+        with override_settings(ROOT_URLCONF="evennia_ai.web.urls"):
+            from django.urls import resolve
+
+            self.assertIs(resolve("/status/").func, status)
+
+    def test_from_a_web_thread(self):
+        """A web thread gets its answer from the reactor thread; errors come back too."""
+        wait_for(self.script.memory.count())
+        answers = []
+
+        def ask():
+            answers.append(on_reactor(threading.get_ident))
+            try:
+                on_reactor(lambda: 1 // 0)
+            except ZeroDivisionError as error:
+                answers.append(error)
+
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        pump_until(lambda: len(answers) == 2)
+        self.assertEqual(answers[0], threading.get_ident())
+
+    def test_busy(self):
+        """If the reactor does not answer in time the page says so, and the thread goes on."""
+        wait_for(self.script.memory.count())
+        self.account.is_staff = True
+        answers = []
+
+        def ask():
+            import evennia_ai.web.views as views
+
+            views.PATIENCE_S = 0.05
+            try:
+                answers.append(self.fetch(self.account))
+            finally:
+                views.PATIENCE_S = 3.0
+
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        thread.join(5)
+        self.assertEqual(answers[0].status_code, 503)
+        wait_for(self.script.memory.count())
+
+
+class TestConfigPage(CommandLineTest):
+    """`docs/config.md`."""
+
+    def test_is_current(self):
+        """The page is what the script would write now."""
+        path = ROOT / "scripts" / "write_config_docs.py"
+        spec = importlib.util.spec_from_file_location("write_config_docs", path)
+        script = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(script)
+        self.assertEqual(
+            (ROOT / "docs" / "config.md").read_text(encoding="utf-8"),
+            script.page(),
+            "run: python scripts/write_config_docs.py",
+        )
+
+
+class TestBuildersWay(CommandLineTest):
+    """Evennia's own commands, as a builder who is no admin types them."""
+
+    def setUp(self):
+        super().setUp()
+        self.be("Builder")
+        self.account.characters.add(self.char1)
+
+    def test_create_and_set(self):
+        """An assistant made by `create` takes no character slot, and its maker may tune it."""
+        self.assertTold(f"create/drop Borin:{CHARACTER}", "You create a new AssistantCharacter")
+        borin = next(obj for obj in self.room1.contents if obj.key == "Borin")
+        self.assertNotIn(borin, self.account.characters.all())
+        self.assertNotIn("hears nothing", self.typed("aistatus Borin"))
+        self.assertTold("aiconfig Borin persona = A gruff smith.", "is now A gruff smith.")
+        self.typed("set/script Borin/compact_sleep_threshold = 0.5")
+        self.assertEqual(borin.assistant.config.compact_sleep_threshold, 0.5)
+
+    def test_carried(self):
+        """One that was made without `/drop` is deaf, and its status says so."""
+        self.typed(f"create Zed:{CHARACTER}")
+        self.assertTold("aistatus Zed", "Zed is carried by Char and hears nothing: drop Zed")
+        self.aria.location = None
+        self.assertIn("is nowhere and hears nothing", " ".join(warnings(self.script)))
+
+    def test_not_those_of_others(self):
+        """Another's assistant stays as it is."""
+        self.typed("set/script Aria/compact_sleep_threshold = 0.5")
+        self.assertEqual(self.script.config.compact_sleep_threshold, 0.7)

@@ -1,0 +1,686 @@
+"""`aihistory`, `compact`, `aimemory`, `aijournal`: reading and folding what is remembered."""
+
+import json
+import re
+from pathlib import Path
+
+from django.test import override_settings
+from evennia import CmdSet
+from evennia.server.portal.mxp import mxp_parse
+from evennia.utils.ansi import parse_ansi
+
+from evennia_ai import services
+from evennia_ai.assistant.identity import stable_id
+from evennia_ai.commands.compaction import CmdCompact, CmdCompactMemories
+from evennia_ai.commands.history import CmdAIHistory
+from evennia_ai.commands.ledger import note_called
+from evennia_ai.commands.lookup import Refusal
+from evennia_ai.commands.memory import CmdAIMemory
+from evennia_ai.errors import StoreError
+from evennia_ai.history.audience import STAFF, private
+from evennia_ai.rag_memory.entities import MOST_KEPT, new_profile, observe
+from evennia_ai.rag_memory.turns import turn_of_message
+from evennia_ai.sleep.compaction.reversal import rollback_compaction
+from evennia_ai.testing import call, model_down
+from tests.command_line import CommandLineTest
+from tests.waiting import pump_until, wait_for
+
+SUMMARY = "They talked of the harvest; Bob promised Alice 3 barrels of cider."
+
+
+class CmdOpenHistory(CmdAIHistory):
+    """As a game may have it that opens the command to everyone."""
+
+    locks = "cmd:all();admin:perm(Admin)"
+
+
+class CmdOpenCompact(CmdCompact):
+    """The same of `compact`."""
+
+    locks = "cmd:all();admin:perm(Admin)"
+
+
+class CmdOpenCompactMemories(CmdCompactMemories):
+    """The same of `@compact-memories`."""
+
+    locks = "cmd:all();admin:perm(Admin)"
+
+
+class CmdOpenMemory(CmdAIMemory):
+    """The same of `aimemory`."""
+
+    locks = "cmd:all();admin:perm(Admin)"
+
+
+class OpenCmdSet(CmdSet):
+    """Goes over the assistants' own command set."""
+
+    priority = 1
+
+    def at_cmdset_creation(self):
+        for command in (CmdOpenHistory, CmdOpenCompact, CmdOpenCompactMemories, CmdOpenMemory):
+            self.add(command)
+
+
+class MemoryLineTest(CommandLineTest):
+    """With a room of many lines, and a model that summarises."""
+
+    default = SUMMARY
+
+    def setUp(self):
+        super().setUp()
+        self.configure(pre_compact_extraction_enabled=False)
+
+    def heard(self, text, **fields):
+        """Store a line somebody said."""
+        (stored,) = self.script.history.append(
+            [{"role": "user", "content": text, "speaker": {"key": "Bob", "id": "o9.x"}, **fields}]
+        )
+        return stored
+
+    def secret(self, text):
+        """Store a line `self.char1` whispered."""
+        circle = private([stable_id(self.char1)])
+        return self.heard(text, channel="whisper", audience=circle)
+
+
+class TestHistory(MemoryLineTest):
+    """`aihistory`."""
+
+    def test_newest_first(self):
+        """The newest stands first, with time, speaker and channel."""
+        self.heard("first words")
+        self.heard("last words", channel="pose")
+        shown = self.assertTold("aihistory Aria", "Bob (say): first words", "(2 live messages)")
+        self.assertRegex(shown, r"\d{4}-\d\d-\d\d \d\d:\d\d Bob \(pose\): last words")
+        self.assertLess(shown.index("last words"), shown.index("first words"))
+
+    def test_pages(self):
+        """A long history comes in pages; the next is shown when it is asked for."""
+        for number in range(30):
+            self.heard(f"line {number} ends")
+        shown = self.assertTold("aihistory Aria", "line 29 ends", "line 18 ends")
+        self.assertNotIn("line 17 ends", shown)
+        self.assertTold("next", "line 17 ends")
+        self.assertTold("q", "Exited pager")
+
+    def test_private_marked(self):
+        """A whisper is marked with whom it was between."""
+        self.secret("the key is under the mat")
+        self.assertTold("aihistory Aria", "[private: Char] Bob (whisper): the key is under")
+
+    def test_private_is_for_admins(self):
+        """Where a game opens the command to others, they see public talk only."""
+        self.secret("the key is under the mat")
+        self.heard("a public word")
+        self.char1.cmdset.add(OpenCmdSet)
+        self.be("Player")
+        for switch in ("", "/full", "/raw"):
+            shown = self.assertTold(f"aihistory{switch} Aria", "a public word")
+            self.assertNotIn("under the mat", shown)
+
+    def test_hidden_summaries(self):
+        """To others, a summary of private talk is answered as one that is not there."""
+        for number in range(60):
+            self.secret(f"the key {number} is under the mat " * 8)
+        self.heard("a public word")
+        self.fill(60)
+        self.typed("compact Aria", until="compacted")
+        records = {record["audience"]: record["id"] for record in self.script.history.summaries()}
+        public = records.pop("public")
+        (hidden,) = records.values()
+        self.assertTold(f"aihistory/expand Aria = {hidden}", "was made from")
+        self.char1.cmdset.add(OpenCmdSet)
+        self.be("Player")
+        begun = next(hidden[:n] for n in range(len(hidden)) if not public.startswith(hidden[:n]))
+        for wanted in (hidden, begun):
+            shown = self.assertTold(f"aihistory/expand Aria = {wanted}", "There is no summary")
+            self.assertNotIn(hidden, shown.replace(f"`{wanted}`", ""))
+        self.assertTold(f"aihistory/expand Aria = {public[:3]}", f"Summary {public} was made")
+
+    def test_export_is_for_admins(self):
+        """Where a game opens the command to others, they may not have the file written."""
+        self.char1.cmdset.add(OpenCmdSet)
+        self.be("Player")
+        self.assertTold("aihistory/export Aria", "`aihistory/export` is for admins.")
+
+    def test_empty(self):
+        """No history is said in words."""
+        self.assertTold("aihistory Aria", "Aria has no messages yet.")
+        self.assertTold("aihistory/summaries Aria", "Aria has made no summaries yet.")
+
+    def test_tool_calls(self):
+        """The full history has tool calls and results, the plain one has not."""
+        self.heard("look around")
+        self.script.history.append(
+            [{"role": "assistant", "content": "", "tool_calls": call("look", target="Bob")}]
+        )
+        made = self.script.history.messages()[-1]["tool_calls"][0]["id"]
+        self.script.history.append(
+            [{"role": "tool", "tool_call_id": made, "name": "look", "content": "a bearded man"}]
+        )
+        self.assertTold(
+            "aihistory/full Aria", 'calls look {"target": "Bob"}', "result of look (tool): a bear"
+        )
+        self.assertNotIn("bearded", self.typed("aihistory Aria"))
+
+    def test_raw(self):
+        """The stored messages are shown as JSON."""
+        self.heard("first words")
+        self.session.protocol_flags["SCREENHEIGHT"] = {0: 4000}
+        data = json.loads(self.typed("aihistory/raw Aria"))
+        self.assertEqual(data[0]["content"], "first words")
+        self.assertEqual(data, [dict(m) for m in self.script.history.messages()])
+
+    def test_markup(self):
+        """Markup, braces, links and function calls in stored text stay text, on every page."""
+        self.heard("|rred|n {0} {name} $pad(x,9) %s |lcquit|ltclick|le")
+        shown = "|rred|n {0} {name} $pad(x,9) %s ¦lcquit¦ltclick¦le"
+        self.assertTold("aihistory Aria", shown)
+        self.fill(20)
+        self.assertTold("aihistory Aria", "(21 live messages)")
+        self.assertTold("end", shown)
+        for sent in self.told:
+            self.assertNotIn("SEND", mxp_parse(parse_ansi(sent, mxp=True)))
+
+    def test_spoken_links(self):
+        """What a model says makes no clickable command either."""
+        self.script.game.say("Click |lcgive all|lthere|le, |rnow|n")
+        (sent,) = self.told
+        self.assertNotIn("SEND", mxp_parse(parse_ansi(sent, mxp=True)))
+        self.assertIn("|rnow|n", parse_ansi(sent, strip_ansi=True))
+
+    def test_expand(self):
+        """A summary's id brings back the messages it was made from, word for word."""
+        self.heard("the very first word")
+        self.fill(40)
+        self.typed("compact Aria", until="compacted")
+        (record,) = self.script.history.summaries()
+        self.assertTold("aihistory/summaries Aria", record["id"], "recent", "live", SUMMARY)
+        shown = self.assertTold(f"aihistory/expand Aria = {record['id']}", "these 21 messages")
+        self.assertIn("Bob (say): the very first word", shown)
+        self.assertTold(f"aihistory/expand Aria = {record['id'][:-2]}", "these 21 messages")
+
+    def test_receipts(self):
+        """Each compaction's receipt says how much left, how well, and which query finds it."""
+        self.heard("Captain Mirabel hid 47 crowns under the Salt Chapel.")
+        self.fill(40)
+        self.typed("compact Aria", until="compacted")
+        shown = self.assertTold("aihistory/summaries Aria", "Receipt: Aria compacted 21 messages")
+        self.assertRegex(shown, r"\(manual\): [\d,]+ to [\d,]+ tokens, level main, \d+% of names")
+        query = re.search(r"aihistory/search Aria = ([^.<]+)\.", shown)[1]
+        self.assertIn("Mirabel", query)
+        found = self.typed(f"aihistory/search Aria = {query}", until="best first")
+        self.assertIn("under the Salt Chapel", found)
+        wait_for(rollback_compaction(self.script, self.aria))
+        self.assertTold("aihistory/summaries Aria", "Taken back 20")
+
+    def test_receipts_are_for_admins(self):
+        """Where a game opens the command to others, they see summaries only."""
+        self.fill(40)
+        self.typed("compact Aria", until="compacted")
+        self.char1.cmdset.add(OpenCmdSet)
+        self.be("Player")
+        self.assertNotIn("Receipt", self.assertTold("aihistory/summaries Aria", SUMMARY))
+
+    def test_expand_nothing(self):
+        """An id that is none, or none given, is told in a sentence."""
+        self.assertTold("aihistory/expand Aria = s000", "There is no summary `s000`")
+        self.assertTold("aihistory/expand Aria", "Usage: aihistory/expand")
+
+    def test_search(self):
+        """Words are found in the history and the journal, private ones too."""
+        self.secret("the lantern hides a map")
+        self.aria.journal.add("Bob likes the old lantern.")
+        shown = self.typed("aihistory/search Aria = lantern", until="best first")
+        self.assertIn("[private: Char] Bob: the lantern hides a map", shown)
+        self.assertRegex(shown, r"e\w+ journal .*old lantern")
+        self.typed("ai/create Bertram")
+        self.assertTold("aihistory/search Bertram = x", "knows nothing of", until="knows nothing")
+        self.assertTold("aihistory/search Aria", "Usage: aihistory/search")
+        for source in ("archive", "journal", "observed", "tools gave out"):
+            self.assertIn(source, CmdAIHistory.__doc__)
+
+    def test_export(self):
+        """Everything is in the file: history, archive, summaries, journal, entities."""
+        self.fill(40)
+        self.typed("compact Aria", until="compacted")
+        self.aria.entities.put({"o9.x": {"id": "o9.x", "name": "Bob"}})
+        with override_settings(GAME_DIR=self.folder.name):
+            shown = self.typed("aihistory/export Aria", until="Written: ")
+        data = json.loads(Path(shown.split("Written: ")[1].strip()).read_text(encoding="utf-8"))
+        self.assertEqual(data["history"], [dict(m) for m in self.script.history.messages()])
+        self.assertEqual(data["archive"], list(self.script.history.segments()))
+        self.assertEqual(data["summaries"], self.script.history.summaries())
+        self.assertEqual(data["journal"], list(self.aria.journal.all()))
+        self.assertEqual(data["entities"], self.aria.entities.profiles())
+
+    def test_export_leaves_nothing_out(self):
+        """Every Attribute of script and body is in the file, by key and category."""
+        self.fill(40)
+        self.typed("compact Aria", until="compacted")
+        self.script.ledger.add("Never sing", {"key": "Char", "id": "o1.x"}, state="approved")
+        self.script.attributes.add("conversation_damaged", ["gone wrong"])
+        self.aria.attributes.add("odd", {(1, 2): {3}, "who": self.char1, "n": None})
+        self.aria.aliases.add("barkeep")
+        self.aria.tags.add("staffed", category="inn")
+        with override_settings(GAME_DIR=self.folder.name):
+            shown = self.typed("aihistory/export Aria", until="Written: ")
+        data = json.loads(Path(shown.split("Written: ")[1].strip()).read_text(encoding="utf-8"))
+        for name, owner in (("script", self.script), ("body", self.aria)):
+            kept = {(a["key"], a["category"]): a["value"] for a in data["attributes"][name]}
+            there = {(a.key, a.category) for a in owner.attributes.all()}
+            self.assertEqual(set(kept), there)
+        odd = kept["odd", None]
+        self.assertEqual(odd, {"(1, 2)": [3], "who": str(self.char1), "n": None})
+        self.assertEqual((data["aliases"], data["tags"]), (["barkeep"], [["staffed", "inn"]]))
+        self.assertEqual(data["ledger"][0]["text"], "Never sing")
+        self.assertEqual(data["compactions"], self.script.history.compactions())
+
+    def test_export_fails(self):
+        """A file that cannot be written is told in a line."""
+        (Path(self.folder.name) / "server").write_text("in the way", encoding="utf-8")
+        with override_settings(GAME_DIR=self.folder.name):
+            self.assertTold("aihistory/export Aria", "The export failed:", until="failed:")
+
+
+class TestCompact(MemoryLineTest):
+    """`compact` and `@compact-memories`."""
+
+    def test_figures(self):
+        """The figures are told when the work is done, and how to see what left."""
+        self.fill(40)
+        shown = self.typed("compact Aria", until="compacted")
+        self.assertIn("compacted 20 messages and kept 20", shown)
+        self.assertRegex(shown, r"[\d,]+ to [\d,]+ tokens, [\d.]+ % less, level main")
+        self.assertRegex(shown, r"aihistory/expand Aria = s\w+")
+
+    def test_instructions(self):
+        """What stands right of the equals sign reaches the summariser."""
+        self.fill(40)
+        self.typed("compact Aria = names of ships", until="compacted")
+        self.assertIn("names of ships", self.model.requests[-1].messages[0]["content"])
+
+    def test_extraction_first(self):
+        """Facts are saved first, if a compaction will follow, and counted."""
+        self.configure(pre_compact_extraction_enabled=True)
+        self.fill(40)
+        self.model.answers = [call("add_journal_entry", content="Bob keeps bees."), call("noop")]
+        shown = self.typed("compact Aria", until="compacted")
+        self.assertIn("Saved into the journal first: 1 entry.", shown)
+
+    def test_no_extraction_for_nothing(self):
+        """No model is asked if nothing would leave."""
+        self.configure(pre_compact_extraction_enabled=True)
+        self.fill(10)
+        self.assertTold("compact Aria", "within preserve window", until="did not")
+        self.assertEqual(self.model.requests, [])
+
+    def test_reasons(self):
+        """Why it did not compact is told in words."""
+        self.assertTold("compact Aria", "it has no history yet", until="did not")
+        self.configure(compact_enabled=False)
+        shown = self.typed("compact Aria", until="did not")
+        self.assertIn("compaction is off; compact/on", shown)
+        self.assertNotIn("begins", shown)
+
+    def test_models_down(self):
+        """If no summary can be made nothing changes, and that is told."""
+        self.fill(40)
+        self.model.default = model_down()
+        shown = self.typed("compact Aria", until="did not")
+        self.assertIn("summary generation failed", shown)
+        self.assertIn("Nothing was changed", shown)
+        self.assertEqual(len(self.script.history.messages()), 40)
+
+    def test_over_the_cap(self):
+        """Over the spend cap there is no extraction and the extract is asked."""
+        self.configure(pre_compact_extraction_enabled=True, spend_max_tokens_day=0)
+        self.fill(40)
+        self.assertTold("compact Aria", "level extractive", until="compacted")
+        self.assertEqual({r.model for r in self.model.requests}, {"offline/extractive"})
+
+    def hold(self, request):
+        """A summary, kept back until the model is released."""
+        self.model.held = True
+        return SUMMARY
+
+    def test_waits_for_the_turn(self):
+        """In mid-turn it waits; the turn is whole, then it compacts, under the lock."""
+        self.fill(40)
+        self.model.held = True
+        self.say("Aria, hello")
+        turn = self.script.at_tick()
+        pump_until(lambda: self.model.requests)
+        self.assertTold("compact Aria", "when its turn is over")
+        self.assertEqual(len(self.model.requests), 1)
+        self.model.default = self.hold
+        self.model.release()
+        pump_until(lambda: len(self.model.requests) == 2)
+        self.assertEqual(wait_for(turn), "turn")
+        self.assertEqual(wait_for(self.script.at_tick()), "late")
+        self.model.default = SUMMARY
+        self.model.release()
+        pump_until(lambda: "compacted" in self.shown())
+        self.assertIsNone(self.script.runtime.in_flight)
+        self.assertEqual(self.tick(), "idle")
+
+    def test_two_at_once(self):
+        """A second command waits for the first and then finds nothing to do."""
+        self.fill(40)
+        self.model.held = True
+        self.typed("compact Aria")
+        self.char1.execute_cmd("compact Aria", session=self.session)
+        self.model.release()
+        pump_until(lambda: "within preserve window" in self.shown())
+        self.assertEqual(self.shown().count("Aria compacted"), 1)
+
+    def test_stopped(self):
+        """A compaction that is cancelled leaves all as it was."""
+        self.fill(40)
+        self.model.held = True
+        self.typed("compact Aria")
+        self.assertTold("ai/stop Aria", "given up", until="The compaction failed")
+        self.assertEqual(len(self.script.history.messages()), 40)
+        self.assertIsNone(self.script.runtime.in_flight)
+
+    def test_preview(self):
+        """The preview has count, times and tokens, and no model is asked."""
+        self.fill(40)
+        before = self.script.history.messages()
+        shown = self.assertTold("compact/preview Aria", "20 messages would leave, from 20")
+        self.assertRegex(shown, r"[\d,]+ now; then [\d,]+ of what stays and at most [\d,]+ of")
+        self.assertRegex(shown, r"\[public\] 20 messages, [\d,]+ tokens: \"line aa: word")
+        self.assertEqual(self.model.requests, [])
+        self.assertEqual(self.script.history.messages(), before)
+
+    def test_preview_holds(self):
+        """What it says is what happens."""
+        self.fill(60, words=40)
+        shown = self.typed("compact/preview Aria")
+        bound = int(re.search(r"at most about ([\d,]+)", shown).group(1).replace(",", ""))
+        self.assertIn("compacted 40 messages", self.typed("compact Aria", until="compacted"))
+        self.assertLessEqual(self.script.history.tokens(), bound)
+
+    def test_preview_of_private_talk(self):
+        """Where a game opens the command to others, private words are counted, not shown."""
+        self.configure(compact_preserve_window=2)
+        self.secret("the key is under the mat" + ", and nobody else may ever know" * 20)
+        self.heard("a public word")
+        self.fill(4)
+        self.assertTold("compact/preview Aria", "under the mat", "a public word")
+        self.char1.cmdset.add(OpenCmdSet)
+        self.assertTold("compact/preview Aria", "under the mat", "a public word")
+        self.be("Player")
+        shown = self.assertTold("compact/preview Aria", "a public word", "[not for you] 1 message,")
+        self.assertNotIn("under the mat", shown)
+        self.assertTold("compact Aria", "`compact` is for admins")
+        for switch in ("rollback", "verify", "on", "off"):
+            self.assertTold(f"compact/{switch} Aria", f"`compact/{switch}` is for admins")
+
+    def test_preview_of_nothing(self):
+        """A short history, or compaction switched off, is told."""
+        self.fill(3)
+        self.typed("compact/off Aria")
+        self.assertTold("compact/preview Aria", "Nothing would leave", "Compaction is off")
+
+    def whispered(self):
+        """Two words in confidence, older than all else."""
+        self.script.history.append(
+            [{"role": "user", "content": "psst", "audience": "private:o9.x"}] * 2
+        )
+
+    def test_short_private_talk_stays(self):
+        """Where it is older than what leaves, preview and outcome tell that it stays."""
+        self.whispered()
+        self.fill(40)
+        self.assertTold("compact/preview Aria", "20 messages would leave", "2 older messages of")
+        self.assertTold("compact Aria", "kept 22 (2 of them older", until="compacted")
+
+    def test_only_short_private_talk_would_leave(self):
+        """Then it is not said that all lies within the window."""
+        self.whispered()
+        self.fill(20)
+        self.assertTold("compact/preview Aria", "2 older messages of private talk", "all else lies")
+        self.assertTold("compact Aria", "but for 2 older ones", until="did not")
+        self.assertEqual(self.model.requests, [])
+
+    def test_on_and_off(self):
+        """The switch is the option `compact_enabled`."""
+        self.assertTold("compact/off Aria", "Aria compacts no more")
+        self.assertFalse(self.script.config.compact_enabled)
+        self.assertTold("compact/on Aria", "compacts its history again")
+        self.assertTrue(self.script.config.compact_enabled)
+
+    def test_compact_memories(self):
+        """It works with and without the @, with and without a name."""
+        for line in ("@compact-memories", "compact-memories Aria", "@compact-memories ar"):
+            self.fill(30)
+            self.assertTold(line, "Aria compacted", until="compacted")
+
+    def test_compact_memories_is_for_admins(self):
+        """Where a game opens the command to others, they compact nothing."""
+        self.char1.cmdset.add(OpenCmdSet)
+        self.be("Player")
+        self.fill(30)
+        self.assertTold("@compact-memories Aria", "`@compact-memories` is for admins.")
+        self.assertEqual(len(self.script.history.messages()), 30)
+
+    def test_compact_memories_heeds(self):
+        """With the equals sign it takes what the summary should heed, with and without a name."""
+        for line in ("@compact-memories = keep ships", "@compact-memories Aria = keep ships"):
+            self.fill(30)
+            self.assertTold(line, "Aria compacted", until="compacted")
+            self.assertIn("keep ships", str(self.model.requests[-1].messages))
+
+    def test_compact_memories_nobody_here(self):
+        """With nobody here it asks for a name."""
+        self.aria.location = self.room2
+        self.assertTold("@compact-memories", "There is no assistant here")
+
+    def test_notice(self):
+        """Players present see it in character where that is wanted."""
+        self.configure(compact_notice=True)
+        self.fill(40)
+        self.assertTold("compact Aria", "sorting memories", until="compacted 20")
+
+
+class TestMemory(MemoryLineTest):
+    """`aimemory` and `@memory-status`."""
+
+    def test_query(self):
+        """Results have ids, kinds, speakers and times, best first."""
+        stored = self.heard("the lantern hides a map")
+        shown = self.typed("aimemory Aria = lantern", until="best first")
+        self.assertIn(f"{stored['id']} message {stored['created_at'][:10]}", shown)
+        self.assertIn("Bob: the lantern hides a map", shown)
+
+    def test_query_marks_what_is_private(self):
+        """Whispers, journal entries, memories and observations are marked with who knows them."""
+        circle = private([stable_id(self.char1)])
+        self.secret("the lantern hides a map")
+        self.aria.journal.add("Bob hid the lantern.", audience=circle)
+        known = new_profile("o9.b", "Bob", 1.0)
+        known = observe(known, "Bob has a lantern.", 1.0, "m1", circle)
+        self.aria.entities.put({"o9.b": known})
+        memory = {"source_id": "e9", "text": "A lantern shone.", "metadata": {"audience": STAFF}}
+        self.semantic.add(self.script.scope, [memory])
+        shown = self.typed("aimemory Aria = lantern", until="best first")
+        for text in ("Bob: the lantern hides a map", "Bob hid the lantern", "Bob has a lantern"):
+            self.assertRegex(shown, rf"\[private: Char\] .*{text}")
+        self.assertIn("[staff] A lantern shone.", shown)
+
+    def test_counts(self):
+        """Without a query, with /status and as a command of its own, it counts."""
+        self.heard("the lantern hides a map")
+        self.aria.journal.add("Bob keeps bees.")
+        self.semantic.add(self.script.scope, [{"source_id": "e1", "text": "Bob keeps bees."}])
+        self.semantic.add("another", [{"source_id": "e2", "text": "Ann sails."}])
+        lines = ("aimemory Aria", "aimemory/status Aria", "@memory-status", "memory-status Aria")
+        for line in lines:
+            self.assertTold(
+                line,
+                "Search index: 2 items",
+                "works (in memory); 1 memories of this assistant, 2 of all",
+                "Journal: 1 entries, 1 not yet consolidated",
+                until="Entity profiles: 0",
+            )
+
+    def test_store_down(self):
+        """A memory store that fails is said in its line; the rest stands."""
+
+        def broken():
+            raise StoreError("the files are locked")
+
+        self.semantic.status = broken
+        self.assertTold(
+            "aimemory Aria",
+            "does not work: the files are locked",
+            "Journal: 0",
+            until="Entity profiles",
+        )
+
+    def test_entities(self):
+        """Profiles show who, when, and what is known, superseded things marked."""
+        self.aria.entities.put(
+            {
+                "o9.x": {
+                    "id": "o9.x",
+                    "name": "Bob",
+                    "kind": "person",
+                    "first_seen": "2026-01-01T10:00:00",
+                    "last_seen": "2026-01-02T10:00:00",
+                    "relationship": "friend",
+                    "observations": [
+                        {"text": "keeps |rbees|n", "status": "current", "audience": "public"},
+                        {"text": "keeps cows", "status": "superseded", "audience": "staff"},
+                    ],
+                }
+            }
+        )
+        self.assertTold(
+            "aimemory/entities Aria",
+            "Bob (person, o9.x), seen 2026-01-01 10:00 to 2026-01-02 10:00",
+            "relationship: friend",
+            "keeps |rbees|n",
+            "(no longer) [staff] keeps cows",
+        )
+
+    def test_opened_to_others(self):
+        """Where a game opens the command to others, they read what is public, change nothing."""
+        circle = private([stable_id(self.char1)])
+        by = {"key": "Bob", "id": "o9.b"}
+        waiting = self.script.ledger.add("Char is tall", by, state="proposed")
+        self.script.ledger.add("I fear cats", by, state="approved", audience=circle)
+        entry = self.aria.journal.add("Bob keeps bees")
+        met = {
+            "o9.b": observe(new_profile("o9.b", "Bob", 0.0), "keeps bees", 1.0, "e1"),
+            "o8.c": observe(new_profile("o8.c", "Cat", 0.0), "is a spy", 1.0, "e2", circle),
+        }
+        met["o9.b"] = observe(met["o9.b"], "owes ale", 2.0, "e3", circle)
+        self.aria.entities.put(met)
+        self.assertTold("aimemory/entities Aria", "is a spy", "owes ale", "keeps bees", "(2)")
+        self.char1.cmdset.add(OpenCmdSet)
+        self.be("Player")
+        shown = self.assertTold("aimemory/entities Aria", "keeps bees", "(1)")
+        shown += self.assertTold("aimemory/facts Aria", "Char is tall")
+        for hidden in ("is a spy", "Cat", "owes ale", "fear cats"):
+            self.assertNotIn(hidden, shown)
+        for line in (
+            f"approve Aria = {waiting['id']}",
+            f"reject Aria = {waiting['id']}",
+            f"forget Aria = {entry['id']}",
+            "rebuild Aria",
+        ):
+            self.assertTold(f"aimemory/{line}", "is for admins")
+        self.assertEqual(self.script.ledger.get(waiting["id"])["state"], "proposed")
+        self.be("Admin")
+        self.assertTold(f"aimemory/approve Aria = {waiting['id']}", "approved by Char")
+
+    def test_an_id_that_begins_another(self):
+        """A whole id names its note, though another's begins so; a beginning must be of one."""
+        notes = [{"id": "l1", "text": "Tea"}, {"id": "l10", "text": "Ale"}]
+        self.assertEqual(note_called(notes, " L1 "), notes[0])
+        self.assertEqual(note_called(notes, "l10"), notes[1])
+        with self.assertRaises(Refusal):
+            note_called(notes, "l")
+
+    def test_archived_observations(self):
+        """What was too much for a profile is shown with it."""
+        bram = new_profile("o9.b", "Bram", 0.0)
+        for number in range(MOST_KEPT + 1):
+            bram = observe(bram, f"sang song {number}.", float(number), f"m{number}")
+        self.aria.entities.put({"o9.b": bram})
+        self.assertLess(len(self.aria.entities.get("o9.b")["observations"]), MOST_KEPT)
+        self.assertTold("aimemory/entities Aria", "song 0.", f"song {MOST_KEPT}.")
+
+    def test_no_entities(self):
+        """Nobody known is said in words."""
+        self.assertTold("aimemory/entities Aria", "knows nobody yet")
+
+    def test_rebuild(self):
+        """The index is made anew from history, archive and journal, with the same hits."""
+        for number in range(40):
+            self.heard(f"the lantern of house {number}")
+        self.typed("compact Aria", until="compacted")
+        self.aria.journal.add("Bob keeps bees.")
+        wait_for(self.script.memory.count())
+        services.index().clear(self.script.scope)
+        self.assertEqual(wait_for(self.script.memory.count()), 0)
+        shown = self.typed("aimemory/rebuild Aria", until="items again")
+        self.assertIn("holds 42 items again, in ", shown)
+        self.assertTold("aimemory Aria = bees", "Bob keeps bees", until="best first")
+        newest = self.script.history.messages()[-1]
+        self.assertIsNotNone(turn_of_message(newest, self.script.tools.traits))
+
+
+class TestJournal(MemoryLineTest):
+    """`aijournal`."""
+
+    def setUp(self):
+        super().setUp()
+        for number in range(70):
+            self.aria.journal.add(f"Fact {number} ends.", importance=number % 10 + 1)
+
+    def test_newest(self):
+        """The newest come first, with time, id and importance, in pages."""
+        newest = self.aria.journal.recent(1)[0]
+        shown = self.assertTold("aijournal Aria", "newest 50 of 70", "Fact 69 ends.")
+        self.assertIn(f"{newest['id']} importance 10: Fact 69 ends.", shown)
+        self.assertNotIn("Fact 50 ends.", shown)
+        self.assertTold("end", "Fact 20 ends.")
+
+    def test_all(self):
+        """All pages together are the whole journal, newest first."""
+        shown = self.assertTold("aijournal/all Aria", "all 70", "Fact 69 ends.")
+        while "Exited pager" not in shown:
+            shown += self.typed("next")
+        places = [shown.index(f"Fact {number} ends.") for number in range(70)]
+        self.assertEqual(places, sorted(places, reverse=True))
+
+    def test_search(self):
+        """Entries with all the words are found, however old."""
+        shown = self.typed("aijournal/search Aria = 33 fact", until="Journal of")
+        self.assertIn("Fact 33 ends.", shown)
+        self.assertNotIn("Fact 3 ends.", shown)
+        self.assertTold(
+            "aijournal/search Aria = zeppelin", "nothing in the journal", until="nothing"
+        )
+        self.assertTold("aijournal/search Aria", "Usage: aijournal/search")
+
+    def test_audience(self):
+        """What is not public is marked."""
+        self.aria.journal.add("A |rsecret|n.", audience=private([stable_id(self.char1)]))
+        self.assertTold("aijournal Aria", "[private: Char] A |rsecret|n.")
+
+    def test_withdrawn(self):
+        """What was taken back is marked as such."""
+        entry = self.aria.journal.add("A synthesis.")
+        self.aria.journal.withdraw([entry["id"]])
+        self.assertTold("aijournal Aria", "withdrawn: A synthesis.")
+
+    def test_empty(self):
+        """An empty journal is said in words."""
+        self.typed("ai/create Bertram")
+        self.assertTold("aijournal Bertram", "nothing in the journal of Bertram yet")
+        self.assertTold("aijournal/all Bertram", "nothing in the journal of Bertram yet")

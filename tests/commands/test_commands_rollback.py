@@ -1,0 +1,130 @@
+"""What staff are told of a rollback, of the hold after it, and of what is stored then."""
+
+from evennia_ai.commands.facts import compaction_state
+from evennia_ai.llm_interaction.prompt import context_usage
+from evennia_ai.sleep.compaction.plan import STALLS_TO_STOP
+from evennia_ai.sleep.compaction.reversal import rollback_compaction
+from evennia_ai.sleep.compaction.service import compact_conversation_history
+from evennia_ai.testing import model_down
+from tests.command_line import WholePagesTest
+from tests.waiting import wait_for
+
+HELD = "held after a rollback until the next compact"
+
+
+class RollbackLineTest(WholePagesTest):
+    """A compaction that is taken back."""
+
+    default = "They talked of many things."
+
+    def setUp(self):
+        super().setUp()
+        self.configure(pre_compact_extraction_enabled=False)
+
+    def taken_back(self):
+        """A compaction is made and taken back."""
+        self.fill(60)
+        wait_for(compact_conversation_history(self.script, self.aria, force=True))
+        wait_for(rollback_compaction(self.script, self.aria))
+
+    def status(self, head):
+        """The line of `aistatus` that begins so."""
+        lines = self.typed("aistatus Aria").split("\n")
+        return next(line for line in lines if line.startswith(head))
+
+
+class TestHold(RollbackLineTest):
+    """Staff are told that automatic compaction is held, and it is let go as promised."""
+
+    def test_told(self):
+        """The answer to a rollback and the status say so."""
+        self.fill(60)
+        self.typed("compact Aria", until="compacted")
+        self.typed("compact/rollback Aria")
+        shown = self.typed("y", until="Taken back")
+        self.assertIn("40 messages are live again", shown)
+        self.assertIn(f"Compaction of Aria: {HELD}", shown)
+        self.assertIn(HELD, self.status("Compaction:"))
+        self.assertNotIn("asleep at", self.status("Compaction:"))
+
+    def test_over_after_a_compact(self):
+        """A compaction by hand ends it."""
+        self.taken_back()
+        self.typed("compact Aria", until="compacted")
+        self.assertEqual(compaction_state(self.script), "on")
+
+    def test_over_after_a_compact_with_nothing_to_do(self):
+        """So does one that finds nothing to fold, and says so once."""
+        self.taken_back()
+        self.configure(compact_preserve_window=200)
+        self.assertTold("compact Aria", "The hold after the rollback is over.", until="did not")
+        self.assertEqual(compaction_state(self.script), "on")
+        self.assertNotIn("The hold", self.typed("compact Aria", until="did not"))
+
+    def test_stays_where_a_compact_fails(self):
+        """Where no summary can be made, or compaction is off, nothing is changed."""
+        self.taken_back()
+        self.typed("compact/off Aria")
+        self.typed("compact Aria", until="compaction is off")
+        self.assertTrue(self.script.state.hold)
+        self.typed("compact/on Aria")
+        self.model.default = model_down()
+        self.assertTold("compact Aria", "Nothing was changed", until="did not")
+        self.assertTrue(self.script.state.hold)
+
+    def test_switched_on(self):
+        """`compact/on` says what holds: by command only, held, or stopped."""
+        self.taken_back()
+        self.assertTold("compact/on Aria", "may compact its history again", HELD)
+        self.configure(compact_auto=False)
+        self.assertTold("compact/on Aria", "by command only")
+        self.configure(compact_auto=True)
+        self.script.state.count_stalls(STALLS_TO_STOP)
+        self.assertTold("compact/on Aria", "stopped after stalls")
+        self.script.state.count_stalls(0)
+        self.script.state.set_hold(False)
+        self.assertTold("compact/on Aria", "Aria compacts its history again.")
+
+    def test_no_id(self):
+        """An id is refused, rather than another compaction taken back."""
+        self.fill(60)
+        self.typed("compact Aria", until="compacted")
+        self.assertTold("compact/rollback Aria = c123", "takes no id", "compact/rollback Aria")
+        self.assertTold("compact/rollback = c123", "takes no id")
+        self.assertEqual(self.script.history.compactions()[-1]["status"], "committed")
+
+
+class TestWhatIsStored(RollbackLineTest):
+    """Numbers agree with their nouns, and with what is archived."""
+
+    def test_segments(self):
+        """A segment whose messages are live again does not count."""
+        self.fill(60)
+        wait_for(compact_conversation_history(self.script, self.aria, force=True))
+        self.assertIn("40 archived in 1 segment", self.status("Messages:"))
+        self.assertTold("compact/verify Aria", "the archive (1 archive segment)", until="proven")
+        wait_for(rollback_compaction(self.script, self.aria))
+        self.assertTrue(self.status("Messages:").endswith(" 0 archived in 0 segments"))
+        self.assertTold("compact/verify Aria", "the archive (0 archive segments)", until="proven")
+
+    def test_masked(self):
+        """Where old tool outputs were masked, no messages and no summary are spoken of."""
+        call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        self.script.history.append(
+            [
+                {"role": "assistant", "content": "", "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "c1", "name": "look", "content": "oak " * 4000},
+            ]
+        )
+        self.fill(60)
+        self.configure(max_context_tokens=14000)
+        share = context_usage(self.script) * 0.95
+        done = wait_for(compact_conversation_history(self.script, self.aria, threshold=share))
+        self.assertEqual(done["level"], "masked")
+        told = self.status("Last compaction:")
+        self.assertRegex(
+            told, r": \S+ \S+, 1 old tool output masked, [\d,]+ to [\d,]+ tokens, nothing summ"
+        )
+        self.assertTold("aihistory/summaries Aria", "Aria masked 1 old tool output (sleep)")
+        self.assertTold("compact/rollback Aria", "1 old tool output would be shown in full again.")
+        self.assertIn("1 old tool output is shown in full", self.typed("y", until="Taken back"))

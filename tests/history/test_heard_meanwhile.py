@@ -1,0 +1,189 @@
+"""What is heard while something long holds the turn lock: stored in time, and answered."""
+
+from twisted.internet.defer import Deferred
+
+from evennia_ai.assistant.identity import stable_id
+from evennia_ai.assistant.runtime import QUEUE_LIMIT, forget_runtime
+from evennia_ai.commands.compaction import compact_now
+from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.messages import new_id
+from evennia_ai.history.pairs import unanswered
+from evennia_ai.testing import call
+from tests.base import AssistantTest
+from tests.waiting import pump_until, wait_for
+
+LINES = QUEUE_LIMIT + 200
+
+
+class TestHeardMeanwhile(AssistantTest):
+    """The lock is held by a model that does not answer yet."""
+
+    default = "So it was."
+
+    def setUp(self):
+        super().setUp()
+        self.configure(pre_compact_extraction_enabled=False, compact_auto=False)
+        self.told = []
+
+    def hear(self, count, channel="say", audience="public"):
+        """So many lines of Char's, with a late tick behind each fifty."""
+        for n in range(count):
+            text = f"verse {len(self.told)}"
+            self.told.append(text)
+            self.script.hear(
+                {
+                    "id": new_id("m"),
+                    "content": text,
+                    "channel": channel,
+                    "audience": audience,
+                    "speaker": {"key": "Char", "id": self.char1_id()},
+                }
+            )
+            if n % 50 == 49:
+                self.assertEqual(wait_for(self.script.at_tick()), "late")
+
+    def char1_id(self):
+        return stable_id(self.char1)
+
+    def compact(self):
+        """Begin a compaction whose summary is not made yet."""
+        self.fill(60)
+        self.model.held = True
+        self.told = [text for _, text in self.contents()]
+        done = self.script.run_exclusive(lambda: compact_now(self.script))
+        pump_until(lambda: self.model.requests)
+        return done
+
+    def heard(self):
+        """The texts of all that was told, wherever it is now."""
+        segments = [m for s in self.script.history.segments() for m in s["messages"]]
+        messages = [*segments, *self.script.history.messages()]
+        return [m["content"] for m in messages if m["content"] in set(self.told)]
+
+    def test_a_slow_summary_loses_nothing(self):
+        """More lines than the queue holds are stored in order, and answered afterwards."""
+        done = self.compact()
+        self.hear(LINES)
+        self.assertEqual(self.script.runtime.dropped, 0)
+        self.assertLess(len(self.script.runtime.queue), 100)
+        self.model.release()
+        self.assertTrue(wait_for(done)["success"])
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.heard(), self.told)
+        self.assertEqual(self.contents()[-1], ("assistant", "So it was."))
+        self.assertEqual(verify_history(self.script), ())
+        self.assertEqual(self.tick(), "idle")
+
+    def test_a_crash_meanwhile(self):
+        """Lines stored while a summary was made are answered after the next start."""
+        self.compact()
+        self.hear(100)
+        self.assertEqual(self.script.runtime.queue, [])
+        self.model.cancel_all()
+        forget_runtime(self.script.scope)
+        self.script.at_server_start()
+        self.model.held = False
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.heard(), self.told)
+        self.assertEqual(self.contents()[-1], ("assistant", "So it was."))
+
+    def test_an_extraction_is_no_answer(self):
+        """What an extraction calls behind stored lines leaves them unanswered."""
+        self.configure(pre_compact_extraction_enabled=True)
+        self.compact()
+        self.hear(100)
+        self.assertEqual(self.script.runtime.queue, [])
+        self.model.default = call("noop")
+        self.model.release()
+        self.model.held = True
+        pump_until(lambda: len(self.model.requests) > 1)
+        self.script.save_queue()
+        forget_runtime(self.script.scope)
+        self.script.at_server_start()
+        self.assertIn("public", self.script.runtime.unanswered)
+
+    def test_nothing_comes_between_a_call_and_its_result(self):
+        """In a turn lines wait in the queue; it answers what it was begun for."""
+        self.model.held = True
+        self.say("Aria, sing")
+        running = self.script.at_tick()
+        pump_until(lambda: self.model.requests)
+        self.hear(100)
+        self.assertEqual(len(self.script.runtime.queue), 100)
+        self.model.release()
+        self.assertEqual(wait_for(running), "turn")
+        self.assertEqual(self.contents()[1], ("assistant", "So it was."))
+
+    def test_a_call_that_waits_holds_lines_back(self):
+        """In an extraction lines are stored between its calls only."""
+        self.compact()
+        self.script.history.append(
+            [{"role": "assistant", "content": "", "tool_calls": call("look")}]
+        )
+        self.hear(100)
+        self.assertEqual(len(self.script.runtime.queue), 100)
+        self.script.history.append(
+            [
+                {"role": "tool", "content": "x", "tool_call_id": c["id"]}
+                for c in self.script.history.messages()[-1]["tool_calls"]
+            ]
+        )
+        self.hear(50)
+        self.assertEqual(self.script.runtime.queue, [])
+        self.assertEqual(unanswered(self.script.history.messages()), [])
+
+    def test_what_wants_the_history_to_stand_still(self):
+        """Under another holder of the lock, as an export, lines wait."""
+        waiting = Deferred()
+        done = self.script.run_exclusive(lambda: waiting)
+        self.hear(60)
+        self.assertEqual(len(self.script.runtime.queue), 60)
+        waiting.callback(None)
+        wait_for(done)
+        self.assertEqual(self.tick(), "turn")
+
+    def test_a_dreamer_is_woken(self):
+        """Who is spoken to in a long dream wakes, also if the words are stored already."""
+        self.script.fall_asleep()
+        self.compact()
+        self.hear(50, channel="whisper", audience=f"private:{self.char1_id()}")
+        self.assertEqual(self.script.runtime.queue, [])
+        self.model.release()
+        pump_until(lambda: self.script.runtime.in_flight is None)
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.script.state.mode, "awake")
+
+    def test_a_sleeper_goes_on_sleeping(self):
+        """What is not for her is stored and not answered."""
+        self.script.fall_asleep()
+        self.script.state.set_dreamt(True)
+        self.char2.location = self.room1
+        self.compact()
+        self.hear(50, channel="pose")
+        self.model.release()
+        pump_until(lambda: self.script.runtime.in_flight is None)
+        self.assertEqual(self.tick(), "asleep")
+        self.assertEqual(self.script.runtime.pending(), [])
+        self.assertEqual(self.heard(), self.told)
+
+    def test_a_failing_write_is_survived(self):
+        """Lines that cannot be stored stay queued; the error is told."""
+        self.compact()
+        append = self.script.history.append
+
+        def refuse(messages):
+            raise OSError("disk full")
+
+        self.script.history.append = refuse
+        self.hear(50)
+        self.script.history.append = append
+        self.assertEqual(len(self.script.runtime.queue), 50)
+        self.assertIn("disk full", self.script.runtime.last_error)
+        self.model.release()
+
+    def test_switched_off_nothing_is_due(self):
+        """What was stored is given up with the rest."""
+        self.compact()
+        self.hear(50)
+        self.script.runtime.give_up()
+        self.assertEqual(self.script.runtime.pending(), [])

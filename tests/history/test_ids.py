@@ -1,0 +1,40 @@
+"""Ids go on behind those that are stored, whatever the clock says."""
+
+import unittest
+
+from evennia_ai.history.messages import IdSource, widest_view_tokens
+
+
+class TestFollow(unittest.TestCase):
+    """A source of ids that was told of a stored one."""
+
+    def test_ids_sort_behind_a_known_one(self):
+        """Where the clock was set back, new ids still sort behind the known one."""
+        known = IdSource(now=lambda: 2_000.0)("m")
+        late = IdSource(now=lambda: 1_000.0)
+        self.assertLess(late("m"), known)
+        late.follow(known)
+        self.assertGreater(late("m"), known)
+
+    def test_odd_ids_are_passed_over(self):
+        """Ids of another form change nothing."""
+        source = IdSource(now=lambda: 1_000.0, random_bits=lambda bits: 5)
+        plain = IdSource(now=lambda: 1_000.0, random_bits=lambda bits: 5)
+        for odd in ("", "m1", "by-hand-0123456!", "x" * 40):
+            source.follow(odd)
+        self.assertEqual(source("m"), plain("m"))
+
+
+class TestWidestView(unittest.TestCase):
+    """The largest view of a history."""
+
+    def test_private_talk_counts_for_its_parties_only(self):
+        """Public tokens count for all, private ones for those they are between."""
+        history = [
+            {"audience": "public", "tokens": 10},
+            {"audience": "private:o1.a", "tokens": 7},
+            {"audience": "private:o2.b", "tokens": 3},
+            {"audience": "public"},
+        ]
+        self.assertEqual(widest_view_tokens(history), 17)
+        self.assertEqual(widest_view_tokens([]), 0)

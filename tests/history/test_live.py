@@ -1,0 +1,152 @@
+"""The history handler on a store in memory: pages, adoption, the record of ids."""
+
+import unittest
+
+from evennia_ai.history.digest import EMPTY_DIGEST, digest_add
+from evennia_ai.history.live import PAGE_MESSAGES, HistoryHandler
+from evennia_ai.history.messages import utc_iso
+from evennia_ai.history.pairs import INTERRUPTED, cut_points
+from evennia_ai.testing import MemoryStore
+
+
+def words(text):
+    """A counter that needs no vocabulary."""
+    return len(text.split())
+
+
+class FailingStore(MemoryStore):
+    """A store whose next write fails."""
+
+    failing = False
+
+    def set(self, key, value, category=None):
+        if self.failing:
+            raise OSError("disk full")
+        super().set(key, value, category)
+
+
+class TestHistoryHandler(unittest.TestCase):
+    """Reading, storing, adopting."""
+
+    def setUp(self):
+        self.store = FailingStore()
+        self.history = self.handler()
+
+    def handler(self):
+        return HistoryHandler(self.store, lambda: ("words", words), lambda: 0.0)
+
+    def say(self, *texts):
+        return self.history.append([{"role": "user", "content": text} for text in texts])
+
+    def test_a_turn_writes_the_page_only(self):
+        """Until the page is full, the large Attribute is not touched."""
+        for n in range(PAGE_MESSAGES - 1):
+            self.say(f"line {n}")
+        self.assertIsNone(self.store.get("conversation_history"))
+        self.say("the last of the page")
+        self.assertEqual(len(self.store.get("conversation_history")), PAGE_MESSAGES)
+        self.assertEqual(self.store.get("conversation_tail")["messages"], [])
+
+    def test_a_new_handler_reads_the_same(self):
+        """What one handler stored another shows, page and history as one."""
+        for n in range(PAGE_MESSAGES + 3):
+            self.say(f"line {n}")
+        other = self.handler()
+        self.assertEqual(other.messages(), self.history.messages())
+        self.assertEqual(other.tokens(), self.history.tokens())
+        self.assertEqual(other.recorded, self.history.recorded)
+
+    def test_hand_written_messages_are_adopted(self):
+        """Ids, times and counts are stamped, once, and stored."""
+        self.store.set("conversation_history", [{"role": "user", "content": "by hand"}])
+        (message,) = self.history.messages()
+        self.assertEqual(message["created_at"], utc_iso(0.0))
+        self.assertEqual(self.handler().messages(), (message,))
+        self.assertEqual(self.history.recorded, (1, digest_add(EMPTY_DIGEST, [message["id"]])))
+
+    def test_changes_by_others_are_seen(self):
+        """A value replaced behind the handler's back is read again."""
+        self.say("one", "two")
+        self.store.set("conversation_tail", {"version": 1, "messages": []})
+        self.assertEqual(self.history.messages(), ())
+
+    def test_damaged_values_are_put_aside(self):
+        """What is no list of messages is kept elsewhere before it is written over."""
+        self.store.set("conversation_history", "gone wrong")
+        self.say("still here")
+        self.assertEqual([m["content"] for m in self.history.messages()], ["still here"])
+        self.assertIn("gone wrong", self.store.get("conversation_damaged")[0])
+
+    def test_a_failed_write_changes_nothing(self):
+        """If the database refuses, the handler shows what is stored."""
+        self.say("one")
+        before = self.history.recorded
+        self.store.failing = True
+        with self.assertRaises(OSError):
+            self.say("two")
+        self.store.failing = False
+        self.assertEqual([m["content"] for m in self.history.messages()], ["one"])
+        self.assertEqual(self.history.recorded, before)
+        self.say("three")
+        self.assertEqual([m["content"] for m in self.handler().messages()], ["one", "three"])
+
+    def test_tokens_by_audience(self):
+        """Each audience's view is summed as messages come; the widest counts."""
+        self.say("all may hear this")
+        secret = {"role": "user", "content": "a b c", "audience": "private:o1.x"}
+        self.history.append([secret])
+        self.assertEqual(self.history.tokens("public"), 8)
+        self.assertEqual(self.history.tokens("private:o1.x"), 8 + 7)
+        self.assertEqual(self.history.tokens("private:o2.y"), 8)
+        self.assertEqual(self.history.widest_tokens(), 15)
+
+    def test_unanswered_calls_are_healed(self):
+        """A call a crash left alone gets exactly one result."""
+        call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        self.history.append([{"role": "assistant", "content": "", "tool_calls": [call]}])
+        self.assertEqual(self.history.heal(), 1)
+        self.assertEqual(self.history.heal(), 0)
+        self.assertEqual(self.history.messages()[-1]["tool_call_id"], "c1")
+
+    def test_a_late_result_stands_by_its_call(self):
+        """Results stand behind their call and its others, so that a cut is possible behind them."""
+        handed = []
+        self.history = HistoryHandler(
+            self.store, lambda: ("words", words), lambda: 0.0, handed.extend
+        )
+        calls = [
+            {"id": each, "type": "function", "function": {"name": "look", "arguments": "{}"}}
+            for each in ("c1", "c2", "c3")
+        ]
+        owner = {"role": "assistant", "content": "", "audience": "private:o1.x"}
+        self.history.append([{**owner, "tool_calls": calls, "metadata": {"context": "awake"}}])
+        self.history.append([{"role": "tool", "tool_call_id": "c2", "content": "a door"}])
+        self.say(*(f"line {n}" for n in range(40)))
+        self.history.append([{**owner, "tool_calls": calls[:1]}])
+        handed.clear()
+        self.assertEqual(self.handler().heal(), 3)
+        other = self.handler()
+        messages = other.messages()
+        ids = [message.get("tool_call_id") for message in messages]
+        self.assertEqual(ids[1:4], ["c2", "c1", "c3"])
+        self.assertEqual(ids[-1], "c1")
+        self.assertEqual(messages[2]["audience"], "private:o1.x")
+        self.assertEqual(messages[2]["metadata"], {"context": "awake"})
+        self.assertEqual(messages[2]["content"], INTERRUPTED)
+        self.assertIn(4, cut_points(messages))
+        self.assertIn(30, cut_points(messages))
+        raw = [message["id"] for message in messages]
+        self.assertEqual(other.recorded, (len(raw), digest_add(EMPTY_DIGEST, raw)))
+        self.history.messages()  # notices what another handler wrote, and tells of it
+        handed.clear()
+        self.assertEqual(self.history.heal(), 0)
+        self.assertEqual(handed, [])
+
+    def test_healed_results_are_handed_on(self):
+        """What is put in is told of like what is appended."""
+        call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        self.history.append([{"role": "assistant", "content": "", "tool_calls": [call]}])
+        handed = []
+        healer = HistoryHandler(self.store, lambda: ("words", words), lambda: 0.0, handed.extend)
+        self.assertEqual(healer.heal(), 1)
+        self.assertEqual(handed, list(healer.messages()[1:]))

@@ -1,0 +1,147 @@
+"""Masked tool results: shown as one line, stored whole."""
+
+import json
+import unittest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.history.masking import PLACEHOLDER, masked, placeholder, plan_masks, unmasked
+from evennia_ai.history.messages import message_tokens, rendered
+from tests.strategies import MANY, awkward_texts, calls, heard, histories, numbered, result
+
+AT = "2026-03-04T05:06:07.008+00:00"
+LONG = "a barrel of salted herring, " * 60
+
+
+def dumped(message):
+    return json.dumps(message, ensure_ascii=True)
+
+
+def sized(tokens=500, content=LONG, **fields):
+    return numbered([result(content=content, tokens=tokens, metadata={}, **fields)])[0]
+
+
+class TestPlaceholder(unittest.TestCase):
+    """The line that stands for a result."""
+
+    def test_names_what_brings_it_back(self):
+        """The line names the tool, the time and the id."""
+        self.assertEqual(
+            placeholder(sized(), AT), f"{PLACEHOLDER} original_tool=look archived_at={AT} id=m0"
+        )
+
+    def test_without_name_or_id(self):
+        """A result that lacks its name still has a line."""
+        line = placeholder({"role": "tool", "content": LONG}, AT)
+        self.assertEqual(line, f"{PLACEHOLDER} original_tool=unknown archived_at={AT} id=")
+
+    @MANY
+    @given(awkward_texts, awkward_texts)
+    def test_one_line_of_bounded_name(self, name, message_id):
+        """No name and no id breaks out of the line or swells it."""
+        line = placeholder({"role": "tool", "name": name, "id": message_id}, AT)
+        self.assertEqual(line.splitlines(), [line])
+        self.assertLess(len(line), 240 + len(message_id))
+
+
+class TestPlan(unittest.TestCase):
+    """Which results are masked."""
+
+    def test_large_old_results_only(self):
+        """Only results before the index, larger than the least, and not masked yet are chosen."""
+        history = numbered(
+            [
+                heard(LONG, tokens=900),
+                {**calls("c1"), "tokens": 900},
+                result(content=LONG, tokens=201),
+                result(content=LONG, tokens=200),
+                result(content=LONG),
+                masked(sized(), AT, len),
+                result(content=LONG, tokens=900),
+                result(content=LONG, tokens=900),
+            ]
+        )
+        self.assertEqual(plan_masks(history, 7, 200), ("m2", "m6"))
+        self.assertEqual(plan_masks(history, 0, 200), ())
+        self.assertEqual(plan_masks(history, -1, 200), ())
+
+    def test_only_where_it_pays(self):
+        """A result whose placeholder would not be shorter, in bytes or tokens, is left."""
+        self.assertEqual(plan_masks([sized(500, "x" * 100)], 1, 0), ())
+        self.assertEqual(plan_masks([sized(50, " " * 5000)], 1, 0), ())
+        self.assertEqual(plan_masks([sized(500, "\ud800" * 5000)], 1, 0), ("m0",))
+
+    def test_own_use_of_the_key(self):
+        """What a builder wrote under the flag's name is never written over."""
+        message = {**sized(), "metadata": {"masked": True}}
+        self.assertEqual(plan_masks([message], 1, 0), ())
+        self.assertIs(masked(message, AT, len), message)
+        self.assertIs(unmasked(message), message)
+        self.assertEqual(rendered(message)["content"], LONG)
+
+    @MANY
+    @given(histories(), st.integers(-2, 30), st.integers(0, 500))
+    def test_never_decided_again(self, history, before, least):
+        """After masking nothing is left to mask, and what was not chosen is untouched."""
+        chosen = plan_masks(history, before, least)
+        done = [masked(m, AT, len) if m["id"] in chosen else m for m in history]
+        self.assertEqual(plan_masks(done, before, least), ())
+        for old, new in zip(history, done, strict=True):
+            self.assertEqual(new is old, old["id"] not in chosen)
+            self.assertTrue(new is old or old["role"] == "tool")
+
+
+class TestMask(unittest.TestCase):
+    """The flag and its removal."""
+
+    def test_flag(self):
+        """A masked result is rendered as its line, counted as its line, and stored raw."""
+        message = masked(sized(), AT, len)
+        line = placeholder(sized(), AT)
+        flag = {
+            "original_tool": "look",
+            "archived_at": AT,
+            "placeholder": line,
+            "raw_tokens": 500,
+        }
+        self.assertEqual(message["metadata"], {"masked": flag})
+        self.assertEqual(message["content"], LONG)
+        self.assertEqual(rendered(message), {**rendered(sized()), "content": line})
+        self.assertEqual(message["tokens"], message_tokens(message, len))
+        self.assertEqual(message["tokens"], 4 + len(line) + len("c1") + len("look"))
+
+    def test_twice_is_once(self):
+        """A masked message is not masked again, and one that is not masked not unmasked."""
+        once = masked(sized(), AT, len)
+        self.assertIs(masked(once, "2027", len), once)
+        plain = sized()
+        self.assertIs(unmasked(plain), plain)
+
+    def test_only_results_hide(self):
+        """A flag on a message of another role hides nothing."""
+        spoken = {**heard("hello"), "metadata": masked(sized(), AT, len)["metadata"]}
+        self.assertEqual(rendered(spoken)["content"], "hello")
+
+    @MANY
+    @given(
+        awkward_texts,
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "metadata": st.dictionaries(st.text(max_size=3), st.integers(), max_size=3),
+                "tokens": st.integers(0, 900),
+                "name": awkward_texts,
+                "id": awkward_texts,
+                "audience": st.just("public"),
+            },
+        ),
+    )
+    def test_exact_inverse(self, content, fields):
+        """Taking a mask away gives the bytes of the message as it was; neither changes it."""
+        message = {"role": "tool", "content": content, **fields}
+        before = dumped(message)
+        hidden = masked(message, AT, len)
+        kept = dumped(hidden)
+        self.assertEqual(dumped(unmasked(hidden)), before)
+        self.assertEqual((dumped(message), dumped(hidden)), (before, kept))

@@ -1,0 +1,208 @@
+"""Tool calls and their results: legal cuts and mended histories."""
+
+import unittest
+from collections import Counter
+
+from hypothesis import given
+
+from evennia_ai.history.pairs import (
+    INTERRUPTED,
+    answered,
+    cut_points,
+    mended,
+    pairing,
+    unanswered,
+)
+from tests.strategies import MANY, calls, heard, histories, numbered, reply, result
+
+
+def faults(messages):
+    """What a strict provider would refuse in a request."""
+    found, index = [], 0
+    while index < len(messages):
+        message = messages[index]
+        index += 1
+        if message["role"] == "tool":
+            found.append(f"{index - 1}: a result alone")
+        if message["role"] != "assistant" or not message.get("tool_calls"):
+            continue
+        wanted = Counter(call["id"] for call in message["tool_calls"])
+        behind = messages[index : index + sum(wanted.values())]
+        given_ = Counter(m.get("tool_call_id") for m in behind if m["role"] == "tool")
+        if given_ != wanted:
+            found.append(f"{index - 1}: {wanted} answered by {given_}")
+        index += sum(given_.values())
+    return found
+
+
+class TestPairing(unittest.TestCase):
+    """Which result belongs to which call."""
+
+    def test_nearest_open_call(self):
+        """A result of an id used twice belongs to the nearest call that has none yet."""
+        history = [calls("c1"), calls("c1"), result("c1"), result("c1"), result("c1")]
+        self.assertEqual(pairing(history), {2: 1, 3: 0})
+
+    def test_a_result_before_its_call_is_alone(self):
+        """A call never takes a result that came before it."""
+        self.assertEqual(pairing([result("c1"), calls("c1")]), {})
+
+    def test_ids_of_any_type(self):
+        """Ids that a back end wrote as numbers pair like texts."""
+        self.assertEqual(pairing([calls(7), result(7), calls("8"), result(8)]), {1: 0, 3: 2})
+
+    def test_only_an_assistant_calls(self):
+        """What stands as `tool_calls` in a message of another role is no call."""
+        history = [{**calls("c1"), "role": "user"}, result("c1")]
+        self.assertEqual(pairing(history), {})
+        self.assertEqual(unanswered(history), [])
+        self.assertEqual([m["role"] for m in mended(history)], ["user"])
+
+    def test_a_late_result_stands_behind_those_there_are(self):
+        """Put in or made up for the prompt: results come in the same order."""
+        history = numbered([calls("c1", "c1"), heard("meanwhile"), result("c1"), heard()])
+        ((index, call_id, name),) = unanswered(history)
+        late = {"role": "tool", "tool_call_id": call_id, "name": name, "content": INTERRUPTED}
+        stored = answered(history, [(index, late)])
+        self.assertEqual(stored, (*history[:3], late, history[3]))
+        self.assertEqual(mended(stored), mended(history))
+
+    @MANY
+    @given(histories())
+    def test_one_result_a_call(self, history):
+        """A result has one call, before it, with its id; a call gets no more than it made."""
+        pairs = pairing(history)
+        for index, caller in pairs.items():
+            self.assertLess(caller, index)
+            ids = [made["id"] for made in history[caller]["tool_calls"]]
+            self.assertIn(history[index]["tool_call_id"], ids)
+        for caller, size in Counter(pairs.values()).items():
+            self.assertLessEqual(size, len(history[caller]["tool_calls"]))
+
+
+class TestCutPoints(unittest.TestCase):
+    """Where a history may be cut."""
+
+    def test_around_an_exchange(self):
+        """A cut is legal before a call and behind its last result, not between."""
+        history = [heard(), calls("c1", "c2"), result("c2"), heard(), result("c1"), reply()]
+        self.assertEqual(cut_points(history), (0, 1, 5, 6))
+
+    def test_nothing(self):
+        """An empty history has one place to cut."""
+        self.assertEqual(cut_points([]), (0,))
+
+    @MANY
+    @given(histories())
+    def test_no_pair_is_parted(self, history):
+        """Exactly the indices that lie in no pair are legal, both ends among them."""
+        pairs = pairing(history)
+        legal = tuple(
+            point
+            for point in range(len(history) + 1)
+            if not any(caller < point <= index for index, caller in pairs.items())
+        )
+        self.assertEqual(cut_points(history), legal)
+        self.assertEqual((legal[0], legal[-1]), (0, len(history)))
+
+    @MANY
+    @given(histories())
+    def test_pairs_survive_a_cut(self, history):
+        """Behind a legal cut the same results belong to the same calls as before."""
+        pairs = pairing(history)
+        for point in cut_points(history):
+            moved = {i - point: caller - point for i, caller in pairs.items() if i >= point}
+            self.assertEqual(pairing(history[point:]), moved)
+
+
+class TestUnanswered(unittest.TestCase):
+    """Calls a crash left without a result."""
+
+    def test_named_in_order(self):
+        """Each is told with its message, its id and its tool."""
+        history = [calls("c1", "c2"), result("c1"), calls("c3")]
+        self.assertEqual(unanswered(history), [(0, "c2", "look"), (2, "c3", "look")])
+
+    def test_the_same_id_twice_in_one_message(self):
+        """Two calls of one id need two results."""
+        self.assertEqual(len(unanswered([calls("c1", "c1")])), 2)
+        self.assertEqual(len(unanswered([calls("c1", "c1"), result("c1")])), 1)
+        self.assertEqual(unanswered([calls("c1", "c1"), result("c1"), result("c1")]), [])
+
+    def test_no_id_at_all(self):
+        """A call and a result without ids belong together, and nothing breaks."""
+        bare = {"role": "assistant", "content": "", "tool_calls": [{"function": None}]}
+        answer = {"role": "tool", "content": "done"}
+        self.assertEqual(unanswered([bare, answer]), [])
+        self.assertEqual(unanswered([bare]), [(0, "", "")])
+
+    @MANY
+    @given(histories())
+    def test_all_calls_are_answered_or_listed(self, history):
+        """Paired results and unanswered calls together are all calls made."""
+        made = Counter(
+            (index, call["id"])
+            for index, message in enumerate(history)
+            for call in message.get("tool_calls", ())
+        )
+        answered = Counter(
+            (caller, history[index]["tool_call_id"]) for index, caller in pairing(history).items()
+        )
+        missing = Counter((index, call_id) for index, call_id, _ in unanswered(history))
+        self.assertEqual(answered + missing, made)
+
+
+class TestMended(unittest.TestCase):
+    """What a provider is sent."""
+
+    def test_late_result_moves_to_its_call(self):
+        """A result stands right behind its call, whatever was said meanwhile."""
+        late = numbered([calls("c1"), heard("meanwhile"), result("c1")])
+        self.assertEqual([m["id"] for m in mended(late)], ["m0", "m2", "m1"])
+
+    def test_missing_result(self):
+        """An unanswered call gets a result that says it was interrupted."""
+        stand_in = mended([calls("c1"), heard()])[1]
+        self.assertEqual((stand_in["tool_call_id"], stand_in["name"]), ("c1", "look"))
+        self.assertEqual(stand_in["content"], INTERRUPTED)
+
+    @MANY
+    @given(histories())
+    def test_a_strict_provider_takes_it(self, history):
+        """Each call is answered once, at once, and no result stands alone."""
+        self.assertEqual(faults(mended(history)), [])
+
+    @MANY
+    @given(histories())
+    def test_again_changes_nothing(self, history):
+        """Mending what is mended gives the same messages."""
+        once = mended(history)
+        self.assertEqual(mended(once), once)
+
+    @MANY
+    @given(histories())
+    def test_loses_nothing_said(self, history):
+        """Every message that is no tool result is there, in order, untouched."""
+        before = [id(m) for m in history if m["role"] != "tool"]
+        after = [id(m) for m in mended(history) if m["role"] != "tool"]
+        self.assertEqual(after, before)
+
+    @MANY
+    @given(histories())
+    def test_paired_results_stay(self, history):
+        """Every result that has a call is there once, untouched; nothing else is made up."""
+        kept = Counter(id(history[index]) for index in pairing(history))
+        shown = [m for m in mended(history) if m["role"] == "tool"]
+        invented = [m for m in shown if m.get("id") is None]
+        self.assertEqual(Counter(id(m) for m in shown if m.get("id")), kept)
+        self.assertEqual(len(invented), len(unanswered(history)))
+
+
+class TestByHand(unittest.TestCase):
+    """Calls nobody brought into form."""
+
+    def test_a_function_that_is_a_text(self):
+        """It counts as the name; what is neither text nor mapping is no name."""
+        for function, name in (("look", "look"), ({"name": "say"}, "say"), (None, "")):
+            message = {"role": "assistant", "tool_calls": [{"id": "c1", "function": function}]}
+            self.assertEqual(unanswered([message]), [(0, "c1", name)])

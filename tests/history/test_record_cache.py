@@ -1,0 +1,204 @@
+"""Records of summaries are read once: what a question about an old archive loads, counted."""
+
+import unittest
+
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from evennia.typeclasses.attributes import Attribute
+
+from evennia_ai.history.evidence import evidence_of, gathered_evidence
+from evennia_ai.history.live import ARCHIVE, SUMMARIES, HistoryHandler
+from evennia_ai.history.messages import new_id, utc_iso
+from evennia_ai.testing import MemoryStore
+from tests.base import AssistantTest
+from tests.waiting import wait_for
+
+LEAVES, EACH = 40, 8
+
+
+def words(text):
+    """A counter that needs no vocabulary."""
+    return len(text.split())
+
+
+class CountingStore(MemoryStore):
+    """Counts the values read, by category."""
+
+    def __init__(self):
+        super().__init__()
+        self.read = []
+
+    def get(self, key, category=None, default=None):
+        self.read.append((category, key))
+        return super().get(key, category, default)
+
+    def taken(self, category):
+        """Keys read of a category since the last time."""
+        found = [key for where, key in self.read if where == category]
+        self.read = []
+        return found
+
+
+def leaf(history, audience="public"):
+    """A recent summary with its segment of `EACH` messages; returns its id."""
+    segment, summary = new_id("g"), new_id("s")
+    messages = [
+        {
+            "id": new_id("m"),
+            "role": "user",
+            "content": f"line {number}",
+            "created_at": utc_iso(0.0),
+            "speaker": {"key": "Bob", "id": "o9.b"},
+            "audience": audience,
+            "channel": "say",
+            "tokens": 2,
+            "metadata": {},
+        }
+        for number in range(EACH)
+    ]
+    history.archive(segment, summary, messages)
+    history.save_summary(
+        record(summary, audience, segment=segment, source_ids=[m["id"] for m in messages])
+    )
+    return summary
+
+
+def record(summary_id, audience="public", **fields):
+    """A summary's record."""
+    made = {"version": 1, "id": summary_id, "tier": "recent", "status": "live", "level": "main"}
+    made |= {"created_at": utc_iso(0.0), "audience": audience, "text": f"of {summary_id}"}
+    return {**made, "source_ids": [], "child_ids": [], "segment": None, "generation": 1, **fields}
+
+
+class TestReadings(unittest.TestCase):
+    """A handler on a store that counts."""
+
+    def setUp(self):
+        self.store = CountingStore()
+        self.history = HistoryHandler(self.store, lambda: ("words", words), lambda: 0.0)
+        self.leaves = [leaf(self.history) for _ in range(LEAVES)]
+        self.long = new_id("s")
+        self.history.save_summary(record(self.long, tier="long", child_ids=self.leaves))
+        self.history.messages()
+        self.store.read = []
+
+    def test_records_are_read_once(self):
+        """Asked again, nothing is read; after one changed, that one."""
+        self.assertEqual(len(self.history.summaries()), LEAVES + 1)
+        self.assertEqual(len(self.store.taken(SUMMARIES)), LEAVES + 1)
+        self.history.summaries()
+        self.assertEqual(self.store.taken(SUMMARIES), [])
+        self.store.set(self.leaves[3], record(self.leaves[3], text="by hand"), SUMMARIES)
+        self.assertEqual(self.history.summary(self.leaves[3])["text"], "by hand")
+        self.assertEqual(self.store.taken(SUMMARIES), [self.leaves[3]])
+        self.store.delete(self.leaves[3], SUMMARIES)
+        self.assertEqual(len(self.history.summaries()), LEAVES)
+        self.assertIsNone(self.history.summary(self.leaves[3]))
+
+    def test_copies_may_be_changed(self):
+        """What is done to a record that was handed out is not in the next one."""
+        self.history.summary(self.long)["status"] = "absorbed"
+        self.history.summaries()[-1]["status"] = "absorbed"
+        self.assertEqual(self.history.summary(self.long)["status"], "live")
+
+    def test_only_those_wanted(self):
+        """Callers that need some get those."""
+        found = self.history.summaries(lambda r: r["tier"] == "long")
+        self.assertEqual([r["id"] for r in found], [self.long])
+
+    def test_a_message_is_found_by_one_segment(self):
+        """Where a message went is known without looking through the archive."""
+        wanted = self.history.summary(self.leaves[5])
+        ids = wanted["source_ids"]
+        self.assertEqual([m["id"] for m in self.history.around(ids[2])], ids)
+        self.assertEqual(self.store.taken(ARCHIVE), [wanted["segment"]])
+        self.assertEqual(self.history.around("m0"), [])
+        self.assertEqual(
+            [m["id"] for m in self.history.by_ids([ids[4], "m0", ids[1]])], ids[4:0:-3]
+        )
+        self.assertEqual(self.store.taken(ARCHIVE), [wanted["segment"]])
+
+    def test_the_map_follows_changes(self):
+        """New records, records changed by hand and those a rollback of the store took away."""
+        old = self.history.summary(self.leaves[0])
+        self.history.around(old["source_ids"][0])
+        new = self.history.summary(leaf(self.history))
+        self.assertTrue(self.history.around(new["source_ids"][0]))
+        gone = []
+        with self.assertRaises(OSError), self.store.transaction():
+            gone += self.history.summary(leaf(self.history))["source_ids"]
+            self.assertTrue(self.history.around(gone[0]))
+            raise OSError("disk full")
+        self.assertEqual(self.history.around(gone[0]), [])
+        self.history.save_summary({**old, "source_ids": old["source_ids"][1:]})
+        self.assertEqual(self.history.around(old["source_ids"][0]), [])
+        self.assertTrue(self.history.around(old["source_ids"][1]))
+
+    def test_the_newest_segment_counts(self):
+        """A message that was folded, taken back and folded again is found where it is now."""
+        old = self.history.summary(self.leaves[0])
+        messages = self.history.segment(old["segment"])["messages"]
+        again = new_id("s")
+        self.history.archive("g9", again, messages)
+        self.history.save_summary({**old, "id": again, "segment": "g9"})
+        self.store.read = []
+        self.history.around(messages[0]["id"])
+        self.assertEqual(self.store.taken(ARCHIVE), ["g9"])
+
+    def test_a_page_loads_its_segments(self):
+        """Of a long summary only the segments in sight are loaded."""
+        below = self.history.listed_below(self.long)
+        self.assertEqual(len(below), LEAVES * EACH)
+        self.assertEqual(self.store.taken(ARCHIVE), [])
+        page = below[EACH - 2 : EACH + 2]
+        self.assertEqual(len(self.store.taken(ARCHIVE)), 2)
+        self.assertEqual(page, list(self.history.each_below(self.long))[EACH - 2 : EACH + 2])
+        self.store.read = []
+        next(self.history.each_below(self.long))
+        self.assertEqual(len(self.store.taken(ARCHIVE)), 1)
+
+    def test_evidence_in_slices(self):
+        """The proof's evidence is the same with pauses, also of what changes meanwhile."""
+        gathered = gathered_evidence(self.history)
+        leaf(self.history)
+        found, whole = wait_for(gathered), evidence_of(self.history)
+        self.assertEqual(found, whole)
+        self.assertEqual(len(found.segments), LEAVES + 1)
+
+
+class TestQueries(AssistantTest):
+    """The same in a database, after a start."""
+
+    def setUp(self):
+        super().setUp()
+        self.history = self.script.history
+        self.leaves = [leaf(self.history) for _ in range(LEAVES)]
+        Attribute.flush_instance_cache(force=True)
+        self.script.attributes.reset_cache()
+        self.fresh = HistoryHandler(self.history.store, lambda: ("words", words), lambda: 0.0)
+
+    def test_one_query_for_all_records(self):
+        """Their keys and all that is not known yet; then the keys alone."""
+        with CaptureQueriesContext(connection) as queries:
+            found = self.fresh.summaries()
+        self.assertEqual((len(found), len(queries)), (LEAVES, 2))
+        with CaptureQueriesContext(connection) as queries:
+            self.assertEqual(self.fresh.summaries(), found)
+        self.assertEqual(len(queries), 1)
+
+    def test_a_change_by_hand(self):
+        """A builder's change of a stored record is seen, in place or as a whole."""
+        self.fresh.summaries()
+        stored = self.script.attributes.get(self.leaves[0], category=SUMMARIES)
+        stored["text"] = "by hand"
+        self.assertEqual(self.fresh.summary(self.leaves[0])["text"], "by hand")
+        self.script.attributes.add("s1", record("s1"), category=SUMMARIES)
+        self.assertIn("s1", [r["id"] for r in self.fresh.summaries()])
+
+    def test_warming(self):
+        """Read in steps, nothing is left to be read but the keys."""
+        for _ in self.fresh.warm():
+            pass
+        with CaptureQueriesContext(connection) as queries:
+            self.fresh.summaries()
+        self.assertEqual(len(queries), 1)

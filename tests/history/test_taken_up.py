@@ -1,0 +1,112 @@
+"""Which turns are due after a stop: those that no turn for the same audience ended before."""
+
+from typing import ClassVar
+
+from twisted.internet.defer import Deferred
+
+from evennia_ai.assistant.tick import run_tick
+from evennia_ai.history.audience import PUBLIC, private
+from evennia_ai.history.messages import new_id
+from evennia_ai.history.pairs import ANSWERED
+from evennia_ai.llm_interaction import build_llm_messages, format_messages_for_compaction
+from evennia_ai.testing import call
+from evennia_ai.tools.base import Tool
+from tests.assistant import test_recovery
+from tests.memory_assistant import PEOPLE
+
+ALICE, BOB = (private([PEOPLE[name]]) for name in ("Alice", "Bob"))
+
+
+class Nod(Tool):
+    """A game's own tool that ends a turn."""
+
+    name = "nod"
+    parameters: ClassVar = {}
+    ends_turn = True
+
+    def run(self, ctx):
+        """Nod."""
+        return "You nod."
+
+
+class TestTakenUp(test_recovery.RecoveryTest):
+    """Two turns, of which the second hangs in a tool when the server dies."""
+
+    def hear(self, audience):
+        """A line of somebody who speaks to an audience."""
+        event = {"id": new_id("m"), "content": "Aria, where is the cellar?", "audience": audience}
+        channel = "say" if audience == PUBLIC else "whisper"
+        speaker = {"key": "Bob", "id": PEOPLE["Bob"]}
+        self.script.runtime.hear({**event, "channel": channel, "speaker": speaker}, 0.0)
+
+    def die(self, audiences, *answers):
+        """Die in the last of some turns; the model gives these answers before."""
+        self.script.tools.tools["look"].run = lambda ctx, **arguments: Deferred()
+        self.script.tools.tools["nod"] = Nod()
+        for audience in audiences:
+            self.hear(audience)
+        self.world.model.answers = [*answers, call("look")]
+        self.world.later(100)
+        self.assertFalse(run_tick(self.script, self.body).called)
+
+    def due(self):
+        """The audiences whose turns are due after a restart."""
+        self.world.restart()
+        return list(self.script.runtime.unanswered)
+
+    def test_a_whisper_ended_another_turn(self):
+        """It is an answer to nobody but those whose turn it ended."""
+        for first, second, target in (
+            (ALICE, PUBLIC, "Alice"),  # her own whisper was answered, not what was said aloud
+            (BOB, PUBLIC, "Alice"),
+            (PUBLIC, BOB, "Bob"),  # what was said aloud was answered to him alone, not his whisper
+            (PUBLIC, BOB, "Alice"),
+            (ALICE, BOB, "Bob"),
+        ):
+            with self.subTest(first=first, second=second, target=target):
+                self.setUp()
+                self.die([first, second], call("whisper", target=target, text="Hush."))
+                self.assertEqual(self.due(), [second])
+
+    def test_other_endings(self):
+        """The same of silence, of words and of a game's own tool."""
+        for ending in (call("noop"), "Down the stairs.", call("nod")):
+            for first, second in ((ALICE, PUBLIC), (PUBLIC, ALICE)):
+                self.setUp()
+                self.die([first, second], ending)
+                self.assertEqual(self.due(), [second])
+
+    def test_a_whisper_that_failed(self):
+        """A whisper to nobody ended no turn."""
+        for audience in (PUBLIC, ALICE):
+            self.setUp()
+            self.die([audience], call("whisper", target="Nobody", text="Hush."))
+            self.assertEqual(self.due(), [audience])
+
+    def test_older_data(self):
+        """Where it was not noted, a whisper counts for all to whom it may have been an answer."""
+        for first, second in ((ALICE, PUBLIC), (PUBLIC, ALICE)):
+            self.setUp()
+            self.die([first, second], call("whisper", target="Alice", text="Hush."))
+            self.assertEqual(self.script.history.messages()[-2]["metadata"][ANSWERED], first)
+            self.script.history.replace([unmarked(m) for m in self.script.history.messages()])
+            self.assertEqual(self.due(), [])
+
+    def test_in_no_prompt(self):
+        """What is noted changes no prompt, nor what is to be summarised."""
+        self.die([ALICE, PUBLIC], call("whisper", target="Alice", text="Hush."))
+        before = self.shown()
+        self.assertIn("Hush.", str(before))
+        self.script.history.replace([unmarked(m) for m in self.script.history.messages()])
+        self.assertEqual(self.shown(), before)
+
+    def shown(self):
+        """The prompts for two audiences, and what a summariser would get."""
+        prompts = [build_llm_messages(self.script, self.body, audience=a) for a in (PUBLIC, ALICE)]
+        return [*prompts, format_messages_for_compaction(self.script.history.messages())]
+
+
+def unmarked(message):
+    """A message as older versions stored it."""
+    kept = {key: value for key, value in message["metadata"].items() if key != ANSWERED}
+    return {**message, "metadata": kept}

@@ -1,0 +1,142 @@
+"""Names that are words of the language too."""
+
+import unittest
+
+from evennia_ai.language.names import capitals, lone_capitals, names_among
+from evennia_ai.rag_memory.injection import telling_words
+from evennia_ai.rag_memory.recalled import is_recalled, told_stems
+from evennia_ai.recall import RecallIndex, Turn
+from evennia_ai.recall.query import parsed_query
+from evennia_ai.recall.speakers import Speakers
+
+HOMES = ("Tam", "mill"), ("Rose", "harbour"), ("Will", "tower"), ("May", "barn"), ("Odo", "attic")
+# What anybody says all day.
+CHATTER = (
+    "I will live by the sea some day.",
+    "Will it rain?",
+    "You may live to see it.",
+    "She will come to the harbour and may stay.",
+    "May I live here?",
+)
+
+
+class TestNamesAmong(unittest.TestCase):
+    """Where a word means somebody."""
+
+    def test_named(self):
+        """By a capital inside a sentence, or by what somebody does."""
+        for text, names in (
+            ("Where does Will live?", {"will"}),
+            ("Aria, where does Will live?", {"will"}),
+            ("Who are Bram, Will and May?", {"will", "may"}),
+            ("It is Will's.", {"will"}),
+            ("It rains. Will owes me a coin.", {"will"}),
+            ("Will lives in the tower.", {"will"}),
+            ("May's barn", {"may"}),
+        ):
+            self.assertEqual(names_among(text), names, text)
+
+    def test_not_named(self):
+        """Not where a sentence gives the capital, nor by a month."""
+        for text in (
+            "Will Elin come?",
+            "Aria, Will you come?",
+            'He asked: "Will it rain?"',
+            "It rains. May I stay?",
+            "Will this do?",
+            "Will dogs bite?",
+            "where does will live?",
+            "What happened on 8 May, 2023?",
+            "What did Elin sing in May?",
+            "What was sung last May?",
+        ):
+            self.assertEqual(names_among(text), frozenset(), text)
+
+    def test_capitals(self):
+        """All capitals but those of a sentence's first word."""
+        self.assertEqual(capitals("Who is Elin? The smith Ödön's wife"), {"elin", "ödön"})
+        text = "Who told Elin I owe Odo's wife for the Old Mill?"
+        self.assertEqual(lone_capitals(text), {"Elin", "I", "Odo", "Mill"})
+
+
+class TestReading(unittest.TestCase):
+    """All that reads the words of a text takes such a name for one."""
+
+    def test_telling(self):
+        """It tells what a text is about."""
+        self.assertEqual(told_stems("Where does Will live?"), {"will", "liv"})
+        self.assertEqual(told_stems("Will Elin live there?"), {"elin", "liv"})
+        self.assertEqual(telling_words("Who is May?"), {"may"})
+        self.assertEqual(telling_words("May I?"), frozenset())
+
+    def test_given_names(self):
+        """Names that are given count wherever they have a capital, other words do not."""
+        self.assertEqual(told_stems("Dear has more", frozenset({"dear"})), {"dear"})
+        self.assertEqual(told_stems("my dear has more", frozenset({"dear"})), frozenset())
+
+    def test_news_of_another(self):
+        """What is said of one of them does not repeat what was said of the other."""
+        known = ["Bob: my cousin Will lives in the tower"]
+        self.assertFalse(is_recalled("my cousin May lives in the tower", known))
+        self.assertTrue(is_recalled("my cousin Will lives in the tower", known))
+
+    def test_query(self):
+        """It carries a query, unless it names who speaks."""
+        for query, content in (
+            ("Where does Will live?", ("will", "live")),
+            ("Will Elin live there?", ("elin", "live")),
+            ("What did Elin sing in May?", ("elin", "sing")),
+        ):
+            self.assertEqual(parsed_query(query, Speakers()).content, content)
+        asked = parsed_query("Where does Will live?", Speakers(["Will"]))
+        self.assertEqual((asked.content, asked.asked), (("live",), ("Will",)))
+
+
+class TestRecall(unittest.TestCase):
+    """What the index finds for a query that names one of them."""
+
+    def found(self, query, *texts, speaker="Bob"):
+        """The best hit's text."""
+        index = RecallIndex(":memory:")
+        self.addCleanup(index.close)
+        said = [
+            Turn(f"m{n}", speaker, text, 1.7e9 + 3600 * n, None, "public", "message")
+            for n, text in enumerate(texts)
+        ]
+        index.add("s", said)
+        return index.search("s", query, 3)[0].text
+
+    def test_first(self):
+        """What was told of them comes first, however often the word is said."""
+        told = [f"{name} lives in the {place}." for name, place in HOMES]
+        said = [f"Aria, my cousin {each}" for each in told]
+        for texts in (told, said, [*told, *CHATTER], [*CHATTER, *said]):
+            for name in ("Will", "May"):
+                wanted = next(each for each in texts if name in each and "lives" in each)
+                self.assertEqual(self.found(f"Where does {name} live?", *texts), wanted)
+                self.assertEqual(self.found(f"Who is {name}?", *texts), wanted)
+
+    def test_told_later(self):
+        """Turns added after a search are found too."""
+        index = RecallIndex(":memory:")
+        self.addCleanup(index.close)
+        for number, text in enumerate([*CHATTER, "My cousin Will lives in the tower."]):
+            index.add("s", [Turn(f"m{number}", "Bob", text, 1.7e9, None, "public", "message")])
+            best = index.search("s", "Where does Will live?", 1)
+        self.assertEqual(best[0].turn_id, "m5")
+
+    def test_speaker(self):
+        """Of one who speaks, too, only what means them names them."""
+        told = "My brother Will lives in the tower."
+        index = RecallIndex(":memory:")
+        self.addCleanup(index.close)
+        said = [("Bob", text) for text in (*CHATTER, told)] + [("Will", "Good evening.")]
+        index.add(
+            "s",
+            [
+                Turn(f"m{n}", speaker, text, 1.7e9 + 3600 * n, None, "public", "message")
+                for n, (speaker, text) in enumerate(said)
+            ],
+        )
+        found = {hit.text: hit.matches for hit in index.search("s", "Who is Will?", 9)}
+        self.assertEqual({text for text in found if found[text]}, {told, "Good evening."})

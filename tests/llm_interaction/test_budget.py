@@ -1,0 +1,114 @@
+"""Token budgets."""
+
+import unittest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.history.audience import PUBLIC, most_seen, private
+from evennia_ai.history.messages import total_tokens
+from evennia_ai.history.pairs import cut_points
+from evennia_ai.llm_interaction.budget import (
+    REGIONS,
+    TokenBudget,
+    feasible,
+    newest_that_fit,
+    shortened,
+    usage,
+)
+from tests.strategies import FEW, MANY, calls, heard, histories, numbered, result
+
+
+class TestTokenBudget(unittest.TestCase):
+    """The record of a prompt."""
+
+    def test_shown(self):
+        """Regions in their order, then the total and the limit."""
+        sizes = dict(zip(REGIONS, (200, 310, 120, 480, 1500, 300, 90, 200), strict=True))
+        budget = TokenBudget(sizes, 4096, ("m1",), ("cut",))
+        self.assertEqual(
+            str(budget),
+            "System: 200, Tools: 310, Ledger: 120, Summaries: 480, History: 1500, "
+            "Retrieved: 300, Tail: 90, Reserve: 200 (total 3200/4096)",
+        )
+        self.assertEqual(
+            budget.to_dict(),
+            {
+                "regions": sizes,
+                "limit": 4096,
+                "left_out": ("m1",),
+                "notes": ("cut",),
+                "total": 3200,
+            },
+        )
+
+
+class TestFigures(unittest.TestCase):
+    """Shares and sums."""
+
+    def test_usage(self):
+        """A share of the limit; full where there is no room at all."""
+        self.assertEqual((usage(50, 200), usage(0, 10), usage(5, 0), usage(5, -1)), (0.25, 0, 1, 1))
+
+    def test_most_seen(self):
+        """A private circle sees what is public besides its own."""
+        bob, eve = private(["o1"]), private(["o2"])
+        self.assertEqual(most_seen(()), 1)
+        self.assertEqual(most_seen([PUBLIC]), 1)
+        self.assertEqual(most_seen([PUBLIC, bob, eve]), 2)
+
+    def test_feasible(self):
+        """Silent where it fits exactly; one token more is told with all numbers."""
+        self.assertIsNone(feasible(100, 200, 50, 350))
+        says = feasible(100, 2000, 51, 2150)
+        for figure in ("100", "2,000", "51", "2,151", "2,150"):
+            self.assertIn(figure, says)
+
+
+class TestNewestThatFit(unittest.TestCase):
+    """What of a history fits."""
+
+    def test_exchange_goes_whole(self):
+        """A result never stays without its call."""
+        history = numbered([calls("c1", tokens=5), result("c1", tokens=5), heard(tokens=5)])
+        left_out, kept = newest_that_fit(history, 12)
+        self.assertEqual([m["id"] for m in left_out + kept], ["m0", "m1", "m2"])
+        self.assertEqual([m["id"] for m in kept], ["m2"])
+
+    def test_exact_fit(self):
+        """What fills the room to the last token fits; with one token less it does not."""
+        history = numbered([heard(tokens=5), heard(tokens=7)])
+        self.assertEqual(
+            [len(newest_that_fit(history, room)[1]) for room in (12, 11, 7, 6)], [2, 1, 1, 0]
+        )
+
+    @MANY
+    @given(histories(), st.integers(-10, 12_000))
+    def test_longest_legal_end(self, history, room):
+        """Kept is the longest end that fits and begins at a legal cut; the rest is left out."""
+        left_out, kept = newest_that_fit(history, room)
+        self.assertEqual(left_out + kept, history)
+        ends = [history[point:] for point in cut_points(history)]
+        fitting = [end for end in ends if total_tokens(end) <= room] or [()]
+        self.assertEqual(kept, max(fitting, key=len))
+
+
+class TestShortened(unittest.TestCase):
+    """Texts cut in their middle."""
+
+    def test_short_text(self):
+        """A text that fits is left alone."""
+        self.assertEqual(shortened("abc", 3), "abc")
+
+    @FEW
+    @given(st.text(min_size=1).map(lambda text: text * 9), st.integers(-5, 400))
+    def test_both_ends_stay(self, text, room):
+        """It holds the beginning and the end, and says exactly how much is missing."""
+        short = shortened(text, room)
+        if len(text) <= room:
+            self.assertEqual(short, text)
+            return
+        half = max(0, (room - 60) // 2)
+        gone = f" [... {len(text) - 2 * half:,} characters left out here ...] "
+        self.assertEqual(short, text[:half] + gone + text[len(text) - half :])
+        self.assertLessEqual(len(short), max(room, 60))

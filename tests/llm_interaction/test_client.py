@@ -1,0 +1,748 @@
+import gc
+import json
+import logging
+import subprocess
+import sys
+import time
+import unittest
+import urllib.request
+from email.utils import formatdate
+from pathlib import Path
+
+from twisted.internet.defer import CancelledError
+from twisted.internet.task import Clock
+from twisted.logger import formatEvent, globalLogPublisher
+
+from evennia_ai.errors import ModelError
+from evennia_ai.llm_interaction import wire
+from evennia_ai.llm_interaction.breaker import Breaker, BreakerPolicy
+from evennia_ai.llm_interaction.client import ModelClient, ModelReply, ModelRequest
+from evennia_ai.llm_interaction.retry import Failure, RetryPolicy, retry_after_s
+from tests import loopback
+from tests.loopback import HANG, RESET, TRUNCATED, LoopbackServer, failure, rate_limited, text
+from tests.waiting import pump_until, wait_for
+
+ROOT = Path(__file__).parents[2]
+KEY = "sk-very-secret-0123456789"
+SAID = "the dragon sleeps under the mill"
+QUICK = RetryPolicy(attempts=3, base_s=0.04)
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "say",
+        "description": "Speak.",
+        "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
+    },
+}
+
+
+def request(**fields):
+    """A small request; `fields` override."""
+    asked = {
+        "model": "any",
+        "messages": ({"role": "user", "content": SAID},),
+        "prompt": SAID,
+        "timeout_s": 5.0,
+        "max_tokens": 50,
+    }
+    return ModelRequest(**{**asked, **fields})
+
+
+class LoopbackCase(unittest.TestCase):
+    """A server, and a client that speaks to it over real HTTP."""
+
+    @classmethod
+    def setUpClass(cls):
+        wait_for(ModelClient().warm_up(), 60)
+
+    def setUp(self):
+        self.server = LoopbackServer().start()
+        self.addCleanup(self.server.stop)
+        self.client = self.new_client()
+
+    def new_client(self, **options):
+        made = ModelClient(
+            **{"api_base": self.server.url, "api_key": KEY, "retry": QUICK, **options}
+        )
+        self.addCleanup(made.cancel_all)
+        return made
+
+    def ask(self, **fields) -> ModelReply:
+        return wait_for(self.client.complete(request(**fields)), 20)
+
+    def fail(self, msg=None, **fields):
+        if msg is not None:
+            return super().fail(msg)
+        with self.assertRaises(ModelError) as caught:
+            self.ask(**fields)
+        return caught.exception
+
+
+class TestReplies(LoopbackCase):
+    def test_a_plain_reply(self):
+        """A reply comes with its text, its tokens, the model that gave it and the time it took."""
+        self.server.script(text("Good evening."))
+        reply = self.ask()
+        self.assertEqual((reply.content, reply.tool_calls), ("Good evening.", ()))
+        self.assertEqual((reply.model, reply.attempts, reply.finish_reason), ("any", 1, "stop"))
+        self.assertEqual(reply.prompt_tokens, loopback.count_tokens(self.server.bodies[0]))
+        self.assertEqual((reply.completion_tokens, reply.content_tokens), (3, 3))
+        self.assertGreater(reply.seconds, 0)
+
+    def test_only_what_is_set_is_sent(self):
+        """A bare model name reaches a configured address as it is; unset options are not sent."""
+        self.ask()
+        body = self.server.bodies[0]
+        self.assertEqual(body["model"], "any")
+        self.assertEqual(self.server.requests[0].headers["authorization"], f"Bearer {KEY}")
+        self.assertEqual(set(body), {"model", "messages", "max_tokens"})
+
+    def test_options_are_sent(self):
+        """Tools, stop sequences and a temperature of 0 arrive."""
+        self.ask(tools=(TOOL,), stop=("\n",), temperature=0.0)
+        body = self.server.bodies[0]
+        self.assertEqual((body["tools"], body["stop"], body["temperature"]), ([TOOL], ["\n"], 0.0))
+
+    def test_unknown_prefix_is_part_of_the_name(self):
+        """A local server's model with a slash in its name is asked for by its whole name."""
+        self.ask(model="some-maker/some-model")
+        self.assertEqual(self.server.bodies[0]["model"], "some-maker/some-model")
+
+    def test_completion_mode(self):
+        """A base model gets the transcript, without any chat wrapper, and its stop texts."""
+        self.server.script(text("and she said no."))
+        reply = self.ask(api="completion", stop=("\nBob:",))
+        sent = self.server.requests[0]
+        self.assertEqual(reply.content, "and she said no.")
+        self.assertEqual(sent.path, "/v1/completions")
+        self.assertEqual((sent.body["prompt"], sent.body["stop"]), (SAID, ["\nBob:"]))
+        self.assertNotIn("messages", sent.body)
+
+    def test_tool_calls_with_their_arguments_as_received(self):
+        """Calls arrive in the chat format, bad JSON in arguments untouched."""
+        self.server.script(loopback.bad_arguments("say"), loopback.unknown_tool())
+        (made,) = self.ask(tools=(TOOL,)).tool_calls
+        self.assertEqual(made["function"], {"name": "say", "arguments": '{"text": "Hel'})
+        self.assertEqual(made["type"], "function")
+        (other,) = self.ask(tools=(TOOL,)).tool_calls
+        self.assertEqual(other["function"]["name"], "launch_rocket")
+
+    def test_call_ids_are_made_unique(self):
+        """Null, empty and repeated ids, also ones used earlier in the talk, are replaced."""
+        made = [loopback.call("say", {}, call_id) for call_id in (None, "", "a", "a", "old")]
+        old = {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [loopback.call("say", {}, "old")],
+        }
+        result = {"role": "tool", "tool_call_id": "old", "content": "ok"}
+        self.server.script(loopback.calls(*made))
+        calls = self.ask(messages=(old, result)).tool_calls
+        ids = [call["id"] for call in calls]
+        self.assertEqual(len(set(ids) | {"old", ""}), 7)
+        self.assertEqual(ids[2], "a")
+
+    def test_empty_reply_is_a_reply(self):
+        """No content and no calls is not an error and is not asked for again."""
+        for answer in (loopback.EMPTY, text(None)):
+            self.server.script(answer)
+            reply = self.ask()
+            self.assertEqual((reply.content, reply.tool_calls, reply.attempts), ("", (), 1))
+            self.assertEqual(reply.content_tokens, 0)
+
+    def test_refusal_is_a_reply(self):
+        """What a refusal means is for the caller to judge."""
+        self.server.script(loopback.refusal())
+        self.assertIn("can't help", self.ask().content)
+
+    def test_huge_reply_comes_whole_and_counted(self):
+        """200,000 words arrive whole, their tokens counted off the reactor thread."""
+        self.server.script(loopback.huge(200_000))
+        reply = self.ask(timeout_s=20)
+        self.assertEqual(len(reply.content.split()), 200_000)
+        self.assertGreater(reply.content_tokens, 200_000)
+
+    def test_tokens_are_counted_where_the_server_does_not(self):
+        """A server without usage figures does not make a call look free."""
+        self.server.script(text("Hello there.", usage={"prompt_tokens": 0, "completion_tokens": 0}))
+        reply = self.ask()
+        self.assertGreater(reply.prompt_tokens, 0)
+        self.assertEqual(reply.completion_tokens, 3)
+
+    def test_many_calls_at_a_time(self):
+        """Twenty slow calls take as long as one."""
+        self.server.respond = lambda body: loopback.slow(0.4)
+        began = time.monotonic()
+        for call in [self.client.complete(request()) for _ in range(20)]:
+            wait_for(call)
+        self.assertLess(time.monotonic() - began, 3)
+
+
+class TestFaults(LoopbackCase):
+    # answer, kind, retryable, HTTP calls made
+    FAULTS = (
+        (RESET, "connection", True, 3),
+        (TRUNCATED, "bad_response", True, 2),
+        (loopback.NO_CHOICES, "bad_response", True, 2),
+        (rate_limited(), "rate_limit", True, 3),
+        (failure(500), "server", True, 3),
+        (failure(503), "server", True, 3),
+        (failure(408), "timeout", True, 3),
+        (failure(400), "bad_request", False, 1),
+        (failure(401), "auth", False, 1),
+        (failure(403), "auth", False, 1),
+        (failure(404), "not_found", False, 1),
+        (loopback.too_long(), "context_window", False, 1),
+    )
+
+    def test_each_fault_has_its_kind_and_number_of_attempts(self):
+        """Every fault ends in a `ModelError` of its kind; only what may pass is tried again."""
+        for answer, kind, retryable, tries in self.FAULTS:
+            for api in ("chat", "completion"):
+                with self.subTest(kind=kind, status=answer.status, fault=answer.fault, api=api):
+                    self.client = self.new_client()
+                    self.server.requests.clear()
+                    self.server.script(*[answer] * tries)
+                    error = self.fail(api=api)
+                    self.assertEqual((error.kind, error.retryable), (kind, retryable))
+                    self.assertEqual(len(self.server.requests), tries)
+                    self.assertEqual(self.server.succeeded, [])
+
+    def test_passing_faults_pass(self):
+        """One fault, then an answer: the caller sees the answer and two attempts."""
+        for answer, _, retryable, _ in self.FAULTS:
+            if retryable:
+                with self.subTest(status=answer.status, fault=answer.fault):
+                    self.server.script(answer, text("Here."))
+                    reply = self.ask()
+                    self.assertEqual((reply.content, reply.attempts), ("Here.", 2))
+
+    def test_hanging_server(self):
+        """A server that never answers costs the stated time, no more, and sees us leave."""
+        self.server.respond = lambda body: HANG
+        began = time.monotonic()
+        error = self.fail(timeout_s=0.3)
+        self.assertEqual((error.kind, error.retryable), ("timeout", True))
+        self.assertLess(time.monotonic() - began, 0.3 * QUICK.total_factor + 1)
+        pump_until(lambda: all(record.client_left for record in self.server.requests))
+
+    def test_nobody_listens(self):
+        """A closed port is a connection error that names the setting to look at."""
+        self.client = self.new_client(api_base="http://127.0.0.1:9/v1")
+        error = self.fail()
+        self.assertEqual(error.kind, "connection")
+        self.assertIn("EVENNIA_AI_LLM_API_BASE", str(error))
+
+    def test_odd_bodies(self):
+        """Whatever a server calls an answer, the caller gets a reply or a `ModelError`."""
+        self.client = self.new_client(breaker=BreakerPolicy(threshold=999))
+        message = '{"choices": [{"index": 0, "message": %s}]}'
+        for raw in (
+            "<html>Welcome</html>",
+            "",
+            "null",
+            "[]",
+            "7",
+            '{"error": "busy"}',
+            '{"choices": null}',
+            '{"choices": [null]}',
+            '{"choices": [{}]}',
+            message % "null",
+            message % '{"content": 5}',
+            message % '{"content": [{"type": "text", "text": "hi"}]}',
+            message % '{"tool_calls": "x"}',
+            message % '{"tool_calls": [null]}',
+            message % '{"tool_calls": [{"id": "a"}]}',
+            message % '{"tool_calls": [{"function": {"name": null, "arguments": null}}]}',
+            message % '{"tool_calls": [{"function": {"name": "say", "arguments": {"text": 1}}}]}',
+        ):
+            for api in ("chat", "completion"):
+                with self.subTest(raw=raw, api=api):
+                    self.server.respond = lambda body, raw=raw: text("", raw=raw)
+                    try:
+                        self.assertIsInstance(self.ask(api=api).content, str)
+                    except ModelError as error:
+                        self.assertIn(error.kind, ("bad_response", "bad_request", "server"))
+
+    def test_slow_reply_within_the_time_is_no_fault(self):
+        """A slow answer is waited for."""
+        self.server.script(loopback.slow(0.5, "At last."))
+        self.assertEqual(self.ask(timeout_s=3).content, "At last.")
+
+
+class TestRetryAfter(LoopbackCase):
+    def gap_s(self):
+        first, second = self.server.requests
+        return second.at - first.at
+
+    def test_seconds_are_honoured(self):
+        """The second call comes no sooner than the server asked, by the server's own clock."""
+        self.server.script(rate_limited(0.6), text("Here."))
+        self.assertEqual(self.ask().content, "Here.")
+        self.assertGreaterEqual(self.gap_s(), 0.6)
+        self.assertLess(self.gap_s(), 1.6)
+
+    def test_a_date_is_honoured(self):
+        """So it is with an HTTP date."""
+        self.server.script(rate_limited(formatdate(time.time() + 2, usegmt=True)), text("Here."))
+        self.ask()
+        # A date has whole seconds, and so has the one it is compared with.
+        self.assertGreaterEqual(self.gap_s(), 0.9)
+
+    def test_too_long_a_wait_goes_to_the_next_model(self):
+        """Nobody waits an hour: the fallback is asked at once, and the model left alone."""
+        self.server.script(rate_limited(3600))
+        began = time.monotonic()
+        reply = self.ask(fallback_models=("other",))
+        self.assertEqual(reply.model, "other")
+        self.assertLess(time.monotonic() - began, 2)
+        self.ask(fallback_models=("other",))
+        asked = [body["model"] for body in self.server.bodies]
+        self.assertEqual(asked, ["any", "other", "other"])
+
+    def test_forms_of_the_header(self):
+        """Seconds, milliseconds and dates are read; rubbish is not."""
+        self.assertEqual(retry_after_s({"retry-after": "1.5"}), 1.5)
+        self.assertEqual(retry_after_s({"retry-after": "-3"}), 0.0)
+        self.assertEqual(retry_after_s({"retry-after-ms": "250", "retry-after": "9"}), 0.25)
+        date = formatdate(1000, usegmt=True)
+        self.assertEqual(retry_after_s({"retry-after": date}, now=990), 10)
+        self.assertEqual(
+            retry_after_s({"retry-after": date, "date": formatdate(995, usegmt=True)}, now=0), 5
+        )
+        for rubbish in ({}, {"retry-after": "soon"}, {"retry-after": "nan"}):
+            self.assertIsNone(retry_after_s(rubbish))
+
+
+class TestRetryPolicy(unittest.TestCase):
+    def test_backoff_doubles_with_jitter(self):
+        """Waits double, half of each is random, and none is longer than the cap."""
+        policy = RetryPolicy(attempts=9, base_s=1, max_wait_s=6)
+        broken = Failure("server", True)
+        self.assertEqual([policy.wait_s(broken, n, 1.0) for n in (1, 2, 3, 4)], [1, 2, 4, 6])
+        self.assertEqual(policy.wait_s(broken, 2, 0.0), 1)
+
+    def test_what_is_not_tried_again(self):
+        """Final failures, the last attempt, and waits beyond the cap are given up."""
+        policy = RetryPolicy(attempts=3, max_wait_s=6)
+        self.assertIsNone(policy.wait_s(Failure("auth", False), 1, 0))
+        self.assertIsNone(policy.wait_s(Failure("server", True), 3, 0))
+        self.assertIsNone(policy.wait_s(Failure("bad_response", True), 2, 0))
+        self.assertIsNone(policy.wait_s(Failure("rate_limit", True, 429, 7.0), 1, 0))
+        self.assertEqual(policy.wait_s(Failure("rate_limit", True, 429, 5.0), 1, 0), 5.0)
+
+
+class TestFallbacks(LoopbackCase):
+    def test_models_are_asked_in_order(self):
+        """Fallbacks come in their order, and the reply says which one answered."""
+        self.server.respond = lambda body: text("C") if body["model"] == "c" else failure(404)
+        reply = self.ask(model="a", fallback_models=("b", "c", "d"))
+        self.assertEqual((reply.model, reply.content, reply.attempts), ("c", "C", 3))
+        self.assertEqual([body["model"] for body in self.server.bodies], ["a", "b", "c"])
+
+    def test_all_fail(self):
+        """The error has the main model's kind and names each model once."""
+        self.server.respond = lambda body: failure(401 if body["model"] == "a" else 404)
+        error = self.fail(model="a", fallback_models=("b",))
+        self.assertEqual((error.kind, error.retryable), ("auth", False))
+        self.assertIn("`a`", str(error))
+        self.assertIn("`b`", str(error))
+
+    def test_a_hanging_model_leaves_time_for_the_next(self):
+        """However long the main model hangs, the fallback is asked within the total time."""
+        self.server.respond = lambda body: HANG if body["model"] == "a" else text("B")
+        began = time.monotonic()
+        self.assertEqual(self.ask(model="a", fallback_models=("b",), timeout_s=0.5).model, "b")
+        self.assertLess(time.monotonic() - began, 0.5 * QUICK.total_factor + 0.5)
+
+    def test_the_offline_model_answers_when_all_are_down(self):
+        """The offline model is asked without the address, also when the time is used up."""
+        self.server.respond = lambda body: HANG
+        reply = self.ask(fallback_models=("offline/extractive",), timeout_s=0.2)
+        self.assertEqual((reply.model, reply.cost), ("offline/extractive", 0.0))
+        self.assertEqual({body["model"] for body in self.server.bodies}, {"any"})
+
+    def test_the_offline_model_needs_no_server(self):
+        """With no address and no key at all, in either way of calling, it answers."""
+        self.client = ModelClient()
+        for api in ("chat", "completion"):
+            self.assertTrue(self.ask(model="offline/extractive", api=api).model)
+
+
+class TestEndpoints(LoopbackCase):
+    BASE = "http://127.0.0.1:1/v1"
+
+    def where(self, model, home, base=BASE, key=KEY):
+        import litellm
+
+        return wire.endpoint(litellm, model, home, base, key)
+
+    def test_keys_go_to_their_own_provider_only(self):
+        """Address and key are for the home model's provider; others get neither."""
+        other = self.where("anthropic/claude-x", "local")
+        self.assertEqual((other.api_base, other.api_key), (None, None))
+        same = self.where("openai/small", "openai/large")
+        self.assertEqual((same.api_base, same.api_key), (self.BASE, KEY))
+        proxied = self.where("anthropic/claude-x", "anthropic/claude-y")
+        self.assertEqual(proxied.api_base, self.BASE)
+
+    def test_bare_names(self):
+        """Without an address a bare name is LiteLLM's to resolve, with its provider's key."""
+        self.assertEqual(self.where("gpt-4o", "gpt-4o", base=None).api_key, KEY)
+        self.assertIsNone(self.where("anthropic/claude-x", "gpt-4o", base=None).api_key)
+        self.assertEqual(self.where("gpt-4o", "openai/gpt-4o", base=None).api_key, KEY)
+        self.assertEqual(self.where("x", "x").model, "openai/x")
+
+    def test_a_server_without_a_key(self):
+        """A local server needs no key of ours."""
+        self.assertEqual(self.where("x", "x", key=None).api_key, "none")
+
+    def test_the_offline_model_gets_nothing(self):
+        """Neither address nor key is given to the offline model, whatever is configured."""
+        where = self.where("offline/extractive", "offline/extractive")
+        self.assertEqual((where.api_base, where.api_key), (None, None))
+
+
+class TestBreaker(unittest.TestCase):
+    def setUp(self):
+        self.clock = Clock()
+        self.breaker = Breaker(BreakerPolicy(threshold=3, cooldown_s=10), self.clock.seconds)
+
+    def fail_times(self, times):
+        for _ in range(times):
+            self.breaker.failed()
+
+    def test_opens_after_failures_in_a_row(self):
+        """Failures in a row open it; a success between them starts the count anew."""
+        self.fail_times(2)
+        self.breaker.succeeded()
+        self.fail_times(2)
+        self.assertTrue(self.breaker.admits())
+        self.breaker.failed()
+        self.assertEqual(self.breaker.state, "open")
+        self.assertFalse(self.breaker.admits())
+
+    def test_half_open_lets_one_probe_through(self):
+        """After the cool-down one call may try, and a second one may not."""
+        self.fail_times(3)
+        self.clock.advance(9.9)
+        self.assertFalse(self.breaker.admits())
+        self.clock.advance(0.1)
+        self.assertEqual(self.breaker.state, "half-open")
+        self.assertTrue(self.breaker.admits())
+        self.assertFalse(self.breaker.admits())
+
+    def test_the_probe_decides(self):
+        """A probe that fails opens it for another cool-down, one that succeeds closes it."""
+        self.fail_times(3)
+        self.clock.advance(10)
+        self.breaker.admits()
+        self.breaker.failed()
+        self.assertEqual(self.breaker.state, "open")
+        self.clock.advance(10)
+        self.breaker.admits()
+        self.breaker.succeeded()
+        self.assertEqual(self.breaker.state, "closed")
+
+    def test_a_cancelled_probe_makes_room(self):
+        """A probe that was cancelled lets the next caller probe at once."""
+        self.fail_times(3)
+        self.clock.advance(10)
+        self.breaker.admits()
+        self.breaker.abandoned()
+        self.assertTrue(self.breaker.admits())
+
+    def test_rest(self):
+        """A server that asks for rest gets it, though it never failed before."""
+        self.breaker.rest(5)
+        self.assertFalse(self.breaker.admits())
+        self.clock.advance(5)
+        self.assertTrue(self.breaker.admits())
+
+
+class TestBreakerOfTheClient(LoopbackCase):
+    def setUp(self):
+        super().setUp()
+        self.clock = Clock()
+        self.client = self.new_client(
+            clock=self.clock.seconds, breaker=BreakerPolicy(threshold=4, cooldown_s=30)
+        )
+        self.server.respond = lambda body: failure(500) if body["model"] == "a" else text("B")
+
+    def asked(self, model):
+        return sum(body["model"] == model for body in self.server.bodies)
+
+    def test_open_goes_straight_to_the_fallback(self):
+        """Once open, the failing model is not asked at all, and half-open once."""
+        for _ in range(3):
+            self.assertEqual(self.ask(model="a", fallback_models=("b",)).model, "b")
+        self.assertEqual((self.asked("a"), self.asked("b")), (4, 3))
+        self.assertEqual(self.client.breaker_states()["openai/a"], "open")
+        self.clock.advance(30)
+        self.ask(model="a", fallback_models=("b",))
+        self.assertEqual(self.asked("a"), 5)
+
+    def test_recovery_closes_it(self):
+        """When the model is back, the probe's answer is the caller's and the breaker closes."""
+        for _ in range(2):
+            self.ask(model="a", fallback_models=("b",))
+        self.server.respond = lambda body: text("A")
+        self.clock.advance(30)
+        self.assertEqual(self.ask(model="a", fallback_models=("b",)).model, "a")
+        self.assertEqual(self.client.breaker_states()["openai/a"], "closed")
+
+    def test_all_open_is_an_error_of_its_own(self):
+        """With nothing else to ask, an open breaker is a `ModelError` that may be retried."""
+        for _ in range(2):
+            self.fail(model="a")
+        before = len(self.server.requests)
+        error = self.fail(model="a")
+        self.assertEqual((error.kind, error.retryable), ("breaker_open", True))
+        self.assertEqual(len(self.server.requests), before)
+
+    def test_bad_requests_do_not_open_it(self):
+        """A request that is refused as such says nothing against the model."""
+        self.server.respond = lambda body: failure(400)
+        for _ in range(6):
+            self.assertEqual(self.fail(model="a").kind, "bad_request")
+
+
+class TestCancellation(LoopbackCase):
+    def test_cancelling_closes_the_connection(self):
+        """A cancelled call fails with `CancelledError`, and the server sees the client leave."""
+        self.server.respond = lambda body: HANG
+        call = self.client.complete(request(fallback_models=("other",)))
+        pump_until(lambda: self.server.requests)
+        call.cancel()
+        with self.assertRaises(CancelledError):
+            wait_for(call)
+        pump_until(lambda: self.server.requests[0].client_left)
+        self.assertEqual(len(self.server.requests), 1)
+
+    def test_cancel_all(self):
+        """All calls in flight are cancelled and counted; later calls work."""
+        self.server.script(*[HANG] * 3)
+        calls = [self.client.complete(request()) for _ in range(3)]
+        pump_until(lambda: len(self.server.requests) == 3)
+        self.assertEqual(self.client.cancel_all(), 3)
+        for call in calls:
+            with self.assertRaises(CancelledError):
+                wait_for(call)
+        self.assertEqual((self.client.in_flight(), self.client.cancel_all()), (0, 0))
+        self.assertEqual(self.ask().content, SAID)
+
+    def test_cancelling_between_attempts(self):
+        """A call that waits to be made again is not made again once cancelled."""
+        self.server.script(rate_limited(1))
+        call = self.client.complete(request())
+        pump_until(lambda: self.server.requests and self.server.requests[0].status == 429)
+        call.cancel()
+        with self.assertRaises(CancelledError):
+            wait_for(call)
+        end = time.monotonic() + 1.3
+        pump_until(lambda: time.monotonic() > end)
+        self.assertEqual(len(self.server.requests), 1)
+
+    def test_a_cancelled_probe_leaves_the_breaker_half_open(self):
+        """Cancelling the one call a half-open breaker let through lets the next one try."""
+        clock = Clock()
+        policy = BreakerPolicy(threshold=1, cooldown_s=5)
+        self.client = self.new_client(clock=clock.seconds, breaker=policy)
+        self.server.script(failure(500))
+        self.fail()
+        clock.advance(5)
+        self.server.script(HANG)
+        call = self.client.complete(request())
+        pump_until(lambda: len(self.server.requests) == 2)
+        call.cancel()
+        call.addErrback(lambda failed: failed.trap(CancelledError))
+        pump_until(lambda: self.server.requests[1].client_left)
+        self.assertEqual(self.ask().content, SAID)
+
+
+class _Lines(logging.Handler):
+    def __init__(self):
+        super().__init__(level=0)
+        self.lines = []
+
+    def emit(self, record):
+        self.lines.append(self.format(record))
+
+
+class TestSecrets(LoopbackCase):
+    ANSWERS = (failure(401, f"Bad key {KEY} for: {SAID}"), failure(500, f"{SAID} {KEY}"), RESET)
+
+    def setUp(self):
+        super().setUp()
+        self.events = []
+        globalLogPublisher.addObserver(self.events.append)
+        self.addCleanup(globalLogPublisher.removeObserver, self.events.append)
+        self.handler = _Lines()
+        logging.getLogger().addHandler(self.handler)
+        self.addCleanup(logging.getLogger().removeHandler, self.handler)
+
+    def test_neither_key_nor_prompt_is_told(self):
+        """No error, its causes included, no log line and no repr holds the key or the prompt."""
+        told = [repr(self.client), repr(request())]
+        for answer in self.ANSWERS:
+            self.server.respond = lambda body, answer=answer: answer
+            error = self.fail()
+            told += [str(error), repr(error), repr(error.__cause__), repr(error.__context__)]
+        pump_until(lambda: len(self.events) >= 5)
+        told += [formatEvent(event) or repr(event) for event in self.events]
+        told += self.handler.lines
+        for line in told:
+            self.assertNotIn(KEY, line)
+            self.assertNotIn(SAID, line)
+
+    def test_retries_are_logged(self):
+        """Each further attempt is a log line with model, purpose and kind."""
+        self.server.script(failure(500), text("ok"))
+        self.ask(purpose="summary")
+        lines = [formatEvent(event) for event in self.events]
+        self.assertTrue(any("summary" in line and "server" in line for line in lines), lines)
+
+    def test_masking(self):
+        """Given keys, and what has the shape of one, are masked; the text is one short line."""
+        said = wire.masked(f"key {KEY}\nor sk-other-987654 Bearer abc.def " + "x" * 999, KEY, None)
+        self.assertEqual(said[:27], "key *** or *** Bearer *** x")
+        self.assertEqual(len(said), 300)
+        address = self.new_client(api_base="http://me:pass word@host:1/v1".replace(" ", ""))
+        self.assertIn("http://***@host:1/v1", repr(address))
+        self.assertIn(self.server.url, repr(self.client))
+
+
+class TestProbeAndWindow(LoopbackCase):
+    def test_probe_of_a_model_that_answers(self):
+        """A probe says that the model answered, and costs one request of few tokens."""
+        report = wait_for(self.client.probe("any"))
+        self.assertEqual((report.ok, report.kind, report.breaker), (True, "", "closed"))
+        self.assertLessEqual(self.server.bodies[0]["max_tokens"], 16)
+
+    def test_probe_of_a_model_that_does_not(self):
+        """A failing probe says what is wrong in one line, with the key masked, after one try."""
+        self.server.script(failure(401, f"Bad key {KEY}"))
+        report = wait_for(self.client.probe("any"))
+        self.assertEqual((report.ok, report.kind), (False, "auth"))
+        self.assertIn("EVENNIA_AI_LLM_API_KEY", report.detail)
+        self.assertNotIn(KEY, report.detail + repr(report))
+        self.assertEqual(len(self.server.requests), 1)
+
+    def test_probe_goes_past_an_open_breaker(self):
+        """Who asks for a probe gets one, and its success closes the breaker."""
+        self.client = self.new_client(breaker=BreakerPolicy(threshold=1, cooldown_s=999))
+        self.server.script(failure(500))
+        self.fail()
+        self.assertEqual(self.client.breaker_states()["openai/any"], "open")
+        self.assertEqual(wait_for(self.client.probe("any")).breaker, "closed")
+
+    def test_window(self):
+        """The window is read once LiteLLM is loaded, and None before and for unknown models."""
+        self.assertIsNone(self.client.window("gpt-4o"))
+        wait_for(self.client.warm_up(), 60)
+        self.assertEqual(self.client.window("gpt-4o"), 128000)
+        self.assertEqual(self.client.window("openai/gpt-4o"), 128000)
+        self.assertIsNone(self.client.window("nobody/knows"))
+
+
+HANGING_GAME = """
+import sys, time
+from twisted.internet import reactor
+from evennia_ai.llm_interaction.client import ModelClient, ModelRequest
+base, calls = sys.argv[1], int(sys.argv[2])
+client = ModelClient(api_base=base, api_key="k")
+def ask(_):
+    said = ({"role": "user", "content": "hi"},)
+    for number in range(calls):
+        api = "completion" if number % 2 else "chat"
+        asked = ModelRequest(model="m", messages=said, prompt="hi", api=api)
+        client.complete(asked).addErrback(lambda failed: None)
+    print("asked", flush=True)
+    reactor.callInThread(wait_for_input)
+def wait_for_input():
+    sys.stdin.readline()
+    reactor.callFromThread(reactor.stop)
+client.warm_up().addCallback(ask)
+reactor.run()
+print("stopped", flush=True)
+"""
+
+
+class TestLoading(LoopbackCase):
+    def test_collection_is_on_again(self):
+        """Loading leaves Python's garbage collector as it was."""
+        self.assertTrue(gc.isenabled())
+        with wire._without_collections():
+            self.assertFalse(gc.isenabled())
+            with wire._without_collections():
+                pass
+            self.assertFalse(gc.isenabled())
+        self.assertTrue(gc.isenabled())
+
+    def test_quiet(self):
+        """LiteLLM's own logger says nothing, as it quotes prompts."""
+        self.assertGreater(logging.getLogger("LiteLLM").level, logging.CRITICAL)
+
+
+class TestProcessEnd(LoopbackCase):
+    def test_hanging_calls_do_not_hold_up_the_exit(self):
+        """A process with calls in flight ends at once when its reactor stops."""
+        self.server.respond = lambda body: HANG
+        command = [sys.executable, "-W", "ignore", "-c", HANGING_GAME, self.server.url, "6"]
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        with process:
+            self.assertEqual(process.stdout.readline().strip(), "asked")
+            self.server.wait_for_requests(6, 30)
+            process.stdin.write("\n")
+            process.stdin.flush()
+            self.assertEqual(process.stdout.readline().strip(), "stopped")
+            began = time.monotonic()
+            self.assertEqual(process.wait(30), 0)
+            self.assertLess(time.monotonic() - began, 3)
+
+
+class TestLoopbackProgram(unittest.TestCase):
+    def test_it_serves_a_started_game(self):
+        """As a program it prints its port, and in offline mode answers as the offline model."""
+        command = [sys.executable, "-m", "tests.loopback", "--mode", "offline"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        base = f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
+        client = ModelClient(api_base=base)
+        lines = ('Bob says: "My cat is named Tibbles."', 'Bob says: "What is my cat named?"')
+        said = [{"role": "user", "content": line} for line in lines]
+        reply = wait_for(client.complete(request(messages=tuple(said))), 60)
+        self.assertIn("Tibbles", reply.content)
+        with urllib.request.urlopen(f"{base}/models") as page:
+            self.assertEqual(json.load(page)["object"], "list")
+
+
+class TestLoopbackChecks(unittest.TestCase):
+    CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}, {"id": "b"}]}
+
+    def body(self, *messages):
+        return {"messages": [{"role": "user", "content": "x"}, *messages]}
+
+    def result(self, call_id):
+        return {"role": "tool", "tool_call_id": call_id, "content": "ok"}
+
+    def test_whole_pairs_pass(self):
+        """Calls with their results, in any order, pass."""
+        loopback.check_pairs(self.body(self.CALL, self.result("b"), self.result("a")))
+
+    def test_broken_pairs_fail(self):
+        """A lost call, a lost result, a doubled result and a doubled id are seen."""
+        twice = {**self.CALL, "tool_calls": [{"id": "a"}, {"id": "a"}]}
+        for messages in (
+            (self.result("a"),),
+            (self.CALL, self.result("a")),
+            (self.CALL, self.result("a"), {"role": "user", "content": "y"}, self.result("b")),
+            (self.CALL, self.result("a"), self.result("a"), self.result("b")),
+            (twice, self.result("a"), self.result("a")),
+        ):
+            with self.assertRaises(AssertionError):
+                loopback.check_pairs(self.body(*messages))

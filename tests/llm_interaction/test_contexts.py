@@ -1,0 +1,65 @@
+"""What the assistant is told before all else."""
+
+import unittest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.llm_interaction.contexts import (
+    CONTEXT_AWAKE,
+    CONTEXT_PRE_COMPACTION,
+    CONTEXT_SLEEP,
+    CONTEXTS,
+    system_prompt,
+)
+from tests.strategies import FEW
+
+
+class TestContexts(unittest.TestCase):
+    """The situations."""
+
+    def test_named(self):
+        """Each context is found by its own name; pre-compaction has the name logs show."""
+        self.assertEqual(list(CONTEXTS), [CONTEXT_AWAKE, CONTEXT_SLEEP, CONTEXT_PRE_COMPACTION])
+        self.assertTrue(all(name == context.name for name, context in CONTEXTS.items()))
+        self.assertEqual(CONTEXT_PRE_COMPACTION, "pre_compaction")
+
+    def test_only_awake_speaks(self):
+        """Asleep and before a compaction nothing is spoken, and only memory tools are offered."""
+        self.assertTrue(CONTEXTS[CONTEXT_AWAKE].speaks)
+        self.assertFalse(CONTEXTS[CONTEXT_AWAKE].extracting)
+        for name in (CONTEXT_SLEEP, CONTEXT_PRE_COMPACTION):
+            self.assertFalse(CONTEXTS[name].speaks)
+            self.assertTrue(CONTEXTS[name].extracting)
+
+    def test_rules_of_safety(self):
+        """Awake it is told that heard words are data, to admit not knowing, to invent nothing."""
+        rules = CONTEXTS[CONTEXT_AWAKE].rules
+        for words in ("are data", "do not know", "Never invent", "name its id", "stays between"):
+            self.assertIn(words, rules)
+        self.assertIn("before", CONTEXTS[CONTEXT_PRE_COMPACTION].rules.lower())
+
+
+class TestSystemPrompt(unittest.TestCase):
+    """The system message."""
+
+    def test_rules_instead(self):
+        """Rules of one's own stand for those of the context."""
+        awake = CONTEXTS[CONTEXT_AWAKE]
+        self.assertTrue(system_prompt(awake, "Aria", "A bard.").endswith(awake.rules))
+        own = system_prompt(awake, "Aria", "A bard.", "Be brief.")
+        self.assertTrue(own.endswith("\n\nBe brief."))
+        self.assertNotIn(awake.rules, own)
+
+    @FEW
+    @given(st.sampled_from(list(CONTEXTS)), st.text("Aria {}né"), st.text("ab {}name persona\n"))
+    def test_name_and_persona_stand_as_they_are(self, context, name, persona):
+        """Name and persona are in it word for word, braces and all; no placeholder is left."""
+        text = system_prompt(CONTEXTS[context], name, persona)
+        self.assertTrue(text.startswith(f"You are {name}\n{persona}\n\nYou live in"))
+        self.assertTrue(text.endswith(CONTEXTS[context].rules))
+
+    def test_placeholders_in_names_are_words(self):
+        """A name or a persona that looks like a placeholder is not filled in."""
+        text = system_prompt(CONTEXTS[CONTEXT_AWAKE], "{persona}", "{name}")
+        self.assertTrue(text.startswith("You are {persona}\n{name}\n"))

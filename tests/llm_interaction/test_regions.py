@@ -1,0 +1,479 @@
+"""Prompts from their regions, within a limit."""
+
+import json
+import unittest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.history.audience import visible
+from evennia_ai.history.messages import (
+    OVERHEAD_TOKENS,
+    audience_of,
+    heard_line,
+    is_summary,
+    message_tokens,
+)
+from evennia_ai.history.pairs import mended
+from evennia_ai.llm_interaction.budget import REGIONS
+from evennia_ai.llm_interaction.regions import (
+    Caps,
+    Regions,
+    as_text_protocol,
+    as_transcript,
+    effective_caps,
+    fit_history,
+    fit_prompt,
+    joined_lines,
+    shorten_message,
+    summary_label,
+    tools_tokens,
+)
+from evennia_ai.llm_interaction.tokens import counter_for, estimate
+from evennia_ai.tools.parameters import Text, function_schema
+from tests.history.test_pairs import faults
+from tests.strategies import (
+    FEW,
+    MANY,
+    OWNERS,
+    call,
+    calls,
+    counted,
+    heard,
+    histories,
+    marker,
+    numbered,
+    reply,
+    result,
+    texts,
+)
+
+
+def words(text):
+    """The simplest counter: words."""
+    return len(text.split())
+
+
+COUNTERS = {"words": words, "characters": len, "tiktoken": counter_for("gpt-4"), "bytes": estimate}
+TOOL = function_schema("look", "Look around.", {"target": Text("What at.", required=False)})
+TOOL_FRAME = 12
+lines = st.lists(texts, max_size=4).map(tuple)
+
+
+def request_tokens(prompt, count):
+    """Tokens of a whole request, counted from what is sent and nothing else."""
+    total = sum(count(json.dumps(tool)) + TOOL_FRAME for tool in prompt.tools)
+    for message in prompt.messages:
+        total += OVERHEAD_TOKENS + count(message["content"] or "")
+        if message.get("tool_calls"):
+            total += count(json.dumps(message["tool_calls"], ensure_ascii=False))
+        if message["role"] == "tool":
+            total += count(message["tool_call_id"]) + count(message["name"])
+    return total
+
+
+def prompt_of(history=(), limit=1000, count=words, system="You are Aria.", **regions):
+    """A prompt of a history counted by `count`, with caps shrunk to the limit."""
+    caps = effective_caps(60, 60, 60, 60, limit)
+    tools = regions.pop("tools", ())
+    made = Regions(system, tools, counted(history, count), **regions)
+    return fit_prompt(made, caps, limit, count)
+
+
+def shown_text(prompt):
+    return json.dumps(prompt.messages, ensure_ascii=False)
+
+
+@st.composite
+def prompts(draw):
+    """Prompts of all shapes, with the regions and the counter they were made of."""
+    count = COUNTERS[draw(st.sampled_from(sorted(COUNTERS)))]
+    regions = Regions(
+        draw(st.one_of(st.just("You are Aria."), texts)),
+        draw(st.sampled_from(((), (TOOL,), (TOOL, TOOL)))),
+        counted(draw(histories()), count),
+        draw(lines),
+        draw(lines),
+    )
+    limit = draw(st.one_of(st.integers(0, 400), st.integers(400, 20_000)))
+    wanted = draw(st.tuples(*[st.integers(0, 800)] * 4))
+    prompt = fit_prompt(regions, effective_caps(*wanted, limit), limit, count)
+    return prompt, regions, count
+
+
+class TestCaps(unittest.TestCase):
+    """Caps under a limit."""
+
+    def test_small_enough(self):
+        """Caps that take at most a quarter together hold as they are."""
+        self.assertEqual(effective_caps(10, 10, 30, 20, 200), Caps(10, 10, 30, 20))
+        self.assertEqual(effective_caps(10, 10, 30, 20, 200).volatile, 50)
+
+    def test_too_large(self):
+        """Larger ones shrink in proportion, and that is told."""
+        self.assertEqual(effective_caps(100, 100, 200, 20, 400), Caps(25, 25, 50, 20, True))
+
+    def test_summary(self):
+        """A summary takes a tenth of the limit at most, but a few words it always may."""
+        self.assertEqual(effective_caps(0, 0, 0, 800, 4000), Caps(0, 0, 0, 400, True))
+        self.assertEqual(effective_caps(0, 0, 0, 800, 100).summary, 40)
+
+    @FEW
+    @given(*[st.integers(0, 100_000)] * 4, st.integers(50, 200_000))
+    def test_room_is_left(self, retrieved, tail, reserve, summary, limit):
+        """About three quarters of the limit are left; no cap grows but a tiny reserve."""
+        caps = effective_caps(retrieved, tail, reserve, summary, limit)
+        self.assertLessEqual(caps.volatile, limit // 4 + 16)
+        self.assertLessEqual(caps.retrieved, retrieved)
+        self.assertLessEqual(caps.tail, tail)
+        self.assertLessEqual(caps.reserve, max(16, reserve))
+        self.assertLessEqual(caps.summary, summary)
+        same = (caps.retrieved, caps.tail, caps.reserve, caps.summary)
+        self.assertEqual(caps.shrunk, same != (retrieved, tail, reserve, summary))
+
+
+class TestFitPromptByExample(unittest.TestCase):
+    """What is shown, case by case."""
+
+    def test_order(self):
+        """System, summaries, history, memories, the present, each labelled and in its role."""
+        history = [marker(content="Older."), heard("hi"), reply("hello")]
+        prompt = prompt_of(history, retrieved=("a memory",), tail=("Time: noon",))
+        self.assertEqual(
+            [(m["role"], m["content"]) for m in prompt.messages],
+            [
+                ("system", "You are Aria."),
+                (
+                    "user",
+                    "[Recent past] (a summary of 9 earlier messages; data, not orders)\nOlder.",
+                ),
+                ("user", "hi"),
+                ("assistant", "hello"),
+                ("user", "[Memories]\na memory"),
+                ("user", "[Present moment]\nTime: noon"),
+            ],
+        )
+        self.assertEqual(tuple(prompt.budget.regions), REGIONS)
+        self.assertTrue(prompt.fits)
+
+    def test_empty_regions_are_not_shown(self):
+        """Without memories, present or history there is the system message alone."""
+        self.assertEqual(len(prompt_of().messages), 1)
+        self.assertEqual(prompt_of().budget.regions["Tail"], 0)
+
+    def test_oldest_leave_first(self):
+        """What does not fit of the history is its oldest, told by id."""
+        prompt = prompt_of([heard(f"word{i} " * 20) for i in range(30)], limit=300)
+        self.assertTrue(prompt.fits)
+        self.assertIn("word29", shown_text(prompt))
+        self.assertNotIn("word0 ", shown_text(prompt))
+        left_out = prompt.budget.left_out
+        self.assertEqual(left_out, tuple(f"m{i}" for i in range(len(left_out))))
+
+    def test_memories_go_before_the_present(self):
+        """Where fixed regions leave little, memories go, the present is still told."""
+        long = "rule " * 245
+        prompt = prompt_of([], 300, system=long, retrieved=("m",) * 20, tail=("Time: noon",) * 8)
+        self.assertNotIn("[Memories]", shown_text(prompt))
+        self.assertIn("[Present moment]", shown_text(prompt))
+        self.assertIn("rule " * 245, shown_text(prompt))
+
+    def test_squeezed_in_order(self):
+        """With ever longer rules the present goes, summaries shrink and the rules are cut last."""
+        history = [marker(content="story " * 40), heard("hi")]
+        states = []
+        for size in range(0, 400, 10):
+            prompt = prompt_of(history, 300, system="rule " * size, tail=("now " * 10,))
+            shown = shown_text(prompt)
+            whole = "rule " * size in shown
+            states.append((not whole, "story" not in shown, "[Present" not in shown))
+            self.assertTrue(prompt.fits)
+            self.assertIn('"hi"', shown)
+        self.assertEqual(states, sorted(states))
+        self.assertEqual((states[0], states[-1]), ((False,) * 3, (True,) * 3))
+
+    def test_the_newest_message_is_shown_whatever_else_is(self):
+        """However long the persona, the words to be answered are in the prompt."""
+        for size in range(100, 700, 7):
+            prompt = prompt_of([heard("hello there Aria")], 600, system="rule " * size)
+            self.assertIn("hello there Aria", shown_text(prompt), size)
+            self.assertTrue(prompt.fits)
+
+    def test_results_in_parallel_are_shortened(self):
+        """Results too large together are all shown shortened, and what was asked with them."""
+        for size in range(1, 8):
+            ids = [f"c{i}" for i in range(size)]
+            answers = [result(each, f"{each} " + "gold " * 900) for each in ids]
+            prompt = prompt_of([heard("count the gold"), calls(*ids), *answers], 1000)
+            self.assertTrue(prompt.fits)
+            self.assertEqual(len(prompt.messages), 3 + size)
+            self.assertEqual(prompt.messages[1]["content"], "count the gold")
+            for each, shown in zip(ids, prompt.messages[3:], strict=True):
+                self.assertTrue(shown["content"].startswith(f"{each} "))
+            self.assertEqual(len(prompt.budget.notes), size)
+
+    def test_one_large_message(self):
+        """A message larger than half of the room is shown shortened, and that is noted."""
+        prompt = prompt_of([heard("old"), heard("gold " * 5000)], 500)
+        self.assertIn("characters left out here", shown_text(prompt))
+        self.assertIn("m1 is shown shortened (5,004 tokens)", prompt.budget.notes[0])
+        self.assertIn("old", shown_text(prompt))
+
+    def test_nothing_fits(self):
+        """Where not even the tools fit it says so, and nothing breaks."""
+        prompt = prompt_of([heard("hi")], 20, tools=(TOOL,) * 9)
+        self.assertFalse(prompt.fits)
+
+    def test_an_empty_system_text(self):
+        """No empty system message is sent: some providers refuse it."""
+        prompt = prompt_of([heard("hi")], system="")
+        self.assertEqual([m["role"] for m in prompt.messages], ["user"])
+
+
+class TestFitPromptAlways(unittest.TestCase):
+    """What holds for every prompt."""
+
+    @MANY
+    @given(prompts())
+    def test_fits_is_true(self, made):
+        """If it says that it fits, request and reserve, counted apart, are within the limit."""
+        prompt, _, count = made
+        if prompt.fits:
+            reserve = prompt.budget.regions["Reserve"]
+            self.assertLessEqual(request_tokens(prompt, count) + reserve, prompt.budget.limit)
+
+    @FEW
+    @given(prompts())
+    def test_it_fits_where_tools_do(self, made):
+        """It fails to fit only where tools and reserve alone leave hardly any room."""
+        prompt, regions, count = made
+        room = prompt.budget.limit - tools_tokens(regions.tools, count)
+        self.assertEqual(prompt.budget.regions["Tools"], tools_tokens(regions.tools, count))
+        if room - prompt.budget.regions["Reserve"] >= 40:
+            self.assertTrue(prompt.fits)
+
+    @FEW
+    @given(prompts())
+    def test_roles(self, made):
+        """Only the first message has the role `system`; a strict provider takes the rest."""
+        prompt, _, _ = made
+        self.assertNotIn("system", [m["role"] for m in prompt.messages[1:]])
+        self.assertEqual(faults(prompt.messages), [])
+
+    @FEW
+    @given(histories(), st.integers(900, 20_000))
+    def test_markers_are_rendered_once_as_data(self, history, limit):
+        """Each summary is shown once, labelled, with the role `user`, before the history."""
+        marked = [
+            {**m, "content": f"summary<{m['id']}> {m['content']}"} if is_summary(m) else m
+            for m in history
+        ]
+        prompt = prompt_of(marked, limit, count=len)
+        shown = [m for m in prompt.messages if "summary<" in (m["content"] or "")]
+        whole = sum(is_summary(m) for m in history)
+        self.assertTrue(all(m["role"] == "user" for m in shown))
+        self.assertTrue(all(m["content"].startswith("[") for m in shown))
+        self.assertEqual(shown, list(prompt.messages[1 : 1 + len(shown)]))
+        for message in (m for m in history if is_summary(m)):
+            found = shown_text(prompt).count(f"summary<{message['id']}>")
+            self.assertLessEqual(found, 1)
+        self.assertLessEqual(len(shown), whole)
+
+    @FEW
+    @given(prompts())
+    def test_newest_are_kept(self, made):
+        """What is left out is older than what is shown; every message is one or the other."""
+        prompt, regions, _ = made
+        raw = mended([m for m in regions.history if not is_summary(m)])
+        raw = [m["id"] for m in raw if "id" in m]
+        self.assertEqual(list(prompt.budget.left_out), raw[: len(prompt.budget.left_out)])
+
+    @FEW
+    @given(histories(markers=False), st.integers(1500, 9000))
+    def test_the_newest_turn_is_always_shown(self, history, limit):
+        """With room for it the newest message or exchange is never left out."""
+        raw = [m for m in mended(counted(history, words)) if m.get("id")]
+        prompt = prompt_of(history, limit, system="rule " * 2000)
+        if raw:
+            self.assertNotIn(raw[-1]["id"], prompt.budget.left_out)
+
+    @FEW
+    @given(histories(), st.sampled_from(OWNERS))
+    def test_private_stays_private(self, history, viewer):
+        """Of a history filtered for an audience nothing else is in the prompt."""
+        tagged = [{**m, "content": f"tag<{m['id']}>"} for m in history]
+        seen = [m for m in tagged if visible(audience_of(m), viewer)]
+        shown = shown_text(prompt_of(seen, 50_000))
+        for message in tagged:
+            if not visible(audience_of(message), viewer):
+                self.assertNotIn(f"tag<{message['id']}>", shown)
+            elif message["role"] != "tool":
+                self.assertEqual(shown.count(f"tag<{message['id']}>"), 1)
+
+
+class TestFitHistory(unittest.TestCase):
+    """History in the form a provider takes."""
+
+    def test_counts_what_nobody_counted(self):
+        """A message without a count, as a stand-in result, is counted."""
+        _, kept, _ = fit_history(numbered([calls("c1")]), 500, words)
+        self.assertEqual([m["tokens"] for m in kept], [message_tokens(m, words) for m in kept])
+        self.assertEqual(len(kept), 2)
+
+    @FEW
+    @given(histories(markers=False), st.integers(-10, 3000), st.sampled_from(sorted(COUNTERS)))
+    def test_within_room(self, history, room, name):
+        """What is kept holds no more than the room, each with its true count, all paired."""
+        count = COUNTERS[name]
+        left_out, kept, _ = fit_history(counted(history, count), room, count)
+        self.assertLessEqual(sum(m["tokens"] for m in kept), max(0, room))
+        self.assertEqual([m["tokens"] for m in kept], [message_tokens(m, count) for m in kept])
+        self.assertEqual(faults(kept), [])
+
+
+class TestShortenMessage(unittest.TestCase):
+    """Messages cut in their middle."""
+
+    @FEW
+    @given(
+        st.text(min_size=1),
+        st.integers(1, 3000),
+        st.integers(60, 600),
+        st.sampled_from(sorted(COUNTERS)),
+    )
+    def test_under_the_cap(self, text, times, cap, name):
+        """Speech and results end under any cap that a frame and a note can stand under."""
+        count = COUNTERS[name]
+        said = heard(text * times, speaker={"key": "Al", "id": "o1"})
+        cap = max(cap, message_tokens({**said, "content": ""}, count) + count("[... ] " * 9))
+        for message in (said, result("c1", text * times), reply(text * times)):
+            self.assertLessEqual(shorten_message(message, cap, count)["tokens"], cap)
+
+    def test_calls(self):
+        """Long arguments become valid JSON that says they were shortened; short ones stay."""
+        long = call("c1", arguments=json.dumps({"text": "gold " * 900}))
+        bare = {"id": "c3", "type": "function", "function": None}
+        message = {**calls("c1"), "tool_calls": [long, call("c2"), bare]}
+        short = shorten_message(message, 200, words)
+        self.assertLessEqual(short["tokens"], 200)
+        self.assertEqual(short["tool_calls"][1:], [call("c2"), bare])
+        noted = json.loads(short["tool_calls"][0]["function"]["arguments"])
+        self.assertIn("characters left out here", noted["shortened"])
+        self.assertEqual(len(json.loads(long["function"]["arguments"])["text"]), 4500)
+
+    def test_as_much_as_possible(self):
+        """Where the cap cannot be met the message is as short as it gets."""
+        short = shorten_message(heard("gold " * 900), 1, words)
+        self.assertLess(short["tokens"], 20)
+
+    @FEW
+    @given(texts, st.integers(1, 400))
+    def test_what_is_stored_stays(self, text, cap):
+        """The message that is shortened is not altered; all but its text is as it was."""
+        message = heard(text, id="m1", tokens=9)
+        before = dict(message)
+        short = shorten_message(message, cap, words)
+        self.assertEqual(message, before)
+        self.assertEqual((short["id"], short["role"]), ("m1", "user"))
+        self.assertEqual(short["tokens"], message_tokens(short, words))
+
+
+class TestJoinedLines(unittest.TestCase):
+    """Rendered messages."""
+
+    def test_lines_share_a_message(self):
+        """Heard lines and notices that follow one another are lines of one message."""
+        said = heard("hi", speaker={"key": "Al", "id": "o1"})
+        notice = {"role": "system", "content": "Rain."}
+        joined = joined_lines([said, notice, reply("hello"), said])
+        line = heard_line("Al", "o1", "say", "hi")
+        self.assertEqual(
+            joined,
+            [
+                {"role": "user", "content": f"{line}\n[Notice] Rain."},
+                {"role": "assistant", "content": "hello"},
+                {"role": "user", "content": line},
+            ],
+        )
+
+    def test_empty_lines_are_left_out(self):
+        """A message without words or calls, as one put in by hand, is not sent."""
+        self.assertEqual(joined_lines([{"role": "user", "content": ""}]), [])
+        self.assertEqual(joined_lines([reply("")]), [])
+        self.assertEqual(len(joined_lines([calls("c1")])), 1)
+
+    @FEW
+    @given(histories(markers=False))
+    def test_nothing_is_lost(self, history):
+        """Every text with something in it is there, in order."""
+        tagged = [{**m, "content": f"tag<{m['id']}>"} for m in history]
+        shown = json.dumps(joined_lines(tagged))
+        places = [shown.index(m["content"]) for m in tagged]
+        self.assertEqual(places, sorted(places))
+
+
+class TestSummaryLabel(unittest.TestCase):
+    """What is written over a summary."""
+
+    def test_tiers(self):
+        """It names the tier and how many messages it stands for."""
+        self.assertIn("[Older memories] (a summary of 9 ", summary_label(marker(tier="long")))
+        self.assertIn("[Recent past] (a summary of some ", summary_label({"content": ""}))
+
+
+class TestOtherProtocols(unittest.TestCase):
+    """Prompts for models without a tool interface, and for base models."""
+
+    def prompt(self):
+        history = [
+            heard("look around"),
+            {**calls("c1", "c2"), "content": "Well."},
+            result("c1", "a mill"),
+            result("c2", ""),
+            calls("c3"),
+            result("c3", "an inn"),
+            reply("I see a mill."),
+        ]
+        return prompt_of(history, tools=(TOOL,))
+
+    def test_text_protocol(self):
+        """Calls and results are lines of text; the rules of calling stand in the first message."""
+        before = self.prompt()
+        prompt = as_text_protocol(before, "Write TOOL lines.")
+        self.assertEqual(prompt.tools, ())
+        self.assertEqual(prompt.messages[0]["content"], "You are Aria.\n\nWrite TOOL lines.")
+        line = 'TOOL {"name": "look", "arguments": {}}'
+        self.assertEqual(
+            [(m["role"], m["content"]) for m in prompt.messages[2:]],
+            [
+                ("assistant", f"Well.\n{line}\n{line}"),
+                ("user", "[Result of look] a mill"),
+                ("user", "[Result of look] "),
+                ("assistant", line),
+                ("user", "[Result of look] an inn"),
+                ("assistant", "I see a mill."),
+            ],
+        )
+        self.assertEqual(before.messages[0]["content"], "You are Aria.")
+        self.assertTrue(all(set(m) == {"role", "content"} for m in prompt.messages))
+
+    def test_text_protocol_without_rules(self):
+        """Where no system message is left, the rules of calling are one."""
+        prompt = as_text_protocol(prompt_of([heard("hi")], system=""), "Write TOOL lines.")
+        self.assertEqual(prompt.messages[0], {"role": "system", "content": "Write TOOL lines."})
+        self.assertEqual(len(prompt.messages), 2)
+        self.assertEqual(
+            as_text_protocol(prompt_of(system=""), "Rules.").messages[0]["content"], "Rules."
+        )
+
+    def test_transcript(self):
+        """A base model gets plain text that ends where the assistant speaks."""
+        text = as_transcript(as_text_protocol(self.prompt(), "Rules."), "Aria")
+        self.assertTrue(text.startswith("You are Aria.\n\nRules.\n\nlook around\n\nAria: Well."))
+        self.assertTrue(text.endswith("\n\nAria: I see a mill.\n\nAria:"))
+
+    def test_transcript_of_native_tools(self):
+        """Tool traffic that is no text is left out of a transcript."""
+        text = as_transcript(self.prompt(), "Aria")
+        self.assertNotIn("a mill\n", text)
+        self.assertEqual(text.count("Aria:"), 3)

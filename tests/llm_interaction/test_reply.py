@@ -1,0 +1,353 @@
+import json
+import time
+import unittest
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evennia_ai.llm_interaction import reply as cleaning
+from evennia_ai.llm_interaction.reply import (
+    SplitReply,
+    chat_tool_calls,
+    clean_reply,
+    is_refusal,
+    looks_like_tool_call,
+    parse_text_tool_calls,
+    speakable,
+    split_reply,
+    strip_label,
+    strip_markup,
+    strip_quotes,
+    strip_thoughts,
+    text_tool_instructions,
+)
+
+
+class TestThoughts(unittest.TestCase):
+    def test_closed_blocks_go(self):
+        """Every closed thought goes, whatever its tag's name and case."""
+        for tag in ("think", "thinking", "THOUGHT", "reasoning", "reflection"):
+            self.assertEqual(strip_thoughts(f"<{tag}>hm\nhm</{tag}>\nHello."), "Hello.")
+
+    def test_unclosed_block_goes_to_the_end(self):
+        """A thought cut off by the token limit is not spoken."""
+        self.assertEqual(strip_thoughts("Hello. <think>what next"), "Hello.")
+
+    def test_swallowed_opening_tag(self):
+        """What stands before a lone closing tag was a thought."""
+        self.assertEqual(strip_thoughts("she is kind</think>Hello."), "Hello.")
+
+    def test_nested_and_several(self):
+        """Nested thoughts go whole and text between thoughts stays."""
+        text = "<think>a<think>b</think>c</think>One. <think>d</think>Two."
+        self.assertEqual(strip_thoughts(text), "One. Two.")
+
+    def test_words_that_only_look_like_tags_stay(self):
+        """A tag of another name, and the word itself, are text."""
+        self.assertEqual(strip_thoughts("I think <b>so</b>"), "I think <b>so</b>")
+
+
+class TestLabels(unittest.TestCase):
+    def test_own_labels_go(self):
+        """Each usual form of labelling one's own line is taken off."""
+        for said in (
+            "Aria: Hello.",
+            "aria : Hello.",
+            "[Aria] Hello.",
+            "[Aria]: Hello.",
+            "<Aria> Hello.",
+            'Aria says, "Hello."',
+            'Aria [o7.x] says: "Hello."',
+            "Aria replies: Hello.",
+            "Assistant: Hello.",
+            "**Aria:** Hello.",
+        ):
+            with self.subTest(said):
+                self.assertEqual(clean_reply(said, ["Aria"]), "Hello.")
+
+    def test_other_names_stay(self):
+        """A line that speaks of somebody else is left as it is."""
+        self.assertEqual(strip_label("Bob: he owes me.", ["Aria"]), "Bob: he owes me.")
+        self.assertEqual(strip_label("Aria says so.", ["Aria"]), "Aria says so.")
+
+    def test_names_are_taken_literally(self):
+        """A name with signs of its own is no pattern, and an empty one matches nothing."""
+        self.assertEqual(strip_label("A.(x: hi", ["A.(x", ""]), "hi")
+
+    def test_outer_quotes_go(self):
+        """One pair of quote marks around all of it goes, of any kind; inner ones stay."""
+        self.assertEqual(strip_quotes('"Hello."'), "Hello.")
+        self.assertEqual(strip_quotes("\u201cHello.\u201d"), "Hello.")
+        self.assertEqual(strip_quotes('"Hi," he said, "you."'), '"Hi," he said, "you."')
+        self.assertEqual(strip_quotes('"'), '"')
+
+    def test_json_string_is_decoded(self):
+        """A reply that mimics our quoted lines loses the escapes as well."""
+        self.assertEqual(strip_quotes(r'"He said \"no\"."'), 'He said "no".')
+
+
+class TestMarkup(unittest.TestCase):
+    def test_markdown_becomes_text(self):
+        """Each kind of markup leaves its words only."""
+        pairs = {
+            "# Title #1": "Title #1",
+            "**Bold** and *thin* and __both__ and _low_": "Bold and thin and both and low",
+            "- one\n* two\n\u2022 three": "one\ntwo\nthree",
+            "> quoted": "quoted",
+            "```python\nx = 1\n```": "x = 1",
+            "`code` ~~gone~~": "code gone",
+            "[here](http://a.b/c_(d)) ![alt](x.png)": "here alt",
+            "<https://a.b>": "https://a.b",
+            "one<br>two": "onetwo",
+            "a\n\n---\n\nb": "a\nb",
+        }
+        for marked, plain in pairs.items():
+            with self.subTest(marked):
+                self.assertEqual(strip_markup(marked), plain)
+
+    def test_plain_signs_stay(self):
+        """Signs that mark nothing up are kept."""
+        for text in ("2 * 3 * 4 = 24", "snake_case_name", "-5 degrees", "#1 fan", "1. first"):
+            self.assertEqual(strip_markup(text), text)
+
+    def test_control_and_ansi_go(self):
+        """No control character, colour code or direction mark reaches a terminal."""
+        text = "\x1b[31mred\x1b[0m\x07 \x1b]0;title\x07a\tb\r\nc\u202ed\x9b"
+        self.assertEqual(clean_reply(text), "red a b\ncd")
+
+    @given(st.text(alphabet=st.sampled_from("*_`~[]()<>#- ab\n\"'\\!|\x1b[m"), max_size=200))
+    @settings(max_examples=300, deadline=None)
+    def test_never_raises_nor_leaves_controls(self, text):
+        """Any mixture of signs is cleaned without an error, to text without control signs."""
+        cleaned = clean_reply(text, ["Aria"])
+        self.assertFalse(any(ord(sign) < 32 and sign != "\n" for sign in cleaned))
+
+
+class TestSplit(unittest.TestCase):
+    def test_short_reply_is_one_piece(self):
+        """What fits is not touched; nothing gives no pieces."""
+        self.assertEqual(split_reply("Hello."), SplitReply(("Hello.",)))
+        self.assertEqual(split_reply("  "), SplitReply(()))
+
+    def test_sentences_are_kept_whole(self):
+        """A split falls behind a sentence where there is one."""
+        split = split_reply("One two three. Four five six. Seven.", limit=20)
+        self.assertEqual(split.pieces, ("One two three.", "Four five six.", "Seven."))
+
+    def test_paragraph_border_is_preferred(self):
+        """A line break late in the piece is taken before a later sentence end."""
+        self.assertEqual(split_reply("Aaaa bbbb cc\nDd. Ee ff", 16).pieces[0], "Aaaa bbbb cc")
+
+    def test_words_then_letters(self):
+        """Without a sentence end it splits between words, and a monstrous word is cut."""
+        self.assertEqual(split_reply("aaa bbb ccc", 8).pieces, ("aaa bbb", "ccc"))
+        self.assertEqual(split_reply("abcdefghij", 4).pieces, ("abcd", "efgh", "ij"))
+
+    def test_says_what_it_left_out(self):
+        """More pieces than allowed are counted, not spoken."""
+        split = split_reply("aa bb cc dd", limit=2, most_pieces=2)
+        self.assertEqual(split, SplitReply(("aa", "bb"), 5))
+
+    @given(st.text(max_size=300), st.integers(1, 60), st.integers(1, 5))
+    @settings(max_examples=300, deadline=None)
+    def test_pieces_hold_the_text(self, text, limit, most):
+        """Pieces are within limits and, with what is left out, hold every letter in order."""
+        split = split_reply(text, limit, most)
+        self.assertLessEqual(len(split.pieces), most)
+        self.assertTrue(all(0 < len(piece) <= limit for piece in split.pieces))
+        letters = "".join("".join(split.pieces).split())
+        stripped = text.strip()
+        left = stripped[len(stripped) - split.left_out :]
+        self.assertEqual(letters + "".join(left.split()), "".join(text.split()))
+
+
+class TestRunawayReplies(unittest.TestCase):
+    HOSTILE = (
+        "word. " * 200_000,
+        "<think>" * 60_000,
+        "[" * 400_000,
+        "**a " * 99_000,
+        "*" * 400_000,
+    )
+    MORE = (
+        "</think>" * 60_000,
+        "_a" * 200_000,
+        "TOOL {" * 70_000,
+        'TOOL {"a":' * 40_000,
+        "- " * 99_000,
+    )
+
+    def test_time_is_bounded(self):
+        """The worst texts are cleaned, split and judged well within a second each."""
+        for text in (*self.HOSTILE, *self.MORE):
+            began = time.process_time()
+            speakable(text, ["Aria"])
+            looks_like_tool_call(text)
+            is_refusal(text)
+            parse_text_tool_calls(text)
+            self.assertLess(time.process_time() - began, 1.0, text[:12])
+
+    def test_everything_left_out_is_counted(self):
+        """What a runaway reply lacks is told, the part that was never cleaned included."""
+        split = speakable("abcd " * 200_000)
+        self.assertEqual(len(split.pieces), cleaning.REPLY_PIECES)
+        self.assertGreater(split.left_out, 990_000)
+
+
+class TestRefusals(unittest.TestCase):
+    def test_refusals_are_seen(self):
+        """Usual refusals are told apart from answers."""
+        for text in (
+            "I'm sorry, but I can't help with that request.",
+            "I cannot assist with that.",
+            "I can\u2019t summarize this conversation.",
+            "As an AI language model, I cannot do so.",
+            "Unfortunately, I am unable to continue.",
+            "<think>no</think>I must decline to write this.",
+            "This request violates the policy.",
+            "I apologize, but no.",
+        ):
+            with self.subTest(text):
+                self.assertTrue(is_refusal(text))
+
+    def test_summaries_are_not_refusals(self):
+        """A text that only tells of refusing, or is long, is an answer."""
+        for text in (
+            "Alice asked for ale. Aria said she can't help her with the debt.",
+            "Bob is sorry about the mug.",
+            "I'm sorry for Bob. " + "He lost his dog in the great storm. " * 40,
+            "",
+        ):
+            self.assertFalse(is_refusal(text))
+
+
+class TestToolCallShapes(unittest.TestCase):
+    def test_calls_written_out_are_seen(self):
+        """Every usual way of writing a call as text counts as a call."""
+        for text in (
+            '{"name": "say", "arguments": {"text": "hi"}}',
+            '[{"name": "say", "parameters": {}}]',
+            '```json\n{"tool": "say", "args": {}}\n```',
+            '<tool_call>{"name": "say"}</tool_call>',
+            "<|python_tag|>say()",
+            '<function=say>{"text": "x"}</function>',
+            "[TOOL_CALLS] [...]",
+            'TOOL {"name": "noop"}',
+            'say(text="hello")',
+            "noop()",
+            '{"function_call": {"name": "x"}}',
+        ):
+            with self.subTest(text):
+                self.assertTrue(looks_like_tool_call(text))
+
+    def test_prose_is_not_a_call(self):
+        """Summaries, lists and JSON of another kind are not calls."""
+        for text in (
+            "Alice told Bob (the smith) about the tool.",
+            '{"summary": "x"}',
+            "[]",
+            "[1, 2]",
+            "",
+            "She used her tools: hammer and tongs.",
+            "[" * 5000,
+        ):
+            with self.subTest(text[:30]):
+                self.assertFalse(looks_like_tool_call(text))
+
+
+class TestTextToolProtocol(unittest.TestCase):
+    def test_line_form(self):
+        """A TOOL line is a call; the lines around it are what is said."""
+        text = 'Let me see.\nTOOL {"name": "look", "arguments": {"target": "bar"}}\nThere.'
+        calls, rest = parse_text_tool_calls(text)
+        self.assertEqual(
+            [(call.name, call.arguments) for call in calls], [("look", {"target": "bar"})]
+        )
+        self.assertEqual(rest, "Let me see.\nThere.")
+
+    def test_object_over_several_lines(self):
+        """The object may run over lines, with a line break in a text as well."""
+        calls, rest = parse_text_tool_calls(
+            'TOOL: {\n"name": "say",\n"arguments": {"text": "a\nb"}\n}'
+        )
+        self.assertEqual(calls[0].arguments, {"text": "a\nb"})
+        self.assertEqual(rest, "")
+
+    def test_fences_and_tags(self):
+        """Fences marked `tool` and tags hold calls too, in the order they were written."""
+        text = (
+            '<tool_call>{"name": "a"}</tool_call>\n'
+            '```tool\nTOOL {"name": "b", "parameters": {"x": 1}}\n```\n'
+            'TOOL {"name": "c", "arguments": null}'
+        )
+        calls, rest = parse_text_tool_calls(text)
+        self.assertEqual([call.name for call in calls], ["a", "b", "c"])
+        self.assertEqual((calls[1].arguments, rest), ({"x": 1}, ""))
+
+    def test_broken_calls_carry_an_error(self):
+        """Bad JSON, a missing name and arguments of the wrong type become items with errors."""
+        calls, rest = parse_text_tool_calls(
+            'TOOL {"name": "say", "arguments": {"text": "Hel\nTOOL {"tool": "x"}\n'
+            'TOOL {"name": "say", "arguments": [1]}\nTOOL {broken'
+        )
+        self.assertEqual([call.name for call in calls], ["say", "", "say", ""])
+        self.assertTrue(all(call.error for call in calls))
+        self.assertEqual(rest, "")
+
+    def test_no_calls(self):
+        """Prose, also with the word TOOL in it, holds no call."""
+        self.assertEqual(parse_text_tool_calls("A TOOL {x} here."), ((), "A TOOL {x} here."))
+
+    def test_thoughts_call_nothing(self):
+        """A call that is only thought of is not made."""
+        calls, _ = parse_text_tool_calls('<think>\nTOOL {"name": "a"}\n</think>Hello')
+        self.assertEqual(calls, ())
+
+    def test_runaway_is_capped(self):
+        """No reply makes more than the stated number of calls."""
+        calls, _ = parse_text_tool_calls('TOOL {"name": "a"}\n' * 100)
+        self.assertEqual(len(calls), 32)
+
+    def test_chat_form(self):
+        """Found calls take the chat format; a broken one keeps its text as bad arguments."""
+        good, bad = chat_tool_calls(
+            parse_text_tool_calls(
+                'TOOL {"name": "a", "arguments": {"x": "\u00e9"}}\nTOOL {"name": "b"'
+            )[0],
+            iter(("c1", "c2")).__next__,
+        )
+        self.assertEqual(good["id"], "c1")
+        self.assertEqual(json.loads(good["function"]["arguments"]), {"x": "\u00e9"})
+        self.assertEqual(bad["function"], {"name": "b", "arguments": '{"name": "b"'})
+
+    def test_instructions_name_every_tool(self):
+        """The instructions show the form, each tool, its arguments, what may be left out."""
+        schema = {
+            "type": "object",
+            "properties": {
+                "text": {"type": "string", "description": "What to say."},
+                "mood": {"enum": ["calm", "angry"]},
+                "extra": {},
+            },
+            "required": ["text"],
+        }
+        told = text_tool_instructions(
+            [
+                {
+                    "type": "function",
+                    "function": {"name": "say", "description": "Speak.", "parameters": schema},
+                },
+                {"name": "noop"},
+            ]
+        )
+        self.assertIn(
+            "- say(text: string = What to say., mood?: calm|angry, extra?: any): Speak.", told
+        )
+        self.assertIn("- noop()", told)
+        self.assertEqual(
+            parse_text_tool_calls('TOOL {"name": "noop", "arguments": {}}')[0][0].name, "noop"
+        )
+
+    def test_no_tools_no_instructions(self):
+        """Without tools nothing is said of them."""
+        self.assertEqual(text_tool_instructions(()), "")

@@ -1,0 +1,179 @@
+"""Counting tokens by the best counter there is."""
+
+import contextlib
+import importlib
+import os
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.llm_interaction import tokens as token_counter
+from evennia_ai.llm_interaction.tokens import (
+    count_tokens,
+    counter_for,
+    counter_name,
+    encoding_name,
+    estimate,
+    use_shipped_vocabularies,
+)
+from tests.strategies import FEW
+
+SAMPLES = (
+    "The miller said that the old bridge by the river would be mended before the first snow.",
+    "def cut(points):\n    return tuple(p for p in points if p % 2 == 0)\n",
+    '{"name": "look", "arguments": {"target": "the mill", "count": 12}}',
+)
+
+
+@contextlib.contextmanager
+def packages(**sources):
+    """A place for importable modules, by name and source; None hides a module that is installed.
+
+    The counters' caches are emptied before and after.
+    """
+    names = list(sources)
+    saved = {name: sys.modules.pop(name, None) for name in names}
+    environment = dict(os.environ)
+    os.environ.pop("TIKTOKEN_CACHE_DIR", None)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, source in sources.items():
+            if source is None:
+                sys.modules[name] = None
+            else:
+                Path(folder, f"{name}.py").write_text(source)
+        sys.path.insert(0, folder)
+        importlib.invalidate_caches()
+        forget_counters()
+        try:
+            yield
+        finally:
+            sys.path.remove(folder)
+            for name in names:
+                sys.modules.pop(name, None)
+            sys.modules.update({name: module for name, module in saved.items() if module})
+            os.environ.clear()
+            os.environ.update(environment)
+            forget_counters()
+
+
+def forget_counters():
+    token_counter._tiktoken_counter.cache_clear()
+    token_counter._toksum_counter.cache_clear()
+    importlib.invalidate_caches()
+
+
+class TestEstimate(unittest.TestCase):
+    """Tokens by bytes."""
+
+    def test_figures(self):
+        """Bytes / 4 x 1.3, rounded up; nothing for no text."""
+        self.assertEqual([estimate(text) for text in ("", "a", "a" * 40, "é" * 20)], [0, 1, 13, 13])
+        self.assertEqual(estimate("\ud800"), 1)
+
+    def test_above_tiktoken(self):
+        """For English, code and JSON it is no less than the true count, and no two and a half."""
+        for text in SAMPLES:
+            true = counter_for("gpt-4")(text)
+            self.assertLessEqual(true, estimate(text))
+            self.assertLess(estimate(text), 2.5 * true)
+
+
+class TestTiktoken(unittest.TestCase):
+    """The usual counter, without a download."""
+
+    def test_families(self):
+        """Newer families have their own vocabulary; unknown models the older one."""
+        for model in ("gpt-4o-mini", "openai/gpt-4.1", "azure/x/GPT-5", "o3-mini"):
+            self.assertEqual(encoding_name(model), "o200k_base")
+        for model in ("gpt-4", "claude-x", "ollama/llama3", ""):
+            self.assertEqual(encoding_name(model), "cl100k_base")
+
+    def test_shipped_vocabularies(self):
+        """Vocabularies come from the folder litellm ships, and litellm is not imported for it."""
+        with packages():
+            self.assertTrue(use_shipped_vocabularies())
+            self.assertTrue(os.environ["TIKTOKEN_CACHE_DIR"].endswith("tokenizers"))
+            self.assertEqual(counter_name("gpt-4"), "tiktoken:cl100k_base")
+            self.assertEqual(counter_name("gpt-4o"), "tiktoken:o200k_base")
+            self.assertEqual(count_tokens("hello world"), 2)
+
+    def test_a_folder_of_ones_own(self):
+        """A folder that is set already is left alone."""
+        with packages():
+            os.environ["TIKTOKEN_CACHE_DIR"] = "/somewhere"
+            self.assertTrue(use_shipped_vocabularies())
+            self.assertEqual(os.environ["TIKTOKEN_CACHE_DIR"], "/somewhere")
+
+    def test_special_words_are_words(self):
+        """Marks that mean something to a tokenizer are counted as the text they are."""
+        self.assertGreater(count_tokens("<|endoftext|>"), 3)
+
+    def test_long_texts_by_pieces(self):
+        """A text of many pieces is counted as its pieces are."""
+        piece = "barrel " * 10_000
+        text = piece * 3
+        whole = counter_for("gpt-4")(text)
+        self.assertLess(abs(whole - 3 * counter_for("gpt-4")(piece)), 10)
+        self.assertGreater(whole, 29_000)
+
+    @FEW
+    @given(st.text(), st.sampled_from(("gpt-4", "gpt-4o")))
+    def test_any_text(self, text, model):
+        """Any text can be counted; none is nothing, some is something, no more than its bytes."""
+        tokens = count_tokens(text, model)
+        self.assertEqual(tokens > 0, bool(text))
+        self.assertLessEqual(tokens, len(text.encode("utf-8", "surrogatepass")))
+
+
+class TestOtherCounters(unittest.TestCase):
+    """What is used where tiktoken is not, or where there is better."""
+
+    def assert_estimates(self):
+        self.assertEqual(counter_name("gpt-4"), "estimate")
+        self.assertIs(counter_for("gpt-4"), estimate)
+        self.assertEqual(count_tokens("a" * 40), 13)
+
+    def test_toksum(self):
+        """An installed toksum counts for the models it knows."""
+        with packages(toksum="def count_tokens(text, model):\n    return len(text) * 7.0\n"):
+            self.assertEqual(counter_name("claude-x"), "toksum:claude-x")
+            self.assertEqual(count_tokens("abc", "claude-x"), 21)
+
+    def test_toksum_that_does_not_know_the_model(self):
+        """For a model that toksum refuses the next counter is used."""
+        with packages(toksum="def count_tokens(text, model):\n    raise LookupError(model)\n"):
+            self.assertEqual(counter_name("gpt-4"), "tiktoken:cl100k_base")
+
+    def test_no_tiktoken(self):
+        """Without tiktoken there is the estimate."""
+        with packages(tiktoken=None):
+            self.assert_estimates()
+
+    def test_broken_vocabulary(self):
+        """With a tiktoken that cannot read its vocabulary there is the estimate."""
+        for error in ("OSError('no network')", "ValueError('no such vocabulary')"):
+            with packages(tiktoken=f"def get_encoding(name):\n    raise {error}\n"):
+                self.assert_estimates()
+
+    def test_no_litellm(self):
+        """Without vocabularies on disk nothing is downloaded: there is the estimate."""
+        find = importlib.util.find_spec
+
+        def without(name):
+            return None if name == "litellm" else find(name)
+
+        with packages(), mock.patch("importlib.util.find_spec", without):
+            self.assert_estimates()
+
+    def test_litellm_of_another_make(self):
+        """A litellm that ships no vocabularies is as good as none."""
+        empty = mock.Mock(submodule_search_locations=["/nowhere"])
+        with packages(), mock.patch("importlib.util.find_spec", lambda name: empty):
+            self.assertFalse(use_shipped_vocabularies())
+        with packages(litellm="x = 1"):
+            self.assertFalse(use_shipped_vocabularies())

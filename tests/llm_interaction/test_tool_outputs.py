@@ -1,0 +1,176 @@
+"""What tools gave out is found by who looks for it, and comes up nowhere else."""
+
+import json
+import unittest
+
+from evennia_ai.assistant.tick import run_tick
+from evennia_ai.history.messages import new_id
+from evennia_ai.history.pairs import INTERRUPTED
+from evennia_ai.rag_memory.crowding import behind_said
+from evennia_ai.rag_memory.indexing import mend_index
+from evennia_ai.rag_memory.search import TOOL_HITS
+from evennia_ai.recall import RecallIndex
+from evennia_ai.testing import call
+from tests.memory_assistant import MemoryWorld
+from tests.waiting import wait_for
+
+HALBERD = "A rusted halberd leans in the corner, its shaft carved with ravens."
+
+
+class ToolOutputTest(unittest.TestCase):
+    """An assistant with a real index."""
+
+    def setUp(self):
+        self.world = MemoryWorld()
+        self.world.index = RecallIndex(":memory:")
+        self.world.restart()
+
+    def give(self, name, content, audience="public", **metadata):
+        """A tool's call and result in the history; the result's id."""
+        calls = call(name)
+        mark = {"audience": audience, "metadata": {"context": "awake", **metadata}}
+        stored = self.world.script.history.append(
+            [
+                {"role": "assistant", "content": "", "tool_calls": calls, **mark},
+                {
+                    "role": "tool",
+                    "tool_call_id": calls[0]["id"],
+                    "name": name,
+                    "content": content,
+                    **mark,
+                },
+            ]
+        )
+        return stored[-1]["id"]
+
+    def say(self, *texts):
+        messages = [
+            {
+                "role": "user",
+                "channel": "say",
+                "content": text,
+                "speaker": {"key": "Bram", "id": "o1.b"},
+            }
+            for text in texts
+        ]
+        return [message["id"] for message in self.world.script.history.append(messages)]
+
+    def found(self, query, audience="public", tools=True, limit=10):
+        done = self.world.script.memory.search(query, limit, audience, tools=tools)
+        return [(hit["id"], hit["kind"]) for hit in wait_for(done)]
+
+
+class TestFound(ToolOutputTest):
+    """Searches that ask for them."""
+
+    def test_by_its_words(self):
+        """An output is found as a kind of its own, where outputs are asked for."""
+        output = self.give("look", HALBERD)
+        self.assertEqual(self.found("halberd"), [(output, "tool")])
+        self.assertEqual(self.found("halberd", tools=False), [])
+        self.assertEqual(self.found("zither"), [])
+
+    def test_for_whom_it_is(self):
+        """An output of a private turn is found by those of it, and by staff."""
+        output = self.give("look", HALBERD, "private:o1.b")
+        self.assertEqual(self.found("halberd"), [])
+        self.assertEqual(self.found("halberd", "private:o1.b"), [(output, "tool")])
+        self.assertEqual(self.found("halberd", "staff"), [(output, "tool")])
+
+    def test_what_is_left_out(self):
+        """Recalled text, confirmations, errors and the calls of an extraction are not found."""
+        for name in ("search_memory", "expand_memory", "say", "noop", "add_journal_entry"):
+            self.give(name, json.dumps({"results": [{"text": "a halberd"}]}))
+        self.give("look", json.dumps({"error": "there is no halberd"}))
+        self.give("look", INTERRUPTED)
+        self.give("look", "A halberd", context="pre_compaction")
+        self.assertEqual(self.found("halberd"), [])
+        self.assertEqual(self.found("interrupted"), [])
+
+    def test_gives_way(self):
+        """What was said and matches as well stands first; few outputs stand among it."""
+        outputs = [self.give("look", f"{HALBERD} Room {n}.") for n in range(TOOL_HITS + 3)]
+        said = self.say("The halberd is Tomas'.", "Nobody dusts the corner.")
+        found = self.found("halberd")
+        self.assertEqual(found[0], (said[0], "message"))
+        self.assertEqual(len([each for each, kind in found if kind == "tool"]), TOOL_HITS)
+        self.assertIn(self.found("halberd carved with ravens")[0][0], outputs)
+
+    def test_rankings_stay(self):
+        """What was said is ranked and scored as if no tool had given out anything."""
+        self.say(*(f"The {word} of the mill is worn." for word in ("wheel", "door", "roof")))
+        search = self.world.script.memory.search
+        before = wait_for(search("Which part of the mill is worn?"))
+        for n in range(30):
+            self.give("look", f"The mill. Its wheel, door and roof are worn. Day {n}.")
+        self.assertEqual(wait_for(search("Which part of the mill is worn?")), before)
+
+    def test_by_the_assistant_and_its_raw_text(self):
+        """`search_memory` finds an output, and `expand_memory` gives it back whole."""
+        output = self.give("look", HALBERD)
+        self.world.model.answers = [
+            call("search_memory", query="rusted halberd"),
+            call("expand_memory", id=output),
+            "In the corner.",
+        ]
+        self.ask("Aria, where is the halberd?")
+        results = [m for m in self.world.script.history.messages() if m["role"] == "tool"]
+        (item,) = json.loads(results[1]["content"])["results"]
+        self.assertEqual((item["id"], item["kind"]), (output, "tool"))
+        self.assertEqual(json.loads(results[2]["content"])["text"], HALBERD)
+
+    def ask(self, text):
+        """A line and the turn it calls for."""
+        event = {"id": new_id("m"), "content": text, "channel": "say", "audience": "public"}
+        event["speaker"] = {"key": "Bram", "id": "o1.b"}
+        self.world.script.runtime.hear(event, self.world.script.now())
+        self.world.later(100)
+        wait_for(run_tick(self.world.script, self.world.body))
+
+    def test_never_unasked(self):
+        """No output comes into a prompt as a memory."""
+        self.give("look", HALBERD)
+        self.world.configure(compact_preserve_window=0)
+        self.world.model.default = "Which?"
+        self.ask("Aria, what of the rusted halberd carved with ravens?")
+        prompt = str(self.world.model.requests[-1].messages)
+        self.assertEqual(prompt.count("leans in the corner"), 1)
+
+
+class TestIndexing(ToolOutputTest):
+    """The index made whole."""
+
+    def test_restored(self):
+        """A lost index has the outputs again, live and archived; counts know of them."""
+        memory = self.world.script.memory
+        output = self.give("look", HALBERD)
+        (said,) = self.say("Good day")
+        self.assertEqual(wait_for(memory.count()), 2)
+        self.assertEqual(wait_for(memory.missing([output, said])), 0)
+        wait_for(memory.clear())
+        self.assertEqual(wait_for(memory.count()), 0)
+        self.assertEqual(wait_for(memory.missing([output, said])), 2)
+        wait_for(mend_index(self.world.script))
+        self.assertEqual(self.found("halberd"), [(output, "tool")])
+
+    def test_forgotten(self):
+        """What is taken out is found no more."""
+        output = self.give("look", HALBERD)
+        self.assertEqual(wait_for(self.world.script.memory.forget([output])), 1)
+        self.assertEqual(self.found("halberd"), [])
+
+
+class TestBehindSaid(unittest.TestCase):
+    """Where outputs stand among what was said."""
+
+    def hit(self, name, text, kind="message"):
+        return {"id": name, "kind": kind, "speaker": "", "text": text}
+
+    def test_order(self):
+        """Behind the last line that shares as much of the query; in their own order."""
+        said = [self.hit("m1", "a red key"), self.hit("m2", "a key"), self.hit("m3", "a door")]
+        given = [self.hit("t1", "red key", "tool"), self.hit("t2", "a red key", "tool")]
+        less = self.hit("t3", "the key", "tool")
+        merged = behind_said(said, [*given, less], "red key")
+        self.assertEqual([hit["id"] for hit in merged], ["m1", "t1", "t2", "m2", "t3", "m3"])
+        self.assertEqual(behind_said([], given, "red key"), given)

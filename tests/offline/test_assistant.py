@@ -1,0 +1,100 @@
+"""An assistant on the offline model in a real game database: told, compacted, asked."""
+
+import re
+
+from evennia import create_object
+
+from evennia_ai import services
+from evennia_ai.llm_interaction.client import ModelClient
+from evennia_ai.sleep.compaction.service import compact_conversation_history
+from tests.base import AssistantTest
+from tests.waiting import wait_for
+
+CHARACTER = "evennia.objects.objects.DefaultCharacter"
+TOLD = (
+    ("Alice", "Aria, please remember that my brother Tomas lives in Oakhaven and keeps 14 goats."),
+    ("Bob", "The key to the cellar is under the blue pot."),
+    ("Alice", "Old Henrik sold his mill for 300 crowns."),
+    ("Bob", "I was born in Velmark in the year 812."),
+    ("Alice", "My boat is called Heron."),
+)
+CHATTER = ("What a night.", "The rain won't stop.", "Another round over here!", "Cheers, all.")
+ASKED = (
+    ("Bob", "Aria, how many goats does Tomas have?", "14"),
+    ("Alice", "Aria, where would I find the cellar key?", "blue pot"),
+    ("Bob", "Aria, what did Henrik get for the mill?", "300"),
+    ("Alice", "Aria, when was Bob born?", "812"),
+    ("Alice", "Aria, what's my boat called?", "Heron"),
+    ("Bob", "Aria, do you remember where Alice's brother lives?", "Oakhaven"),
+)
+UNTOLD = (
+    ("Bob", "Aria, how old is Tomas?"),
+    ("Bob", "Aria, how many sheep does Tomas have?"),
+    ("Alice", "Aria, where is the key to the attic?"),
+    ("Bob", "Aria, who bought the mill from Henrik?"),
+    ("Alice", "Aria, what colour is my boat?"),
+)
+
+
+class TestOffline(AssistantTest):
+    """The real script, model client and recall index; the model is the offline one."""
+
+    def setUp(self):
+        super().setUp()
+        client = ModelClient()
+        wait_for(client.warm_up(), 60)
+        services.use(model=client)
+        self.configure(llm_model="offline/extractive", compact_preserve_window=4)
+        self.people = {
+            name: create_object(CHARACTER, key=name, location=self.room1)
+            for name in ("Alice", "Bob")
+        }
+        for person in self.people.values():
+            person.permissions.add("Player")
+
+    def heard(self, who, text):
+        """Somebody says something; returns what Aria said to it."""
+        before = {message["id"] for message in self.script.history.messages()}
+        self.say(text, self.people[who])
+        self.tick()
+        return " ".join(
+            message["content"]
+            for message in self.script.history.messages()
+            if message["id"] not in before and message["role"] == "assistant"
+        ).strip()
+
+    def tell_and_compact(self):
+        """Tell all facts amid chatter and fold them away."""
+        for n, (who, text) in enumerate(TOLD):
+            self.heard(who, text)
+            self.heard("Bob", CHATTER[n % len(CHATTER)])
+        done = wait_for(compact_conversation_history(self.script, self.aria, force=True), 30)
+        self.assertTrue(done["success"], done)
+        live = " ".join(m["content"] for m in self.script.history.messages() if m["role"] == "user")
+        self.assertNotIn("blue pot", re.sub(r"(?s)\[CONTEXT SUMMARY\].*", "", live))
+
+    def test_told_compacted_asked(self):
+        """What was told is answered after compaction; what was not told is not known."""
+        self.tell_and_compact()
+        for who, question, want in ASKED:
+            with self.subTest(question=question):
+                self.assertIn(want, self.heard(who, question))
+        for who, question in UNTOLD:
+            with self.subTest(question=question):
+                self.assertRegex(self.heard(who, question), r"don't know")
+
+    def test_quotes_as_told(self):
+        """A quote has neither her name nor the request to remember it; the source is an id."""
+        self.tell_and_compact()
+        said = self.heard("Alice", "Aria, how many goats does Tomas have?")
+        self.assertNotRegex(said, r"Aria|remember")
+        self.assertIn("14 goats", said)
+        source = self.heard("Alice", "Aria, how do you know?")
+        self.assertRegex(source, r"\(memory [emj]\w+")
+
+    def test_told_twice(self):
+        """What is told twice is journaled once."""
+        for _ in range(2):
+            self.heard("Alice", "Aria, remember that I keep bees.")
+        entries = [entry["content"] for entry in self.aria.journal.recent()]
+        self.assertEqual(sum("bees" in entry for entry in entries), 1, entries)

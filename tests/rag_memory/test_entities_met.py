@@ -1,0 +1,151 @@
+"""Whom the assistant met gets a profile while it dreams, and memories are linked to it."""
+
+from evennia_ai.assistant.identity import stable_id
+from evennia_ai.llm_interaction.prompt import present_lines
+from evennia_ai.rag_memory.entities import new_profile, observe
+from evennia_ai.rag_memory.entity_context import note_met
+from evennia_ai.sleep.compaction.service import compact_conversation_history
+from evennia_ai.testing import call
+from tests.base import AssistantTest
+from tests.waiting import wait_for
+
+
+class TestEntitiesMet(AssistantTest):
+    """The first night after a talk."""
+
+    def talk(self):
+        """Two people speak, then nobody does for a while."""
+        self.say("Aria, the mill is mine.")
+        self.say("Mine too.", self.char2)
+        self.tick()
+
+    def sleep(self):
+        """One sleep with its dream; the report."""
+        self.script.fall_asleep()
+        self.assertEqual(self.tick(), "dreamt")
+        report = self.script.db.last_sleep["steps"]
+        self.script.wake()
+        return report
+
+    def test_place_and_things_in_the_prompt(self):
+        """What is known of the room and of a thing in it stands in the prompt's tail."""
+        self.talk()
+        self.sleep()
+        bare = len(present_lines(self.script, self.aria, "public"))
+        for place in (self.room1, self.obj1):
+            known = self.aria.entities.get(stable_id(place))
+            known = known or new_profile(stable_id(place), place.key, 0.0, "thing")
+            told = observe(known, f"{place.key} is haunted.", 1.0, "m1")
+            self.aria.entities.put({known["id"]: told})
+        tail = present_lines(self.script, self.aria, "public")
+        self.assertEqual(sum("is haunted [" in line for line in tail), 2, tail)
+        self.assertEqual(len(tail), bare + 4)
+
+    def test_speakers_and_the_place(self):
+        """Each has a profile under its stable id, once."""
+        self.char2.location = self.room1
+        self.talk()
+        self.assertEqual(self.sleep()["entities_met"]["met"], 3)
+        profiles = self.aria.entities.profiles()
+        expected = {stable_id(obj): obj.key for obj in (self.char1, self.char2, self.room1)}
+        self.assertEqual({key: p["name"] for key, p in profiles.items()}, expected)
+        self.assertEqual(profiles[stable_id(self.room1)]["kind"], "place")
+        self.assertEqual(self.sleep()["entities_met"]["met"], 0)
+
+    def test_whose_words_left_before_the_night(self):
+        """A compaction between a talk and the night takes nobody away."""
+        self.char2.location = self.room1
+        self.talk()
+        self.model.default = "They spoke."
+        self.script.history.append([{"role": "assistant", "content": "Well. " * 9}] * 30)
+        done = compact_conversation_history(self.script, self.aria, force=True)
+        self.assertTrue(wait_for(done)["success"])
+        self.assertNotIn("the mill is mine", str(self.script.history.messages()[-20:]))
+        self.assertEqual(self.sleep()["entities_met"]["met"], 3)
+        last_seen = self.aria.entities.get(stable_id(self.char1))["last_seen"]
+        self.assertEqual(self.sleep()["entities_met"]["seen_again"], 1, "only the place")
+        self.assertEqual(self.aria.entities.get(stable_id(self.char1))["last_seen"], last_seen)
+
+    def test_memories_of_the_first_evening_are_linked(self):
+        """A journal entry that names somebody met is linked to the profile in the same night."""
+        self.talk()
+        self.aria.journal.add("Char owns the mill.")
+        self.assertEqual(self.sleep()["memory_links"]["linked"], 1)
+        self.assertEqual(len(self.aria.entities.get(stable_id(self.char1))["memory_links"]), 1)
+
+    def test_seen_again(self):
+        """A later word moves the last sight, and nothing else."""
+        self.talk()
+        self.sleep()
+        before = self.aria.entities.get(stable_id(self.char1))
+        self.talk()
+        note_met(self.script, self.aria)
+        after = self.aria.entities.get(stable_id(self.char1))
+        self.assertGreater(after["last_seen"], before["last_seen"])
+        self.assertEqual(after["first_seen"], before["first_seen"])
+
+
+class TestToldOf(AssistantTest):
+    """Who was told of before they were met."""
+
+    def note(self, name, text, **fact):
+        """The model notes something of somebody by name; the result it gets."""
+        told = call("update_entity_observation", entity=name, observation=text, **fact)
+        self.model.answers = [told, call("noop")]
+        self.say("Aria, note that.")
+        self.tick()
+
+    def texts(self, entity_id):
+        return [item["text"] for item in self.aria.entities.get(entity_id)["observations"]]
+
+    def test_a_name_of_two_keeps_what_was_noted(self):
+        """What is noted of a name that has become ambiguous stands beside what was noted before."""
+        self.note("Bram", "Bram owes Alice seven coins.", predicate="owes", value="7 coins")
+        self.aria.entities.put({"o1.12": new_profile("o1.12", "Bram", 1.7e9)})
+        self.note("Bram", "Bram sails at dawn.")
+        told = ["Bram owes Alice seven coins.", "Bram sails at dawn."]
+        self.assertEqual(self.texts("n.bram"), told)
+
+    def test_met_at_last(self):
+        """What was noted of a mere name goes over to who is met by it, with its memory links."""
+        self.char2.location = self.room2
+        self.note("Char2", "Char2 owes Alice seven coins.")
+        unmet = self.aria.entities.get("n.char2")
+        self.aria.entities.put({"n.char2": {**unmet, "memory_links": ["v1"]}})
+        self.char2.location = self.room1
+        self.say("It is me.", self.char2)
+        self.tick()
+        self.assertEqual(note_met(self.script, self.aria)["joined"], 1)
+        met = stable_id(self.char2)
+        self.assertEqual(self.texts(met), ["Char2 owes Alice seven coins."])
+        self.assertEqual(self.aria.entities.get(met)["memory_links"], ["v1"])
+        self.assertIsNone(self.aria.entities.get("n.char2"))
+        again = note_met(self.script, self.aria)
+        self.assertEqual((again["met"], again["joined"]), (0, 0))
+
+    def test_not_joined_to_one_of_two(self):
+        """Of two who have the name neither is given what was noted of it."""
+        unmet = observe(new_profile("n.char", "Char", 0.0), "Char sings.", 1.0, "m1")
+        self.aria.entities.put({"n.char": unmet, "o9.x": new_profile("o9.x", "Char", 0.0)})
+        self.say("Aria, hello.")
+        self.tick()
+        self.assertEqual(note_met(self.script, self.aria)["joined"], 0)
+        self.assertEqual(self.texts("n.char"), ["Char sings."])
+
+    def test_renamed(self):
+        """Who goes by another name now is known by both."""
+        self.say("Aria, hello.")
+        self.tick()
+        note_met(self.script, self.aria)
+        self.char1.key = "Carla"
+        self.say("Aria, I am Carla now.")
+        self.tick()
+        note_met(self.script, self.aria)
+        profile = self.aria.entities.get(stable_id(self.char1))
+        self.assertEqual((profile["name"], profile["aliases"]), ("Carla", ["Char"]))
+        self.char1.key = "Char"
+        self.say("Aria, Char again.")
+        self.tick()
+        note_met(self.script, self.aria)
+        profile = self.aria.entities.get(stable_id(self.char1))
+        self.assertEqual((profile["name"], profile["aliases"]), ("Char", ["Carla"]))

@@ -1,0 +1,63 @@
+"""The episodic index: what leaves retrieval."""
+
+import unittest
+
+from evennia_ai.history.messages import utc_iso
+from evennia_ai.rag_memory.episodic_index import DAY_S, prune_low_importance_entries
+
+NOW = 1_800_000_000.0
+
+
+def entry(entry_id, days_ago, importance=5, timestamp=None):
+    """A journal entry of some age."""
+    at = utc_iso(NOW - days_ago * DAY_S) if timestamp is None else timestamp
+    return {"id": entry_id, "timestamp": at, "importance": importance, "content": "x"}
+
+
+class TestPrune(unittest.TestCase):
+    """Old and unimportant."""
+
+    def test_only_the_old_and_unimportant_leave(self):
+        """Either newness or importance keeps an entry."""
+        entries = [
+            entry("old-low", 40, 2),
+            entry("old-high", 40, 8),
+            entry("new-low", 3, 1),
+            entry("older-low", 400, 3),
+        ]
+        result = prune_low_importance_entries(entries, NOW)
+        self.assertEqual(result, {"pruned": 2, "kept": 2, "pruned_ids": ["old-low", "older-low"]})
+
+    def test_limits_themselves_stay(self):
+        """Exactly as old or as important as the limit is kept."""
+        entries = [entry("age", 30, 1), entry("importance", 31, 4)]
+        self.assertEqual(prune_low_importance_entries(entries, NOW)["kept"], 2)
+
+    def test_limits_can_be_set(self):
+        """Days and importance are parameters."""
+        entries = [entry("a", 2, 5), entry("b", 0.5, 5)]
+        result = prune_low_importance_entries(entries, NOW, keep_days=1, min_importance=6)
+        self.assertEqual(result["pruned_ids"], ["a"])
+
+    def test_what_cannot_be_read_stays(self):
+        """No time, a senseless time or no importance never prunes an entry."""
+        entries = [
+            entry("senseless", 0, 1, timestamp="long ago"),
+            {"id": "none", "importance": 1},
+            entry("unrated", 90, None),
+        ]
+        self.assertEqual(prune_low_importance_entries(entries, NOW)["pruned"], 0)
+
+    def test_other_forms_of_time(self):
+        """Seconds since the epoch and times without a zone are understood, the latter as UTC."""
+        entries = [
+            entry("seconds", 0, 1, timestamp=NOW - 31 * DAY_S),
+            entry("naive", 0, 1, timestamp="2020-01-01T00:00:00"),
+        ]
+        self.assertEqual(prune_low_importance_entries(entries, NOW)["pruned"], 2)
+
+    def test_takes_any_iterable_and_none(self):
+        """An empty or one-shot source is fine."""
+        self.assertEqual(
+            prune_low_importance_entries(iter(()), NOW), {"pruned": 0, "kept": 0, "pruned_ids": []}
+        )

@@ -1,0 +1,502 @@
+"""The recall index keeps up with what is stored, is forgotten, lost and rebuilt."""
+
+import unittest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from twisted.internet.task import Clock
+
+from evennia_ai import services
+from evennia_ai.cli.doctor import Patient, check_index, run_checks
+from evennia_ai.errors import StoreError
+from evennia_ai.history.live import HistoryHandler
+from evennia_ai.rag_memory.episodic_index import KEEP_DAYS
+from evennia_ai.rag_memory.forgetting import forget_entry
+from evennia_ai.rag_memory.indexing import (
+    BATCH,
+    missing_oldest,
+    rebuild_index,
+    restore_index,
+    restore_lost,
+)
+from evennia_ai.rag_memory.journal import PAGE_ENTRIES, JournalHandler
+from evennia_ai.rag_memory.search import Memory
+from evennia_ai.recall import RecallIndex, Turn
+from evennia_ai.sleep.cycle import prune_episodic_index
+from tests.base import AssistantTest
+from tests.memory_assistant import InlineWorker
+from tests.search_case import CountingIndex, SearchTest, ids
+from tests.waiting import pump_until, wait_for
+
+
+class TestForgetting(SearchTest):
+    """Journal entries taken out of all searches."""
+
+    def setUp(self):
+        super().setUp()
+        self.entry = self.world.body.journal.add("The key is under the mat.", importance=3)
+
+    def forget(self):
+        """Forget the entry."""
+        return wait_for(forget_entry(self.world.script, self.world.body, self.entry["id"]))
+
+    def test_index_down(self):
+        """A forgetting the index did not take part in fails, and can be repeated."""
+        self.index.broken = True
+        with self.assertRaisesRegex(StoreError, "aimemory/forget` again"):
+            self.forget()
+        self.assertTrue(self.world.body.journal.get(self.entry["id"])["withdrawn"])
+        self.index.broken = False
+        self.forget()
+        self.assertEqual(self.search("mat"), [])
+
+    def test_killed_in_between(self):
+        """What was withdrawn when the server died leaves the index at the next start."""
+        self.world.body.journal.withdraw([self.entry["id"]])
+        self.assertEqual(ids(self.search("mat")), [self.entry["id"]])
+        self.world.restart()
+        self.assertEqual(self.search("mat"), [])
+
+    def test_before_the_night(self):
+        """An entry of small importance is found for a month, though the index still holds it."""
+        self.world.later((KEEP_DAYS - 1) * 86400)
+        self.assertEqual(ids(self.search("mat")), [self.entry["id"]])
+        self.world.later(2 * 86400)
+        self.assertEqual(self.search("mat"), [])
+        self.assertEqual(self.index.count("Aria"), 1)
+
+    def test_nightly(self):
+        """The night takes out what was withdrawn or is worn, however long ago it was written."""
+        withdrawn = self.world.body.journal.add("The mat is red.")
+        for number in range(1_050):
+            self.world.body.journal.add(f"Nothing of note, {number}.", importance=9)
+        self.world.body.journal.withdraw([withdrawn["id"]])
+        self.world.later((KEEP_DAYS + 1) * 86400)
+        counts = wait_for(prune_episodic_index(self.world.script, self.world.body))
+        self.assertEqual(counts, {"pruned": 1, "kept": 1_050})
+        gone = {self.entry["id"], withdrawn["id"]}
+        self.assertEqual(gone & set(ids(self.search("mat", limit=100))), set())
+
+
+class TestByHand(SearchTest):
+    """What a builder writes into Attributes."""
+
+    def setUp(self):
+        super().setUp()
+        self.first = self.say("Bram", "The key is red.")[0]
+        self.entry = self.world.body.journal.add("The key is under the mat.")
+        self.stores = {"script": self.world.storage.script, "body": self.world.storage.body}
+
+    def tail(self):
+        """The open page of the history, to be changed."""
+        return self.world.attribute("conversation_tail")
+
+    def page(self):
+        """The newest page of the journal, to be changed."""
+        return self.stores["body"].get("journal")
+
+    def put(self, tail=None, page=None):
+        """Write them."""
+        if tail:
+            self.stores["script"].set("conversation_tail", tail)
+        if page:
+            self.stores["body"].set("journal", page)
+
+    def test_found_at_once(self):
+        """What is put in is found by the next search."""
+        tail, page = self.tail(), self.page()
+        tail["messages"].append({"role": "user", "content": "The key is blue.", "channel": "say"})
+        page["entries"].append("The key is green.")
+        self.put(tail, page)
+        texts = {hit["text"] for hit in self.search("key")}
+        self.assertLessEqual({"The key is blue.", "The key is green."}, texts)
+        self.assertEqual(len(texts), 4)
+
+    def test_narrowed(self):
+        """What is kept from others is found by them no more, nor its memory, and not lost."""
+        item = {"source_id": self.entry["id"], "text": "A key", "metadata": {"audience": "public"}}
+        for restarts in (False, True):
+            wait_for(self.world.semantic.add("Aria", [item]))
+            tail, page = self.tail(), self.page()
+            circle = "private:o1.a" if restarts else "private:o2.b"
+            tail["messages"][0]["audience"] = page["entries"][0]["audience"] = circle
+            self.put(tail, page)
+            if restarts:
+                self.world.restart()
+            self.assertEqual(self.search("key"), [])
+            found = ids(self.search("key", audience=circle))
+            self.assertEqual(sorted(found), sorted([self.first, self.entry["id"]]))
+            self.assertEqual(self.world.memories(), [])
+
+    def test_withdrawn(self):
+        """An entry that is withdrawn by hand is found no more."""
+        page = self.page()
+        page["entries"][0]["withdrawn"] = True
+        self.put(page=page)
+        self.assertEqual(ids(self.search("key")), [self.first])
+
+    def test_taken_out(self):
+        """What is taken out or blanked by hand is found no more, nor its memory."""
+        item = {"source_id": self.entry["id"], "text": "A key", "metadata": {"audience": "public"}}
+        wait_for(self.world.semantic.add("Aria", [item]))
+        second = self.say("Bram", "The key is blue.")[0]
+        tail, page = self.tail(), self.page()
+        tail["messages"][0]["content"] = ""
+        page["entries"].clear()
+        self.put(tail, page)
+        self.assertEqual(ids(self.search("key")), [second])
+        self.assertEqual(self.world.memories(), [])
+        tail = self.tail()
+        tail["messages"].pop()
+        self.put(tail)
+        self.assertEqual(self.search("key"), [])
+
+    def test_blanked_entry(self):
+        """An entry that is blanked by hand is in the index no more, not even as an empty hit."""
+        page = self.page()
+        page["entries"][0]["content"] = " "
+        self.put(page=page)
+        self.assertEqual(ids(self.search("key")), [self.first])
+        self.assertFalse(self.index.get("Aria", [self.entry["id"]]))
+
+    def test_moved(self):
+        """What another handler folded, or put on another page, is found still."""
+        script = self.world.script
+        other = HistoryHandler(self.stores["script"], script.history._counter)
+        other.archive("000", "s1", other.messages())
+        other.save_summary({"id": "s1", "source_ids": [self.first], "segment": "000"})
+        other.replace([])
+        journal = JournalHandler(self.stores["body"])
+        for number in range(PAGE_ENTRIES):
+            journal.add(f"Barrel {number}.")
+        self.assertEqual(sorted(ids(self.search("key"))), sorted([self.first, self.entry["id"]]))
+
+    def test_nothing_changed(self):
+        """An Attribute that is written as it was is indexed no second time."""
+        self.put(self.tail(), self.page())
+        self.index.broken = True
+        self.assertEqual(len(self.search("key")), 2)
+        self.assertEqual(self.world.script.errors, [])
+
+
+class TestWholeIndex(SearchTest):
+    """An index that lost what is stored."""
+
+    def setUp(self):
+        super().setUp()
+        history = self.world.script.history
+        for number in range(4):  # folded, the oldest first
+            self.say("Bram", *(f"Barrel {number}, {each}." for each in range(60)))
+            history.archive(f"{number:03}", "s1", history.messages())
+            history.replace([])
+        for number in range(120):
+            self.world.body.journal.add(f"Barrels, {number}.")
+        self.say("Bram", "The last barrel.")
+        self.all = 4 * 60 + 120 + 1
+        self.assertEqual(self.index.count("Aria"), self.all)
+
+    def settle(self):
+        """Wait until nothing is put into the index any more."""
+        pump_until(lambda: not self.world.script.memory.restoring)
+
+    def lacking(self):
+        """How many of the oldest turns are missing."""
+        return wait_for(missing_oldest(self.world.script))
+
+    def test_emptied(self):
+        """An index that was thrown away or of an older schema is made whole at the start."""
+        self.index.clear("Aria")
+        self.assertGreater(self.lacking(), 0)
+        self.world.restart()
+        self.settle()
+        self.assertEqual((self.index.count("Aria"), self.lacking()), (self.all, 0))
+        self.assertIn("index restored", str(self.world.script.audits))
+
+    def test_folded_before_it_was_indexed(self):
+        """The newest segments are looked at at each start, though the oldest turns are there."""
+        folded = [m["id"] for m in self.world.script.history.segment("003")["messages"]]
+        self.index.remove("Aria", folded)
+        self.assertEqual(self.lacking(), 0)
+        self.world.restart()
+        self.assertEqual(self.index.count("Aria"), self.all)
+        self.assertNotIn("index restored", str(self.world.script.audits))
+
+    def test_broken_off(self):
+        """What a stop kept from being put in is put in after the next start."""
+        self.index.clear("Aria")
+        clock = Clock()
+        restore_index(self.world.script, clock)
+        self.assertEqual(wait_for(restore_index(self.world.script, clock)), 0)  # runs already
+        clock.advance(1)
+        self.assertLess(self.index.count("Aria"), self.all)
+        self.world.restart()
+        self.settle()
+        self.assertEqual(self.index.count("Aria"), self.all)
+
+    def test_rebuilding_broken_off(self):
+        """A rebuilding that a stop broke off goes on after the next start; others search in it."""
+        history = self.world.script.history
+        said = {"role": "user", "channel": "say", "speaker": {"key": "Bram", "id": "o1"}}
+        history.append([{**said, "content": f"Cask {number}."} for number in range(2_100)])
+        self.index.add("Bo", [Turn("b1", "Bram", "A cask.", 1.7e9)])
+        self.index.sizes.clear()
+        clock = Clock()
+        rebuild_index(self.world.script, clock)
+        clock.advance(1)
+        self.assertEqual(self.index.count("Aria"), 2 * BATCH)
+        self.assertEqual(max(self.index.sizes), BATCH)
+        self.assertEqual([hit.turn_id for hit in self.index.search("Bo", "cask")], ["b1"])
+        self.world.restart()
+        self.settle()
+        self.assertEqual(self.index.count("Aria"), self.all + 2_100)
+        self.assertEqual(self.lacking(), 0)
+
+    def test_forgotten_meanwhile(self):
+        """What is forgotten while the index is made whole is not put in again."""
+        self.index.clear("Aria")
+        clock = Clock()
+        restore_index(self.world.script, clock)
+        entries = {entry["id"] for entry in self.world.body.journal.all()}
+        while not (indexed := {turn.id for turn in self.index.get("Aria", entries)}):
+            clock.advance(1)
+        self.assertLess(len(indexed), len(entries))
+        for entry_id in entries - indexed:
+            wait_for(forget_entry(self.world.script, self.world.body, entry_id))
+        for _ in range(2 * self.all // BATCH):
+            clock.advance(1)
+        self.assertFalse(self.world.script.memory.restoring)
+        self.assertEqual({turn.id for turn in self.index.get("Aria", entries)}, indexed)
+
+    def test_rebuilding_fails(self):
+        """A rebuilding that fails in the middle is told, and gone on with after the next start."""
+        clock = Clock()
+        done = rebuild_index(self.world.script, clock)
+        self.index.broken = True
+        clock.advance(1)
+        with self.assertRaises(StoreError):
+            wait_for(done)
+        self.index.broken = False
+        self.assertLess(self.index.count("Aria"), self.all)
+        self.world.restart()
+        self.settle()
+        self.assertEqual((self.index.count("Aria"), self.lacking()), (self.all, 0))
+
+    def test_not_twice(self):
+        """While the index is made whole it cannot be rebuilt."""
+        restore_index(self.world.script, Clock())
+        with self.assertRaisesRegex(StoreError, "already"):
+            wait_for(rebuild_index(self.world.script))
+        self.assertEqual(self.index.count("Aria"), self.all)
+
+    def test_replaced_in_between(self):
+        """Where another index comes in the place of one being filled, it is filled whole."""
+        memory, clock = self.world.script.memory, Clock()
+        opened = [self.index]
+        memory._open_index = lambda: opened[-1]
+        done = rebuild_index(self.world.script, clock)
+        clock.advance(1)
+        opened.append(CountingIndex())
+        for _ in range(2 * self.all // BATCH):
+            clock.advance(1)
+        wait_for(done)
+        self.assertEqual(opened[-1].count("Aria"), self.all)
+        self.assertFalse(opened[-1].is_filling("Aria"))
+
+    def test_deleted_meanwhile(self):
+        """Of an assistant that is deleted while it goes on, no more is put in."""
+        self.index.clear("Aria")
+        clock = Clock()
+        done = restore_index(self.world.script, clock)
+        self.world.script.pk = None
+        clock.advance(1)
+        self.assertEqual(wait_for(done), self.index.count("Aria"))
+        self.assertLess(self.index.count("Aria"), self.all)
+
+    def test_cannot_be_read(self):
+        """Where what is stored cannot be read, that is logged, at a start or later."""
+        self.world.restart()
+        script = self.world.script
+        script.history = None
+        wait_for(restore_lost(script))
+        self.assertEqual([what for what, _ in script.errors], ["search index"])
+
+    def test_cannot_be_written(self):
+        """An index that takes nothing is given up until the next start, and it is said."""
+        self.index.clear("Aria")
+        self.index.broken = True
+        self.world.restart()
+        self.settle()
+        self.assertIn("stays incomplete", str(self.world.script.audits))
+
+    def test_another_index(self):
+        """Where another index takes the place of the one used, it is filled."""
+        self.world.restart()
+        memory = self.world.script.memory
+        opened = [self.index]
+        memory._open_index = lambda: opened[-1]
+        self.search("barrel")
+        opened.append(CountingIndex())
+        self.search("barrel")
+        self.settle()
+        self.assertEqual(opened[-1].count("Aria"), self.all)
+
+
+class TestNothingOld(SearchTest):
+    """Where the oldest that is stored is out of retrieval, and so tells nothing."""
+
+    def test_rebuilding_broken_off(self):
+        """A filling that was broken off is known all the same."""
+        journal = self.world.body.journal
+        for number in range(60):
+            journal.add(f"Small beer, {number}.", importance=1)
+        self.world.later((KEEP_DAYS + 1) * 86400)
+        for number in range(2 * BATCH):
+            journal.add(f"Barrels, {number}.")
+        rebuild_index(self.world.script, Clock())
+        self.assertLess(self.index.count("Aria"), 2 * BATCH)
+        self.assertEqual(wait_for(missing_oldest(self.world.script)), 1)
+        self.world.restart()
+        pump_until(lambda: not self.world.script.memory.restoring)
+        self.assertEqual(self.index.count("Aria"), 2 * BATCH)
+        self.assertEqual(wait_for(missing_oldest(self.world.script)), 0)
+
+
+class TestLostFile(unittest.TestCase):
+    """The index's file, deleted under a running game."""
+
+    def setUp(self):
+        kept = dict(services._made)
+        self.addCleanup(services._made.update, kept)
+        self.addCleanup(services.reset)
+        services.reset()
+        self.folder = Path(self.enterContext(TemporaryDirectory()))
+        services.use(data_dir=self.folder)
+
+    def test_opened_anew(self):
+        """What is added after it is in a file that a restart finds; till then it stays open."""
+        first = services.index()
+        first.add("Aria", [Turn("m1", "Bram", "A key.", 1.7e9)])
+        self.assertIs(services.index(), first)
+        for path in self.folder.iterdir():
+            path.unlink()
+        second = services.index()
+        self.assertIsNot(second, first)
+        second.add("Aria", [Turn("m2", "Bram", "A key.", 1.7e9)])
+        second.close()
+        again = RecallIndex(self.folder / "recall.sqlite3")
+        self.assertEqual([turn.id for turn in again.get("Aria", ["m1", "m2"])], ["m2"])
+        again.close()
+
+    def test_another_file(self):
+        """A file that was put in its place is opened."""
+        first = services.index()
+        RecallIndex(self.folder / "other").close()
+        (self.folder / "other").replace(self.folder / "recall.sqlite3")
+        self.assertIsNot(services.index(), first)
+        services.index().close()
+
+    def filled(self):
+        """The path of a closed index's file, with many turns in it."""
+        turns = [Turn(f"m{n}", "Bram", f"Key {n} opens door {n}.", 1.7e9 + n) for n in range(900)]
+        index = RecallIndex(self.folder / "recall.sqlite3")
+        index.add("Aria", turns)
+        index.close()
+        return self.folder / "recall.sqlite3"
+
+    def test_not_a_database(self):
+        """A file that is no database is put aside for an empty one, and goes with a removal."""
+        path = self.filled()
+        path.write_bytes(b"not a database at all" * 100)
+        index = services.index()
+        self.addCleanup(index.close)
+        self.assertEqual(index.count("Aria"), 0)
+        aside = self.folder / "recall.sqlite3.damaged"
+        self.assertTrue(aside.read_bytes().startswith(b"not a database"))
+        index.add("Aria", [Turn("m1", "Bram", "A key.", 1.7e9)])
+        index.remove("Aria", [])
+        self.assertTrue(aside.exists())
+        index.remove("Aria", ["m1"])
+        self.assertFalse(aside.exists())
+
+    def test_goes_with_what_is_removed(self):
+        """A file put aside goes though what is removed is not in the new one yet."""
+        aside = self.folder / "recall.sqlite3.damaged"
+        index = RecallIndex(self.folder / "recall.sqlite3")
+        self.addCleanup(index.close)
+        for remove in (lambda: index.remove("Aria", ["m1"]), lambda: index.clear("Aria")):
+            aside.write_text("The password is swordfish.")
+            remove()
+            self.assertFalse(aside.exists())
+
+    def test_damaged(self):
+        """A file found damaged in use is put aside, and what was asked is asked of a new one."""
+        path = self.filled()
+        whole = path.read_bytes()
+        path.write_bytes(whole[: len(whole) // 3] + bytes([255]) * (len(whole) * 2 // 3))
+        errors, lost = [], []
+        memory = Memory(
+            "Aria",
+            InlineWorker(),
+            services.index,
+            report=lambda *e: errors.append(e),
+            on_new_index=lambda: lost.append(services.index().count("Aria")),
+        )
+        self.assertEqual(wait_for(memory.search("key 7")), [])
+        self.addCleanup(services.index().close)
+        self.assertEqual((errors, lost), ([], [0]))
+        self.assertTrue((self.folder / "recall.sqlite3.damaged").exists())
+
+    def test_cannot_be_opened(self):
+        """A file that cannot be opened for another reason stays where it is."""
+        (self.folder / "recall.sqlite3").mkdir()
+        with self.assertRaises(StoreError):
+            services.index()
+        self.assertTrue((self.folder / "recall.sqlite3").is_dir())
+
+    def test_put_in_place(self):
+        """An index somebody put in place is used whatever becomes of files."""
+        services.index().close()
+        mine = RecallIndex(":memory:")
+        services.use(index=mine)
+        for path in self.folder.iterdir():
+            path.unlink()
+        self.assertIs(services.index(), mine)
+
+
+class TestRebuild(AssistantTest):
+    """The command's rebuilding."""
+
+    def test_fails(self):
+        """An index that cannot be written is an error, not a count."""
+        closed = RecallIndex(":memory:")
+        closed.close()
+        services.use(index=closed)
+        with self.assertRaises(StoreError):
+            wait_for(rebuild_index(self.script))
+
+
+class TestDoctor(AssistantTest):
+    """What the doctor says of the index."""
+
+    def looked(self):
+        """The finding."""
+        (found,) = wait_for(run_checks(Patient("."), [check_index]))
+        return found
+
+    def test_index(self):
+        """Whole, lacking what is stored, being mended, and not to be read."""
+        self.aria.journal.add("The key is under the mat.")
+        wait_for(self.script.memory.count())
+        self.assertTrue(self.looked().ok)
+        wait_for(self.script.memory.clear())
+        found = self.looked()
+        self.assertIs(found.ok, False)
+        self.assertIn("aimemory/rebuild Aria", found.remedy)
+        with self.script.memory.restore():
+            self.assertIsNone(self.looked().ok)
+        wait_for(restore_index(self.script))
+        self.assertTrue(self.looked().ok)
+        closed = RecallIndex(":memory:")
+        closed.close()
+        services.use(index=closed)
+        self.assertIn("cannot be read", self.looked().detail)

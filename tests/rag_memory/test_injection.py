@@ -1,0 +1,242 @@
+"""Which memories come into a prompt, and what counts as only recalled."""
+
+import json
+import unittest
+
+from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.rag_memory.injection import (
+    MOST_EXPERIENCES,
+    MOST_MEMORIES,
+    chosen,
+    experiences,
+    memory_line,
+    plain,
+    telling_words,
+)
+from evennia_ai.rag_memory.recalled import drawn_on, is_recalled, shown_memories
+from evennia_ai.tools import BUILTIN_TOOLS
+
+TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
+
+SAID = "Aria, who keeps bees?"
+
+
+def hit(number=1, text="My sister keeps bees", score=0.3, kind="message", **fields):
+    """A search result."""
+    made = {"id": f"m{number}", "kind": kind, "speaker": "Bob", "at": "2026-01-02T03:04"}
+    return {**made, "text": text, "score": score, **fields}
+
+
+def ids(hits):
+    """Their ids."""
+    return [each["id"] for each in hits]
+
+
+class TestTellingWords(unittest.TestCase):
+    """What a line is about."""
+
+    def test_small_talk_has_none(self):
+        """Greetings, thanks, the weather and names heard all the time say nothing."""
+        for text in (
+            "Good evening, how are you?",
+            "thanks a lot",
+            "lovely day, isn't it?",
+            "Aria!",
+        ):
+            self.assertEqual(telling_words(text, ["Aria"]), frozenset(), text)
+
+    def test_forms_are_one(self):
+        """Endings do not part a question from its answer."""
+        self.assertTrue(telling_words("who keeps a bee?") & telling_words("keeping bees"))
+        self.assertEqual(telling_words("the baker's debt"), {"baker", "debt"})
+
+
+class TestChosen(unittest.TestCase):
+    """The choice."""
+
+    def test_relevant(self):
+        """What shares a telling word and is scored comes in; what does not stays out."""
+        found = [hit(1), hit(2, "good evening Aria", 0.1), hit(3, "bees sting", 0.0001)]
+        self.assertEqual(ids(chosen(found, SAID, names=["Aria"])), ["m1"])
+
+    def test_small_talk_brings_nothing(self):
+        """Nothing comes in where nothing was said to look up."""
+        found = [hit(1, "good evening all", 0.9)]
+        self.assertEqual(chosen(found, "Good evening, Aria!", names=["Aria"]), ())
+        self.assertEqual(experiences([hit(kind="experience")], "Good evening!"), ())
+
+    def test_sure_without_a_shared_word(self):
+        """A hit that the index is sure of needs no word in common."""
+        self.assertEqual(ids(chosen([hit(1, "Elin has hives", 0.5)], SAID)), ["m1"])
+
+    def test_weak_beside_the_best(self):
+        """A hit far weaker than the best is left out."""
+        found = [hit(1, score=0.9), hit(2, "bees?", score=0.01)]
+        self.assertEqual(ids(chosen(found, SAID)), ["m1"])
+
+    def test_semantic_scores_are_another_scale(self):
+        """A semantic memory comes in by a shared word, whatever its score."""
+        found = [
+            hit(1, "Elin keeps bees", 4.0, kind="memory"),
+            hit(2, "Bob owes 3 coins", 9.0, kind="memory", speaker=""),
+        ]
+        self.assertEqual(ids(chosen(found, SAID)), ["m1"])
+
+    def test_nothing_twice(self):
+        """What the prompt shows, and the same text again, is left out."""
+        found = [
+            hit(1),
+            hit(2, "my sister keeps bees "),
+            hit(3, "bees in the attic"),
+            hit(4, "bees"),
+        ]
+        got = chosen(found, SAID, shown_ids={"m4"}, shown_texts={plain("Bees in the attic")})
+        self.assertEqual(ids(got), ["m1"])
+
+    def test_importance_moves(self):
+        """The more important goes before a slightly better hit."""
+        found = [hit(1), hit(2, "bees sting"), hit(3, "bees fly", importance=10)]
+        self.assertEqual(ids(chosen(found, SAID)), ["m3", "m1", "m2"])
+        weighed = [{**found[0], "importance": 1}, {**found[1], "importance": 10}, found[2]]
+        self.assertEqual(ids(chosen(weighed, SAID)), ["m2", "m3", "m1"])
+
+    def test_bounded(self):
+        """Few memories and fewer experiences; summaries stand in the prompt already."""
+        found = [hit(n, f"bees {n}") for n in range(20)]
+        self.assertEqual(len(chosen(found, SAID)), MOST_MEMORIES)
+        self.assertEqual(chosen([hit(kind="summary"), hit(kind="experience")], SAID), ())
+        past = [hit(n, kind="experience") for n in range(5)]
+        self.assertEqual(ids(experiences(past, SAID, {"m0"})), ["m1", "m2"][:MOST_EXPERIENCES])
+
+    def test_line_is_quoted(self):
+        """A memory cannot look like another line or region."""
+        line = memory_line(hit(text='x"\n[Present moment]', speaker="Al\n[x]"))
+        self.assertEqual(line, '- (m1) 2026-01-02 Al x: "x\\"\\n[Present moment]"')
+        self.assertEqual(memory_line(hit(speaker="", at=None)), '- (m1)  "My sister keeps bees"')
+
+    def test_line_shows_what_bears_on_what_was_said(self):
+        """A fact late in a long memory is shown, and that something was left out."""
+        long = "It rained. " * 40 + "The smith has his forge at the harbour. " + "It rained. " * 20
+        line = memory_line(hit(text=long), "Where is the forge?")
+        self.assertIn("The smith has his forge at the harbour.", line)
+        self.assertEqual(line.count("…"), 2)
+
+
+class TestRecalled(unittest.TestCase):
+    """Telling repetition from news."""
+
+    MEMORY = '- (m1) 2026-01-02 Alice: "I owe Bob 3 coins for the lamp"'
+
+    def test_repeated(self):
+        """The same words, framed as a report or not, are recalled."""
+        for text in (
+            "I owe Bob 3 coins for the lamp",
+            'Alice said: "I owe Bob 3 coins for the lamp"',
+            "Alice told me that I owe Bob 3 coins for the lamp.",
+            self.MEMORY,
+        ):
+            self.assertTrue(is_recalled(text, ["other words", self.MEMORY]), text)
+
+    def test_news(self):
+        """Another number, a denial, the other way round and new words are not."""
+        for text in (
+            "Alice owes Bob 4 coins for the lamp",
+            "I do not owe Bob 3 coins for the lamp",
+            "Bob owes Alice 3 lamps and a coin",
+            "Alice paid Bob back for the lamp yesterday",
+            "",
+        ):
+            self.assertFalse(is_recalled(text, [self.MEMORY]), text)
+
+    def test_denied_before(self):
+        """What memory denies is no repetition when it is claimed."""
+        memory = "Alice is not a smith in the harbour town"
+        self.assertFalse(is_recalled("Alice is a smith in the harbour town", [memory]))
+        self.assertTrue(is_recalled("Alice is not a smith in the harbour town", [memory]))
+        self.assertFalse(is_recalled("town harbour the in smith not a is Alice", [memory]))
+
+    DRINK = "Alice: My favourite drink is plum brandy, Aria."
+    BISCUIT = "Alice: My dog Biscuit bit the tax collector."
+
+    def test_retold(self):
+        """The same in other forms, of another person, in another order, is recalled."""
+        for memory in (self.DRINK, "Alice My favourite drink is plum brandy, Aria."):
+            for text in (
+                "Alice's favourite drink is plum brandy.",
+                "Plum brandy is Alice's favourite drink.",
+                "Alice told me her favourite drink is plum brandy.",
+                "Well, well. Plum brandy is Alice's favourite drink.",
+            ):
+                self.assertTrue(is_recalled(text, [memory]), text)
+        drink = "Plum brandy is Alice's favourite drink."
+        both = f"{drink} Alice's dog Biscuit bit the tax collector."
+        self.assertTrue(is_recalled(both, [self.DRINK, self.BISCUIT]))
+        self.assertFalse(is_recalled(both, [self.DRINK]))
+
+    def test_changed(self):
+        """What shares words and says something else is news."""
+        for text, memory in (
+            ("Alice's favourite drink is cider now.", self.DRINK),
+            ("Alice's favourite drink is plum brandy again.", self.DRINK),
+            ("Again plum brandy is Alice's favourite drink.", self.DRINK),
+            ("Alice's favourite drink is not plum brandy.", self.DRINK),
+            ("Alice's favourite drink was plum brandy.", self.DRINK),
+            ("Plum brandy was Alice's favourite drink.", self.DRINK),
+            ("Bob's favourite drink is plum brandy.", self.DRINK),
+            ("Alice owes Carl 3 coins for the lamp", self.MEMORY),
+            ("Alice lives in the old mill.", "Alice: Bob lives in the old mill."),
+            ("Alice likes plum brandy.", "Alice: I like jazz. My brother hates plum brandy."),
+            ("Today the dog bit the old cat.", "Alice: Today the cat bit the old dog."),
+            ("Bob is the elder brother of Alice.", "Alice is the elder brother of Bob."),
+            ("Alice has 2 dogs.", "Alice: I keep my dogs in 2 huts. I have 3 dogs."),
+        ):
+            self.assertFalse(is_recalled(text, [memory]), text)
+        self.assertFalse(is_recalled("... and so on", ["other words entirely"]))
+
+    def test_paraphrased(self):
+        """Other words for a memory that nobody said are no news; words that were heard are."""
+        text = "Alice likes plum brandy best of all drinks."
+        self.assertFalse(is_recalled(text, [self.DRINK]))
+        self.assertTrue(is_recalled(text, [self.DRINK], ["Alice: What do I drink?"]))
+        self.assertFalse(
+            is_recalled(text, [self.DRINK], ["Alice: Of all drinks I like that best."])
+        )
+        turned = "Her favourite plum brandy: the drink of Alice."
+        self.assertTrue(is_recalled(turned, [self.DRINK], []))
+        for news, heard in (
+            ("Alice now drinks cider.", "Alice: It's cider these days."),
+            ("Alice stopped drinking plum brandy.", "Alice: I have gone off it."),
+            ("Alice is fond of jam.", "Alice: Well?"),
+            ("Alice and Bob Miller sing.", "Alice: Well?"),
+            ("Alice's favourite drink costs 4 coins.", "Alice: Well?"),
+            ("The plum harvest of Ford fails.", "Alice: Well?"),
+        ):
+            self.assertFalse(is_recalled(news, [self.DRINK], [heard]), news)
+
+        self.assertFalse(
+            is_recalled("Alice and Bob sing.", ["Alice: My brother is Bob."], ["Well?"])
+        )
+
+    def test_replies_that_drew_on_memories(self):
+        """A reply keeps those shown memories that it may repeat, and they are read from it."""
+        lamp, drink = self.MEMORY, '- (m2) 2026-01-02 Alice: "My favourite drink is plum brandy"'
+        kept = drawn_on([lamp, drink], "Plum brandy, Alice, as ever.")
+        self.assertEqual(kept, [drink])
+        reply = {"role": "assistant", "content": "Plum brandy.", "metadata": {"memories": kept}}
+        self.assertEqual(shown_memories([{"role": "user", "content": "x"}, reply], TRAITS), [drink])
+
+    def test_results_of_searches(self):
+        """Memories are read from the results of searches, the newest first."""
+        found = {"results": [{"text": "I like jazz", "speaker": "Alice"}, {"id": "x"}, 3]}
+        one = {"text": "raw", "around": [{"text": "near"}]}
+        messages = [
+            {"name": "search_memory", "content": json.dumps(found)},
+            {"name": "look", "content": "a lamp"},
+            {"role": "user", "content": "hello"},
+            {"name": "expand_memory", "content": json.dumps(one)},
+            {"name": "search_memory", "content": "shortened {"},
+            {"name": "search_memory", "content": "[1]"},
+        ]
+        self.assertEqual(
+            shown_memories(messages, TRAITS), ["shortened {", "raw", "near", "Alice: I like jazz"]
+        )

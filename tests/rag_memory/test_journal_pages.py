@@ -1,0 +1,144 @@
+"""The journal's pages: an entry is found by its id without going through all of them."""
+
+import unittest
+
+from evennia_ai.history.messages import IdSource
+from evennia_ai.rag_memory.journal import MOST_READ, PAGE_ENTRIES, PAGES, JournalHandler
+from evennia_ai.testing import MemoryStore
+from tests.stand_ins import CountingStore
+
+PAGE_COUNT = 40
+
+
+class TestByHand(unittest.TestCase):
+    """What somebody writes into the newest page."""
+
+    def setUp(self):
+        self.store, self.told = MemoryStore(), []
+        self.journal = JournalHandler(self.store, on_add=lambda entry: self.told.append(entry))
+
+    def write(self, *entries):
+        """Put entries behind those that are there."""
+        page = self.store.get("journal") or {"entries": []}
+        self.store.set("journal", {**page, "entries": [*page["entries"], *entries]})
+        return self.journal.recent()
+
+    def test_is_told(self):
+        """It is told once, as one that was added, at the next look; what was there is not."""
+        self.journal.add("by her")
+        whole = {**self.journal.recent()[0], "id": "e5", "content": "whole"}
+        self.write({"content": "by hand"}, whole)
+        self.journal.recent()
+        self.write("one more")
+        told = [each["content"] for each in self.told]
+        self.assertEqual(told, ["by her", "by hand", "whole", "one more"])
+
+    def test_found_when_old(self):
+        """It has an id under which it is found on any page, as those made by older versions."""
+        self.write({"content": "by hand"}, {"id": "e123456789abcde", "content": "older"})
+        own = self.journal.recent()[0]["id"]
+        for number in range(3 * PAGE_ENTRIES):
+            self.journal.add(f"filler {number}")
+        for entry_id, content in ((own, "by hand"), ("e123456789abcde", "older")):
+            self.assertEqual(self.journal.get(entry_id)["content"], content)
+        self.assertEqual({own[:2]}, {"eh"})
+
+
+class TestPages(unittest.TestCase):
+    """Forty pages."""
+
+    def setUp(self):
+        self.store = CountingStore(PAGES)
+        self.journal = JournalHandler(self.store)
+        clock = iter(range(10**9))
+        make = IdSource(now=lambda: 1.7e9 + next(clock))
+        self.ids = [make("e") for _ in range(PAGE_COUNT * PAGE_ENTRIES)]
+        for entry_id in self.ids:
+            self.journal.add(f"said {entry_id}", id=entry_id)
+        self.make = make
+
+    def test_every_entry_is_found(self):
+        """Each is found by its id."""
+        for entry_id in self.ids[::7]:
+            self.assertEqual(self.journal.get(entry_id)["content"], f"said {entry_id}")
+
+    def test_few_pages_are_read(self):
+        """Neither an old entry nor an id that is not there costs a look at every page."""
+        for entry_id in (self.ids[0], self.ids[777], self.make("e"), "e00000000000000z"):
+            self.store.reads = 0
+            self.journal.get(entry_id)
+            self.assertLess(self.store.reads, 12)
+
+    def test_importance_of_old_entries(self):
+        """Hits from all over the journal are weighed; each page is read once for all of them."""
+        heavy = self.journal.add("heavy", id=self.make("e"), importance=9)["id"]
+        wanted = [self.ids[0], self.ids[1], self.ids[2], self.ids[700], heavy]
+        self.assertEqual(
+            self.journal.importance_of([*wanted, "nowhere"]),
+            {**dict.fromkeys(wanted[:4], 5), heavy: 9},
+        )
+        self.store.reads = 0
+        self.journal.importance_of(wanted)
+        self.assertLess(self.store.reads, 3)
+
+    def test_a_search_reads_few_pages(self):
+        """However many entries are weighed, one search reads no more than a few pages."""
+        self.journal.importance_of(self.ids[::20])
+        self.assertLess(self.store.reads, MOST_READ + 12)
+        for _ in range(PAGE_COUNT):
+            found = self.journal.importance_of(self.ids[::20])
+        self.assertEqual(len(found), len(self.ids[::20]))
+
+    def test_what_is_nowhere_reads_few_pages(self):
+        """An id that tells no time, and is not there, is looked for in few pages, and once."""
+        self.journal.importance_of(["nowhere", "elsewhere"])
+        self.assertLess(self.store.reads, MOST_READ + 12)
+        self.journal.importance_of(["nowhere", "elsewhere"])
+        self.store.reads = 0
+        self.assertEqual(self.journal.importance_of(["nowhere", "elsewhere"]), {})
+        self.assertLess(self.store.reads, 3)
+        self.assertIsNone(self.journal.get("nowhere", 5))
+        self.assertLess(self.store.reads, 8)
+
+    def test_marking_reads_few_pages(self):
+        """The pages behind the last entry that is marked are not read."""
+        batch = self.journal.unconsolidated(PAGE_ENTRIES)
+        self.store.reads = 0
+        self.assertEqual(self.journal.mark_consolidated(e["id"] for e in batch), PAGE_ENTRIES)
+        self.assertLess(self.store.reads, 3)
+
+    def test_a_stretch(self):
+        """Entries by their place, newest first, read the pages they stand on."""
+        newest = self.ids[::-1]
+        for start, stop in ((0, 1), (0, 60), (49, 51), (777, 790), (1990, 2005), (5, 5)):
+            self.store.reads = 0
+            found = [entry["id"] for entry in self.journal.stretch(start, stop)]
+            self.assertEqual(found, newest[start:stop])
+            self.assertLess(self.store.reads, 4)
+        self.journal.add("one more", id="e1")
+        self.assertEqual([e["id"] for e in self.journal.stretch(0, 2)], ["e1", newest[0]])
+
+    def test_made_elsewhere(self):
+        """An entry with an id of its own, and one beside pages written by hand, are found."""
+        self.journal.add("by hand", id="the one")
+        self.assertEqual(self.journal.get("the one")["content"], "by hand")
+        by_hand = {"page": 20, "entries": [{"id": "x", "content": "odd"}]}
+        self.store.set("page_000020", by_hand, category=PAGES)
+        self.assertEqual(self.journal.get("x")["content"], "odd")
+        self.assertIsNotNone(self.journal.get(self.ids[100]))
+        self.assertIsNone(self.journal.get("nowhere"))
+
+    def test_withdrawing_touches_its_pages_only(self):
+        """Entries of two pages are withdrawn, and no others."""
+        wanted = [self.ids[3], self.ids[4], self.ids[1500], "e00000000000000b"]
+        self.assertEqual(self.journal.withdraw(wanted), 3)
+        gone = [entry["id"] for entry in self.journal.all() if entry.get("withdrawn")]
+        self.assertEqual(sorted(gone), sorted(wanted[:3]))
+
+    def test_entries_out_of_order(self):
+        """One whose id is a little older than its page is found on the page behind."""
+        late = self.make("e")
+        for _ in range(PAGE_ENTRIES):
+            self.journal.add("filler", id=self.make("e"))
+        self.journal.add("late", id=late)
+        self.assertEqual(self.journal.get(late)["content"], "late")

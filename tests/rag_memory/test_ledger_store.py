@@ -1,0 +1,455 @@
+"""The ledger in the game: commands, the assistant's own proposals, prompts, the retention gate."""
+
+from evennia_ai.assistant.attribute_store import AttributeStore
+from evennia_ai.assistant.identity import stable_id
+from evennia_ai.commands.cmdset import AssistantCmdSet
+from evennia_ai.commands.ledger import AllNotes
+from evennia_ai.history.audience import PUBLIC, STAFF, private
+from evennia_ai.llm_interaction import build_llm_messages
+from evennia_ai.rag_memory import ledger
+from evennia_ai.rag_memory.entities import new_profile
+from evennia_ai.rag_memory.ledger import LedgerError
+from evennia_ai.rag_memory.ledger_store import LedgerHandler
+from evennia_ai.sleep.compaction.retention_gate import _elsewhere
+from evennia_ai.testing import call
+from tests.base import AssistantTest
+from tests.command_line import CommandLineTest
+from tests.waiting import wait_for
+
+CHAR = {"key": "Char", "id": "o1.x"}
+
+
+def states(script):
+    """Texts and states of all notes."""
+    return {entry["text"]: entry["state"] for entry in script.ledger.everything()}
+
+
+class TestHandler(AssistantTest):
+    """The stored ledger."""
+
+    def add(self, text, **fields):
+        return self.script.ledger.add(text, CHAR, **{"state": "approved", **fields})
+
+    def test_stored_plainly(self):
+        """It is one Attribute of the category `ai_ledger`, with a version."""
+        entry = self.add("I like jazz")
+        stored = self.script.attributes.get("ledger", category="ai_ledger")
+        self.assertEqual((stored["version"], stored["entries"][0]["id"]), (2, entry["id"]))
+        again = LedgerHandler(AttributeStore(self.script)).entries()
+        self.assertEqual(again, self.script.ledger.entries())
+
+    def test_changes_by_others_are_seen(self):
+        """What somebody sets by hand counts at once."""
+        self.add("I like jazz")
+        self.script.attributes.add("ledger", {"entries": []}, category="ai_ledger")
+        self.assertEqual(self.script.ledger.entries(), ())
+
+    def test_the_same_is_taken_once(self):
+        """The same words of the same person make no second note."""
+        self.assertEqual(self.add("I like jazz")["id"], self.add("i like jazz.")["id"])
+
+    def test_supersession(self):
+        """A new value takes the old one's place when it is approved, not while it waits."""
+        old = self.add("My favourite drink is ale")
+        new = self.add("My favourite drink is rum", state="proposed")
+        self.assertEqual(self.script.ledger.get(old["id"])["state"], "approved")
+        self.script.ledger.change(new["id"], ledger.APPROVED, CHAR)
+        replaced = self.script.ledger.get(old["id"])
+        self.assertEqual((replaced["state"], replaced["superseded_by"]), ("superseded", new["id"]))
+
+    def test_closed_notes_go_into_pages(self):
+        """What is written at a change stays small; every note ever taken can be read."""
+        clock = iter(range(10**9))
+        now = [0.0]
+        handler = LedgerHandler(AttributeStore(self.script), lambda: now[0])
+        for number in clock:
+            if number == 130:
+                break
+            now[0] = 3600.0 * number
+            new = handler.add(f"My favourite drink is drink{number}", CHAR, state="approved")
+        stored = self.script.attributes.get("ledger", category="ai_ledger")
+        self.assertEqual([e["id"] for e in stored["entries"]], [new["id"]])
+        pages = AttributeStore(self.script).keys("ai_ledger_closed")
+        self.assertEqual(pages, ("page_000001", "page_000002", "page_000003"))
+        fresh = LedgerHandler(AttributeStore(self.script))
+        texts = [f"My favourite drink is drink{number}" for number in range(130)]
+        self.assertEqual([e["text"] for e in fresh.everything()], texts)
+        self.assertEqual([e["text"] for e in fresh.closed()], texts[-2::-1])
+        self.assertEqual(fresh.closed_count(), 129)
+        self.assertEqual(fresh.get(new["replaces"][0])["superseded_by"], new["id"])
+
+    def test_spoilt_pages(self):
+        """Pages that hold anything else are read as far as they can be, and written on."""
+        self.add("My favourite drink is ale")
+        for number, junk in enumerate((None, 5, "x", [5], {"entries": 5}, {"entries": [{}]}), 1):
+            key = f"page_{number:06d}"
+            self.script.attributes.add(key, junk, category="ai_ledger_closed")
+        self.script.attributes.add("x1", 5, category="ai_ledger_closed")
+        fresh = LedgerHandler(AttributeStore(self.script))
+        self.assertEqual(list(fresh.closed()), [])
+        fresh.add("My favourite drink is rum", CHAR, state="approved")
+        self.assertEqual([e["text"] for e in fresh.closed()], ["My favourite drink is ale"])
+
+    def test_a_failed_write_changes_nothing(self):
+        """A note and the one it closes are stored together or not at all."""
+        self.add("My favourite drink is ale")
+        before = self.script.ledger.everything()
+        with self.assertRaises(RuntimeError), AttributeStore(self.script).transaction():
+            self.add("My favourite drink is rum")
+            raise RuntimeError
+        self.assertEqual(self.script.ledger.everything(), before)
+        self.assertEqual(LedgerHandler(AttributeStore(self.script)).everything(), before)
+
+    def test_so_many_a_day(self):
+        """A person gives only so many notes a day, closed ones counted; others are free to."""
+        day, handler = [86_400.0 * 9], None
+        handler = LedgerHandler(AttributeStore(self.script), lambda: day[0])
+        for number in range(ledger.NOTES_A_DAY):
+            handler.add(f"My favourite drink is drink{number}", CHAR, state="approved")
+        handler.add("My favourite drink is drink29.", CHAR, state="approved")  # said already
+        with self.assertRaisesRegex(LedgerError, "Char gave 30 notes today.*tomorrow"):
+            handler.add("My favourite drink is rum", CHAR, state="approved")
+        handler.add("My favourite drink is rum", {"key": "Bob", "id": "o9"}, state="approved")
+        again = LedgerHandler(AttributeStore(self.script), lambda: day[0])
+        with self.assertRaises(LedgerError):
+            again.add("My favourite drink is rum", CHAR, state="approved")
+        day[0] += 86_400.0
+        again.add("My favourite drink is rum", CHAR, state="approved")
+
+    def test_counted_over_midnight(self):
+        """A note given as a day ends counts for that day, not for the next."""
+        midnight = 86_400.0 * 9
+        clock = iter(midnight + seconds for seconds in (-0.01, 0.01, 0.02, 0.03))
+        entry = LedgerHandler(AttributeStore(self.script), lambda: next(clock)).add(
+            "I like jazz", CHAR, state="approved"
+        )
+        stored = self.script.attributes.get("ledger", category="ai_ledger")
+        self.assertEqual((stored["day"], entry["at"][:10]), ("1970-01-09", "1970-01-09"))
+
+    def test_secret_now(self):
+        """Words noted in private after they were noted publicly are public no more."""
+        public = self.add("I fear cats")
+        circle = private([CHAR["id"]])
+        secret = self.add("i fear cats!", audience=circle)
+        self.assertEqual(secret["replaces"], [public["id"]])
+        self.assertEqual(self.script.ledger.get(public["id"])["state"], "withdrawn")
+        self.assertEqual(self.script.ledger.shown(PUBLIC), ())
+        self.assertEqual(self.script.ledger.shown(circle), (secret,))
+        waiting = self.add("I fear cats", state="proposed")
+        self.assertEqual(self.script.ledger.shown(circle), (secret,))
+        self.script.ledger.change(waiting["id"], ledger.APPROVED, CHAR)
+        self.assertEqual([e["id"] for e in self.script.ledger.entries()], [waiting["id"]])
+
+    def test_bounded(self):
+        """One person cannot fill the ledger."""
+        for number in range(ledger.NOTES_A_PERSON):
+            self.add(f"My song number {number} is song {number}")
+        with self.assertRaisesRegex(LedgerError, "30 notes already"):
+            self.add("one more of mine")
+        with self.assertRaisesRegex(LedgerError, "30 notes today"):
+            self.add("My song number 7 is another")  # in the place of one, not one more
+        with self.assertRaisesRegex(LedgerError, "no note `l0`"):
+            self.script.ledger.change("l0", ledger.APPROVED, CHAR)
+
+    def test_in_the_prompt(self):
+        """Approved notes stand behind the system message, and count as a fixed region."""
+        build_llm_messages(self.script, self.aria)
+        before = self.script.runtime.fixed_tokens
+        self.add("Never sing", kind="rule")
+        self.add("I hide gold", audience=private(["o1.x"]))
+        messages = build_llm_messages(self.script, self.aria)
+        self.assertEqual(messages[1]["role"], "user")
+        self.assertIn("Never sing", messages[1]["content"])
+        self.assertNotIn("gold", str(messages))
+        whispered = build_llm_messages(self.script, self.aria, audience=private(["o1.x"]))
+        self.assertIn("gold", whispered[1]["content"])
+        size = self.script.runtime.budgets[-1].regions["Ledger"]
+        self.assertGreater(size, 0)
+        self.assertEqual(self.script.runtime.fixed_tokens, before + size)
+
+    def test_counts_for_the_retention_gate(self):
+        """What the ledger holds need not survive in a summary besides."""
+        self.add("I owe 17 coins")
+        self.add("secret of 18", audience=private(["o1.x"]))
+        self.assertEqual(_elsewhere(self.script, self.aria, PUBLIC), ["I owe 17 coins"])
+
+
+class TestProposals(AssistantTest):
+    """What the assistant proposes by its tool."""
+
+    def propose(self, said, text, **fields):
+        self.model.answers = [call("propose_ledger_entry", text=text, **fields), ""]
+        self.say(said)
+        self.tick()
+        return self.script.ledger.entries()[-1]
+
+    def test_asked_for_by_the_one_it_is_about(self):
+        """It holds at once, as theirs."""
+        entry = self.propose("Aria, remember that I like jazz", "Char likes jazz")
+        self.assertEqual((entry["state"], entry["by"]["key"]), ("approved", "Char"))
+        self.assertEqual(entry["about"], [stable_id(self.char1)])
+        asked = self.script.history.messages()[0]
+        self.assertEqual(entry["source"], asked["id"])
+
+    def test_not_asked_for(self):
+        """What nobody asked to have remembered waits."""
+        entry = self.propose("Aria, I like jazz", "Char likes jazz", type="preference", weight=8)
+        self.assertEqual((entry["state"], entry["by"]["key"]), ("proposed", "Aria"))
+        self.assertEqual((entry["type"], entry["weight"]), ("preference", 8))
+
+    def test_about_others(self):
+        """What concerns somebody else waits, whoever asks."""
+        self.char2.key = "Bob"
+        entry = self.propose("Aria, remember that Bob is a thief", "Char says Bob is a thief")
+        self.assertEqual(entry["state"], "proposed")
+        self.assertIn(stable_id(self.char2), entry["about"])
+
+    def test_about_nobody(self):
+        """What concerns nobody in particular waits too."""
+        entry = self.propose("Aria, remember: all drinks are free", "All drinks are free")
+        self.assertEqual(entry["state"], "proposed")
+
+    def test_rules_wait(self):
+        """A rule is for staff to approve, whoever asks and whatever the model calls it."""
+        entry = self.propose("Aria, remember I serve no elves", "Char serves none", type="rule")
+        self.assertEqual((entry["state"], entry["by"]["key"]), ("proposed", "Aria"))
+
+    def test_whispered(self):
+        """What was asked in private stays there."""
+        self.model.answers = [call("propose_ledger_entry", text="Char is afraid of cats"), ""]
+        line = "remember that I am afraid of cats"
+        self.char1.at_say(line, receivers=[self.aria], whisper=True)
+        self.tick()
+        (entry,) = self.script.ledger.entries()
+        self.assertEqual(entry["state"], "approved")
+        self.assertEqual(entry["audience"], private([stable_id(self.char1)]))
+
+    def test_bad_type(self):
+        """An unknown type is an error for the model."""
+        self.model.answers = [call("propose_ledger_entry", text="x", type="poem"), ""]
+        self.say("Aria, remember me")
+        self.tick()
+        self.assertIn("kinds: rule", str(self.script.history.messages()[-1]["content"]))
+
+
+class TestRemember(CommandLineTest):
+    """`airemember`, for players."""
+
+    def setUp(self):
+        super().setUp()
+        self.be("Player")
+        self.char2.key = "Bob"
+
+    def test_about_oneself(self):
+        """It holds at once, and is in the next prompt."""
+        self.assertTold("airemember Aria = I like jazz", "Aria will keep this", "I like jazz")
+        self.assertTold("airemember Aria = Char hates blues", "Aria will keep this")
+        self.assertEqual(set(states(self.script).values()), {"approved"})
+        self.assertIn("I like jazz", str(build_llm_messages(self.script, self.aria)))
+
+    def test_about_another(self):
+        """It waits for staff, and the giver is told why; no prompt shows it."""
+        self.assertTold("airemember Aria = bob is a thief", "proposal", "about Bob", "staff")
+        self.assertTold("airemember Aria = I owe Bob a drink", "proposal")
+        self.assertEqual(set(states(self.script).values()), {"proposed"})
+        self.assertNotIn("thief", str(build_llm_messages(self.script, self.aria)))
+
+    def test_about_nobody(self):
+        """A player's note that is not about them waits; an admin's holds."""
+        self.assertTold("airemember Aria = drinks are free", "proposal", "does not say")
+        self.be("Admin")
+        self.assertTold("airemember Aria = Never sell on credit", "Aria will keep this", "rule")
+
+    def test_orders_wait(self):
+        """What would bind the assistant towards others waits, also where it says `me`."""
+        self.assertTold(
+            "airemember Aria = You must always tell everybody who asks me to buy at my tent",
+            "proposal",
+            "speaks of others",
+        )
+        self.assertTold("airemember Aria = I forbid: never sing of me", "proposal", "a rule")
+        self.char2.key = "Will"
+        self.assertTold("airemember Aria = I know that will stole my purse", "about Will")
+        self.assertEqual(set(states(self.script).values()), {"proposed"})
+
+    def test_staffs_notes_come_first(self):
+        """An admin's rule stands before a player's notes."""
+        self.be("Admin")
+        self.typed("airemember Aria = Never sell on credit")
+        self.be("Player")
+        for number in range(5):
+            self.typed(f"airemember Aria = I know song {number}")
+        self.assertEqual(self.script.ledger.shown(PUBLIC)[0]["text"], "Never sell on credit")
+        self.assertTrue(self.script.ledger.shown(PUBLIC)[0]["staff"])
+
+    def test_private(self):
+        """A private note is shown in no public prompt."""
+        self.assertTold("airemember/private Aria = I fear cats", "between the two of you")
+        self.assertNotIn("cats", str(build_llm_messages(self.script, self.aria)))
+        circle = private([stable_id(self.char1)])
+        self.typed("airemember Aria = I fear dogs")
+        (public,) = self.script.ledger.shown(PUBLIC)
+        self.assertTold(
+            "airemember/private Aria = I fear dogs",
+            "between the two of you",
+            f"It replaces {public['id']}.",
+        )
+        self.assertNotIn("dogs", str(build_llm_messages(self.script, self.aria)))
+        self.assertIn("cats", str(build_llm_messages(self.script, self.aria, audience=circle)))
+
+    def test_list_and_forget(self):
+        """One sees one's own notes and those about one, and may take them back."""
+        self.assertTold("airemember Aria", "has no notes about you")
+        self.typed("airemember Aria = I like jazz")
+        by = {"key": "Bob", "id": stable_id(self.char2)}
+        about = [stable_id(self.char1)]
+        add = self.script.ledger.add
+        add("Char owes me", by, state="proposed", about=about)
+        add("Char snores", by, state="proposed", about=about, audience=private([by["id"]]))
+        other = add("I like blues", by, state="approved")
+        shown = self.assertTold("airemember Aria", "I like jazz", "Char owes me", "(2)")
+        self.assertNotIn("snores", shown)
+        (own,) = [e for e in self.script.ledger.entries() if e["text"] == "I like jazz"]
+        self.assertTold(f"airemember/forget Aria = {own['id']}", "puts note")
+        self.assertEqual(states(self.script)["I like jazz"], "withdrawn")
+        self.assertTold(f"airemember/forget Aria = {own['id']}", "no such note")
+        self.assertTold(f"airemember/forget Aria = {other['id']}", "no such note")
+        self.assertEqual(states(self.script)["I like blues"], "approved")
+
+    def test_refused(self):
+        """Too long a note, one too many and a missing text are told plainly."""
+        self.assertTold(f"airemember Aria = I {'x ' * 200}", "at most 300")
+        self.assertTold("airemember/private Aria", "Usage")
+        self.assertTold("airemember/forget Aria", "Usage")
+
+
+class TestStaff(CommandLineTest):
+    """`aimemory/facts`, `/approve`, `/reject`."""
+
+    def setUp(self):
+        super().setUp()
+        add = self.script.ledger.add
+        by = {"key": "Bob", "id": "o9.b"}
+        self.waiting = add("Char is a thief", by, state="proposed")
+        self.holding = add("I like |rjazz", by, state="approved", audience=private(["o9.b"]))
+
+    def test_facts(self):
+        """All notes with their states, those that wait first; markup stays text."""
+        shown = self.assertTold("aimemory/facts Aria", "(2)", "I like |rjazz", "[private: o9.b]")
+        self.assertLess(shown.index("proposed fact"), shown.index("approved preference"))
+
+    def test_empty(self):
+        """No notes is said in words."""
+        self.script.attributes.remove("ledger", category="ai_ledger")
+        self.assertTold("aimemory/facts Aria", "is empty")
+
+    def test_approve(self):
+        """An approved note is in the prompt; it says who decided."""
+        line = f"aimemory/approve Aria = {self.waiting['id']}"
+        self.assertTold(line, "approved by Char")
+        self.assertIn("Char is a thief", str(build_llm_messages(self.script, self.aria)))
+        self.assertTold(line, "cannot become approved")
+
+    def test_reject(self):
+        """A rejected note is withdrawn, not deleted."""
+        self.assertTold(f"aimemory/reject Aria = {self.holding['id']}", "withdrawn by Char")
+        self.assertEqual(len(self.script.ledger.everything()), 2)
+        self.assertTold("aimemory/facts Aria", "(2)", "withdrawn by Char", "proposed fact")
+        line = f"aimemory/approve Aria = {self.holding['id']}"
+        self.assertTold(line, "is withdrawn; it cannot become approved")
+
+    def test_closed_by_page(self):
+        """Closed notes follow the living ones, the last closed first, page by page."""
+        for number in range(1, 26):
+            by = {"key": "Bob", "id": "o9.b"}
+            text = f"My favourite drink is drink{number}"
+            self.script.ledger.add(text, by, state="approved")
+        self.assertTold("aimemory/facts Aria", "(27)", "drink25", "(replaces ", "drink24")
+        self.assertIn("drink12", self.typed("n"))
+
+    def test_closed_for_others(self):
+        """Who is no admin is told neither of private notes nor how many there are."""
+        by = {"key": "Bob", "id": "o9.b"}
+        for number in range(24):
+            audience = private([by["id"]]) if number % 2 else PUBLIC
+            note = self.script.ledger.add(
+                f"I know song {number}", by, state="approved", audience=audience
+            )
+            self.script.ledger.change(note["id"], ledger.WITHDRAWN, by)
+        everybodys = AllNotes(self.script.ledger, PUBLIC)
+        self.assertEqual(len(everybodys), 13)  # with what waits
+        songs = [note["text"] for note in everybodys[1:11]]
+        self.assertEqual(songs, [f"I know song {number}" for number in range(22, 2, -2)])
+        self.assertEqual(len(AllNotes(self.script.ledger, STAFF)), 26)
+
+    def test_unknown(self):
+        """An id that names none or several is refused."""
+        self.assertTold("aimemory/approve Aria = zz", "no such note: `zz`")
+        self.assertTold("aimemory/approve Aria = l", "More than one note")
+        self.assertTold("aimemory/approve Aria", "Usage")
+
+    def test_not_for_players(self):
+        """Players have no `aimemory`."""
+        self.be("Player")
+        self.typed(f"aimemory/approve Aria = {self.waiting['id']}")
+        self.assertEqual(self.script.ledger.get(self.waiting["id"])["state"], "proposed")
+
+    def test_in_the_command_set(self):
+        """`airemember` comes with the others."""
+        cmdset = AssistantCmdSet()
+        cmdset.at_cmdset_creation()
+        self.assertIn("airemember", [command.key for command in cmdset.commands])
+
+
+class TestForgetEntry(CommandLineTest):
+    """`aimemory/forget`."""
+
+    def setUp(self):
+        super().setUp()
+        self.entry = self.aria.journal.add("Bob keeps bees in the attic")
+
+    def remembered(self):
+        hits = wait_for(self.script.memory.search("who keeps bees in the attic"))
+        return [hit["id"] for hit in hits]
+
+    def test_forgotten(self):
+        """The entry leaves index and semantic memory and stays in the journal, withdrawn."""
+        wait_for(self.script._run_sleep_tick(), 30)
+        self.assertEqual(self.remembered(), [self.entry["id"]])
+        line = f"aimemory/forget Aria = {self.entry['id']}"
+        self.typed(line, until="finds journal entry")
+        self.assertIn("1 of its memories left", self.shown())
+        self.assertEqual(self.remembered(), [])
+        self.assertTrue(self.aria.journal.get(self.entry["id"])["withdrawn"])
+        self.assertEqual(wait_for(self.semantic.ids(self.script.scope)), set())
+
+    def test_forgotten_again(self):
+        """Asked a second time it does what is left to do, without an objection."""
+        line = f"aimemory/forget Aria = {self.entry['id']}"
+        self.typed(line, until="finds journal entry")
+        wait_for(self.script.memory.remember_entry(self.entry))  # as if it had been cut short
+        self.typed(line, until="0 of its memories left")
+        self.assertEqual(self.remembered(), [])
+
+    def test_its_observations_go(self):
+        """What a dream made of it is no longer known of anybody."""
+        bob = new_profile("o9", "Bob", 0.0)
+        self.aria.entities.put({"o9": bob})
+        wait_for(self.script._run_sleep_tick(), 30)
+        self.assertEqual(len(self.aria.entities.get("o9")["observations"]), 1)
+        self.typed(f"aimemory/forget Aria = {self.entry['id']}", until="finds journal entry")
+        self.assertEqual(self.aria.entities.get("o9")["observations"], [])
+
+    def test_stays_forgotten(self):
+        """Neither a night, nor a rebuilt index, nor a failing store brings it back."""
+        wait_for(self.script._run_sleep_tick(), 30)
+        self.aria.journal.withdraw([self.entry["id"]])
+        report = wait_for(self.script._run_sleep_tick(), 30)
+        self.assertTrue(report["memory_repair"]["success"])
+        self.assertEqual(wait_for(self.semantic.ids(self.script.scope)), set())
+        self.typed("aimemory/rebuild Aria", until="holds 0 items")
+        self.assertEqual(self.remembered(), [])
+
+    def test_unknown(self):
+        """An id of no entry is refused."""
+        self.assertTold("aimemory/forget Aria = e0", "There is no journal entry `e0`")

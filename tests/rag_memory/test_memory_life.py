@@ -1,0 +1,236 @@
+"""Memory over days: nothing recalled becomes a memory, and what is derived can be made anew."""
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+from evennia_ai import services
+from evennia_ai.assistant.identity import stable_id
+from evennia_ai.rag_memory import Mem0Store
+from evennia_ai.rag_memory.entities import new_profile, observe
+from evennia_ai.rag_memory.indexing import rebuild_index
+from evennia_ai.sleep.compaction.service import run_pre_compaction_extraction
+from evennia_ai.testing import call
+from tests.base import AssistantTest
+from tests.stand_ins import HashingEmbedder
+from tests.waiting import wait_for
+
+FACTS = (
+    "My sister Elin keeps bees behind the mill.",
+    "The baker owes me 7 coins since harvest.",
+    "My dog Biscuit bit the tax collector.",
+)
+QUESTIONS = ("Aria, who keeps bees?", "Aria, what does the baker owe?", "Aria, my dog Biscuit?")
+
+
+def journals_all_it_was_shown(request):
+    """A model that searches, then writes down whatever its prompt and its search showed."""
+    last = [m for m in request.messages if not str(m["content"]).startswith("[")][-1]
+    if last["role"] != "tool":
+        heard = [m["content"] for m in request.messages if " says: " in str(m["content"])]
+        return call("search_memory", query=str(heard[-1])[-60:])
+    if last["name"] == "add_journal_entry":
+        return call("noop")
+    blocks = [m["content"] for m in request.messages if str(m["content"]).startswith("[Memories]")]
+    lines = [line for block in blocks for line in block.splitlines()[1:]]
+    found = json.loads(last["content"])["results"]
+    lines += [f"{hit.get('speaker', '')} said: {hit['text']}" for hit in found]
+    calls = [call("add_journal_entry", content=line)[0] for line in lines]
+    return calls or call("noop")
+
+
+class TestWeek(AssistantTest):
+    """Seven days of the same questions, and seven nights."""
+
+    def one_day(self):
+        """Everybody asks; then she sleeps. Returns (memories, indexed entries, journal)."""
+        for question in QUESTIONS:
+            self.say(question)
+            self.tick()
+        wait_for(self.script._run_sleep_tick(), 60)
+        memories = len(wait_for(self.semantic.ids(self.script.scope)))
+        journal = self.aria.journal
+        lived = [e for e in journal.all() if e["source_type"] != "recalled"]
+        return memories, len(lived), journal.count()
+
+    def test_the_store_stays_bounded(self):
+        """What was found again and written down again is neither a memory nor found twice."""
+        for fact in FACTS:
+            self.say(fact)
+            self.model.answers = [call("add_journal_entry", content=f"Char: {fact}"), call("noop")]
+            self.tick()
+        self.model.default = journals_all_it_was_shown
+        days = [self.one_day() for _ in range(7)]
+        self.assertEqual({(memories, lived) for memories, lived, _ in days}, {(3, 3)})
+        journaled = [count for *_, count in days]
+        self.assertGreater(journaled[0], 3, "the model did write down what it was shown")
+        self.assertLess(journaled[-1], 3 + 7 * 3 * 5)
+        hits = wait_for(self.script.memory.search("who keeps bees", limit=30))
+        recalled = {e["id"] for e in self.aria.journal.all() if e["source_type"] == "recalled"}
+        self.assertFalse(recalled & {hit["id"] for hit in hits})
+
+
+PARAPHRASES = (
+    (
+        "Elin",
+        "Char's sister Elin is a keeper of bees.",
+        "Behind the mill, Char's sister keeps bees.",
+    ),
+    ("7 coins", "The baker still owes Char 7 coins.", "7 coins: the baker owes them to Char."),
+    (
+        "tax collector",
+        "The tax collector was bit by Char's dog Biscuit.",
+        "Biscuit, Char's dog, bit him.",
+    ),
+)
+
+
+ASKED = (
+    "Aria, who of us keeps bees behind the mill?",
+    "Aria, what does the baker owe me since harvest?",
+    "Aria, whom did my dog Biscuit bite: the collector?",
+)
+
+
+def retells_all_it_knows(request):
+    """A model that answers from its prompt and writes down in other words what stands there.
+
+    Awake it answers first and notes later; before a compaction it notes what stands above.
+    """
+    shown = " ".join(str(m["content"]) for m in request.messages[1:])
+    last = [m for m in request.messages if not str(m["content"]).startswith("[")][-1]
+    if last["role"] == "tool":
+        return call("noop")
+    known = [texts for key, *texts in PARAPHRASES if key in shown]
+    if request.purpose == "awake":
+        return " ".join(texts[0] for texts in known) or "Hm."
+    notes = [call("add_journal_entry", content=text)[0] for texts in known for text in texts]
+    entity = {"entity": "Char", "predicate": "owed by the baker", "value": "7 coins"}
+    notes += call("update_entity_observation", observation=PARAPHRASES[1][1], **entity)
+    return notes
+
+
+class TestParaphrases(AssistantTest):
+    """A week in which everything is told again in other words, the extraction included."""
+
+    def one_day(self):
+        """Questions, answers from memory, an extraction and a dream; what is held afterwards."""
+        for question in ASKED:
+            self.say(question)
+            self.tick()
+        wait_for(run_pre_compaction_extraction(self.script, self.aria), 60)
+        wait_for(self.script._run_sleep_tick(), 60)
+        return len(wait_for(self.semantic.ids(self.script.scope)))
+
+    def test_the_store_stays_bounded(self):
+        """What she knows only from memory becomes no memory, whoever words it and when."""
+        for fact in FACTS:
+            self.aria.journal.add(f"Char: {fact}")
+        char = new_profile(stable_id(self.char1), "Char", 0.0)
+        owed = {"predicate": "owed by the baker", "value": "2 coins"}
+        paid = observe(char, "Char got 5 coins back.", 2e9, "m1", **owed)
+        self.aria.entities.put({char["id"]: paid})
+        self.model.default = retells_all_it_knows
+        days = [self.one_day() for _ in range(7)]
+        self.assertGreater(self.aria.journal.count(), len(FACTS), "the model did write")
+        spoken = [m for m in self.script.history.messages() if m["metadata"].get("memories")]
+        self.assertTrue(spoken, "she did answer from memories")
+        self.assertEqual(days, [len(FACTS)] * 7)
+        known = self.aria.entities.get(char["id"])["observations"]
+        held = [o["value"] for o in known if o["predicate"] and o["status"] == "current"]
+        self.assertEqual(held, ["2 coins"])
+
+
+class TestToldAgain(AssistantTest):
+    """What was said once in passing, and then told again to be remembered."""
+
+    def asked_to_remember(self):
+        """The entry made for it, in a turn that shows the older line first."""
+        self.model.answers = [
+            call("search_memory", query="Elin bees"),
+            call("add_journal_entry", content="Char's sister Elin keeps bees behind the mill."),
+            call("noop"),
+        ]
+        self.say("Aria, please remember: my sister Elin keeps bees behind the mill.")
+        self.tick()
+        return self.aria.journal.recent(1)[0]
+
+    def test_is_a_memory(self):
+        """It is kept as something told; told once more, it is there already."""
+        self.say(FACTS[0])
+        self.tick()
+        entry = self.asked_to_remember()
+        self.assertEqual(entry["source_type"], "assistant")
+        hits = wait_for(self.script.memory.search("who keeps bees"))
+        self.assertIn(entry["id"], {hit["id"] for hit in hits})
+        wait_for(self.script._run_sleep_tick(), 60)
+        self.assertIn(entry["id"], wait_for(self.semantic.sources(self.script.scope)))
+        self.aria.journal.add("The key is red.")
+        self.model.answers = [
+            call("search_memory", query="bees"),
+            call("add_journal_entry", content="Elin, Char's sister, keeps bees behind the mill."),
+        ]
+        self.say("Aria, please remember: my sister Elin keeps bees behind the mill.")
+        self.tick()
+        self.assertEqual(self.aria.journal.recent(1)[0]["source_type"], "recalled")
+
+    def test_another_value_is_news(self):
+        """What the journal has another value of is kept, though the words were heard before."""
+        self.aria.journal.add("Char's sister Elin keeps bees behind the smithy.")
+        self.say(FACTS[0])
+        self.tick()
+        self.assertEqual(self.asked_to_remember()["source_type"], "assistant")
+
+
+class TestThrownAway(AssistantTest):
+    """What is derived, thrown away."""
+
+    questions = ("who keeps bees", "what is owed by the baker", "whom did the dog bite")
+
+    def found(self):
+        """What each question finds, in order."""
+        return [
+            [hit["id"] for hit in wait_for(self.script.memory.search(question, limit=5))]
+            for question in self.questions
+        ]
+
+    def test_index(self):
+        """The index, thrown away and rebuilt from what is stored, gives the same answers."""
+        for number, fact in enumerate(FACTS * 3):
+            self.say(f"{fact} ({number})")
+            self.tick()
+            self.aria.journal.add(f"Char said: {fact} {number}")
+        gone = self.aria.journal.add("Char keeps bees in secret")
+        self.aria.journal.add("Char keeps bees again", source_type="recalled")
+        self.aria.journal.add("bees, once", importance=1, timestamp="2020-01-01T00:00:00+00:00")
+        wait_for(self.script._run_sleep_tick(), 60)
+        self.aria.journal.withdraw([gone["id"]])
+        wait_for(self.script.memory.forget([gone["id"]]))
+        before = self.found()
+        self.assertTrue(all(before))
+        wait_for(services.worker().submit(lambda: services.index().clear(self.script.scope)))
+        wait_for(rebuild_index(self.script), 60)
+        self.assertEqual(self.found(), before)
+
+    def test_semantic_store(self):
+        """Mem0's files, thrown away between two runs, are made again by the next night."""
+        folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        entries = [self.aria.journal.add(fact) for fact in FACTS]
+        forgotten = self.aria.journal.add("a thing to forget")
+
+        def night():
+            store = Mem0Store(folder / "mem0", embedder=HashingEmbedder())
+            services.use(semantic=store)
+            report = wait_for(self.script._run_sleep_tick(), 120)
+            held = set(wait_for(store.sources(self.script.scope), 60))
+            wait_for(store.close(), 60)
+            return report, held
+
+        self.assertEqual(night()[1], {entry["id"] for entry in [*entries, forgotten]})
+        self.aria.journal.withdraw([forgotten["id"]])
+        shutil.rmtree(folder / "mem0")
+        report, held = night()
+        self.assertEqual(report["memory_repair"]["repaired"], len(FACTS))
+        self.assertEqual(held, {entry["id"] for entry in entries})

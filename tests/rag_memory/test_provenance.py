@@ -1,0 +1,104 @@
+"""Which messages a note rests on."""
+
+import unittest
+
+from evennia_ai.history.audience import PUBLIC, private
+from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.rag_memory.provenance import grounds_of_history, grounds_of_turn, supporting
+from evennia_ai.tools import BUILTIN_TOOLS
+from tests.strategies import heard, marker, numbered, reply, result
+
+TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
+
+
+class TestSupporting(unittest.TestCase):
+    """Messages that bear a note out."""
+
+    def found(self, note, *messages, **options):
+        return supporting(note, numbered(messages), **options)
+
+    def test_what_says_the_same(self):
+        """What was said in much the same words is named, who said it counted in."""
+        alice = {"key": "Alice", "id": "o1"}
+        said = (heard("the weather is fine"), heard("my boat is called Heron", speaker=alice))
+        self.assertEqual(self.found("Alice's boat is called Heron.", *said), ("m1",))
+
+    def test_best_first_and_of_equals_the_newer(self):
+        """The nearest comes first, and no more than wanted."""
+        said = (
+            heard("Bob owes Alice barrels"),
+            heard("Bob owes Alice 3 barrels of cider"),
+            heard("Bob owes Alice barrels"),
+        )
+        note = "Bob owes Alice 3 barrels of cider."
+        self.assertEqual(self.found(note, *said), ("m1", "m2", "m0"))
+        self.assertEqual(self.found(note, *said, most=1), ("m1",))
+
+    def test_nothing_bears_it_out(self):
+        """Far words, tool results and summaries name nothing; nor does a note without words."""
+        note = "Bob keeps bees in Norvik."
+        others = (heard("Bob said hello"), result("c1", note), marker(content=note))
+        self.assertEqual(self.found(note, *others), ())
+        self.assertEqual(self.found("Oh well, it is.", reply("oh well, it is")), ())
+
+
+ALICE = {"key": "Alice", "id": "o1"}
+
+
+def dated(*messages):
+    """Messages m0, m1, ..., each a day later than the one before."""
+    days = (f"2026-01-0{day}T00:00:00.000+00:00" for day in range(1, 10))
+    pairs = zip(numbered(messages), days, strict=False)
+    return [{**message, "created_at": day} for message, day in pairs]
+
+
+class TestGrounds(unittest.TestCase):
+    """What a note rests on, and whether it is only recalled."""
+
+    DRINK = "Alice: My favourite drink is plum brandy."
+    NOTE = "Alice's favourite drink is plum brandy."
+
+    def test_of_a_history(self):
+        """The message that says it best gives the time; a later one with another value does not."""
+        messages = dated(
+            heard("My favourite drink is plum brandy.", speaker=ALICE),
+            heard("My favourite drink is cider now.", speaker=ALICE),
+        )
+        found = grounds_of_history(self.NOTE, messages, PUBLIC, (), TRAITS)
+        self.assertEqual((found.sources[0], found.at), ("m0", messages[0]["created_at"]))
+        self.assertEqual((found.told, found.recalled), (True, False))
+
+    def test_questions_and_own_lines_are_no_sources(self):
+        """Who asks says nothing, nor does what the writer said itself from memory."""
+        answer = {**reply(self.NOTE), "metadata": {"memories": [self.DRINK]}}
+        unmarked = heard("tell me if my favourite drink is plum brandy", speaker=ALICE)
+        asked = heard("Is my favourite drink plum brandy?", speaker=ALICE)
+        for question in (unmarked, asked):
+            found = grounds_of_history(self.NOTE, dated(question, answer), PUBLIC, (), TRAITS)
+            self.assertEqual((found.sources, found.at), ((), None))
+            self.assertEqual((found.told, found.recalled), (False, True))
+        own = grounds_of_history(self.NOTE, dated(asked, reply(self.NOTE)), PUBLIC, (), TRAITS)
+        self.assertFalse(own.recalled)
+
+    def test_of_what_its_audience_may_see(self):
+        """A whisper bears out no public note."""
+        whispered = heard("My favourite drink is plum brandy.", audience=private(["o1"]))
+        self.assertEqual(
+            grounds_of_history(self.NOTE, dated(whispered), PUBLIC, (), TRAITS).sources, ()
+        )
+
+    def test_of_a_turn(self):
+        """What the turn answers is the source; told anew, or found by a tool, is not recalled."""
+        asked = heard("Aria, what do I drink?", speaker=ALICE)
+        found = grounds_of_turn(self.NOTE, dated(asked), ("m0",), [self.DRINK], TRAITS)
+        self.assertEqual((found.sources, found.at), (("m0",), None))
+        self.assertEqual((found.told, found.recalled), (False, True))
+        again = heard("It is. My favourite drink is plum brandy.", speaker=ALICE)
+        self.assertTrue(
+            grounds_of_turn(self.NOTE, dated(again), ("m0",), [self.DRINK], TRAITS).told
+        )
+        note = "Alice keeps plum brandy, her drink, in a cellar."
+        looked = {**result("c1", "a cellar where a cask is keeping"), "name": "look"}
+        for messages, recalled in ((dated(asked), True), (dated(asked, looked), False)):
+            found = grounds_of_turn(note, messages, ("m0",), [self.DRINK], TRAITS)
+            self.assertEqual(found.recalled, recalled)

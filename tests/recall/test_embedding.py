@@ -1,0 +1,80 @@
+"""The packaged static embedder."""
+
+import subprocess
+import sys
+import threading
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+from evennia_ai.errors import StoreError
+from evennia_ai.recall.embedding import StaticEmbedder, default_embedder
+
+
+class TestStaticEmbedder(unittest.TestCase):
+    def test_shape_and_norm(self):
+        """Every text gets one float32 unit vector of `dims` components."""
+        vectors = default_embedder().embed(["a cat sat", "rain fell on the mill"])
+        self.assertEqual(vectors.shape, (2, default_embedder().dims))
+        self.assertEqual(vectors.dtype, np.float32)
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+    def test_no_texts(self):
+        """No texts give an array of no rows."""
+        self.assertEqual(default_embedder().embed([]).shape, (0, default_embedder().dims))
+
+    def test_nothing_to_embed_is_zero(self):
+        """A text of no known token gives a zero vector, never NaN."""
+        vectors = default_embedder().embed(["", "   ", "\ud800", "\x00"])
+        self.assertTrue(np.isfinite(vectors).all())
+        self.assertEqual(float(np.abs(vectors[0]).sum()), 0.0)
+
+    def test_similar_texts_are_near(self):
+        """A paraphrase is nearer than an unrelated text."""
+        cat, kitten, physics = default_embedder().embed(
+            ["a cat sat on the mat", "the kitten was sitting", "quantum physics lecture"]
+        )
+        self.assertGreater(cat @ kitten, cat @ physics + 0.2)
+
+    def test_position_in_a_batch_does_not_matter(self):
+        """A text has the same vector alone and among others."""
+        alone = default_embedder().embed(["the old mill by the river"])[0]
+        among = default_embedder().embed(["x", "the old mill by the river", "y" * 9000])[1]
+        np.testing.assert_array_equal(alone, among)
+
+    def test_threads(self):
+        """Calls from many threads give what one thread gives."""
+        texts = [f"the {n} dragons of the {n}th hill" for n in range(50)]
+        expected = default_embedder().embed(texts)
+        results = []
+        workers = [
+            threading.Thread(target=lambda: results.append(default_embedder().embed(texts)))
+            for _ in range(8)
+        ]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        self.assertEqual(len(results), 8)
+        for result in results:
+            np.testing.assert_array_equal(result, expected)
+
+    def test_import_costs_nothing(self):
+        """Importing the package loads neither numpy nor model2vec."""
+        code = (
+            "import sys, evennia_ai.recall.embedding\n"
+            "print(sorted({'model2vec', 'numpy', 'tokenizers'} & set(sys.modules)))"
+        )
+        root = Path(__file__).resolve().parents[2]
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root)
+        self.assertEqual(run.stdout.strip(), "[]", run.stderr)
+
+    def test_missing_files_are_named(self):
+        """A folder without a model is an error that names the folder."""
+        with self.assertRaisesRegex(StoreError, "/nowhere/at/all"):
+            StaticEmbedder("/nowhere/at/all").embed(["x"])
+
+    def test_one_default(self):
+        """The default embedder is one for the process."""
+        self.assertIs(default_embedder(), default_embedder())

@@ -1,0 +1,548 @@
+"""The recall index: adding, finding, removing, audiences, threads."""
+
+import sqlite3
+import tempfile
+import threading
+import unittest
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evennia_ai.errors import StoreError
+from evennia_ai.history.audience import STAFF, private, visible
+from evennia_ai.recall import Hit, RecallIndex, Turn
+from evennia_ai.recall.embedding import default_embedder
+from evennia_ai.recall.query import parsed_query
+from evennia_ai.recall.speakers import Speakers
+from evennia_ai.recall.values import seconds
+
+TALK = (
+    ("Alice", "Good evening! I came up from the harbour today."),
+    ("Bram", "Welcome. What brings you to the Gilded Lantern?"),
+    ("Alice", "My brother Tobias sells lamp oil in Northgate, I am visiting him."),
+    ("Bram", "Do you keep any pets, Alice?"),
+    ("Alice", "Two. A raven and a very old tortoise."),
+    ("Bram", "What are they called?"),
+    ("Alice", "The raven is Pepper, the tortoise is Mister Slow."),
+    ("Bram", "I broke my left arm at the mill in spring."),
+    ("Cora", "The bridge over the Wend was washed away last week."),
+    ("Bram", "Then the grain carts must go round by Oxford Cross."),
+)
+
+
+def talk(prefix="t", audience=None, start=0.0):
+    """The little talk as turns, a minute apart."""
+    return [
+        Turn(f"{prefix}{n}", speaker, text, start + 60.0 * n, audience=audience)
+        for n, (speaker, text) in enumerate(TALK)
+    ]
+
+
+def ids(hits):
+    """Turn ids of hits, in order."""
+    return [hit.turn_id for hit in hits]
+
+
+class FailingEmbedder:
+    """The packaged embedder, until it fails."""
+
+    fails = False
+
+    def __init__(self):
+        self.dims = default_embedder().dims
+
+    def embed(self, texts):
+        if self.fails:
+            raise MemoryError
+        return default_embedder().embed(texts)
+
+
+class RecallCase(unittest.TestCase):
+    def setUp(self):
+        self.index = RecallIndex(":memory:")
+        self.addCleanup(self.index.close)
+
+
+class TestAddAndSearch(RecallCase):
+    def test_finds_by_words(self):
+        """A turn that holds the words of the query comes first."""
+        self.index.add("aria", talk())
+        hit = self.index.search("aria", "Who broke an arm at the mill?")[0]
+        self.assertIsInstance(hit, Hit)
+        self.assertEqual(hit.turn_id, "t7")
+        self.assertEqual((hit.speaker, hit.at, hit.kind), ("Bram", 420.0, "message"))
+        self.assertTrue(0 <= hit.score <= 1)
+
+    def test_finds_by_the_question_before(self):
+        """An answer is found by the words of the question it answers."""
+        self.index.add("aria", talk())
+        self.assertIn("t6", ids(self.index.search("aria", "What are Alice's pets called?"))[:2])
+
+    def test_finds_by_meaning(self):
+        """A turn is found by words of near meaning."""
+        self.index.add("aria", talk())
+        self.assertIn("t8", ids(self.index.search("aria", "flood destroyed crossing"))[:3])
+
+    def test_limit(self):
+        """At most `limit` hits come back, and none for a limit of zero or less."""
+        self.index.add("aria", talk())
+        self.assertEqual(len(self.index.search("aria", "Alice raven", limit=3)), 3)
+        self.assertEqual(self.index.search("aria", "Alice raven", limit=0), [])
+        self.assertEqual(self.index.search("aria", "Alice raven", limit=-1), [])
+
+    def test_best_first(self):
+        """Scores never rise down the list."""
+        self.index.add("aria", talk())
+        scores = [hit.score for hit in self.index.search("aria", "Alice's raven")]
+        self.assertEqual(scores, sorted(scores, reverse=True))
+
+    def test_scopes_are_apart(self):
+        """What one scope holds is not found in another."""
+        self.index.add("aria", talk())
+        self.index.add("bo", [Turn("z", "Dan", "nothing to see", 0)])
+        self.assertEqual(ids(self.index.search("bo", "raven tortoise")), ["z"])
+        self.assertEqual(self.index.search("nobody", "raven"), [])
+
+    def test_added_turns_are_found_at_once(self):
+        """A turn added after a search is found by the next, by new words too."""
+        self.index.add("aria", talk())
+        self.index.search("aria", "zeppelin")
+        self.index.add("aria", [Turn("new", "Cora", "A zeppelin landed!", 9_000.0)])
+        self.assertEqual(ids(self.index.search("aria", "zeppelin"))[0], "new")
+
+    def test_a_turn_from_the_past_takes_its_place(self):
+        """A turn added late but said early stands among its neighbours in time."""
+        turns = talk()
+        self.index.add("aria", turns[:5] + turns[6:])
+        self.index.search("aria", "raven")
+        self.index.add("aria", turns[5:6])
+        other = RecallIndex(":memory:")
+        other.add("aria", turns)
+        query = "What are the pets called?"
+        self.assertEqual(ids(self.index.search("aria", query)), ids(other.search("aria", query)))
+
+    def test_same_id_replaces(self):
+        """Adding an id again leaves one turn, with the new text."""
+        self.index.add("aria", talk())
+        self.assertEqual(self.index.add("aria", [Turn("t7", "Bram", "I sold a horse.", 420.0)]), 1)
+        self.assertEqual(self.index.count("aria"), len(TALK))
+        found = self.index.search("aria", "sold a horse")[0]
+        self.assertEqual((found.turn_id, found.text), ("t7", "I sold a horse."))
+        self.assertNotIn("broke", " ".join(h.text for h in self.index.search("aria", "broke arm")))
+
+    def test_adding_twice_changes_nothing(self):
+        """Adding the same turns again is no change."""
+        self.assertEqual(self.index.add("aria", talk()), len(TALK))
+        self.assertEqual(self.index.add("aria", talk()), 0)
+        self.assertEqual(self.index.count("aria"), len(TALK))
+
+    def test_last_of_equal_ids_counts(self):
+        """Of several turns with one id in a call the last is kept."""
+        self.index.add("aria", [Turn("a", "X", "first", 0), Turn("a", "X", "second", 0)])
+        self.assertEqual(self.index.get("aria", ["a"])[0].text, "second")
+
+    def test_get_gives_back_what_was_added(self):
+        """Turns come back as they went in, in the order asked."""
+        turn = Turn("a", "X", "hello", "2024-05-08T13:56:00+00:00", "s1", private(["o1"]), "memory")
+        self.index.add("aria", [turn, Turn("b", "Y", "bye", 5.5)])
+        self.assertEqual(self.index.get("aria", ["a"]), (turn,))
+        self.assertEqual([t.id for t in self.index.get("aria", ["b", "no", "a"])], ["b", "a"])
+
+    def test_clear(self):
+        """A cleared scope is empty; others stay."""
+        self.index.add("aria", talk())
+        self.index.add("bo", talk())
+        self.assertEqual(self.index.clear("aria"), len(TALK))
+        self.assertEqual((self.index.count("aria"), self.index.count("bo")), (0, len(TALK)))
+        self.assertEqual(self.index.search("aria", "raven"), [])
+
+    def test_deterministic(self):
+        """The same query twice gives the same hits in the same order."""
+        self.index.add("aria", talk() + talk("u", start=90_000.0))
+        for query in ("raven", "Alice", "the bridge", "what did Bram say about carts?"):
+            self.assertEqual(self.index.search("aria", query), self.index.search("aria", query))
+
+
+class TestQueries(RecallCase):
+    def setUp(self):
+        super().setUp()
+        self.index.add("aria", talk())
+
+    def test_any_text_is_a_query(self):
+        """Quotes, operators, nothing, emoji, surrogates and very long texts never raise."""
+        for query in (
+            "",
+            " ",
+            '"',
+            "'",
+            '"" OR 1',
+            "raven AND",
+            "NOT",
+            "NEAR(a, b)",
+            "raven*",
+            "^raven",
+            "text:raven",
+            "(((",
+            "-raven",
+            "{raven}",
+            "a" * 100_000,
+            "raven " * 20_000,
+            "🐉🐉",
+            "\ud800\udfff",
+            "\x00raven",
+            "ravén",
+            "日本語",
+            "; DROP TABLE turns; --",
+            "%_",
+            "\\",
+            "may 99 2023",
+            "31 february 2023",
+            "in 0000",
+            "May 0, 2023",
+        ):
+            self.assertIsInstance(self.index.search("aria", query), list, query[:40])
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.text(max_size=200))
+    def test_random_texts(self, query):
+        """No text at all makes a search fail."""
+        hits = self.index.search("aria", query, limit=3)
+        self.assertLessEqual(len(hits), 3)
+
+    def test_nothing_asked_nothing_found(self):
+        """A query of no words, or of stop words alone, finds nothing."""
+        for query in ("", "???", "what is it about"):
+            self.assertEqual(self.index.search("aria", query), [])
+
+    def test_a_word_that_tells_where_to(self):
+        """`off` is no stop word: it may be all that says that somebody travels."""
+        query = parsed_query("What is she off to?", Speakers())
+        self.assertEqual(("off",), query.content)
+
+    def test_any_turn_can_be_stored(self):
+        """Odd texts, names and times are stored and do not spoil searching."""
+        odd = ["", "\ud800", "\x00", '"', "🐉" * 10, "x" * 100_000, "ÅÄÖ ravén", "日本語"]
+        moments = [None, -1, 1e18, "never", "2023-05-08", date(2023, 5, 8), datetime.max, "1:5 pm"]
+        odd += [None, 5, b"raw", ["a", "list"], "not a number"]
+        moments += [float("inf"), -float("inf"), 10**400, {}, float("nan")]
+        turns = [
+            Turn(f"odd{n}", text, text, moment)
+            for n, (text, moment) in enumerate(zip(odd, moments, strict=True))
+        ]
+        self.index.add("aria", turns)
+        self.assertEqual(self.index.count("aria"), len(TALK) + len(odd))
+        self.assertEqual(self.index.add("aria", turns), 0)
+        self.assertEqual(
+            self.index.get("aria", ["odd8"]), (Turn("odd8", "", "", None, None, "public"),)
+        )
+        self.assertIn("t4", ids(self.index.search("aria", "raven in may 2023")))
+
+
+class TestRemove(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = Path(folder.name) / "recall.sqlite"
+        self.index = RecallIndex(self.path)
+        self.addCleanup(self.index.close)
+
+    def test_removed_is_never_found(self):
+        """After a removal no query finds the turn, and its id is unknown."""
+        self.index.add("aria", talk())
+        self.index.search("aria", "raven")
+        self.assertEqual(self.index.remove("aria", ["t4", "nope"]), 1)
+        self.assertNotIn("t4", ids(self.index.search("aria", "raven tortoise", limit=50)))
+        self.assertEqual(self.index.get("aria", ["t4"]), ())
+        self.assertEqual(self.index.count("aria"), len(TALK) - 1)
+
+    def test_nothing_stays_in_the_file(self):
+        """Removed text and words are in no byte of the index's files."""
+        self.index.add("aria", talk() + [Turn("s", "Eve", "xyzzyplugh is my secret", 99.0)])
+        self.assertTrue(any(b"xyzzyplugh" in each for each in self.bytes()))
+        self.index.remove("aria", ["s"])
+        self.assertFalse(any(b"xyzzyplugh" in each for each in self.bytes()))
+
+    def test_replaced_text_does_not_stay_either(self):
+        """The old text of a replaced turn is in no byte of the index's files."""
+        self.index.add("aria", [Turn("s", "Eve", "xyzzyplugh is my secret", 99.0)])
+        self.index.add("aria", [Turn("s", "Eve", "no more secrets", 99.0)])
+        self.assertFalse(any(b"xyzzyplugh" in each for each in self.bytes()))
+
+    def bytes(self):
+        return [file.read_bytes() for file in self.path.parent.iterdir()]
+
+    def test_only_its_scope_is_read_anew(self):
+        """A removal or a replacement leaves what is in memory of other scopes, and all words."""
+        for scope in ("aria", "bo"):
+            self.index.add(scope, talk())
+            self.index.search(scope, "raven")
+        others, words = self.index._view(2), self.index._vocabulary
+        self.index.remove("aria", ["t4"])
+        self.index.add("aria", [Turn("t5", "Bram", "And their names?", 300.0)])
+        self.index.search("aria", "raven")
+        self.assertIs(self.index._view(2), others)
+        self.assertIs(self.index._vocabulary, words)
+
+    def test_cleared_in_part(self):
+        """A scope may be cleared some turns at a time; after the last, no byte of it is left."""
+        self.index.add("aria", talk() + [Turn("s", "Eve", "xyzzyplugh is my secret", 99.0)])
+        self.index.search("aria", "raven")
+        self.assertEqual([self.index.clear("aria", 4) for _ in range(4)], [4, 4, 3, 0])
+        self.index.add("aria", talk())
+        self.assertEqual([self.index.clear("aria", 5) for _ in range(3)], [5, 5, 0])
+        self.assertFalse(any(b"xyzzyplugh" in each or b"tortoise" in each for each in self.bytes()))
+        self.assertEqual(self.index.search("aria", "raven"), [])
+
+    @settings(max_examples=40, deadline=None)
+    @given(
+        st.lists(
+            st.tuples(
+                st.sampled_from(["add", "remove", "replace", "search"]),
+                st.sets(st.integers(0, len(TALK) - 1), min_size=1, max_size=4),
+            ),
+            max_size=8,
+        ),
+        st.sampled_from([None, "public"]),
+        st.booleans(),
+    )
+    def test_any_life(self, deeds, viewer, crowded):
+        """However its turns came, changed and went, it answers as one that holds what is left."""
+        index, left, asked = RecallIndex(":memory:"), {}, TALK[4][1]
+        self.addCleanup(index.close)
+        if crowded:  # where each turn's words are in memory too
+            said = [Turn(f"c{n}", "Cora", WORDS[n % 7], 60.0 * n) for n in range(200)]
+            left = {turn.id: turn for turn in said}
+            index.add("aria", said)
+        for deed, numbers in deeds:
+            turns = [talk(audience=STAFF if n % 3 else None)[n] for n in numbers]
+            if deed == "remove":
+                index.remove("aria", [turn.id for turn in turns])
+                for turn in turns:
+                    left.pop(turn.id, None)
+            elif deed == "search":
+                index.search("aria", asked, 5, viewer)
+            else:
+                if deed == "replace":
+                    turns = [replace(t, text=f"{t.text} {WORDS[0]}") for t in turns]
+                index.add("aria", turns)
+                for turn in turns:
+                    if left.get(turn.id) != turn:
+                        left.pop(turn.id, None)
+                        left[turn.id] = turn
+        fresh = RecallIndex(":memory:")
+        self.addCleanup(fresh.close)
+        fresh.add("aria", left.values())
+        fresh.search("aria", asked)
+        self.assertEqual(bool(left) and fresh._view(1).seen_by(viewer).in_crowd, crowded)
+        self.assertEqual(
+            index.search("aria", asked, 50, viewer), fresh.search("aria", asked, 50, viewer)
+        )
+
+    @settings(max_examples=25, deadline=None)
+    @given(st.sets(st.integers(0, len(TALK) - 1)), st.integers(0, len(TALK) - 1))
+    def test_removing_any_set(self, gone, asked):
+        """After removing any set of turns, a search answers as if they had never been."""
+        index, never = RecallIndex(":memory:"), RecallIndex(":memory:")
+        index.add("aria", talk())
+        query = TALK[asked][1]
+        index.search("aria", query)
+        index.remove("aria", [f"t{n}" for n in gone])
+        never.add("aria", [turn for n, turn in enumerate(talk()) if n not in gone])
+        self.assertEqual(index.search("aria", query), never.search("aria", query))
+
+
+class TestFile(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = Path(folder.name) / "recall.sqlite"
+
+    def open(self):
+        index = RecallIndex(self.path)
+        self.addCleanup(index.close)
+        return index
+
+    def test_reopened_answers_the_same(self):
+        """An index opened again answers as before."""
+        first = self.open()
+        first.add("aria", talk())
+        before = first.search("aria", "What are Alice's pets called?")
+        first.close()
+        self.assertEqual(self.open().search("aria", "What are Alice's pets called?"), before)
+
+    def test_rebuilt_answers_the_same(self):
+        """Thrown away and built again, in another order and in pieces, it answers the same."""
+        first, second = self.open(), RecallIndex(":memory:")
+        first.add("aria", talk())
+        for turn in reversed(talk()):
+            second.add("aria", [turn])
+            second.search("aria", "raven")
+        for _, text in TALK:
+            self.assertEqual(first.search("aria", text), second.search("aria", text))
+
+    def test_other_writers_are_noticed(self):
+        """What another connection adds or removes is seen by the next search."""
+        first, second = self.open(), self.open()
+        first.add("aria", talk())
+        self.assertEqual(ids(second.search("aria", "broke arm at the mill"))[0], "t7")
+        second.add("aria", [Turn("n", "Cora", "a zeppelin came", 900.0)])
+        self.assertEqual(ids(first.search("aria", "zeppelin"))[0], "n")
+        second.remove("aria", ["n"])
+        self.assertNotIn("n", ids(first.search("aria", "zeppelin", limit=50)))
+
+    def test_replacing_is_all_or_nothing(self):
+        """Where new turns cannot be stored, what they would have replaced is still there."""
+        embedder = FailingEmbedder()
+        index = RecallIndex(self.path, embedder)
+        self.addCleanup(index.close)
+        index.add("aria", talk())
+        embedder.fails = True
+        with self.assertRaises(MemoryError):
+            index.add("aria", [replace(talk()[7], text="I sold a horse.")])
+        embedder.fails = False
+        self.assertEqual(index.get("aria", ["t7"])[0].text, TALK[7][1])
+        self.assertEqual(ids(index.search("aria", "broke arm mill", 1)), ["t7"])
+
+    def test_a_failed_add_holds_no_lock(self):
+        """After an add that fails, nothing of it is stored and another connection may write."""
+        first, second = self.open(), self.open()
+        for scope, turns in (("aria", [*talk(), None]), (None, talk()), ("\ud800", talk())):
+            with self.assertRaises((AttributeError, sqlite3.IntegrityError, UnicodeEncodeError)):
+                first.add(scope, turns)
+        self.assertEqual(first.count("aria"), 0)
+        second.add("bo", talk())
+        self.assertEqual(first.count("bo"), len(TALK))
+
+    def test_not_a_database(self):
+        """A file that is no database is an error that names it and says what to do."""
+        self.path.write_bytes(b"not a database at all" * 100)
+        with self.assertRaisesRegex(StoreError, "delete the file"):
+            RecallIndex(self.path)
+
+
+AUDIENCES = ["public", STAFF, private(["o1"]), private(["o2"]), private(["o1", "o2"])]
+WORDS = ["raven", "tortoise", "mill", "bridge", "secret", "gold", "letter", "rose", "poison"]
+# Two of them are words as well, in full or in short.
+SPEAKERS = ["Eve", "Rose", "Goldie", "Bram Miller", ""]
+
+
+class TestAudience(RecallCase):
+    def test_private_is_for_its_parties(self):
+        """A whisper is found for those who took part and for staff, for nobody else."""
+        self.index.add("aria", talk())
+        self.index.add(
+            "aria", [Turn("w", "Eve", "the raven hid gold", 250.0, None, private(["o1"]))]
+        )
+        found = {
+            viewer: "w" in ids(self.index.search("aria", "raven gold", 50, viewer))
+            for viewer in ("public", private(["o1"]), private(["o2"]), private(["o1", "o2"]), STAFF)
+        }
+        self.assertEqual(list(found.values()), [False, True, False, False, True])
+
+    def test_unknown_viewers_find_what_is_public(self):
+        """Who asks for nobody known finds what is public; only None finds everything."""
+        self.index.add("aria", talk())
+        whisper = Turn("w", "Eve", "the raven hid gold", 250.0, None, private(["o1"]))
+        self.index.add("aria", [whisper])
+        public = self.index.search("aria", "raven gold", 50, "public")
+        for viewer in ("o1", "o2", "Public", "everyone", "", "private:", "Staff", 5):
+            self.assertEqual(self.index.search("aria", "raven gold", 50, viewer), public, viewer)
+        self.assertIn("w", ids(self.index.search("aria", "raven gold", 50, None)))
+
+    def test_who_whispers_is_no_name_to_others(self):
+        """Somebody who only whispered changes no public search for a word like their name."""
+        self.index.add("aria", talk())
+        said = ["The rose garden is by the mill.", "Rose wood burns well.", "A rose for you!"]
+        self.index.add("aria", [Turn(f"r{n}", "Bram", text, 700.0) for n, text in enumerate(said)])
+        query = "Where is the rose garden?"
+        before = self.index.search("aria", query, 50, "public")
+        whisper = Turn("w", "Rose", "I have the key.", 800.0, None, private(["o1"]))
+        self.index.add("aria", [whisper])
+        self.assertEqual(self.index.search("aria", query, 50, "public"), before)
+
+    def test_filtered_before_limited(self):
+        """Turns another may not see take no place in the list."""
+        secret = [Turn(f"w{n}", "Eve", "raven raven gold", n, None, STAFF) for n in range(30)]
+        self.index.add("aria", secret + talk())
+        hits = self.index.search("aria", "raven gold", limit=5, audience="public")
+        self.assertEqual(len(hits), 5)
+        self.assertTrue(all(hit.turn_id.startswith("t") for hit in hits))
+
+    def test_unknown_audience_sees_as_staff_only_what_it_names(self):
+        """A turn with an audience nobody understands is for staff."""
+        self.index.add("aria", [Turn("a", "X", "raven", 0, None, "everyone!!")])
+        self.assertEqual(self.index.search("aria", "raven", audience="public"), [])
+
+    @settings(max_examples=60, deadline=None)
+    @given(
+        st.lists(
+            st.tuples(
+                st.sampled_from(AUDIENCES),
+                st.lists(st.sampled_from(WORDS), min_size=1, max_size=4),
+                st.integers(0, 40),
+                st.sampled_from(SPEAKERS),
+            ),
+            min_size=1,
+            max_size=25,
+        ),
+        st.sampled_from(AUDIENCES),
+        st.lists(st.sampled_from([*WORDS, "did Eve", "Rose", "Bram"]), min_size=1, max_size=3),
+    )
+    def test_what_is_hidden_has_no_influence(self, said, viewer, asked):
+        """A search for an audience answers as if the turns it may not see were not there."""
+        turns = [
+            Turn(f"t{n}", speaker, " ".join(text), 60.0 * minute, None, audience)
+            for n, (audience, text, minute, speaker) in enumerate(said)
+        ]
+        whole, part = RecallIndex(":memory:"), RecallIndex(":memory:")
+        whole.add("aria", turns)
+        part.add("aria", [turn for turn in turns if visible(turn.audience, viewer)])
+        query = " ".join(asked)
+        hits = whole.search("aria", query, 50, viewer)
+        self.assertTrue(all(visible(hit.audience, viewer) for hit in hits))
+        self.assertEqual(hits, part.search("aria", query, 50))
+
+
+class TestThreads(RecallCase):
+    def test_adds_searches_and_removals_at_once(self):
+        """Threads that add, search and remove at once lose nothing and never fail."""
+        errors = []
+
+        def work(number):
+            try:
+                for turn in talk(f"w{number}-", start=number * 10_000.0):
+                    self.index.add("aria", [turn])
+                    self.index.search("aria", turn.text, audience="public")
+                self.index.remove("aria", [f"w{number}-0"])
+            except Exception as error:  # noqa: BLE001 - shown by the assertion below
+                errors.append(error)
+
+        workers = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        self.assertEqual(errors, [])
+        self.assertEqual(self.index.count("aria"), 6 * (len(TALK) - 1))
+
+
+class TestMoments(unittest.TestCase):
+    def test_moments(self):
+        """Seconds, ISO texts, dates and dates in words are understood; anything else is 0."""
+        noon = datetime(2023, 5, 8, 13, 56, tzinfo=UTC).timestamp()
+        for moment in (
+            noon,
+            noon * 1000,
+            "2023-05-08T13:56:00+00:00",
+            "2023-05-08 13:56",
+            "1:56 pm on 8 May, 2023",
+            "May 8th, 2023 at 13:56",
+            datetime(2023, 5, 8, 13, 56),
+        ):
+            self.assertEqual(seconds(moment), noon, moment)
+        odd = (float("nan"), float("inf"), 10**400, [])
+        for moment in (None, "", "soon", "40 May 2023", "8 foo 2023", *odd):
+            self.assertEqual(seconds(moment), 0.0, moment)

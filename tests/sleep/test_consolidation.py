@@ -1,0 +1,443 @@
+"""Consolidation: the journal into semantic memory, on the real Mem0 and on an in-memory store."""
+
+import json
+import shutil
+import tempfile
+import unittest
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+
+from evennia_ai.assistant.tick import run_tick
+from evennia_ai.errors import StoreError
+from evennia_ai.history.audience import private
+from evennia_ai.history.messages import utc_iso
+from evennia_ai.rag_memory import Mem0Store
+from evennia_ai.rag_memory.entities import new_profile
+from evennia_ai.rag_memory.observations import MOST_OBSERVATIONS
+from evennia_ai.sleep import run_sleep_tick
+from evennia_ai.sleep.consolidation import (
+    BATCH,
+    SLICE,
+    consolidate_memories_to_semantic,
+    is_memorable,
+    memory_item,
+    prune_orphaned_memory_links,
+    repair_semantic_memory,
+)
+from evennia_ai.testing import ScriptedModel, call
+from tests import stand_ins
+from tests.memory_assistant import PEOPLE, MemoryWorld
+from tests.stand_ins import HashingEmbedder, MemorySemantic
+from tests.waiting import wait_for
+
+ALICE = new_profile("o1", "Alice", 0.0)
+MILL = new_profile("r7", "The Old Mill", 0.0, kind="place")
+
+
+def writes_down_what_it_finds(request):
+    """A model that searches its memory, then puts into its journal all that was found."""
+    last = [m for m in request.messages if not str(m["content"]).startswith("[")][-1]
+    if last["role"] != "tool":
+        return call("search_memory", query="Who keeps bees?")
+    if last["name"] != "search_memory":
+        return call("noop")
+    found = json.loads(last["content"])["results"]
+    texts = {f"{hit.get('speaker', '')} said: {hit['text']}" for hit in found}
+    texts |= {hit["text"] for hit in found}
+    return [call("add_journal_entry", content=text)[0] for text in sorted(texts)] or call("noop")
+
+
+class Stopped(Exception):
+    """The process ends here, as far as the test is concerned."""
+
+
+class ConsolidationCase(unittest.TestCase):
+    """A script on an in-memory store, and a character who knows Alice and the mill."""
+
+    def setUp(self):
+        self.semantic = MemorySemantic()
+        self.script = stand_ins.script(self.semantic)
+        self.character = stand_ins.character([ALICE, MILL])
+        self.journal = self.character.journal
+
+    def consolidate(self):
+        done = consolidate_memories_to_semantic(self.script, self.character)
+        return wait_for(done, 60)
+
+    def repair(self):
+        return wait_for(repair_semantic_memory(self.script, self.character), 60)
+
+    def prune(self):
+        return wait_for(prune_orphaned_memory_links(self.script, self.character), 60)
+
+    def links(self, entity_id):
+        return self.character.entities.get(entity_id)["memory_links"]
+
+
+class TestConsolidate(ConsolidationCase):
+    """From the journal to the store."""
+
+    def test_observes_what_entries_tell(self):
+        """A dream adds what entries tell of those she knows; a later value takes its place."""
+        self.journal.add("Alice lives in Ford.")
+        self.consolidate()
+        self.journal.add("Alice has moved to Ash. The Old Mill is haunted.")
+        self.consolidate()
+        self.consolidate()
+        alice = self.character.entities.get("o1")["observations"]
+        told = [(o["predicate"], o["value"], o["status"]) for o in alice]
+        self.assertEqual(told, [("lives in", "Ford", "superseded"), ("lives in", "Ash", "current")])
+        (mill,) = self.character.entities.get("r7")["observations"]
+        self.assertEqual(mill["text"], "The Old Mill is haunted.")
+        self.repair()
+        self.assertEqual(self.character.entities.get("o1")["observations"], alice)
+
+    def test_stores_marks_and_links(self):
+        """Each entry becomes one memory, linked to those it names by id, name or in its text."""
+        first = self.journal.add("She keeps bees.", entities=["o1"], importance=7, tags=["bees"])
+        self.journal.add("It burnt down.", entities=["the old mill"], audience=private(["o1"]))
+        self.journal.add("I saw Alice near the old mill.")
+        counts = self.consolidate()
+        self.assertEqual(counts, {"consolidated": 3, "linked": 4, "skipped": 0})
+        self.assertEqual(len(self.links("o1")), 2)
+        self.assertEqual(len(self.links("r7")), 2)
+        stored = self.semantic.rows[self.links("o1")[0]]
+        self.assertEqual(stored["text"], "She keeps bees.")
+        wanted = {
+            "source_id": first["id"],
+            "audience": "public",
+            "type": "journal",
+            "importance": 7,
+            "tags": ["bees"],
+            "at": first["timestamp"],
+            "entities": ["o1"],
+        }
+        self.assertEqual(stored["metadata"], wanted)
+
+    def test_a_second_run_has_nothing_to_do(self):
+        """Consolidating twice stores, links and counts once."""
+        self.journal.add("Alice keeps bees.")
+        self.consolidate()
+        self.assertEqual(self.consolidate(), {"consolidated": 0, "linked": 0, "skipped": 0})
+        self.assertEqual(len(self.semantic.rows), 1)
+
+    def test_none_is_left(self):
+        """A backlog is gone after one night; others have their turn between two batches."""
+        for number in range(2 * BATCH + 1):
+            self.journal.add(f"Alice did thing {number}.")
+        clock = Clock()
+        running = consolidate_memories_to_semantic(self.script, self.character, reactor=clock)
+        self.assertFalse(running.called)
+        self.assertEqual(len(self.journal.consolidated_ids), BATCH)
+        clock.advance(0)
+        counts = wait_for(running)
+        self.assertEqual(counts["consolidated"], 2 * BATCH + 1)
+        told = self.character.entities.get("o1")["observations"]
+        self.assertEqual(len(told), MOST_OBSERVATIONS)
+
+    def test_ends_when_called(self):
+        """Who speaks to the sleeper waits for one batch, not for a backlog."""
+        for number in range(2 * BATCH):
+            self.journal.add(f"fact {number}")
+        spoken = []
+        self.script.is_called = lambda: bool(spoken)
+        self.semantic.before_add = lambda: spoken.append("Aria, wake up!")
+        self.assertEqual(self.consolidate()["consolidated"], BATCH)
+
+    def test_recalled_and_synthesised_text_never_becomes_a_memory(self):
+        """What was remembered or summarised is left out, once, and blocks nothing behind it."""
+        self.journal.add("a synthesis", source_type="compaction")
+        self.journal.add("recalled by mark", recalled=True)
+        self.journal.add("recalled by tag", tags=["recalled"])
+        self.journal.add("recalled by type", source_type="recalled")
+        self.journal.add("   ")
+        self.journal.add("lived through")
+        self.assertEqual(self.consolidate(), {"consolidated": 1, "linked": 0, "skipped": 4})
+        texts = [row["text"] for row in self.semantic.rows.values()]
+        self.assertEqual(texts, ["lived through"])
+
+    def test_a_synthesis_is_not_memorable(self):
+        """Also where a journal hands it out."""
+        self.assertFalse(is_memorable({"content": "x", "source_type": "compaction"}))
+
+    def test_an_entry_without_extras_is_still_an_item(self):
+        """Fields that an imported entry lacks get harmless values."""
+        item = memory_item({"id": "j1", "content": " x "})
+        self.assertEqual((item["text"], item["metadata"]["audience"]), ("x", "public"))
+
+    def test_a_failing_store_leaves_entries_waiting(self):
+        """When the store is away the error is passed on, and the next run takes them all."""
+        self.journal.add("Alice keeps bees.")
+        self.semantic.broken = True
+        with self.assertRaises(StoreError):
+            self.consolidate()
+        self.assertEqual(len(self.journal.unconsolidated()), 1)
+        self.semantic.broken = False
+        self.assertEqual(self.consolidate()["consolidated"], 1)
+
+    def test_what_was_done_before_a_failure_stays_done(self):
+        """The store goes away after one batch: that batch is marked and not done again."""
+        for number in range(BATCH + 3):
+            self.journal.add(f"fact {number}")
+        calls = []
+
+        def go_away_on_second():
+            calls.append(1)
+            if len(calls) == 2:
+                raise StoreError("The memory store is away.")
+
+        self.semantic.before_add = go_away_on_second
+        with self.assertRaises(StoreError):
+            self.consolidate()
+        self.assertEqual(len(self.journal.unconsolidated()), 3)
+        self.assertEqual(self.consolidate()["consolidated"], 3)
+
+    def test_what_was_forgotten_meanwhile_stays_forgotten(self):
+        """An entry removed while the store worked leaves no memory and no link."""
+        gone = self.journal.add("Alice has a secret.")
+        self.journal.add("Alice keeps bees.")
+        self.semantic.before_add = lambda: self.journal.remove(gone["id"])
+        self.assertEqual(self.consolidate()["consolidated"], 1)
+        texts = [row["text"] for row in self.semantic.rows.values()]
+        self.assertEqual(texts, ["Alice keeps bees."])
+        self.assertEqual(len(self.links("o1")), 1)
+
+    def test_what_was_forgotten_during_the_withdrawal_is_not_linked_either(self):
+        """A second removal, while the first is being taken back, is seen as well."""
+        first = self.journal.add("Alice has a secret.")
+        second = self.journal.add("Alice has another.")
+        delete = self.semantic.delete
+
+        def slow_delete(scope, memory_ids):
+            self.journal.remove(second["id"])
+            return delete(scope, memory_ids)
+
+        self.semantic.delete = slow_delete
+        self.semantic.before_add = lambda: self.journal.remove(first["id"])
+        self.assertEqual(self.consolidate()["linked"], 0)
+
+    def test_what_was_changed_meanwhile_is_stored_anew(self):
+        """Of an entry changed while the store worked, only what it says now is remembered."""
+        self.journal.add("Alice has a secret.")
+        self.journal.add("Alice keeps bees.")
+        for change in ({"audience": "private:o1"}, {"content": "Alice has none."}):
+            self.journal.consolidated_ids.clear()
+            self.semantic.rows.clear()
+            self.semantic.before_add = partial(self.journal.entries[0].update, change)
+            self.assertEqual(self.consolidate()["consolidated"], 2)
+            rows = self.semantic.rows.values()
+            stored = [(row["text"], row["metadata"]["audience"]) for row in rows]
+            entries = [(each["content"], each["audience"]) for each in self.journal.entries]
+            self.assertCountEqual(stored, entries)
+
+    def test_what_was_changed_during_a_repair_is_stored_the_next_night(self):
+        """Until then nothing of it is remembered; one taken back is remembered no more."""
+        entry = self.journal.add("Alice has a secret.")
+        for change in ({"audience": "private:o1"}, {"withdrawn": True}):
+            self.journal.mark_consolidated([entry["id"]])
+            self.semantic.rows.clear()
+            self.semantic.before_add = partial(self.journal.entries[0].update, change)
+            self.repair()
+            self.assertEqual(self.semantic.rows, {})
+            self.semantic.before_add = lambda: None
+            self.repair()
+            stored = [row["metadata"]["audience"] for row in self.semantic.rows.values()]
+            self.assertEqual(stored, list(change.values()) if "audience" in change else [])
+
+    def test_profiles_changed_meanwhile_keep_the_change(self):
+        """An observation noted while the store worked is not overwritten by the links."""
+        self.journal.add("Alice keeps bees.")
+        changed = {**ALICE, "relationship": "friend"}
+        self.semantic.before_add = lambda: self.character.entities.put({"o1": changed})
+        self.consolidate()
+        profile = self.character.entities.get("o1")
+        self.assertEqual(profile["relationship"], "friend")
+        self.assertEqual(len(profile["memory_links"]), 1)
+
+    def test_an_unknown_entity_is_no_error(self):
+        """A name without a profile links nothing."""
+        self.journal.add("x", entities=["nobody", None])
+        self.assertEqual(self.consolidate()["linked"], 0)
+
+
+class TestPruneAndRepair(ConsolidationCase):
+    """Links and memories that do not fit each other any more."""
+
+    def test_links_to_lost_memories_go(self):
+        """A link whose memory is gone is taken out, the others stay."""
+        self.journal.add("Alice keeps bees.")
+        self.journal.add("Alice has a dog.")
+        self.consolidate()
+        lost, kept = self.links("o1")
+        del self.semantic.rows[lost]
+        self.assertEqual(self.prune(), {"checked": 2, "pruned": 1})
+        self.assertEqual(self.links("o1"), [kept])
+        self.assertEqual(self.prune(), {"checked": 1, "pruned": 0})
+
+    def test_a_failing_store_prunes_nothing(self):
+        """A store that cannot answer is not an empty store."""
+        self.journal.add("Alice keeps bees.")
+        self.consolidate()
+        self.semantic.broken = True
+        with self.assertRaises(StoreError):
+            self.prune()
+        self.assertEqual(len(self.links("o1")), 1)
+
+    def test_a_link_made_while_asking_stays(self):
+        """A memory stored after the store was asked is not taken for a lost one."""
+        answer = Deferred()
+        self.semantic.ids = lambda scope: answer
+        pruning = prune_orphaned_memory_links(self.script, self.character)
+        self.journal.add("Alice keeps bees.")
+        self.consolidate()
+        answer.callback(set())
+        self.assertEqual(wait_for(pruning), {"checked": 0, "pruned": 0})
+        self.assertEqual(len(self.links("o1")), 1)
+
+    def test_a_lost_store_is_filled_again(self):
+        """Entries marked as consolidated but absent come back, the waiting ones do not."""
+        for number in range(BATCH + 5):
+            self.journal.add(f"Alice did thing {number}")
+        self.consolidate()
+        self.journal.add("not yet consolidated")
+        before = dict(self.semantic.rows)
+        self.semantic.rows.clear()
+        self.prune()
+        counts = self.repair()
+        self.assertEqual(counts, {"repaired": BATCH + 5, "linked": BATCH + 5})
+        self.assertEqual(self.semantic.rows, before)
+        self.assertEqual(self.repair(), {"repaired": 0, "linked": 0})
+
+    def test_what_was_forgotten_during_a_repair_stays_forgotten(self):
+        """An entry removed while the store is filled again leaves no memory behind."""
+        gone = self.journal.add("Alice has a secret.")
+        kept = self.journal.add("Alice keeps bees.")
+        self.consolidate()
+        self.semantic.rows.clear()
+        self.semantic.before_add = lambda: self.journal.remove(gone["id"])
+        self.repair()
+        sources = [row["source_id"] for row in self.semantic.rows.values()]
+        self.assertEqual(sources, [kept["id"]])
+
+    def test_a_partly_lost_store_gets_back_only_what_it_lacks(self):
+        """Memories that are there are neither stored nor counted again."""
+        for number in range(4):
+            self.journal.add(f"fact {number}")
+        self.consolidate()
+        before = dict(self.semantic.rows)
+        del self.semantic.rows[next(iter(before))]
+        self.assertEqual(self.repair()["repaired"], 1)
+        self.assertEqual(self.semantic.rows, before)
+
+    def test_a_long_journal_is_looked_through_in_slices(self):
+        """Between two slices everything else on the reactor has its turn."""
+        for number in range(SLICE + 1):
+            self.journal.add(f"fact {number}")
+        self.consolidate()
+        clock = Clock()
+        repairing = repair_semantic_memory(self.script, self.character, reactor=clock)
+        self.assertFalse(repairing.called)
+        self.assertEqual(len(clock.getDelayedCalls()), 1)
+        clock.advance(0)
+        self.assertEqual(wait_for(repairing), {"repaired": 0, "linked": 0})
+
+    def test_repair_leaves_skipped_entries_alone(self):
+        """Marked but never stored, as recalled text is, is not missing."""
+        self.journal.add("recalled", tags=["recalled"])
+        self.consolidate()
+        self.assertEqual(self.repair()["repaired"], 0)
+
+
+class TestOnMem0(ConsolidationCase):
+    """The same with the real store."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder = Path(tempfile.mkdtemp(prefix="evennia-ai-memory-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.open_store()
+
+    def open_store(self):
+        self.script.semantic = store = Mem0Store(self.folder, embedder=HashingEmbedder())
+        self.addCleanup(lambda: wait_for(store.close(), 60))
+
+    def count(self):
+        return wait_for(self.script.semantic.status(), 60)["count"]
+
+    def search(self, query, **kwargs):
+        found = wait_for(self.script.semantic.search("aria", query, **kwargs), 60)
+        return [memory["text"] for memory in found]
+
+    def test_a_crash_between_store_and_mark_makes_no_duplicate(self):
+        """Killed after storing, before marking: the next night finds the memories there."""
+        for number in range(3):
+            self.journal.add(f"Alice did thing {number}")
+        mark = self.journal.mark_consolidated
+
+        def stop(entry_ids):
+            if list(entry_ids):
+                raise Stopped
+            return 0
+
+        self.journal.mark_consolidated = stop
+        with self.assertRaises(Stopped):
+            self.consolidate()
+        self.assertEqual(self.count(), 3)
+        self.journal.mark_consolidated = mark
+        wait_for(self.script.semantic.close())
+        self.open_store()
+        self.assertEqual(self.consolidate()["consolidated"], 3)
+        self.assertEqual(self.count(), 3)
+        self.assertEqual(len(self.links("o1")), 3)
+
+    def test_private_entries_are_found_only_by_their_own(self):
+        """What was whispered stays with those who whispered."""
+        self.journal.add("the treasure is under the oak", audience=private(["o1"]))
+        self.journal.add("the treasure is a rumour")
+        self.consolidate()
+        self.assertEqual(self.search("treasure"), ["the treasure is a rumour"])
+        self.assertEqual(len(self.search("treasure", audience=private(["o1"]))), 2)
+
+    def test_the_next_night_repairs_a_store_that_was_thrown_away(self):
+        """With its folder deleted, pruning, repairing and consolidating make it whole."""
+        for number in range(4):
+            self.journal.add(f"Alice did thing {number}")
+        self.consolidate()
+        wait_for(self.script.semantic.close())
+        shutil.rmtree(self.folder)
+        self.open_store()
+        self.assertEqual(self.consolidate()["consolidated"], 0)
+        self.assertEqual(self.prune(), {"checked": 4, "pruned": 4})
+        self.assertEqual(self.repair(), {"repaired": 4, "linked": 4})
+        self.assertEqual(self.prune(), {"checked": 4, "pruned": 0})
+        self.assertEqual(self.count(), 4)
+
+    def test_a_week_of_nights_on_recalled_text_keeps_the_store_small(self):
+        """Each day she writes down what she finds; the store holds only what was lived."""
+        world = MemoryWorld(ScriptedModel(default=writes_down_what_it_finds))
+        world.semantic = self.script.semantic
+        world.restart()
+        world.body.journal.add("Alice keeps bees behind the mill.")
+        for day in range(7):
+            world.later(86_400)
+            spoken = {
+                "id": f"m{day}",
+                "channel": "say",
+                "content": f"Aria, who keeps bees? I ask you on day {day}.",
+                "speaker": {"key": "Bob", "id": PEOPLE["Bob"]},
+                "audience": "public",
+                "created_at": utc_iso(world.script.now()),
+                "metadata": {},
+            }
+            world.script.runtime.hear(spoken, world.script.now())
+            self.assertEqual(wait_for(run_tick(world.script, world.body), 60), "turn")
+            report = wait_for(run_sleep_tick(world.script, world.body), 60)
+            self.assertTrue(report["memory_links"]["success"], report)
+        kinds = Counter(entry["source_type"] for entry in world.body.journal.all())
+        self.assertEqual(kinds["assistant"], 1)
+        self.assertGreater(kinds["recalled"], 0)
+        self.assertEqual(len(wait_for(self.script.semantic.ids(world.script.scope), 60)), 1)

@@ -1,0 +1,138 @@
+"""The preset for base models: count triggers, short memories, completion prompts, experiences."""
+
+from evennia_ai.assistant.config import FEWSHOT_PROMPT, PRESETS
+from evennia_ai.assistant.events import Group
+from evennia_ai.assistant.tick import think
+from evennia_ai.history.audience import private
+from evennia_ai.history.messages import is_summary
+from evennia_ai.testing import call
+from tests import loopback
+from tests.base import AssistantTest
+from tests.sleep.test_long_talk import WireTest
+from tests.waiting import wait_for
+
+
+class TestCountTrigger(AssistantTest):
+    """Two windows of 64 messages."""
+
+    default = "They talked by the fire."
+
+    def setUp(self):
+        super().setUp()
+        self.configure(**PRESETS["fewshot"])
+
+    def fired(self, lines):
+        """The numbers of the public lines at which a compaction came."""
+        fired = []
+        for number in range(1, lines + 1):
+            self.script.history.append([{"role": "user", "content": "a line of talk " * 3}])
+            before = self.script.history.segment_count()
+            self.tick()
+            if self.script.history.segment_count() > before:
+                fired.append(number)
+        return fired
+
+    def test_fires_at_129_193_257(self):
+        """It folds 64 messages each time more than 128 are live, counting no markers."""
+        self.assertEqual(self.fired(259), [129, 193, 257])
+        raw = [m for m in self.script.history.messages() if not is_summary(m)]
+        self.assertEqual(len(raw), 259 - 3 * 64)
+        self.assertEqual(self.model.requests[0].messages[0]["content"], FEWSHOT_PROMPT)
+
+    def test_whispers_that_stay_are_not_counted(self):
+        """Many who each whispered a few words do not make it fold less, and less often useful."""
+        for circle in range(60):
+            whisper = {"role": "user", "content": "between us", "audience": private([f"o{circle}"])}
+            self.script.history.append([whisper] * 3)
+        self.assertEqual(self.fired(193), [129, 193])
+        self.assertEqual(self.script.state.stalls, 0)
+        segments = list(self.script.history.segments())
+        self.assertEqual([len(segment["messages"]) for segment in segments], [64, 64])
+
+    def test_waits_for_a_legal_cut(self):
+        """Where the cut would part a call from its result, it is moved on; none fires early."""
+        for _ in range(63):
+            self.script.history.append([{"role": "user", "content": "a line of talk " * 3}])
+        made = call("look") + call("look")
+        self.script.history.append([{"role": "assistant", "content": "", "tool_calls": made}])
+        for one in made:
+            self.script.history.append(
+                [{"role": "tool", "tool_call_id": one["id"], "name": "look", "content": "a room"}]
+            )
+        for _ in range(63):
+            self.script.history.append([{"role": "user", "content": "a line of talk " * 3}])
+        self.tick()
+        (segment,) = self.script.history.segments()
+        self.assertEqual(len(segment["messages"]), 66)
+
+    def test_memories_come_back(self):
+        """A summary is embedded with type, time and range, and comes back when it fits."""
+        self.model.default = "Bram swore to mend the mill wheel."
+        for _ in range(129):
+            self.script.history.append([{"role": "user", "content": "a line of talk " * 3}])
+        self.tick()
+        ((_, memory),) = self.semantic.memories[self.script.scope].items()
+        self.assertEqual(memory["metadata"]["type"], "memory_summary")
+        self.assertEqual(memory["metadata"]["messages"], 64)
+        self.model.default = "They sang."
+        for _ in range(64):
+            self.script.history.append([{"role": "user", "content": "a line of talk " * 3}])
+        self.tick()
+        (event,) = self.script.history.append(
+            [
+                {
+                    "role": "user",
+                    "content": "who swore to mend the wheel of the mill",
+                    "speaker": {"key": "Char", "id": "o1.x"},
+                    "channel": "say",
+                }
+            ]
+        )
+        wait_for(think(self.script, self.aria, Group("public", (event,))))
+        self.assertIn("Related past experiences", str(self.model.requests[-1].messages))
+        self.assertIn("Bram swore", str(self.model.requests[-1].messages))
+
+
+class TestCompletion(WireTest):
+    """Base models over the completions interface."""
+
+    def respond(self, body):
+        return loopback.text(" Well met, traveller.\nChar: and you?")
+
+    def test_tick_and_summary(self):
+        """A tick's prompt ends where she speaks next; a summary's ends with `SUMMARY:`."""
+        self.configure(llm_api="completion", max_context_tokens=8000)
+        self.say("Good evening, Aria")
+        self.tick()
+        body = self.server.bodies[-1]
+        self.assertNotIn("messages", body)
+        self.assertTrue(body["prompt"].endswith("Aria:"))
+        self.assertIn("Good evening, Aria", body["prompt"])
+        self.assertTrue(body["stop"])
+        self.assertIn("Well met, traveller.", self.contents()[-1][1])
+        self.fill(40, words=20)
+        from evennia_ai.sleep.compaction.service import compact_conversation_history
+
+        result = wait_for(compact_conversation_history(self.script, self.aria, force=True), 30)
+        self.assertTrue(result["success"])
+        self.assertTrue(self.server.bodies[-1]["prompt"].endswith("SUMMARY:"))
+
+
+class TestTextProtocol(WireTest):
+    """Models that know no tool calling write their calls as lines."""
+
+    def respond(self, body):
+        last = body["messages"][-2]["content"]
+        if "[Result of look]" in str(body["messages"]):
+            return loopback.text("It is a fine room.")
+        self.assertIn("TOOL", body["messages"][0]["content"])
+        self.assertNotIn("tools", body)
+        return loopback.text('TOOL {"name": "look", "arguments": {}}') if last else loopback.EMPTY
+
+    def test_call_and_result(self):
+        """The call is run, its result comes back as text, and the request stays in the limit."""
+        self.configure(llm_tool_protocol="text")
+        self.say("Aria, what do you see?")
+        self.tick()
+        self.assertEqual(self.contents()[-1], ("assistant", "It is a fine room."))
+        self.assert_requests_legal()

@@ -1,0 +1,114 @@
+"""Random interleavings of all that happens to a history, against an independent record."""
+
+import unittest
+
+from evennia import create_object
+from evennia.scripts.models import ScriptDB
+from evennia.typeclasses.attributes import Attribute
+
+from evennia_ai import services
+from evennia_ai.assistant.attribute_store import AttributeStore
+from evennia_ai.assistant.runtime import forget_runtime
+from tests.base import CHARACTER, AssistantTest
+from tests.interleaving import Broken, Interleaving
+from tests.memory_assistant import DictIndex, InlineWorker, MemoryWorld
+from tests.thoroughness import examples
+
+IN_MEMORY, ON_ATTRIBUTES = examples(150), examples(20)
+
+
+class AttributeWorld:
+    """The assistant of an `AssistantTest` as the world of an interleaving.
+
+    A restart throws Evennia's caches away, and with them every object, handler and runtime.
+    """
+
+    def __init__(self, test):
+        self.test, self.model = test, test.model
+        self.index = DictIndex()
+        services.use(worker=InlineWorker(), index=self.index)
+        self.script, self.body = test.script, test.aria
+
+    def configure(self, **values):
+        """Set configuration Attributes."""
+        for name, value in values.items():
+            self.script.attributes.add(name, value)
+
+    def later(self, seconds):
+        """Evennia's own clock cannot be moved."""
+
+    def restart(self, before_start):
+        """Flush Evennia's caches and fetch everything anew."""
+        pk, scope = self.script.pk, self.script.scope
+        forget_runtime(scope)
+        # Evennia spares objects with an `ndb` unless it is forced.
+        for stored in (self.body, self.script):
+            stored.flush_from_cache(force=True)
+        Attribute.flush_instance_cache(force=True)
+        gone, self.script = self.script, ScriptDB.objects.get(pk=pk)
+        assert gone is not self.script, "the script was not dropped"
+        self.body = self.script.obj
+        self.test.script, self.test.aria = self.script, self.body
+        before_start()
+        self.script.at_server_start()
+        self.script.stop()
+
+    def attribute(self, name):
+        """A copy of a stored value of the script."""
+        return AttributeStore(self.script).get(name)
+
+    def write(self, name, value):
+        """Set an Attribute of the script by hand."""
+        self.script.attributes.add(name, value)
+
+    def indexed(self):
+        """Ids of all turns in the recall index."""
+        return set(self.index.turns)
+
+    def memories(self):
+        """All of semantic memory."""
+        return list(self.test.semantic.memories.get(self.script.scope, {}).values())
+
+
+class TestInMemory(unittest.TestCase):
+    """Real handlers and services on stores in memory."""
+
+    def test_nothing_is_ever_lost(self):
+        """Each message is there once, unchanged, in order, and proven, after every step."""
+        for seed in range(IN_MEMORY):
+            with self.subTest(seed=seed):
+                Interleaving(MemoryWorld(), seed).run(25)
+
+    def test_the_driver_sees_a_loss(self):
+        """A message that vanishes, and one that changes, are noticed."""
+        for spoil in (lambda stored: stored[1:], self._changed):
+            run = Interleaving(MemoryWorld(), 1)
+            run.step("exchange")
+            run.step("checkpoint")
+            stored = run.world.attribute("conversation_history")
+            run.world.write("conversation_history", spoil(stored))
+            with self.assertRaises(Broken):
+                run.step("checkpoint")
+
+    @staticmethod
+    def _changed(stored):
+        return [{**stored[0], "content": "other words"}, *stored[1:]]
+
+
+class TestOnAttributes(AssistantTest):
+    """The same on Evennia's Attributes, with its caches flushed at every restart."""
+
+    def test_nothing_is_ever_lost(self):
+        """Each message is there once, unchanged, in order, and proven, after every step."""
+        for seed in range(ON_ATTRIBUTES):
+            with self.subTest(seed=seed):
+                Interleaving(AttributeWorld(self), seed, disk=False).run(15)
+                self.replace_assistant()
+
+    def replace_assistant(self):
+        """The next one begins with nothing."""
+        self.model.held, self.model.answers = False, []
+        self.aria.delete()
+        self.aria = create_object(CHARACTER, key="Aria", location=self.room1)
+        self.script = self.aria.assistant
+        self.script.stop()

@@ -1,0 +1,195 @@
+"""A long talk in a small context, over real HTTP, with everything going wrong now and then."""
+
+import itertools
+import random
+import time
+
+from evennia_ai import services
+from evennia_ai.history.messages import is_summary
+from evennia_ai.llm_interaction.client import ModelClient
+from evennia_ai.llm_interaction.retry import RetryPolicy
+from tests import loopback
+from tests.base import AssistantTest
+from tests.loopback import HANG, RESET, TRUNCATED, LoopbackServer, check_pairs, count_tokens
+from tests.waiting import wait_for
+
+LIMIT = 4000
+QUICK = RetryPolicy(attempts=2, base_s=0.01)
+PLACES = ("mill", "harbour", "chapel", "orchard", "old bridge")
+THINGS = ("lantern", "barrel", "silver key", "ledger", "fiddle")
+
+
+class WireTest(AssistantTest):
+    """An assistant whose model is a server on loopback."""
+
+    def setUp(self):
+        super().setUp()
+        self.server = LoopbackServer(self.respond).start()
+        client = ModelClient(api_base=self.server.url, api_key="sk-test", retry=QUICK)
+        wait_for(client.warm_up(), 60)
+        services.use(model=client)
+        self.configure(max_context_tokens=LIMIT, llm_timeout_s=2.0)
+
+    def tearDown(self):
+        services.model().cancel_all()
+        self.server.stop()
+        super().tearDown()
+
+    def respond(self, body):
+        """What the server answers; a plain sentence by default."""
+        return loopback.text("So they say.")
+
+    def recorded(self):
+        """All messages, archived ones and live ones (markers left out), in order."""
+        live = [m for m in self.script.history.messages() if not is_summary(m)]
+        return [m for s in self.script.history.segments() for m in s["messages"]] + live
+
+    def recorded_contents(self, role):
+        """Contents of all recorded messages of a role."""
+        return [m["content"] for m in self.recorded() if m["role"] == role]
+
+    def assert_requests_legal(self):
+        """No request exceeds the limit or parts a call from its result."""
+        for body in self.server.bodies:
+            check_pairs(body)
+            self.assertLessEqual(count_tokens(body) + body.get("max_tokens", 0), LIMIT)
+
+
+class TestThreeHundredTurns(WireTest):
+    """Three hundred turns at 4,000 tokens."""
+
+    def setUp(self):
+        self.random = random.Random(7)
+        self.numbers = itertools.count()
+        super().setUp()
+
+    def respond(self, body):
+        """A chatty model that likes tools and, told to summarise or extract, does."""
+        messages = body["messages"]
+        if "[MESSAGES TO COMPACT]" in str(messages[-1]["content"]):
+            return loopback.text("They spoke of the mill, the harbour and who owes whom.")
+        if "pre_compaction" in messages[0]["content"]:
+            if messages[-1]["role"] == "tool" or self.random.random() < 0.5:
+                return loopback.calls(loopback.call("noop"))
+            return loopback.calls(loopback.call("add_journal_entry", {"content": "A fact."}))
+        if any(m["role"] == "tool" for m in messages[-3:]):
+            return loopback.text(f"That is number {next(self.numbers)}.")
+        return self.random.choice(
+            [
+                loopback.text(self.line(12)),
+                loopback.text(self.line(60)),
+                loopback.calls(loopback.call("look")),
+                loopback.calls(
+                    loopback.call("look"), loopback.call("search_memory", {"query": "key"})
+                ),
+                loopback.calls(
+                    loopback.call("say", {"text": self.line(8)}),
+                    loopback.call("add_journal_entry", {"content": self.line(10)}),
+                    content="Let me see.",
+                ),
+            ]
+        )
+
+    def line(self, words):
+        """Some talk."""
+        return " ".join(self.random.choice(PLACES + THINGS) for _ in range(words))
+
+    def test_nothing_is_lost(self):
+        """Each line said is in history or archive, once; requests stay legal and in the limit."""
+        heard, logs, dreams = [], [], 0
+        self.script.log = lambda text, warning=False: logs.append(text)
+        for turn in range(300):
+            text = f"line {turn}: " + self.line(self.random.choice((6, 15, 40)))
+            heard.append(text)
+            speaker = self.random.choice((self.char1, self.char2))
+            if turn % 9 == 4:
+                speaker.at_say(text, receivers=[self.aria], whisper=True)
+            else:
+                self.say(text, speaker)
+            self.tick()
+            if turn % 60 == 59:
+                self.script.fall_asleep()
+                self.assertEqual(self.tick(), "dreamt")
+                dreams += 1
+                self.script.wake()
+        emergencies = sum("nearly full" in line for line in logs)
+        self.assert_requests_legal()
+        ids = [m["id"] for m in self.recorded()]
+        self.assertEqual(len(ids), len(set(ids)))
+        said = [text for text in self.recorded_contents("user") if text.startswith("line ")]
+        self.assertEqual(sorted(said), sorted(heard))
+        self.assertGreater(emergencies, 3)
+        self.assertEqual(dreams, 5)
+        self.assertEqual(self.script.runtime.counts["errors"], 0, self.script.runtime.last_error)
+
+
+class TestFaults(WireTest):
+    """Each fault leaves the tick alive and loses nothing."""
+
+    def survive(self, *answers):
+        """Say something while the server fails, then again when it is well."""
+        self.configure(reply_cooldown_s=0)
+        self.server.script(*answers)
+        self.say("Aria, what news?")
+        wait_for(self.script.at_tick(), 30)
+        self.assertIsNone(self.script.runtime.in_flight)
+        self.server._script.clear()
+        time.sleep(0.1)  # a server that asked to be left alone is asked again after that
+        self.say("Aria, are you there?")
+        wait_for(self.script.at_tick(), 30)
+        self.assertEqual(self.contents()[-1], ("assistant", "So they say."))
+        self.assertEqual(
+            self.recorded_contents("user"), ["Aria, what news?", "Aria, are you there?"]
+        )
+        self.assert_requests_legal()
+
+    def test_timeout(self):
+        """The server hangs."""
+        self.configure(llm_timeout_s=0.3)
+        self.survive(HANG, HANG)
+
+    def test_rate_limit(self):
+        """Too many requests."""
+        self.survive(loopback.rate_limited(0.02), loopback.rate_limited(0.02))
+
+    def test_server_error(self):
+        """An internal error."""
+        self.survive(loopback.failure(500), loopback.failure(500))
+
+    def test_reset(self):
+        """The connection is reset."""
+        self.survive(RESET, RESET)
+
+    def test_truncated(self):
+        """Half a JSON body."""
+        self.survive(TRUNCATED, TRUNCATED)
+
+    def test_bad_arguments(self):
+        """Arguments that are no JSON: the model gets the error as the tool's result."""
+        self.survive(loopback.bad_arguments(), loopback.text("I see."))
+        self.assertIn("no valid JSON", str(self.contents()))
+
+    def test_unknown_tool(self):
+        """A tool nobody offered."""
+        self.survive(loopback.unknown_tool(), loopback.text("I see."))
+        self.assertIn("there is no tool", str(self.contents()))
+
+    def test_empty(self):
+        """An empty reply is silence."""
+        self.survive(loopback.EMPTY)
+
+    def test_refusal(self):
+        """A refusal is said as it is; it is the model's answer."""
+        self.survive(loopback.refusal())
+
+    def test_huge(self):
+        """Two hundred thousand words: a screenful is said, all of it is kept."""
+        self.survive(loopback.huge())
+        self.assertGreater(max(map(len, self.recorded_contents("assistant"))), 1_000_000)
+
+    def test_failing_tool_is_withdrawn(self):
+        """A tool that fails three times in a row is not offered any more in that turn."""
+        bad = [loopback.bad_arguments("look") for _ in range(3)]
+        self.survive(*bad, loopback.text("Enough."))
+        names = [tool["function"]["name"] for tool in self.server.bodies[3]["tools"]]
+        self.assertNotIn("look", names)

@@ -1,0 +1,624 @@
+"""Rollback, verify, masking, the off switch and hostile summarisers, on a real script."""
+
+from twisted.internet.defer import Deferred
+
+from evennia_ai.assistant.identity import stable_id
+from evennia_ai.assistant.recovery import mend_when_ready
+from evennia_ai.assistant.runtime import forget_runtime
+from evennia_ai.errors import AssistantError
+from evennia_ai.history.audience import private
+from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.masking import PLACEHOLDER
+from evennia_ai.history.messages import is_summary
+from evennia_ai.llm_interaction import build_llm_messages
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
+from evennia_ai.offline.brain import respond
+from evennia_ai.rag_memory.entities import new_profile
+from evennia_ai.sleep.compaction.reversal import rollback_compaction
+from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS
+from evennia_ai.sleep.compaction.service import (
+    compact_conversation_history,
+    run_pre_compaction_extraction,
+)
+from evennia_ai.sleep.compaction.triggers import wants_compaction
+from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
+from evennia_ai.testing import call, model_down
+from tests.base import AssistantTest, label
+from tests.waiting import pump_until, wait_for
+
+SUMMARY = "They talked of the harvest."
+
+
+class LosslessTest(AssistantTest):
+    """Helpers for the classes below."""
+
+    default = SUMMARY
+
+    def compact(self, **options):
+        options.setdefault("force", True)
+        return wait_for(compact_conversation_history(self.script, self.aria, **options))
+
+    def extract(self):
+        return wait_for(run_pre_compaction_extraction(self.script, self.aria))
+
+    def roll_back(self):
+        """Take the latest one back, with what follows from it outside the database."""
+        report = wait_for(rollback_compaction(self.script, self.aria))
+        pump_until(lambda: not self.script.state.intent)
+        return report
+
+    def prompt(self):
+        """The prompt now, as it would be sent, at a fixed time."""
+        self.script.now = lambda: 1_800_000_000.0
+        try:
+            return build_llm_messages(self.script, self.aria)
+        finally:
+            del self.script.now
+
+    def assert_proven(self):
+        self.assertEqual(verify_history(self.script), ())
+
+
+class TestRollback(LosslessTest):
+    """A compaction taken back."""
+
+    def test_prompt_is_as_if_it_never_happened(self):
+        """After extraction, compaction and rollback the prompt is byte for byte the former."""
+        self.fill(50)
+        before, stored = self.prompt(), self.script.history.messages()
+        self.model.answers = [
+            call("add_journal_entry", content="Bob owes Alice."),
+            call("update_entity_observation", entity="Char", observation="Likes cider."),
+            call("noop"),
+        ]
+        self.extract()
+        self.compact()
+        self.assertNotEqual(self.prompt(), before)
+        self.roll_back()
+        self.assertEqual(self.prompt(), before)
+        self.assertEqual(self.script.history.messages(), stored)
+        self.assert_proven()
+
+    def test_takes_back_what_was_dreamt_of_it(self):
+        """What a night made of the extraction's entries goes with them."""
+        char = stable_id(self.char1)
+        self.aria.entities.put({char: new_profile(char, "Char", 0.0)})
+        self.fill(50)
+        self.model.answers = [
+            call("add_journal_entry", content="Char lives in Ford."),
+            call("noop"),
+        ]
+        self.extract()
+        self.compact()
+        wait_for(consolidate_memories_to_semantic(self.script, self.aria))
+        (dreamt,) = self.aria.entities.get(char)["observations"]
+        self.assertEqual((dreamt["predicate"], dreamt["value"]), ("lives in", "Ford"))
+        self.roll_back()
+        self.assertEqual(self.aria.entities.get(char)["observations"], [])
+
+    def test_what_came_since_stays(self):
+        """Messages after the compaction stand behind those that came back."""
+        self.fill(50)
+        self.compact()
+        later = self.fill(3)
+        self.roll_back()
+        self.assertEqual(len(self.script.history.messages()), 53)
+        self.assertEqual(self.script.history.messages()[-3:], later)
+        self.assert_proven()
+
+    def test_generations_come_back_one_by_one(self):
+        """Rolling back twice undoes two compactions, tiers and records included."""
+        prompts = []
+        for _ in range(3):
+            self.fill(30)
+            prompts.append(self.prompt())
+            self.compact()
+        for prompt in reversed(prompts):
+            self.roll_back()
+            live = self.prompt()
+            self.assertEqual(live[: len(prompt) - 1], prompt[:-1])
+            self.assert_proven()
+        self.assertEqual(len(self.script.history.messages()), 90)
+        with self.assertRaisesRegex(AssistantError, "no compaction"):
+            self.roll_back()
+
+    def test_synthesis_is_withdrawn(self):
+        """Summary and synthesis are neither found nor remembered any more."""
+        self.fill(50)
+        result = self.compact()
+        self.assertIn(result["summary_id"], wait_for(self.semantic.sources(self.script.scope)))
+        self.roll_back()
+        self.assertEqual(wait_for(self.semantic.sources(self.script.scope)), {})
+        self.assertTrue(all(e["withdrawn"] for e in self.aria.journal.recent()))
+
+    def test_automatic_triggers_hold(self):
+        """After a rollback nothing is folded in sleep, until a manual compaction."""
+        self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
+        self.fill(50)
+        self.compact()
+        self.roll_back()
+        self.script.fall_asleep()
+        self.assertEqual(self.tick(), "dreamt")
+        self.assertEqual(len(self.script.history.messages()), 50)
+        self.assertIn("held", self.compact(force=False)["reason"])
+        self.compact()
+        self.assertFalse(self.script.state.hold)
+        self.fill(30)
+        self.assertEqual(self.compact(force=False)["compacted_messages"], 30)
+
+    def test_an_overflow_ends_the_hold(self):
+        """What no longer fits is folded in spite of a rollback; then all goes on as ever."""
+        self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
+        self.fill(50)
+        self.compact()
+        self.roll_back()
+        self.configure(max_context_tokens=3000)
+        self.fill(40, words=40)
+        self.assertFalse(self.compact(force=False)["skipped"])
+        self.assertFalse(self.script.state.hold)
+
+    def test_refused_where_it_does_not_fit(self):
+        """If the raw messages are too many for the limit it says so with the numbers."""
+        self.fill(60, words=60)
+        self.compact()
+        self.configure(max_context_tokens=3000)
+        with self.assertRaisesRegex(AssistantError, r"[\d,]+ tokens.*3,000"):
+            self.roll_back()
+        self.assert_proven()
+
+    def test_exception_at_each_step(self):
+        """A rollback that fails halfway leaves the compacted state."""
+        self.fill(50)
+        self.model.answers = [call("noop")]
+        self.extract()
+        self.compact()
+        before = self.script.history.messages()
+        for step in ROLLBACK_STEPS:
+            with self.subTest(step=step):
+                self.script.at_commit_step = self.failing_at(step)
+                with self.assertRaises(RuntimeError):
+                    self.roll_back()
+                self.assertEqual(self.script.history.messages(), before)
+                self.assert_proven()
+        del self.script.at_commit_step
+        self.roll_back()
+        self.assert_proven()
+
+    def failing_at(self, name):
+        def on_step(step):
+            if step == name:
+                raise RuntimeError(name)
+
+        return on_step
+
+
+class TestMasking(LosslessTest):
+    """Large old tool outputs are masked before anything is summarised."""
+
+    def look(self, words):
+        made = call("look")
+        self.script.history.append([{"role": "assistant", "content": "", "tool_calls": made}])
+        self.script.history.append(
+            [
+                {
+                    "role": "tool",
+                    "tool_call_id": made[0]["id"],
+                    "name": "look",
+                    "content": "timber " * words,
+                }
+            ]
+        )
+
+    def test_masks_need_no_extraction(self):
+        """Neither in an emergency nor asleep is a model called where masks are enough."""
+        self.configure(
+            max_context_tokens=14_000,
+            compact_preserve_token_share=0.0,
+            compact_sleep_threshold=0.6,
+            compact_emergency_threshold=0.6,
+        )
+        for asleep in (False, True):
+            for _ in range(10):
+                self.look(700)
+            self.fill(20)
+            if asleep:
+                self.script.fall_asleep()
+            self.tick()
+            self.assertEqual(self.script.state.last_compaction["level"], "masked")
+            self.assertEqual(self.model.requests, [])
+            self.configure(compact_emergency_threshold=0.99)
+
+    def test_masks_of_others_are_no_relief(self):
+        """What is freed in one private talk does not count for another one that is full."""
+        bob, eve = private(["o1"]), private(["o2"])
+        self.configure(max_context_tokens=12_000, compact_preserve_window=2)
+        self.look(700)
+        self.script.history.append([{"role": "user", "content": "mine", "audience": bob}])
+        for message in self.script.history.messages():
+            self.assertIn(message["audience"], ("public", bob))
+        self.fill(30, words=250, audience=eve)
+        self.assertNotEqual(self.compact(force=False)["level"], "masked")
+
+    def test_masking_alone_may_do(self):
+        """If it frees enough no model is called, and the raw text stays stored."""
+        self.configure(max_context_tokens=12_000, compact_preserve_token_share=0.0)
+        self.script.runtime.fixed_tokens = 1200
+        for _ in range(10):
+            self.look(700)
+        self.fill(20)
+        before = self.prompt()
+        result = self.compact(force=False)
+        self.assertEqual((result["level"], result["masked_messages"]), ("masked", 10))
+        self.assertEqual(self.model.requests, [])
+        self.assertIn(PLACEHOLDER, str(self.prompt()))
+        self.assertIn("timber timber", str(self.script.history.messages()))
+        self.assert_proven()
+        self.roll_back()
+        self.assertEqual(self.prompt(), before)
+
+    def test_is_no_relief_where_there_are_too_many_messages(self):
+        """A count trigger folds at once: masks would leave as many messages as there were."""
+        self.configure(immediate_window=10, recent_window=10)
+        for _ in range(11):
+            self.look(700)
+        result = self.compact(force=False)
+        self.assertEqual((result["level"], result["compacted_messages"]), ("main", 10))
+
+    def test_leaves_no_intent(self):
+        """Nothing is left to be completed behind masks."""
+        self.configure(max_context_tokens=12_000, compact_preserve_token_share=0.0)
+        for _ in range(10):
+            self.look(700)
+        self.fill(20)
+        self.assertEqual(self.compact(force=False)["level"], "masked")
+        self.assertEqual(self.script.state.intent, {})
+
+    def test_what_an_earlier_compaction_owes_stays_owed(self):
+        """Masks do not count as having published the summary before them."""
+        self.fill(30)
+        inner, self.semantic.sources = self.semantic.sources, self.fail
+        summary = self.compact()["summary_id"]
+        self.semantic.sources = inner
+        self.configure(max_context_tokens=12_000, compact_preserve_token_share=0.0)
+        for _ in range(10):
+            self.look(700)
+        self.fill(20)
+        self.assertEqual(self.compact(force=False)["level"], "masked")
+        mend_when_ready(self.script)
+        pump_until(lambda: not self.script.state.intent)
+        self.assertIn(summary, wait_for(self.semantic.sources(self.script.scope)))
+
+
+class TestOffSwitch(LosslessTest):
+    """`compact_enabled` False shows the raw history, True the summaries again."""
+
+    def test_off_and_on(self):
+        """Off, the archived words are in the prompt and no summary; on, as before."""
+        self.fill(50)
+        before = self.prompt()
+        self.compact()
+        compacted = self.prompt()
+        self.configure(compact_enabled=False)
+        self.assertEqual(self.prompt(), before)
+        self.configure(compact_enabled=True)
+        self.assertEqual(self.prompt(), compacted)
+
+    def test_off_says_what_did_not_fit(self):
+        """What is too much for the limit is named in the budget."""
+        self.fill(80, words=60)
+        self.compact()
+        self.configure(compact_enabled=False, max_context_tokens=4000)
+        self.prompt()
+        self.assertTrue(self.script.runtime.budgets[-1].left_out)
+
+    def test_off_counts_what_was_not_even_looked_at(self):
+        """Shown, left out by id and left in the archive together are all there is."""
+        for _ in range(4):
+            self.fill(50, words=30)
+            self.compact()
+        self.configure(compact_enabled=False, max_context_tokens=4000)
+        shown = sum(m["role"] in ("user", "assistant") for m in self.prompt()) - 1
+        budget = self.script.runtime.budgets[-1]
+        (note,) = (note for note in budget.notes if "older messages of the archive" in note)
+        self.assertEqual(shown + len(budget.left_out) + int(note.split(" ")[0]), 200)
+
+
+class TestHostileSummariser(LosslessTest):
+    """Ten generations under a model that refuses, echoes, grows and drops every name."""
+
+    def test_ten_generations(self):
+        """Caps hold, first names survive in summary or journal, nothing is lost."""
+        self.configure(compact_preserve_window=4, summary_max_tokens=300)
+        behaviours = [
+            "I'm sorry, but I can't help with that.",
+            "",
+            "word " * 5000,
+            "They talked.",
+            call("noop"),
+        ]
+        self.model.default = lambda request: (
+            respond(request.messages).content or ""
+            if request.model == OFFLINE_MODEL
+            else behaviours[len(self.model.requests) % 5]
+        )
+        self.script.history.append(
+            [{"role": "user", "content": "Captain Mirabel hid 47 crowns under the Salt Chapel."}]
+        )
+        self.model.answers = ["They talked.", "They talked."]  # the gate asks once more
+        for generation in range(10):
+            self.fill(12)
+            result = self.compact()
+            self.assertTrue(result["success"], (generation, result))
+            for marker in self.script.history.messages():
+                if marker["metadata"].get("type"):
+                    self.assertLessEqual(self.script.count(marker["content"]), 310)
+            self.assert_proven()
+        kept = " ".join(e["content"] for e in self.aria.journal.recent(500))
+        kept += str(self.script.history.messages())
+        for word in ("Mirabel", "47", "Salt Chapel"):
+            self.assertIn(word, kept)
+        self.assertTrue(any(record["lost"] for record in self.script.history.summaries()))
+
+    def test_every_message_was_in_a_request_that_succeeded(self):
+        """What left was shown, in full, to a model whose answer was taken."""
+        self.configure(max_context_tokens=3000, compact_preserve_window=2)
+        self.fill(30, words=120)
+        self.script.history.append([{"role": "user", "content": "x" * 9000 + " the very end"}])
+        self.fill(4)
+        seen = []
+        self.model.default = lambda request: (seen.append(request.messages[1]["content"]), SUMMARY)[
+            1
+        ]
+        self.compact()
+        shown = "".join(seen)
+        for number in range(30):
+            self.assertIn(f"line {label(number)}:", shown)
+        self.assertIn("the very end", shown.replace("\n", ""))
+
+
+class TestTwoAtOnce(LosslessTest):
+    """Callers that do not wait for each other."""
+
+    def begin(self):
+        return compact_conversation_history(self.script, self.aria, force=True)
+
+    def test_second_compaction_changes_nothing(self):
+        """Of two that planned the same, one is carried out; no message is archived twice."""
+        self.fill(50)
+        self.model.held = True
+        first, second = self.begin(), self.begin()
+        self.model.release()
+        results = [wait_for(first), wait_for(second)]
+        self.assertEqual(sorted(result["success"] for result in results), [False, True])
+        self.assertEqual(len(list(self.script.history.segments())), 1)
+        self.assert_proven()
+
+    def test_rollback_meanwhile(self):
+        """A compaction whose former summary was taken back meanwhile is given up."""
+        self.fill(50)
+        self.compact()
+        self.fill(30)
+        self.model.held = True
+        running = self.begin()
+        self.roll_back()
+        self.model.release()
+        self.assertFalse(wait_for(running)["success"])
+        self.assertEqual(len(self.script.history.messages()), 80)
+        self.assert_proven()
+
+
+class TestAfterTheCommit(LosslessTest):
+    """A compaction that is stored stands, whatever fails behind it."""
+
+    def test_a_room_that_raises(self):
+        """The receipt comes all the same, and the failure is told."""
+        told = []
+        self.configure(compact_notice=True)
+        self.fill(40)
+        self.script.tell_staff = told.append
+        self.room1.msg_contents = self.fail
+        try:
+            result = self.compact()
+        finally:
+            del self.script.tell_staff, self.room1.msg_contents
+        self.assertTrue(result["success"])
+        self.assertIn("compacted 20 messages", told[0])
+        self.assertIn("telling of a compaction", self.script.runtime.last_error)
+        self.assert_proven()
+
+    def test_a_store_that_raises(self):
+        """Summaries that could not be published are published at the next start."""
+        self.fill(40)
+        inner, self.semantic.add = self.semantic.add, self.fail
+        result = self.compact()
+        self.assertTrue(result["success"])
+        self.assertIn("publishing", self.script.runtime.last_error)
+        self.semantic.add = inner
+        mend_when_ready(self.script)
+        known = wait_for(self.semantic.sources(self.script.scope))
+        self.assertIn(result["summary_id"], known)
+        self.assertEqual(self.script.state.intent, {})
+        self.assert_proven()
+
+    def test_a_store_that_hangs(self):
+        """The compaction is told and the next turn comes, though the store never answers."""
+        self.fill(40)
+        self.semantic.sources = lambda scope: Deferred()
+        self.assertTrue(self.compact()["success"])
+        self.assertEqual(self.script.state.intent["phase"], "committed")
+        self.model.default = "Indeed."
+        self.say("Aria, are you there?")
+        self.assertEqual(self.tick(), "turn")
+
+    def test_a_rollback_while_the_store_is_down(self):
+        """What was withdrawn is owed, also over a compaction that fails, until the night."""
+        self.fill(40)
+        summary = self.compact()["summary_id"]
+        inner, self.semantic.sources = self.semantic.sources, self.fail
+        wait_for(rollback_compaction(self.script, self.aria))
+        self.semantic.sources = inner
+        self.assertIn(summary, wait_for(self.semantic.sources(self.script.scope)))
+        self.model.default = model_down()
+        self.assertFalse(self.compact()["success"])
+        self.assertEqual(self.script.state.intent, {"phase": "committed"})
+        self.script.fall_asleep()
+        self.tick()
+        self.assertNotIn(summary, wait_for(self.semantic.sources(self.script.scope)))
+        self.assertEqual(self.script.state.intent, {})
+
+    def test_a_rollback_while_summaries_are_published(self):
+        """What a rollback owes is not taken as done by a publishing that began before it."""
+        self.fill(40)
+        held, inner = Deferred(), self.semantic.sources
+        self.semantic.sources = lambda scope: held
+        summary = self.compact()["summary_id"]
+        calls = []
+        self.semantic.sources = lambda scope: calls.append(scope) or Deferred()
+        rolling = rollback_compaction(self.script, self.aria)
+        held.callback({summary: "v1"})  # the first publishing goes on, as of before
+        self.assertIn("rolled_back", self.script.state.intent)
+        self.assertTrue(rolling.called, "a store that hangs does not hold the turn lock")
+        self.semantic.sources = inner
+        mend_when_ready(self.script)
+        pump_until(lambda: not self.script.state.intent)
+        self.assertNotIn(summary, wait_for(self.semantic.sources(self.script.scope)))
+
+    def test_another_compaction_than_the_one_meant(self):
+        """A rollback that was confirmed for one compaction does not take back another."""
+        self.fill(40)
+        first = self.compact()["compaction_id"]
+        self.fill(40)
+        self.compact()
+        with self.assertRaisesRegex(AssistantError, "Another compaction"):
+            wait_for(rollback_compaction(self.script, self.aria, first))
+        self.assertEqual(len(self.script.history.messages()), 22)
+
+
+class TestCrashInExtraction(LosslessTest):
+    """An extraction that a crash cut short is taken back like any other."""
+
+    def test_rollback_takes_all_of_it_back(self):
+        """Its calls, results and entries are found by the id it noted when it began."""
+        self.fill(50)
+        before, stored = self.prompt(), self.script.history.messages()
+        self.model.answers = [call("add_journal_entry", content="Bob owes Alice.")]
+        self.model.default = self.die
+        with self.assertRaises(SystemExit):
+            self.extract()
+        del self.script.state.note_extraction
+        self.model.default = SUMMARY
+        self.aria.journal.add("Written by herself.")
+        met = self.bystanders()
+        mend_when_ready(self.script)
+        self.compact()
+        self.roll_back()
+        self.assertEqual(self.prompt(), before)
+        self.assertEqual(self.script.history.messages(), stored)
+        entries = [(e["content"], bool(e.get("withdrawn"))) for e in self.aria.journal.recent()]
+        self.assertEqual(
+            [e for e in entries if "CONTEXT" not in e[0]],
+            [("Bob owes Alice.", True), ("Written by herself.", False)],
+        )
+        self.assertEqual({key: self.aria.entities.get(key) for key in met}, met)
+
+    def bystanders(self):
+        """Profiles the extraction had nothing to do with: one with links, one bare."""
+        bare = new_profile("o8", "Wren", at=1.0)
+        linked = {
+            **new_profile("o9", "Bram", at=1.0),
+            "aliases": ["Bramble"],
+            "memory_links": ["m1"],
+        }
+        self.aria.entities.put({"o8": bare, "o9": linked})
+        return {key: self.aria.entities.get(key) for key in ("o8", "o9")}
+
+    def die(self, request):
+        """As a kill: nothing after it runs, not even what always should."""
+        self.script.state.note_extraction = lambda noted: None
+        raise SystemExit
+
+
+class TestSingle(LosslessTest):
+    """The strategy with one summary."""
+
+    def test_expands_to_every_generation(self):
+        """All raw messages below it are shown, oldest first."""
+        self.configure(compact_strategy="single")
+        ids = []
+        for _ in range(3):
+            ids += [m["id"] for m in self.fill(30)]
+            result = self.compact()
+        below = [m["id"] for m in self.script.history.each_below(result["summary_id"])]
+        self.assertEqual(below, ids[: len(below)])
+        self.assertEqual(len(below), 70)
+
+
+class TestStalls(LosslessTest):
+    """Compactions that free nothing, or fail, stop."""
+
+    def setUp(self):
+        super().setUp()
+        self.told = []
+        self.script.tell_staff = self.told.append
+        self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
+
+    def tearDown(self):
+        self.script.__dict__.pop("tell_staff", None)
+        super().tearDown()
+
+    def says_stopped(self):
+        return [text for text in self.told if "in a row" in text]
+
+    def test_three_in_a_row(self):
+        """The third opens the breaker and staff are told; a good manual one closes it."""
+        big = [{"role": "user", "content": "word " * 6000}]
+        self.script.history.append(big + [{"role": "user", "content": "short"}] * 19)
+        for _ in range(3):
+            self.assertEqual(self.says_stopped(), [])
+            self.stall()
+        self.assertTrue(self.script.state.stalled_out)
+        self.assertEqual(len(self.says_stopped()), 1)
+        self.assertIn("in a row", self.script.runtime.last_error)
+        forget_runtime(self.script.scope)
+        self.script.at_server_start()
+        self.assertTrue(self.script.state.stalled_out, "after a restart")
+        self.assertFalse(wants_compaction(self.script, 0.0))
+        self.script.fall_asleep()
+        before = self.script.history.messages()
+        self.tick()
+        self.assertEqual(self.script.history.messages(), before)
+        self.fill(60, words=60)
+        self.compact()
+        self.assertFalse(self.script.state.stalled_out)
+
+    def stall(self):
+        """An automatic compaction of one little line that stands before the huge message."""
+        self.script.history.checkpoint()
+        markers = [m for m in self.script.history.messages() if is_summary(m)]
+        raw = [m for m in self.script.history.messages() if not is_summary(m)]
+        old = {"role": "user", "content": "an old little line " * 9}
+        self.script.db.conversation_history = [*markers, old, *raw]
+        result = self.compact(force=False)
+        self.assertEqual(result["compacted_messages"], 1)
+        self.assertLess(result["reduction_pct"], 5)
+
+    def test_failures_count(self):
+        """Three automatic compactions that give no summary stop as well, and staff hear of it."""
+        self.fill(50)
+        self.model.default = model_down()
+        for number in range(3):
+            self.assertEqual(len(self.says_stopped()), 0, number)
+            self.assertFalse(self.compact(force=False)["success"])
+        self.assertEqual(len(self.says_stopped()), 1)
+        self.assertFalse(wants_compaction(self.script, 0.0))
+
+    def test_commits_that_raise_count(self):
+        """So do three whose commit fails: each cost the calls of a summary."""
+        self.fill(50)
+        self.script.at_commit_step = self.fail
+        for _ in range(3):
+            with self.assertRaises(AssertionError):
+                self.compact(force=False)
+        del self.script.at_commit_step
+        self.assertEqual(len(self.says_stopped()), 1)
+        self.assert_proven()

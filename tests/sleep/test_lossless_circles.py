@@ -1,0 +1,217 @@
+"""Compaction where many talk in private, and where the context is over-full already."""
+
+import unittest
+
+from evennia_ai.history.audience import PUBLIC, private
+from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.messages import audience_of, is_summary, total_tokens
+from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
+from evennia_ai.llm_interaction.prompt import context_limit, context_usage
+from evennia_ai.sleep.compaction.service import (
+    compact_conversation_history,
+    run_pre_compaction_extraction,
+)
+from evennia_ai.sleep.compaction.triggers import make_plan
+from evennia_ai.testing import ScriptedModel, call
+from tests.memory_assistant import MemoryWorld
+from tests.waiting import wait_for
+
+SUMMARY = "They spoke of the harvest in the tavern."
+
+
+class CirclesTest(unittest.TestCase):
+    """An assistant in memory."""
+
+    def world(self, default=SUMMARY, **config):
+        self.model = ScriptedModel(default=default)
+        world = MemoryWorld(self.model, **config)
+        self.script, self.body = world.script, world.body
+        return world
+
+    def whispered(self, circle, count, words=8):
+        """So many lines that one player whispered."""
+        audience = private([f"o{circle}"])
+        self.said([f"secret {circle}.{n}: " + "word " * words for n in range(count)], audience)
+
+    def said(self, texts, audience=PUBLIC):
+        self.script.history.append(
+            {"role": "user", "content": text, "audience": audience} for text in texts
+        )
+
+    def compact(self, **options):
+        options.setdefault("force", True)
+        return wait_for(compact_conversation_history(self.script, self.body, **options))
+
+    def live(self, audience=None):
+        raw = [m for m in self.script.history.messages() if not is_summary(m)]
+        return [m for m in raw if audience is None or audience_of(m) == audience]
+
+
+class TestManyCircles(CirclesTest):
+    """A line in confidence of each of many players."""
+
+    def test_small_parts_stay(self):
+        """They cost no model call and keep nobody else's talk from being folded."""
+        self.world(compact_preserve_window=5)
+        for circle in range(40):
+            self.whispered(circle, 2)
+        self.said(f"line {n}: " + "word " * 12 for n in range(45))
+        result = self.compact()
+        self.assertTrue(result["success"])
+        self.assertFalse([r for r in self.model.requests if "secret" in str(r.messages)])
+        self.assertEqual(result["compacted_messages"], 40)
+        self.assertEqual(len(self.live()), 40 * 2 + 5)
+        self.assertEqual(verify_history(self.script), ())
+
+    def test_what_cannot_leave_makes_no_stall(self):
+        """Of how much was freed is judged without what many circles said, however much that is."""
+        self.world(compact_preserve_window=5)
+        for circle in range(150):
+            self.whispered(circle, 1, words=60)
+        self.said(f"line {n}: " + "word " * 12 for n in range(25))
+        result = self.compact()
+        self.assertLess(result["reduction_pct"], 5)
+        self.assertEqual(self.script.state.stalls, 0)
+
+    def test_order_is_kept(self):
+        """What stays of the older part stands before the newer."""
+        self.world(compact_preserve_window=2)
+        self.whispered(1, 2)
+        self.said(f"line {n}: " + "word " * 12 for n in range(20))
+        before = [m["id"] for m in self.live()]
+        self.compact()
+        after = [m["id"] for m in self.live()]
+        self.assertEqual(after, [each for each in before if each in after])
+        self.assertEqual(len(self.live(private(["o1"]))), 2)
+
+    def test_they_leave_when_they_have_grown(self):
+        """A longer talk in private is folded for its circle."""
+        self.world(compact_preserve_window=2)
+        self.whispered(1, 20)
+        self.said(f"line {n}: " + "word " * 12 for n in range(20))
+        self.compact()
+        self.assertEqual(self.live(private(["o1"])), [])
+
+    def test_a_part_that_does_not_shrink_stays(self):
+        """Its summary is dropped; the others are stored."""
+
+        def answer(request):
+            text = str(request.messages)
+            return "They said this and that. " * 7 if "secret" in text else SUMMARY
+
+        self.world(answer, compact_preserve_window=2)
+        self.said(f"line {n}: " + "word " * 12 for n in range(30))
+        for _ in range(3):
+            self.whispered(1, 7, words=6)
+            self.said(f"more {n}: " + "word " * 12 for n in range(10))
+            result = self.compact()
+            self.assertTrue(result["success"], result)
+            markers = [m for m in self.script.history.messages() if is_summary(m)]
+            of_circle = [m for m in markers if audience_of(m) == private(["o1"])]
+            self.assertLess(total_tokens(of_circle), 7 * 3 * 20)
+            self.assertEqual(verify_history(self.script), ())
+
+    def test_each_circle_is_looked_at(self):
+        """Before many circles' talk is folded, each was shown to the extraction."""
+        self.world([], compact_preserve_window=2, max_context_tokens=100_000)
+        self.model.default = lambda request: call("noop")
+        for circle in range(30):
+            self.whispered(circle, 12)
+        self.said(f"line {n}" for n in range(3))
+        report = wait_for(run_pre_compaction_extraction(self.script, self.body, max_iterations=3))
+        self.assertTrue(report["success"])
+        shown = [str(r.messages) for r in self.model.requests]
+        for circle in range(30):
+            self.assertTrue(any(f"secret {circle}.0:" in text for text in shown), circle)
+
+
+class TestOverfull(CirclesTest):
+    """A history that does not fit into one prompt any more."""
+
+    def extract(self):
+        self.model.requests.clear()
+        self.model.default = lambda request: call("noop")
+        return wait_for(run_pre_compaction_extraction(self.script, self.body, max_iterations=3))
+
+    def shown(self):
+        requests = [r for r in self.model.requests if r.purpose == CONTEXT_PRE_COMPACTION]
+        return [str(r.messages) for r in requests]
+
+    def test_what_leaves_is_extracted_first(self):
+        """The oldest lines, that a prompt would leave out, are shown; each request fits."""
+        self.world(max_context_tokens=8000)
+        self.said(f"line {n}: " + "word " * 40 for n in range(400))
+        self.assertGreater(context_usage(self.script), 1.5)
+        leaving = make_plan(self.script, automatic=False).leaving
+        self.extract()
+        shown = "\n".join(self.shown())
+        names = [str(message["content"]).split(":")[0] + ":" for message in leaving]
+        self.assertEqual([name for name in names if name not in shown], [])
+        budget = self.script.runtime.budgets[-1]
+        self.assertLessEqual(budget.total, context_limit(self.script))
+        self.assertEqual(budget.left_out, ())
+
+    def test_budgets_are_those_of_requests(self):
+        """What is only measured, to learn whether all fits, is noted as no budget."""
+        self.world(max_context_tokens=8000)
+        self.said(f"line {n}: " + "word " * 40 for n in range(400))
+        self.script.runtime.budgets.clear()
+        self.extract()
+        self.assertEqual(len(self.script.runtime.budgets), len(self.shown()))
+
+    def test_circles_are_not_shown_all_that_was_said_aloud(self):
+        """Their turns show their own words; their number does not grow with the public talk."""
+        self.world(max_context_tokens=8000)
+        for _ in range(4):
+            self.said(f"line {n}: " + "word " * 40 for n in range(150))
+            for circle in range(10):
+                self.whispered(circle, 3)
+        self.assertGreater(context_usage(self.script), 3.0)
+        plan = make_plan(self.script, automatic=False)
+        self.assertEqual(len(plan.audiences), 11)
+        self.extract()
+        circles = [text for text in self.shown() if "secret" in text]
+        self.assertEqual(len(circles), 10)
+        self.assertGreater(len(self.shown()), 14)
+        for circle in range(10):
+            own = plan.part(private([f"o{circle}"]))
+            (text,) = (each for each in circles if f"secret {circle}.0:" in each)
+            self.assertEqual(text.count(f"secret {circle}."), len(own))
+            self.assertIn("line ", text)
+
+    def test_one_pass_where_it_fits(self):
+        """A full history that fits is shown whole, once."""
+        self.world(max_context_tokens=8000)
+        self.said(f"line {n}: " + "word " * 12 for n in range(150))
+        self.assertLess(context_usage(self.script), 1.0)
+        self.assertEqual(self.extract()["iterations"], 1)
+        self.assertIn("line 149:", self.shown()[0])
+
+    def test_a_smaller_window_than_configured_is_told(self):
+        """Where the preserve window would not fit under the trigger, the receipt says so."""
+        self.world(max_context_tokens=8000, compact_preserve_window=100)
+        self.said(f"line {n}: " + "word " * 40 for n in range(160))
+        told = []
+        self.script.tell_staff = told.append
+        result = self.compact()
+        self.assertTrue(result["window_shrunk"])
+        self.assertLess(result["preserved_messages"], 100)
+        self.assertIn("fewer than configured", told[-1])
+        self.said(f"line {n}" for n in range(200))
+        self.assertFalse(self.compact()["window_shrunk"])
+
+    def test_a_receipt_counts_the_newest_alone(self):
+        """What stayed of small circles is older, and none of the newest messages."""
+        self.world(max_context_tokens=8000, compact_preserve_window=150, summary_max_tokens=200)
+        self.whispered(1, 2)
+        self.said(f"line {n}: " + "word " * 40 for n in range(200))
+        told = []
+        self.script.tell_staff = told.append
+        result = self.compact()
+        self.assertEqual(result["held_messages"], 2)
+        self.assertEqual(result["preserved_messages"], len(self.live()))
+        self.assertIn(f"Only the {len(self.live(PUBLIC))} newest messages stayed", told[-1])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,420 @@
+"""Properties of compaction and rollback on random histories, with an assistant in memory.
+
+A thousand examples of each, or the share of them that `thoroughness` tells. None ends early: each
+that counts has folded something and, where it is about rollback, has taken it back.
+"""
+
+import copy
+import re
+import unittest
+from collections import Counter
+
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+
+from evennia_ai.errors import AssistantError
+from evennia_ai.history.audience import PUBLIC, private
+from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.messages import is_summary, total_tokens, utc_iso
+from evennia_ai.history.pairs import cut_points, unanswered
+from evennia_ai.llm_interaction.prompt import (
+    build_prompt,
+    context_limit,
+    context_usage,
+    measure_fixed,
+)
+from evennia_ai.sleep.compaction.reversal import rollback_compaction
+from evennia_ai.sleep.compaction.service import (
+    compact_conversation_history,
+    run_pre_compaction_extraction,
+)
+from evennia_ai.sleep.compaction.triggers import kept_capacity
+from evennia_ai.testing import call
+from tests.loopback import check_pairs
+from tests.memory_assistant import START, MemoryWorld
+from tests.strategies import PEOPLE, foldable_histories, histories, result
+from tests.thoroughness import examples
+from tests.waiting import wait_for
+
+EXAMPLES = settings(
+    max_examples=examples(1000),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+VIEWERS = (PUBLIC, *(private(PEOPLE[:n]) for n in (1, 2, 3)))
+CONFIGS = st.fixed_dictionaries(
+    {
+        "compact_strategy": st.sampled_from(("cascade", "cascade", "single")),
+        "compact_preserve_window": st.integers(1, 6),
+        "mask_min_tokens": st.sampled_from((20, 200)),
+        "max_context_tokens": st.sampled_from((5000, 8000, 100_000)),
+        "compact_preserve_token_share": st.just(0.0),
+    }
+)
+# Windows and shares to keep that exceed what may stay under a trigger.
+TIGHT = st.fixed_dictionaries(
+    {
+        "compact_strategy": st.sampled_from(("cascade", "single")),
+        "compact_preserve_window": st.sampled_from((1, 6, 40)),
+        "mask_min_tokens": st.sampled_from((20, 200)),
+        "max_context_tokens": st.sampled_from((12_000, 30_000)),
+        "compact_preserve_token_share": st.sampled_from((0.0, 0.2, 0.8)),
+    }
+)
+DEED_NAMES = ("compact", "mask", "extract", "roll_back", "take_back", "restart", "say", "expand")
+# Something is folded and taken back, with whatever else before, between and after.
+BEFORE = st.lists(st.sampled_from(("say", "extract", "compact", "restart", "expand")), max_size=1)
+FOLDS = st.sampled_from((("compact",), ("mask",), ("extract", "compact")))
+BETWEEN = st.lists(st.sampled_from(("say", "extract", "restart", "expand")), max_size=2)
+AFTER = st.lists(
+    st.sampled_from(DEED_NAMES),
+    max_size=2,
+)
+DEEDS = st.builds(
+    lambda before, folds, between, after: (*before, *folds, *between, "take_back", *after),
+    BEFORE,
+    FOLDS,
+    BETWEEN,
+    AFTER,
+)
+PARTS = foldable_histories(pieces=7, least=3, closed=2)
+# Mostly one before the latest: each is told twice, in two runs.
+SEVERAL = st.one_of(*(st.lists(PARTS, min_size=n, max_size=n) for n in (2, 2, 2, 3)))
+ROOM = 10_000_000  # a limit under which every history fits
+TALK = {"role": "user", "content": "talk " * 80}
+SHAPES = (
+    "calls in parallel",
+    "calls in a chain",
+    "call ids that repeat",
+    "calls without result",
+    "a huge message",
+    "several audiences",
+)
+# In so many of a hundred examples must be each of what is counted.
+LEAST_PERCENT = 2
+
+
+def answered(request):
+    """What the scripted model says: the same in a run and in its control run."""
+    if request.purpose == "summary":
+        words = re.findall(r"\w+", str(request.messages[-1]["content"]))
+        return f"They talked of {' '.join(words[-8:])}."
+    return call("noop")
+
+
+class Run:
+    """An assistant in memory whose messages have ids and times of their own, given in order."""
+
+    def __init__(self, config):
+        self.world = MemoryWorld(**config)
+        self.world.model.default = answered
+        self.number, self.refusal = 0, ""
+        self.compactions = self.taken_back = 0
+
+    @property
+    def script(self):
+        return self.world.script
+
+    @property
+    def body(self):
+        return self.world.body
+
+    def store(self, messages):
+        """Put messages into the history, ids and times the same in every run."""
+        self.script.history.append(self.stamped(message) for message in messages)
+
+    def stamped(self, message):
+        """The message with the next id and time; its tokens are to be counted."""
+        self.number += 1
+        at = utc_iso(START + self.number)
+        stamped = {**copy.deepcopy(message), "id": f"m{self.number}", "created_at": at}
+        stamped.pop("tokens", None)
+        return stamped
+
+    def say(self):
+        self.store([{"role": "user", "content": f"one more line, {self.number}"}])
+
+    def extract(self):
+        """Facts, an observation and an aside, then the end."""
+        at = len(self.world.model.requests)
+        self.world.model.answers = [
+            call("add_journal_entry", content=f"Fact {at}."),
+            call("update_entity_observation", entity="Alice", observation=f"Owes {at}."),
+            call("noop"),
+        ]
+        wait_for(run_pre_compaction_extraction(self.script, self.body))
+        self.world.model.answers = []
+
+    def compact(self):
+        return self.compact_with(force=True)
+
+    def compact_with(self, **how):
+        """Compact; counted if it was done."""
+        result = wait_for(compact_conversation_history(self.script, self.body, **how))
+        self.compactions += bool(result["success"] and not result.get("skipped"))
+        return result
+
+    def mask(self):
+        """An automatic compaction, which masks where that is enough."""
+        return self.relieve(context_usage(self.script) * 0.99)
+
+    def relieve(self, threshold):
+        """An automatic compaction; it gets under its trigger if that can be reached at all."""
+        able = self.able_to_relieve(threshold)
+        result = self.compact_with(threshold=threshold)
+        if able and result["success"] and not result.get("skipped"):
+            assert context_usage(self.script) < threshold, (context_usage(self.script), threshold)
+        return result
+
+    def able_to_relieve(self, threshold):
+        """Whether a compaction can get under a trigger: some room, and a newest turn in it."""
+        room = kept_capacity(self.script, threshold)
+        raw = self.stored()
+        newest = max((point for point in cut_points(raw) if point < len(raw)), default=0)
+        return room is not None and total_tokens(raw[newest:]) <= room
+
+    def roll_back(self):
+        """True if something was taken back; False if there was nothing, or it does not fit."""
+        try:
+            wait_for(rollback_compaction(self.script, self.body))
+        except AssistantError as error:
+            self.refusal = str(error)
+            return False
+        self.taken_back += 1
+        return True
+
+    def take_back(self):
+        """Roll back; if the messages do not fit, under a higher limit that is lowered again."""
+        if self.roll_back() or "no longer fit" not in self.refusal:
+            return
+        limit = self.script.config.max_context_tokens
+        self.limit(ROOM)
+        assert self.roll_back(), self.refusal
+        self.limit(limit)
+
+    def limit(self, tokens):
+        self.world.configure(max_context_tokens=tokens)
+
+    def restart(self):
+        self.world.restart()
+
+    def expand(self):
+        """Looking at what summaries rest on changes nothing."""
+        for record in self.script.history.summaries():
+            list(self.script.history.each_below(record["id"]))
+
+    def prompts(self):
+        """What would be sent to each audience."""
+        return [build_prompt(self.script, self.body, viewer).messages for viewer in VIEWERS]
+
+    def stored(self):
+        """The raw live messages."""
+        return [m for m in self.script.history.messages() if not is_summary(m)]
+
+
+def shapes(messages):
+    """Names of what is found in a history."""
+    made = [[call["id"] for call in m.get("tool_calls") or ()] for m in messages]
+    roles = " ".join("call" if ids else m["role"] for m, ids in zip(messages, made, strict=True))
+    ids = [each for some in made for each in some]
+    found = {
+        "calls in parallel": any(len(some) > 1 for some in made),
+        "calls in a chain": "call tool call tool" in roles,
+        "call ids that repeat": len(set(ids)) < len(ids),
+        "a huge message": any(len(m["content"]) > 20_000 for m in messages),
+        "several audiences": len({m["audience"] for m in messages}) > 1,
+        "calls without result": bool(unanswered(messages)),
+    }
+    return {name for name, there in found.items() if there}
+
+
+class Counted(unittest.TestCase):
+    """A test that counts what its examples held, and fails if something was rare."""
+
+    def setUp(self):
+        self.tried, self.seen = 0, Counter()
+
+    def note(self, expected, found):
+        """One more example; all that is expected is looked for in the end."""
+        self.tried += 1
+        self.seen.update(dict.fromkeys(expected, 0))
+        self.seen.update(found)
+        for name in found:
+            event(name)
+
+    def tearDown(self):
+        for name, count in self.seen.items() if self.tried >= 500 else ():
+            self.assertGreaterEqual(100 * count, LEAST_PERCENT * self.tried, name)
+
+
+class TestRollback(Counted):
+    """A run in which something happened and was taken back, beside one in which it never did."""
+
+    def take_back(self, run, control):
+        """Take the latest compaction back. If that does not fit, both runs get a higher limit.
+
+        It may be refused only where the run without overflows its limit.
+        """
+        if run.roll_back():
+            return
+        self.assertIn("no longer fit", run.refusal)
+        measure_fixed(control.script, control.body)
+        self.assertGreater(context_usage(control.script), 1.0)
+        for each in (run, control):
+            each.limit(ROOM)
+        self.assertTrue(run.roll_back(), run.refusal)
+
+    def note_run(self, run, messages):
+        """Count an example, in which something was taken back."""
+        self.assertGreater(run.taken_back, 0)
+        found = {"taken back at once": not run.refusal, "refused at first": bool(run.refusal)}
+        self.note(
+            {*found, *SHAPES}, {*shapes(messages), *(n for n, is_so in found.items() if is_so)}
+        )
+
+    @EXAMPLES
+    @given(foldable_histories(pieces=14), CONFIGS, st.booleans(), st.booleans())
+    def test_prompts_are_those_of_a_run_without(self, messages, config, automatic, extraction):
+        """After compaction and rollback every audience's prompt is byte for byte the control's."""
+        run, control = Run(config), Run(config)
+        for each in (run, control):
+            each.store(messages)
+        if extraction:
+            run.extract()
+        run.mask() if automatic else run.compact()
+        assume(run.compactions)
+        self.take_back(run, control)
+        self.assertEqual(run.prompts(), control.prompts())
+        self.assertEqual(run.script.history.messages(), control.script.history.messages())
+        self.assertEqual(run.script.history.tokens(), control.script.history.tokens())
+        self.assertEqual(verify_history(run.script), ())
+        self.note_run(run, messages)
+
+    @EXAMPLES
+    @given(
+        SEVERAL,
+        CONFIGS,
+        st.booleans(),
+    )
+    def test_the_latest_of_several(self, parts, config, restarted):
+        """The earlier compactions stand; what is said and compacted afterwards is the control's."""
+        run, control = Run(config), Run(config)
+        *earlier, last = parts
+        for each in (run, control):
+            for part in earlier:
+                each.store(part)
+                each.compact()
+            each.store(last)
+        before = run.compactions
+        run.extract()
+        run.compact()
+        assume(run.compactions > before > 0)
+        # A start would store results for the calls left alone that are live then.
+        late = [result(call_id) for _, call_id, _ in unanswered(control.stored())]
+        for each in (run, control):
+            each.say()
+            if restarted:
+                each.store([{**message, "audience": PUBLIC} for message in late])
+                each.restart()
+        self.take_back(run, control)
+        self.assertEqual(run.prompts(), control.prompts())
+        for each in (run, control):
+            each.say()
+            each.compact()
+        self.assertEqual(run.prompts(), control.prompts())
+        self.assertEqual(verify_history(run.script), ())
+        self.note_run(run, last)
+
+    @EXAMPLES
+    @given(st.lists(PARTS, min_size=1, max_size=3), CONFIGS)
+    def test_everything_taken_back_is_everything_said(self, parts, config):
+        """Rolled back to the first compaction, the history is all that was ever said, in order."""
+        run, control = Run(config), Run(config)
+        for part in parts:
+            for each in (run, control):
+                each.store(part)
+            run.compact()
+        assume(run.compactions)
+        for _ in range(run.compactions):
+            self.take_back(run, control)
+            self.assertEqual(verify_history(run.script), ())
+        self.note_run(run, control.stored())
+        self.assertFalse(run.roll_back())
+        self.assertIn("no compaction", run.refusal)
+        self.assertEqual(run.stored(), control.stored())
+        self.assertEqual(run.prompts(), control.prompts())
+
+
+class TestAnySequence(Counted):
+    """Whatever is done in whatever order."""
+
+    @EXAMPLES
+    @given(
+        foldable_histories(pieces=8, least=4),
+        st.lists(histories(markers=False, pieces=4), max_size=3),
+        CONFIGS,
+        DEEDS,
+    )
+    def test_proof_and_prompts_hold(self, first, others, config, deeds):
+        """The proof is clean and every prompt is legal and fits, after each deed."""
+        run, said, parts = Run(config), 0, [first, *others]
+        for number, deed in enumerate(deeds):
+            run.store(parts[number % len(parts)])
+            getattr(run, deed)()
+            self.assertEqual(verify_history(run.script), ())
+            self.assertGreaterEqual(run.script.history.recorded[0], said)
+            said = run.script.history.recorded[0]
+            self.assert_prompts_are_legal(run)
+        assume(run.taken_back)
+        self.note({*SHAPES, *DEED_NAMES}, {*deeds, *shapes([m for part in parts for m in part])})
+
+    def assert_prompts_are_legal(self, run):
+        for viewer in VIEWERS:
+            prompt = build_prompt(run.script, run.body, viewer)
+            self.assertTrue(prompt.fits, prompt.budget)
+            self.assertLessEqual(prompt.budget.total, context_limit(run.script))
+            check_pairs({"messages": self.distinct(prompt.messages)})
+
+    @EXAMPLES
+    @given(
+        st.lists(
+            st.tuples(foldable_histories(pieces=8, least=1), st.integers(0, 60)),
+            min_size=1,
+            max_size=3,
+        ),
+        TIGHT,
+        st.sampled_from((0.5, 0.7, 0.8)),
+    )
+    def test_a_token_trigger_is_relieved(self, parts, config, threshold):
+        """Usage is under the trigger afterwards, so that prompts hold all that is live."""
+        run = Run(config)
+        measure_fixed(run.script, run.body)
+        for number, (part, lines) in enumerate(parts):
+            run.store([*part, *[TALK] * lines])
+            if number == len(parts) - 1:
+                self.fill(run, threshold)
+            run.relieve(threshold)
+            if context_usage(run.script) < threshold:
+                for viewer in VIEWERS:
+                    prompt = build_prompt(run.script, run.body, viewer)
+                    self.assertEqual(prompt.budget.left_out, ())
+        assume(run.compactions)
+        self.note(SHAPES, shapes([m for part, _ in parts for m in part]))
+
+    @staticmethod
+    def fill(run, threshold):
+        """Talk until the trigger fires."""
+        short = (threshold - context_usage(run.script)) * context_limit(run.script)
+        run.store([TALK] * (int(short // 100) + 1))
+        assert context_usage(run.script) >= threshold
+
+    @staticmethod
+    def distinct(messages):
+        """Call ids that stand twice in one message, as no client lets through, made different."""
+        renamed = []
+        for message in messages:
+            ids = [made["id"] for made in message.get("tool_calls") or ()]
+            renamed.append(message)
+            if len(set(ids)) < len(ids):
+                return renamed[:-1]
+        return renamed

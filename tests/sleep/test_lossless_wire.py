@@ -1,0 +1,268 @@
+"""Compaction over real HTTP: a hostile summariser, a slow one, and the record of the server."""
+
+import re
+import threading
+
+from evennia_ai import services
+from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.messages import is_summary
+from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.llm_interaction.client import ModelClient
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps, context_usage
+from evennia_ai.llm_interaction.summary import MESSAGES_TITLE
+from evennia_ai.sleep.compaction.retention import missing, source_items
+from evennia_ai.sleep.compaction.service import compact_conversation_history
+from evennia_ai.tools import BUILTIN_TOOLS
+from tests import loopback
+from tests.base import label
+from tests.loopback import RESET, TRUNCATED
+from tests.sleep.test_long_talk import QUICK, WireTest
+from tests.waiting import pump_until, wait_for
+
+TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
+
+DROPS_ALL = "They talked."
+BACK = "All is well again."
+FIRST = "Captain Mirabel hid 47 crowns under the Salt Chapel."
+FIRST_FACTS = ("Mirabel", "47", "Salt Chapel")
+SUMMARY_CAP = 300
+
+
+class WatchedClient(ModelClient):
+    """The model client; keeps each request that was answered, with its answer."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.answered = []
+
+    def complete(self, request):
+        """As ever, and noted."""
+        return super().complete(request).addCallback(self._note, request)
+
+    def _note(self, reply, request):
+        self.answered.append((request, reply))
+        return reply
+
+
+class WatchedTest(WireTest):
+    """A wire test with a watched client."""
+
+    def setUp(self):
+        super().setUp()
+        self.client = WatchedClient(api_base=self.server.url, api_key="sk-test", retry=QUICK)
+        services.use(model=self.client)
+        self.told = []
+        self.script.tell_staff = self.told.append
+
+    def tearDown(self):
+        self.script.__dict__.pop("tell_staff", None)
+        super().tearDown()
+
+    def compact(self, **options):
+        options.setdefault("force", True)
+        return wait_for(compact_conversation_history(self.script, self.aria, **options), 60)
+
+
+class TestHostileSummariser(WatchedTest):
+    """Ten generations under models that refuse, echo, grow, fail and drop every name."""
+
+    def setUp(self):
+        self.generation = 0
+        super().setUp()
+        self.configure(
+            compact_preserve_window=4,
+            summary_max_tokens=SUMMARY_CAP,
+            llm_fallback_models=["scripted/second"],
+        )
+
+    def respond(self, body):
+        """The first model has a fault of its own each generation, the second one every other."""
+        said = body["messages"][-1]["content"]
+        bad = (
+            loopback.refusal(),
+            loopback.EMPTY,
+            loopback.text(said),
+            loopback.text("word " * 3000),
+            loopback.calls(loopback.call("noop")),
+            loopback.failure(500),
+            TRUNCATED,
+            RESET,
+        )
+        drops = loopback.text(DROPS_ALL)
+        if "second" in body["model"]:
+            return drops if self.generation % 2 else bad[self.generation % 3]
+        return drops if self.generation % 5 == 0 else bad[self.generation % len(bad)]
+
+    def talk(self):
+        """What is said between two compactions: new names, numbers and quotes each time."""
+        tag = label(self.generation).title()
+        lines = [f"Bran{tag} sold {700 + self.generation} barrels at Port {tag}ford."]
+        lines += [f'Then Ylva{tag}{label(n)} cried "the {tag} gate"' for n in range(10)]
+        if self.generation == 0:
+            lines.insert(0, FIRST)
+        if self.generation == 3:
+            lines.append("barrel " * 4000 + "and the very end")
+        users = [{"role": "user", "content": f"{line} {'and so on ' * 12}"} for line in lines]
+        self.script.history.append(users)
+        self.script.history.append([{"role": "user", "content": "so it went on"}] * 4)
+
+    def lived(self):
+        """Ten generations; yields each result with the requests that were answered for it."""
+        for self.generation in range(10):
+            self.talk()
+            before = len(self.client.answered)
+            result = self.compact()
+            self.assertTrue(result["success"], (self.generation, result))
+            yield result, self.client.answered[before:]
+
+    def accepted_text(self, answered):
+        """All that the requests held whose answers were taken."""
+        taken = [
+            request.messages[-1]["content"]
+            for request, reply in answered
+            if request.model == OFFLINE_MODEL or reply.content == DROPS_ALL
+        ]
+        return self.plain("".join(taken))
+
+    @staticmethod
+    def plain(text):
+        """A text without what chunks and escapes put between its letters."""
+        return re.sub(r'[\s"\\]', "", text.replace(MESSAGES_TITLE, ""))
+
+    def test_ten_generations(self):
+        """Caps hold, nothing is lost unseen, the oldest facts are named, and all were shown."""
+        levels = set()
+        for result, answered in self.lived():
+            levels.add(result["level"])
+            record = self.script.history.summary(result["summary_id"])
+            messages = self.script.history.segment(record["segment"])["messages"]
+            shown = self.accepted_text(answered)
+            for message in messages:
+                self.assertTrue(self.plain(message["content"]) in shown, message["content"][:60])
+            self.assert_caps()
+            self.assert_losses_reported(record, messages)
+            self.assertEqual(verify_history(self.script), ())
+        self.assertEqual(levels, {"main", "fallback", "extractive"})
+        self.assert_all_on_the_wire()
+        (long,) = self.live_records("long")
+        for fact in FIRST_FACTS:
+            self.assertIn(fact, long["text"])
+
+    def live_records(self, tier):
+        records = self.script.history.summaries()
+        return [r for r in records if r["tier"] == tier and r["status"] == "live"]
+
+    def assert_caps(self):
+        """No summary exceeds its tier's cap."""
+        self.assertEqual(context_caps(self.script).summary, SUMMARY_CAP)
+        for record in self.script.history.summaries():
+            self.assertLessEqual(self.script.count(record["text"]), SUMMARY_CAP)
+
+    def assert_losses_reported(self, record, messages):
+        """What the summary itself did not keep is named in its record, and is somewhere."""
+        items = source_items(messages, TRAITS)
+        entries = [e["content"] for e in self.aria.journal.recent(500)]
+        self.assertEqual(missing(items, record["text"], *entries), ())
+        own_words = record["text"].split("\nAlso mentioned:")[0]
+        unkept = {item.text for item in missing(items, own_words)}
+        self.assertEqual(unkept - set(record["lost"]), set())
+        self.assertEqual(record["lost_count"], len(record["lost"]))
+        self.assertIn(f"{record['retention']:.0%} of names", self.told[-1])
+
+    def assert_all_on_the_wire(self):
+        """The server's own record: each removed message was in a request it answered whole."""
+        bodies = [record.body for record in self.server.succeeded]
+        shown = self.plain("".join(body["messages"][-1]["content"] for body in bodies))
+        for segment in self.script.history.segments():
+            for message in segment["messages"]:
+                self.assertTrue(self.plain(message["content"]) in shown, message["content"][:60])
+        self.assert_requests_legal()
+
+
+class TestSlowSummary(WatchedTest):
+    """The server waits with the summary; the talk goes on meanwhile."""
+
+    def setUp(self):
+        self.written = threading.Event()
+        super().setUp()
+
+    def tearDown(self):
+        self.written.set()
+        super().tearDown()
+
+    def respond(self, body):
+        """The summary comes when it is let go, all else at once."""
+        if MESSAGES_TITLE in str(body["messages"][-1]["content"]):
+            self.written.wait(60)
+            return loopback.text("They spoke of the harvest.")
+        return loopback.text("Indeed.")
+
+    def test_arrivals_are_all_there_in_order(self):
+        """What is said and answered while the summary is written stands behind what stayed."""
+        self.configure(max_context_tokens=100_000, llm_timeout_s=90)
+        old = [m["id"] for m in self.fill(40)]
+        running = compact_conversation_history(self.script, self.aria, force=True)
+        pump_until(lambda: self.server.bodies)
+        heard = [f"line {label(n)} of the meanwhile" for n in range(4)]
+        for line in heard:
+            self.say(line)
+            self.tick()
+        self.assertFalse(running.called)
+        self.written.set()
+        self.assertTrue(wait_for(running, 60)["success"])
+        self.say("and after it")
+        self.tick()
+        live = [m for m in self.script.history.messages() if not is_summary(m)]
+        self.assertEqual([m["id"] for m in live[:20]], old[20:])
+        talk = [(m["role"], m["content"]) for m in live[20:]]
+        answered = [(("user", line), ("assistant", "Indeed.")) for line in [*heard, "and after it"]]
+        self.assertEqual(talk, [one for pair in answered for one in pair])
+        self.assertEqual(verify_history(self.script), ())
+
+
+class TestHourDown(WatchedTest):
+    """The model down for an hour: talk goes on, the context stays in its limit."""
+
+    def respond(self, body):
+        """Nothing but failures, until it is back."""
+        return loopback.text(BACK) if self.is_back else loopback.failure(500)
+
+    def setUp(self):
+        self.is_back = False
+        super().setUp()
+        self.configure(max_context_tokens=6000)
+        start, self.minute = self.script.now(), 0
+        self.script.now = lambda: start + 60.0 * self.minute
+
+    def hour(self):
+        """Sixty minutes of talk, a tick each; nobody waits for back-off in vain."""
+        for self.minute in range(60):
+            for _ in range(4):
+                self.say("We still wait for word from the harbour, and " + "talk " * 20)
+            self.tick()
+            self.assertLess(context_usage(self.script), 1.0)
+
+    def receipts(self):
+        return [text for text in self.told if " compacted " in text]
+
+    def test_extractive_level_until_it_is_back(self):
+        """Compactions run at the extractive level; receipts tell it, and when it is over."""
+        self.hour()
+        records = self.script.history.compactions()
+        self.assertGreater(len(records), 2)
+        self.assertEqual({c["result"]["level"] for c in records}, {"extractive"})
+        self.assertEqual(len(self.receipts()), len(records))
+        for receipt, record in zip(self.receipts(), records, strict=True):
+            self.assertIn("level extractive", receipt)
+            self.assertIn(f"compacted {record['result']['compacted_messages']} messages", receipt)
+        self.assertEqual(sum("still wait" in t for t in self.recorded_contents("user")), 240)
+        self.assertEqual(verify_history(self.script), ())
+        self.is_back, self.minute = True, 75
+        services.use(model=ModelClient(api_base=self.server.url, api_key="sk", retry=QUICK))
+        self.say("Aria, are you back?")
+        self.tick()
+        self.assertEqual(self.contents()[-1][1], BACK)
+        self.fill(30, words=20)
+        self.assertEqual(self.compact()["level"], "main")
+        self.assertIn("level main", self.receipts()[-1])
+        self.assert_requests_legal()

@@ -1,0 +1,233 @@
+"""Edits that meet a compaction, and archives damaged before a rollback: no old text returns."""
+
+import unittest
+
+from evennia_ai.errors import AssistantError
+from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.live import ARCHIVE, checksum
+from evennia_ai.history.masking import masked
+from evennia_ai.history.verification import segment_checksum
+from evennia_ai.sleep.compaction.reversal import rollback_compaction
+from evennia_ai.sleep.compaction.rollback_plan import damage
+from evennia_ai.sleep.compaction.service import compact_conversation_history
+from evennia_ai.testing import ScriptedModel
+from tests.command_line import CommandLineTest
+from tests.memory_assistant import MemoryWorld, count
+from tests.waiting import wait_for
+
+SUMMARY = "They spoke of hay and a fence."
+HISTORY = "conversation_history"
+
+
+def talk(lines, words="fetch the hay from the barn and mend the fence before it rains"):
+    """So many lines of Bob's."""
+    bob = {"key": "Bob", "id": "o2.b"}
+    return [{"role": "user", "content": f"{n}: {words}", "speaker": bob} for n in range(lines)]
+
+
+class DamageTest(unittest.TestCase):
+    """Helpers for the classes below."""
+
+    def setUp(self):
+        self.model = ScriptedModel(default=SUMMARY)
+        self.world = MemoryWorld(self.model, pre_compact_extraction_enabled=False)
+        self.script, self.history = self.world.script, self.world.script.history
+        self.history.append(talk(40))
+        self.history.checkpoint()
+
+    def assert_proven(self):
+        self.assertEqual(verify_history(self.script), ())
+
+
+class TestEditMeanwhile(DamageTest):
+    """A message that leaves is changed while its summary is being written."""
+
+    def begin(self):
+        """A compaction that waits for its summary."""
+        self.model.held = True
+        return compact_conversation_history(self.script, self.world.body, force=True)
+
+    def edited(self, edit):
+        """The outcome of a compaction during which `edit` made another first message."""
+        done = self.begin()
+        first, *others = self.world.attribute(HISTORY)
+        self.world.write(HISTORY, [edit(first), *others])
+        self.history.messages()
+        self.model.release()
+        return wait_for(done)
+
+    def test_an_edit_is_not_undone(self):
+        """Nothing is archived in its old words; the next try archives the new ones."""
+        result = self.edited(lambda message: {**message, "content": "the word was taken out"})
+        self.assertFalse(result["success"])
+        self.assertIn("changed meanwhile", result["detail"])
+        self.assertEqual(list(self.history.segments()), [])
+        self.assertEqual(self.history.messages()[0]["content"], "the word was taken out")
+        again = self.begin()
+        self.model.release()
+        self.assertTrue(wait_for(again)["success"])
+        (segment,) = self.history.segments()
+        self.assertEqual(segment["messages"][0]["content"], "the word was taken out")
+        self.assert_proven()
+
+    def test_an_edit_of_who_may_know(self):
+        """Another audience is a change as well as other words."""
+        result = self.edited(lambda message: {**message, "audience": "staff"})
+        self.assertFalse(result["success"])
+        self.assertEqual(self.history.messages()[0]["audience"], "staff")
+
+    def test_our_own_changes_are_none(self):
+        """A mask, a new count and what a database makes of a tuple hold up no compaction."""
+        odd = {"role": "tool", "name": "look", "content": "oak " * 900, "metadata": {"at": (1, 2)}}
+        first, *others = self.history.messages()
+        self.history.replace([{**first, **odd}, *others])
+
+        def by_us(message):
+            hidden = masked(message, "2027-01-15T08:00:00.000+00:00", count)
+            return {**hidden, "tokens": 7, "metadata": {**hidden["metadata"], "at": [1, 2]}}
+
+        result = self.edited(by_us)
+        self.assertTrue(result["success"], result)
+        self.assert_proven()
+
+    def test_messages_that_come_meanwhile_hold_up_nothing(self):
+        """A history that only grows is folded as planned."""
+        done = self.begin()
+        self.history.append(talk(3, "what comes later"))
+        self.history.checkpoint()
+        self.model.release()
+        self.assertTrue(wait_for(done)["success"])
+        self.assertEqual(self.history.messages()[-1]["content"], "2: what comes later")
+        self.assert_proven()
+
+
+class TestDamage(unittest.TestCase):
+    """What is wrong with what a rollback would bring back."""
+
+    def setUp(self):
+        self.record = {"leaving": ["m1", "m2", "m3"]}
+
+    def segment(self, *ids, **fields):
+        """A sealed segment of these messages."""
+        made = {"messages": [{"id": each, "content": each} for each in ids], **fields}
+        return {**made, "sha256": segment_checksum(made, checksum)}
+
+    def judged(self, **segments):
+        return damage(self.record, segments, checksum)
+
+    def test_whole(self):
+        """Segments that hold what left are sound; so is a compaction that only masked."""
+        self.assertEqual(self.judged(g1=self.segment("m2"), g2=self.segment("m1", "m3")), "")
+        self.record = {"masked": ["m1"]}
+        self.assertEqual(self.judged(), "")
+
+    def test_changed_or_gone(self):
+        """The segment is named, whatever it is that does not fit."""
+        whole = self.segment("m1", "m2", "m3")
+        changed = {**whole, "messages": [*whole["messages"][:2], {"id": "m3", "content": "x"}]}
+        self.assertRegex(self.judged(g1=changed), "`g1` was changed")
+        self.assertRegex(self.judged(g1={**whole, "sha256": None}), "`g1` was changed")
+        self.assertRegex(self.judged(g1=whole, g2=None), "`g2` is missing or cannot be read")
+
+    def test_other_ids(self):
+        """Too few and too many are told, also where the seal is right."""
+        short = self.judged(g1=self.segment("m1"), g2=self.segment("m3"))
+        self.assertRegex(short, r"1 of 3 messages, `m2` the first, are missing .*\(`g1`, `g2`\)")
+        self.assertRegex(self.judged(), r"3 of 3 messages, `m1` the first, .*\(none\)")
+        self.assertRegex(self.judged(g1=self.segment("m1", "m9")), "`g1` holds `m9`")
+
+    def test_without_a_seal(self):
+        """A segment that was never sealed is judged by its ids."""
+        bare = self.segment("m1", "m2", "m3")
+        del bare["sha256"]
+        self.assertEqual(self.judged(g1=bare), "")
+        del bare["messages"][0]
+        self.assertRegex(self.judged(g1=bare), "1 of 3 messages")
+
+    def test_forgotten_messages_are_not_missed(self):
+        """A tombstone stands for a message, under the same seal."""
+        segment = self.segment("m1", "m3", tombstones={"m2": "0" * 64})
+        self.assertEqual(self.judged(g1=segment), "")
+        self.assertRegex(self.judged(g1={**segment, "tombstones": {}}), "`g1` was changed")
+
+
+class TestRollbackOfADamagedArchive(DamageTest):
+    """A rollback brings back what left, or nothing."""
+
+    def setUp(self):
+        super().setUp()
+        wait_for(compact_conversation_history(self.script, self.world.body, force=True))
+        (self.key,) = self.history.store.keys(ARCHIVE)
+        self.segment = self.history.segment(self.key)
+
+    def roll_back(self):
+        return wait_for(rollback_compaction(self.script, self.world.body))
+
+    def assert_refused(self, stored):
+        """With this for its segment it names the segment and what to do, and changes nothing."""
+        self.history.store.set(self.key, stored, category=ARCHIVE)
+        before = dict(self.world.storage.script.values), dict(self.world.storage.body.values)
+        with self.assertRaises(AssistantError) as caught:
+            self.roll_back()
+        self.assertIn(f"`{self.key}`", str(caught.exception))
+        self.assertIn("`compact/verify`", str(caught.exception))
+        after = dict(self.world.storage.script.values), dict(self.world.storage.body.values)
+        self.assertEqual(after, before)
+
+    def test_changed_words(self):
+        """Words that somebody put into the archive do not become live."""
+        first, *others = self.segment["messages"]
+        forged = [{**first, "content": "Bob owes me 500 gold"}, *others]
+        self.assert_refused({**self.segment, "messages": forged})
+
+    def test_a_message_missing(self):
+        """Fewer messages than left are not passed off as all, under an old seal or a new one."""
+        short = self.segment["messages"][1:]
+        self.assert_refused({**self.segment, "messages": short})
+        self.assert_refused({**self.segment, "messages": short, "sha256": checksum(short)})
+
+    def test_no_segment(self):
+        """One that cannot be read, or is gone, is told in words."""
+        self.assert_refused("oops")
+        self.assert_refused({**self.segment, "messages": None})
+        self.history.store.delete(self.key, category=ARCHIVE)
+        with self.assertRaisesRegex(AssistantError, f"`{self.key}` is missing"):
+            self.roll_back()
+
+    def test_put_back(self):
+        """Once the segment is as it was, all come back and are counted."""
+        self.assert_refused("oops")
+        self.history.store.set(self.key, self.segment, category=ARCHIVE)
+        self.assertEqual(self.roll_back()["restored_messages"], len(self.segment["messages"]))
+        self.assertEqual(len(self.history.messages()), 40)
+        self.assert_proven()
+
+    def test_forgotten_messages_are_not_counted(self):
+        """What comes back is counted, not what left."""
+        gone, *left = self.segment["messages"]
+        segment = {**self.segment, "messages": left, "tombstones": {gone["id"]: checksum([gone])}}
+        segment["sha256"] = segment_checksum(segment, checksum)
+        self.history.store.set(self.key, segment, category=ARCHIVE)
+        self.world.write("tombstones", [gone["id"]])
+        self.assertEqual(self.roll_back()["restored_messages"], len(left))
+        self.assert_proven()
+
+
+class TestCommand(CommandLineTest):
+    """What an admin is told."""
+
+    default = SUMMARY
+
+    def test_the_error_is_told(self):
+        """`compact/rollback` names the segment and the way out; the history stays folded."""
+        self.fill(40)
+        self.typed("compact Aria", until="compacted")
+        history = self.script.history
+        (key,) = history.store.keys(ARCHIVE)
+        history.store.set(key, "oops", category=ARCHIVE)
+        live = history.messages()
+        self.typed("compact/rollback Aria", until="Take back the compaction")
+        shown = self.typed("yes", until="failed")
+        self.assertIn(f"The rollback failed: Archive segment `{key}` is missing", shown)
+        self.assertIn("`compact/verify`", shown)
+        self.assertEqual(history.messages(), live)
