@@ -30,7 +30,7 @@ from typing import Any
 
 from benchmarks import kill_look, kill_steps
 from benchmarks.kill_steps import Log
-from evennia_ai.cli.main import processes as game_processes
+from evennia_ai.cli import processes as game_processes
 from tests.e2e.game import Game
 from tests.e2e.telnet import Telnet, Timeout
 

@@ -17,7 +17,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred
 
 from evennia_ai import checks, conf
 from evennia_ai.background import Worker
-from evennia_ai.cli.main import processes as game_processes
+from evennia_ai.cli import processes as game_processes
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 
 SUPPORTED_PYTHON = ((3, 11), (3, 13))

@@ -33,7 +33,7 @@ def doctor(*args: str) -> int:
     from django.conf import settings
 
     from evennia_ai.background import install_import_gate
-    from evennia_ai.cli.main import doctor as checks
+    from evennia_ai.cli import doctor as checks
 
     install_import_gate()
     evennia._init()  # the launcher has not, for commands of others; a second call does nothing

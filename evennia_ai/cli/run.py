@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from evennia_ai.cli.main import processes as game_processes
+from evennia_ai.cli import processes as game_processes
 from evennia_ai.cli.ports import (
     LOOPBACK,
     VARIABLES,

@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai import conf, services
 from evennia_ai.assistant.deletions import delete_derived, owe, settle
 from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
-from evennia_ai.cli.main import doctor
+from evennia_ai.cli import doctor
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.export import export_assistant
 from evennia_ai.commands.facts import overview, usage_facts

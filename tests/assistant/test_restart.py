@@ -7,7 +7,7 @@ from evennia_ai import services
 from evennia_ai.assistant.recovery import mend_at_start, mend_when_ready
 from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.assistant.schema import DATA_VERSION
-from evennia_ai.cli.main import startstop
+from evennia_ai.cli import startstop
 from evennia_ai.testing import call
 from tests.base import AssistantTest
 from tests.waiting import pump_until, wait_for

@@ -11,9 +11,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from evennia_ai.cli.main import main as cli
-from evennia_ai.cli.main import processes as game_processes
-from evennia_ai.cli.main import run as game_runner
+from evennia_ai.cli import main as cli
+from evennia_ai.cli import processes as game_processes
+from evennia_ai.cli import run as game_runner
 from evennia_ai.cli.new import create_game
 from evennia_ai.cli.ports import GamePorts, busy, game_ports, load, with_free_inner_ports
 from evennia_ai.errors import ConfigError

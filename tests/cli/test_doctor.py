@@ -8,7 +8,7 @@ from evennia.utils.create import create_script
 from twisted.internet.defer import Deferred, succeed
 
 from evennia_ai.assistant_script import AssistantScript
-from evennia_ai.cli.main import doctor
+from evennia_ai.cli import doctor
 from evennia_ai.cli.doctor import Check, Patient, report, run_checks
 from evennia_ai.tools import Tool
 

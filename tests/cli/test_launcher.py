@@ -5,7 +5,7 @@ import io
 import unittest
 
 from evennia_ai import llm_interaction
-from evennia_ai.cli.main import launcher
+from evennia_ai.cli import launcher
 
 
 class TestMain(unittest.TestCase):

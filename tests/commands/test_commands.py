@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred, fail
 from evennia_ai import services
 from evennia_ai.assistant.deletions import owe, owed, pay_owed
 from evennia_ai.assistant.identity import stable_id
-from evennia_ai.cli.main import startstop
+from evennia_ai.cli import startstop
 from evennia_ai.commands.assistants import last_lines
 from evennia_ai.commands.cmdset import COMMANDS
 from evennia_ai.commands.lookup import all_assistants, find_assistant

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import evennia
 
-from evennia_ai.cli.main import processes as game_processes
-from evennia_ai.cli.main import run as game_runner
+from evennia_ai.cli import processes as game_processes
+from evennia_ai.cli import run as game_runner
 from evennia_ai.cli.new import create_game
 from evennia_ai.cli.ports import game_ports
 from tests.e2e.ports import free_ports

@@ -6,7 +6,7 @@ import urllib.request
 
 import pytest
 
-from evennia_ai.cli.main import run as game_runner
+from evennia_ai.cli import run as game_runner
 from tests.e2e.game import PASSWORD, Game
 from tests.e2e.telnet import Telnet
 
