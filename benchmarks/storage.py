@@ -47,7 +47,7 @@ def timed(work: Callable[[], Any], times: int, apart: bool = False) -> dict[str,
 
 def settle() -> None:
     """Wait until the recall index has taken in what was stored; it has a thread of its own."""
-    wait_for(services.worker().submit(int), 600)
+    wait_for(services.mind().worker.submit(int), 600)
 
 
 def talk(tokens: int) -> dict[str, Any]:
