@@ -289,6 +289,27 @@ class SemanticStore(Protocol):
         """Release files and locks."""
 
 
+class ModelBackend(Protocol):
+    """What asks models (`llm_interaction.client.ModelClient`)."""
+
+    def complete(self, request: ModelRequest) -> Deferred[ModelReply]:
+        """Ask a model; fails with `ModelError`. Cancelling the Deferred cancels the call."""
+
+    def probe(
+        self, model: str, api: str = "chat", timeout_s: float = 20.0
+    ) -> Deferred[ProbeReport]:
+        """Fires with whether a model can be reached."""
+
+    def window(self, model: str) -> int | None:
+        """A model's context window in tokens as far as it is known. Answers at once."""
+
+    def cancel_all(self) -> int:
+        """Cancel all calls in flight; returns how many there were."""
+
+    def warm_up(self) -> Deferred[None]:
+        """Load what is slow; fires when it is loaded."""
+
+
 class Mind(Protocol):
     """All that computes or waits: models, long-term memory, long work on texts.
 
@@ -319,7 +340,7 @@ class Mind(Protocol):
 
     def packed_lines(
         self, lines: Sequence[str], room_tokens: int, model: str
-    ) -> Deferred[list[tuple[str, ...]]]:
+    ) -> Deferred[tuple[tuple[str, ...], ...]]:
         """Fires with the lines in runs that fit a request; see `llm_interaction.summary.packed`."""
 
     def finished_summary(

@@ -19,10 +19,11 @@ from evennia_ai.history.messages import Message
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.history.verification import Evidence, Violation, verify
 from evennia_ai.llm_interaction.client import ModelClient, ModelReply, ModelRequest, ProbeReport
+from evennia_ai.llm_interaction.pieces import packed
 from evennia_ai.llm_interaction.summary import extract as extracted
-from evennia_ai.llm_interaction.summary import packed, shortened
+from evennia_ai.llm_interaction.summary import shortened
 from evennia_ai.llm_interaction.tokens import counter_for, counter_name
-from evennia_ai.protocol import Mind, SemanticStore
+from evennia_ai.protocol import Mind, ModelBackend, SemanticStore
 from evennia_ai.rag_memory import Mem0Store
 from evennia_ai.rag_memory.provenance import Grounds, grounds_of_history, grounds_of_turn
 from evennia_ai.rag_memory.recalled import is_recalled
@@ -101,7 +102,7 @@ class InlineMind:
 
     def __init__(
         self,
-        model: Any,
+        model: ModelBackend,
         memories: SemanticStore,
         worker: Worker,
         index: Callable[[], Any],
@@ -136,7 +137,7 @@ class InlineMind:
 
     def packed_lines(
         self, lines: Sequence[str], room_tokens: int, model: str
-    ) -> "Deferred[list[tuple[str, ...]]]":
+    ) -> "Deferred[tuple[tuple[str, ...], ...]]":
         """Fires with the lines in runs that fit a request."""
         return self.desk.submit(lambda: packed(lines, room_tokens, self._counters(model)))
 
@@ -266,7 +267,8 @@ def mind() -> Mind:
             IndexFile(conf.data_dir() / "recall.sqlite3"),
             Worker("evennia-ai-work"),
         )
-    return _made["mind"]
+    made: Mind = _made["mind"]
+    return made
 
 
 def use(**parts: Any) -> None:
@@ -292,7 +294,8 @@ def on_disk(function: Callable[..., Any], *args: Any) -> "Deferred[Any]":
     """Read or write a file of the game on a daemon thread, in order; fires with the result."""
     if "disk" not in _made:
         _made["disk"] = Worker("evennia-ai-disk")
-    return _made["disk"].submit(function, *args)
+    disk: Worker = _made["disk"]
+    return disk.submit(function, *args)
 
 
 def warm_up() -> "Deferred[None]":
