@@ -7,7 +7,7 @@ parts, in its place: for tests and for games that bring their own.
 import threading
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, succeed
 from twisted.logger import Logger
@@ -27,10 +27,12 @@ from evennia_ai.protocol import Mind, ModelBackend, SemanticStore
 from evennia_ai.rag_memory import Mem0Store
 from evennia_ai.rag_memory.provenance import Grounds, grounds_of_history, grounds_of_turn
 from evennia_ai.rag_memory.recalled import is_recalled
-from evennia_ai.recall import RecallIndex
 from evennia_ai.recall.store import is_damage, set_aside
 from evennia_ai.sleep.compaction.retention import Item, drift, missing
 from evennia_ai.sleep.compaction.retention_gate import items_to_keep, with_appendix
+
+if TYPE_CHECKING:
+    from evennia_ai.recall import RecallIndex
 
 _log = Logger("evennia_ai")
 
@@ -50,7 +52,7 @@ class IndexFile:
         self._lock = threading.Lock()
         self._index: RecallIndex | None = None
 
-    def __call__(self) -> RecallIndex:
+    def __call__(self) -> "RecallIndex":
         """The open index."""
         with self._lock:
             if self._index is not None and self._is_useless(self._index):
@@ -71,7 +73,9 @@ class IndexFile:
                 self._index.close()
             self._index = None
 
-    def _opened(self) -> RecallIndex:
+    def _opened(self) -> "RecallIndex":
+        from evennia_ai.recall import RecallIndex  # it loads NumPy: not on the reactor thread
+
         try:
             return RecallIndex(self._path)
         except StoreError as error:
@@ -80,7 +84,7 @@ class IndexFile:
         set_aside(self._path)
         return RecallIndex(self._path)
 
-    def _is_useless(self, index: RecallIndex) -> bool:
+    def _is_useless(self, index: "RecallIndex") -> bool:
         """Whether the open file is damaged or no longer the one under its name."""
         try:
             return index.damaged or self._path.stat().st_ino != self._inode
