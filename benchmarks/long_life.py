@@ -46,11 +46,14 @@ class Tavern:
         game: A running game.
         seed: Seed of the conversation.
         names: Names of the players.
+        made: Whether they have their accounts already.
     """
 
-    def __init__(self, game: Game, seed: int, names: tuple[str, ...] = talk.PLAYERS):
+    def __init__(
+        self, game: Game, seed: int, names: tuple[str, ...] = talk.PLAYERS, made: bool = False
+    ):
         self.game, self.rng, self.names = game, random.Random(seed), names
-        self.made, self.said = False, Counter[str]()
+        self.made, self.said = made, Counter[str]()
         self.enter()
 
     def enter(self) -> None:

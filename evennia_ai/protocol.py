@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # values only
     from evennia_ai.history.verification import Evidence, Violation
     from evennia_ai.llm_interaction.budget import TokenBudget
     from evennia_ai.llm_interaction.client import ModelReply, ModelRequest, ProbeReport
+    from evennia_ai.rag_memory.journal_entry import JournalEntry
     from evennia_ai.rag_memory.provenance import Grounds
     from evennia_ai.sleep.compaction.retention import Item
 
@@ -153,28 +154,40 @@ class JournalPort(Protocol):
     ``compaction`` (a synthesis, never consolidated) or ``import``.
     """
 
-    def add(self, content: str, **fields: Any) -> Entry:
-        """Append an entry; `importance`, `source_type`, `tags`, `entities`, `audience`, ..."""
+    def add(
+        self,
+        content: str,
+        *,
+        importance: int | None = None,
+        source_type: str = ...,
+        tags: Iterable[str] = (),
+        entities: Iterable[str] = (),
+        source_message_ids: Iterable[str] = (),
+        audience: str | None = None,
+        timestamp: str | None = None,
+        id: str | None = None,
+    ) -> JournalEntry:
+        """Append an entry; the fields are those of `JournalEntry`."""
 
-    def recent(self, limit: int = 50) -> tuple[Entry, ...]:
+    def recent(self, limit: int = 50) -> tuple[JournalEntry, ...]:
         """The newest entries, oldest first."""
 
-    def oldest(self) -> tuple[Entry, ...]:
+    def oldest(self) -> tuple[JournalEntry, ...]:
         """The entries of the first page."""
 
-    def get(self, entry_id: str, most_read: int | None = None) -> Entry | None:
+    def get(self, entry_id: str, most_read: int | None = None) -> JournalEntry | None:
         """One entry by its id; an id that holds no time is looked for in so many pages."""
 
-    def unconsolidated(self, limit: int = 200) -> tuple[Entry, ...]:
+    def unconsolidated(self, limit: int = 200) -> tuple[JournalEntry, ...]:
         """Oldest entries not yet marked consolidated, without syntheses."""
 
     def mark_consolidated(self, entry_ids: Iterable[str]) -> int:
         """Record that entries are in long-term memory; returns how many were newly marked."""
 
-    def consolidated(self) -> Iterator[Entry]:
+    def consolidated(self) -> Iterator[JournalEntry]:
         """Every entry that is marked as being in long-term memory, newest page first."""
 
-    def all(self) -> Iterator[Entry]:
+    def all(self) -> Iterator[JournalEntry]:
         """Every entry, newest page first, each page oldest first; loads a page at a time."""
 
     def withdraw(self, entry_ids: Iterable[str]) -> int:

@@ -85,7 +85,7 @@ def _collected(script: Assistant, data: dict[str, Any]) -> Iterator[None]:
     data["compactions"] += script.history.compactions()
     yield
     for number, entry in enumerate(body.journal.all()):
-        data["journal"].append(entry)
+        data["journal"].append(entry.to_dict())
         if number % 50 == 0:
             yield
     data["journal"].sort(key=lambda entry: str(entry["timestamp"]))

@@ -130,13 +130,13 @@ class CmdAIMemory(AssistantCommand):
         name, by = escaped(script.obj.key), self.caller.key
 
         def tell(found: int) -> None:
-            script.audit("forget", entry=entry["id"], by=by)
+            script.audit("forget", entry=entry.id, by=by)
             viewer.tell(
-                f"{name} finds journal entry {entry['id']} no more; "
+                f"{name} finds journal entry {entry.id} no more; "
                 f"{found} of its memories left semantic memory. The journal keeps it, withdrawn."
             )
 
-        done = script.run_exclusive(lambda: forget_entry(script, script.obj, entry["id"]))
+        done = script.run_exclusive(lambda: forget_entry(script, script.obj, entry.id))
         viewer.later(done, tell, "The forgetting")
 
     def do_rebuild(self) -> None:

@@ -39,29 +39,29 @@ class TestForgetting(SearchTest):
 
     def forget(self):
         """Forget the entry."""
-        return wait_for(forget_entry(self.world.script, self.world.body, self.entry["id"]))
+        return wait_for(forget_entry(self.world.script, self.world.body, self.entry.id))
 
     def test_index_down(self):
         """A forgetting the index did not take part in fails, and can be repeated."""
         self.index.broken = True
         with self.assertRaisesRegex(StoreError, "aimemory/forget` again"):
             self.forget()
-        self.assertTrue(self.world.body.journal.get(self.entry["id"])["withdrawn"])
+        self.assertTrue(self.world.body.journal.get(self.entry.id).withdrawn)
         self.index.broken = False
         self.forget()
         self.assertEqual(self.search("mat"), [])
 
     def test_killed_in_between(self):
         """What was withdrawn when the server died leaves the index at the next start."""
-        self.world.body.journal.withdraw([self.entry["id"]])
-        self.assertEqual(ids(self.search("mat")), [self.entry["id"]])
+        self.world.body.journal.withdraw([self.entry.id])
+        self.assertEqual(ids(self.search("mat")), [self.entry.id])
         self.world.restart()
         self.assertEqual(self.search("mat"), [])
 
     def test_before_the_night(self):
         """An entry of small importance is found for a month, though the index still holds it."""
         self.world.later((KEEP_DAYS - 1) * 86400)
-        self.assertEqual(ids(self.search("mat")), [self.entry["id"]])
+        self.assertEqual(ids(self.search("mat")), [self.entry.id])
         self.world.later(2 * 86400)
         self.assertEqual(self.search("mat"), [])
         self.assertEqual(self.index.count("Aria"), 1)
@@ -71,11 +71,11 @@ class TestForgetting(SearchTest):
         withdrawn = self.world.body.journal.add("The mat is red.")
         for number in range(1_050):
             self.world.body.journal.add(f"Nothing of note, {number}.", importance=9)
-        self.world.body.journal.withdraw([withdrawn["id"]])
+        self.world.body.journal.withdraw([withdrawn.id])
         self.world.later((KEEP_DAYS + 1) * 86400)
         counts = wait_for(prune_episodic_index(self.world.script, self.world.body))
         self.assertEqual(counts, {"pruned": 1, "kept": 1_050})
-        gone = {self.entry["id"], withdrawn["id"]}
+        gone = {self.entry.id, withdrawn.id}
         self.assertEqual(gone & set(ids(self.search("mat", limit=100))), set())
 
 
@@ -115,7 +115,7 @@ class TestByHand(SearchTest):
 
     def test_narrowed(self):
         """What is kept from others is found by them no more, nor its memory, and not lost."""
-        item = {"source_id": self.entry["id"], "text": "A key", "metadata": {"audience": "public"}}
+        item = {"source_id": self.entry.id, "text": "A key", "metadata": {"audience": "public"}}
         for restarts in (False, True):
             wait_for(self.world.semantic.add("Aria", [item]))
             tail, page = self.tail(), self.page()
@@ -126,7 +126,7 @@ class TestByHand(SearchTest):
                 self.world.restart()
             self.assertEqual(self.search("key"), [])
             found = ids(self.search("key", audience=circle))
-            self.assertEqual(sorted(found), sorted([self.first, self.entry["id"]]))
+            self.assertEqual(sorted(found), sorted([self.first, self.entry.id]))
             self.assertEqual(self.world.memories(), [])
 
     def test_withdrawn(self):
@@ -138,7 +138,7 @@ class TestByHand(SearchTest):
 
     def test_taken_out(self):
         """What is taken out or blanked by hand is found no more, nor its memory."""
-        item = {"source_id": self.entry["id"], "text": "A key", "metadata": {"audience": "public"}}
+        item = {"source_id": self.entry.id, "text": "A key", "metadata": {"audience": "public"}}
         wait_for(self.world.semantic.add("Aria", [item]))
         second = self.say("Bram", "The key is blue.")[0]
         tail, page = self.tail(), self.page()
@@ -158,7 +158,7 @@ class TestByHand(SearchTest):
         page["entries"][0]["content"] = " "
         self.put(page=page)
         self.assertEqual(ids(self.search("key")), [self.first])
-        self.assertFalse(self.index.get("Aria", [self.entry["id"]]))
+        self.assertFalse(self.index.get("Aria", [self.entry.id]))
 
     def test_moved(self):
         """What another handler folded, or put on another page, is found still."""
@@ -170,7 +170,7 @@ class TestByHand(SearchTest):
         journal = JournalHandler(self.stores["body"])
         for number in range(PAGE_ENTRIES):
             journal.add(f"Barrel {number}.")
-        self.assertEqual(sorted(ids(self.search("key"))), sorted([self.first, self.entry["id"]]))
+        self.assertEqual(sorted(ids(self.search("key"))), sorted([self.first, self.entry.id]))
 
     def test_nothing_changed(self):
         """An Attribute that is written as it was is indexed no second time."""
@@ -257,7 +257,7 @@ class TestWholeIndex(SearchTest):
         self.index.clear("Aria")
         clock = Clock()
         restore_index(self.world.script, clock)
-        entries = {entry["id"] for entry in self.world.body.journal.all()}
+        entries = {entry.id for entry in self.world.body.journal.all()}
         while not (indexed := {turn.id for turn in self.index.get("Aria", entries)}):
             clock.advance(1)
         self.assertLess(len(indexed), len(entries))

@@ -25,6 +25,7 @@ from evennia_ai.llm_interaction.summary import (
     summary_prompt,
 )
 from evennia_ai.protocol import Assistant, Character
+from evennia_ai.rag_memory.journal_entry import SYNTHESIS
 from evennia_ai.sleep.compaction.retention import (
     Item,
     appendix,
@@ -192,9 +193,9 @@ def _elsewhere(script: Assistant, character: Character, audience: str) -> list[s
     notes = [entry["text"] for entry in script.ledger.shown(audience)]
     entries = character.journal.recent(JOURNAL_ENTRIES)
     return notes + [
-        entry["content"]
+        entry.content
         for entry in entries
-        if visible(entry["audience"], audience)
-        and not entry.get("withdrawn")
-        and entry.get("source_type") != "compaction"
+        if visible(entry.audience, audience)
+        and not entry.withdrawn
+        and entry.source_type != SYNTHESIS
     ]
