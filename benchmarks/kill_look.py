@@ -201,8 +201,8 @@ def _memories(script: Any, notes: list[str]) -> Generator[Deferred[Any], Any, di
 
     yield run_sleep_tick(script, script.obj)
     yield until(lambda: not script.state.intent, SETTLE_S)  # summaries are published beside it
-    ids = yield script.semantic.ids(script.scope)
-    sources = yield script.semantic.sources(script.scope)
+    ids = yield script.mind.memories.ids(script.scope)
+    sources = yield script.mind.memories.sources(script.scope)
     journal = {e.id: e for e in script.obj.journal.recent(10**6)}
     records = {r["id"]: r for r in script.history.summaries()}
     ghosts = []

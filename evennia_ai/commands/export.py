@@ -45,7 +45,7 @@ def export_assistant(
     at = time.strftime("%Y%m%d-%H%M%S", time.gmtime(script.now()))
     name = re.sub(r"[^\w-]+", "_", script.obj.key) or "assistant"
     path = (folder or export_folder()) / f"{name}-{script.obj.pk}-{at}.json"
-    yield services.workshop().submit(_write, path, data)
+    yield services.on_disk(_write, path, data)
     return path
 
 
