@@ -95,7 +95,7 @@ class Upgraded(Game):
         project = tomllib.loads((self.checkout / "pyproject.toml").read_text(encoding="utf-8"))
         module, _, function = project["project"]["scripts"]["evennia-ai"].partition(":")
         code = f"import sys; from {module} import {function}; sys.exit({function}())"
-        with tempfile.TemporaryFile("w+") as output:  # a pipe would stay open because of the daemons
+        with tempfile.TemporaryFile("w+") as output:  # the daemons would keep a pipe open
             done = subprocess.run(
                 [sys.executable, "-W", "ignore", "-c", code, *words],
                 cwd=self.base,
