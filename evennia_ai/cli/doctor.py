@@ -91,7 +91,7 @@ class Patient:
 
         from evennia_ai import services
 
-        return cls(settings.GAME_DIR, services.model(), services.semantic())
+        return cls(settings.GAME_DIR, services.mind(), services.mind().memories)
 
     @property
     def model(self) -> str:
@@ -104,7 +104,7 @@ class Patient:
         if self._client is None:
             from evennia_ai import services
 
-            self._client = services.model()
+            self._client = services.mind()
         return self._client
 
     @property

@@ -72,7 +72,7 @@ def _add_new(commands: argparse._SubParsersAction) -> None:
 
 def _add_install(commands: argparse._SubParsersAction) -> None:
     install = commands.add_parser(
-        "install", help="add assistants to an existing game: show or make the edits"
+        "install", help="add assistants to a game: show or make the edits"
     )
     install.add_argument("folder", nargs="?", default=".", help="the game (default: here)")
     install.add_argument("--apply", action="store_true", help="make the edits (backups are kept)")

@@ -16,10 +16,6 @@ from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.language.names import names_among
 from evennia_ai.rag_memory.injection import telling_words
 
-# Source of a journal entry that repeats what was just found in memory.
-RECALLED = "recalled"
-# Sources of entries that only repeat or sum up what stands elsewhere.
-DERIVED_SOURCES = (RECALLED, "compaction", "retention")
 # Key of a reply's metadata under which the memories stand that it drew on.
 MEMORIES = "memories"
 # Share of a text's words that a memory must hold, in their order, to be the same.

@@ -8,7 +8,8 @@ from twisted.internet.task import Clock
 from evennia_ai.history.audience import private
 from evennia_ai.rag_memory.indexing import BATCH, rebuild_index, restore_index
 from evennia_ai.rag_memory.search import CLEARED_AT_ONCE
-from tests.memory_assistant import PEOPLE, InlineWorker
+from evennia_ai.testing import InlineWorker
+from tests.memory_assistant import PEOPLE
 from tests.search_case import CountingIndex, SearchTest, ids
 from tests.waiting import wait_for
 
@@ -49,7 +50,7 @@ class TestFilling(SearchTest):
         for n in range(NOTES):
             self.world.body.journal.add(f"Elin keeps {n} bees.")
         self.line = history.messages()[-10]["id"]
-        self.note = self.world.body.journal.recent(10)[0]["id"]
+        self.note = self.world.body.journal.recent(10)[0].id
 
     @property
     def script(self):
