@@ -248,9 +248,16 @@ class MemoryPort(Protocol):
     """Finding again what was heard, said or written (`rag_memory.search.Memory`)."""
 
     def search(
-        self, query: str, limit: int = 10, audience: str = "public", **options: Any
+        self,
+        query: str,
+        limit: int = 10,
+        audience: str = "public",
+        exclude: Sequence[str] = (),
+        own_name: str = "",
+        observations: bool = False,
+        tools: bool = False,
     ) -> Deferred[list[Entry]]:
-        """Fires with hits, best first; options as for `rag_memory.search.Memory.search`."""
+        """Fires with hits, best first; see `rag_memory.search.Memory.search`."""
 
     def forget(self, ids: Iterable[str]) -> Deferred[int | None]:
         """Remove turns from the index; fires with their number, None if that failed."""

@@ -9,7 +9,7 @@ from twisted.internet.task import cooperate
 
 from evennia_ai import background, services
 from evennia_ai.assistant.deletions import pay_owed
-from evennia_ai.assistant.recovery import mend_when_ready
+from evennia_ai.assistant.recovery import repair_when_ready
 
 # Players come back first: the imports take seconds, and meanwhile hold up all else.
 WARM_UP_AFTER_S = 1.0
@@ -37,7 +37,7 @@ def warm_up() -> None:
 
     Only then may ticks think: none must run on what is not mended yet.
     """
-    done = services.warm_up().addCallback(lambda _: cooperate(_mend_all()).whenDone())
+    done = services.warm_up().addCallback(lambda _: cooperate(_repair_all()).whenDone())
     done.addErrback(_log_failure, "loading and mending after the start")
     done.addCallback(lambda _: services.use(ready=True))
     # What deleted assistants left; where that fails, the next start tries again.
@@ -50,12 +50,12 @@ def _log_failure(failure: Any, what: str) -> None:
         logger.log_err(f"[ai] {what}: {failure.getTraceback()}")
 
 
-def _mend_all() -> Iterator[None]:
+def _repair_all() -> Iterator[None]:
     """Mend all assistants; others have their turn on the reactor at each step."""
     for script in assistants():
         try:
             yield from script.history.warm()
-            mend_when_ready(script)
+            repair_when_ready(script)
         except Exception as error:  # noqa: BLE001 - one broken assistant must not stop the others
             script.log_error("mending after the start", error)
         yield
