@@ -4,9 +4,12 @@ import contextlib
 import importlib
 import io
 import re
+import sys
 import tempfile
+import types
 import unittest
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "evennia_ai"
@@ -170,12 +173,15 @@ class TestDocs(unittest.TestCase):
             names["index"].close()
         self.assertTrue(shown.getvalue().splitlines()[0].endswith("A raven called Pepper."))
 
-    def test_snippet_of_a_tool(self):
-        """The tool of the developing page can be offered to a model."""
+    def test_snippets_of_a_tool(self):
+        """The developing page's tool passes the developing page's test."""
         text = (ROOT / "docs" / "developing.md").read_text(encoding="utf-8")
-        snippet = re.search(r"```python\n(# world/tools.py.*?)```", text, re.DOTALL)[1]
-        names = {}
-        exec(snippet, names)
-        schema = names["RingBell"]().schema()["function"]
-        self.assertEqual(schema["name"], "ring_bell")
-        self.assertEqual(schema["parameters"]["required"], ["how"])
+        modules = {"world": types.ModuleType("world")}
+        with mock.patch.dict(sys.modules, modules):
+            for name in ("tools", "tests"):
+                snippet = re.search(rf"```python\n(# world/{name}.py.*?)```", text, re.DOTALL)[1]
+                module = sys.modules[f"world.{name}"] = types.ModuleType(f"world.{name}")
+                exec(snippet, module.__dict__)
+            result = unittest.TestResult()
+            module.TestRingBell("test_rings_when_asked").run(result)
+        self.assertEqual((result.testsRun, result.errors, result.failures), (1, [], []))
