@@ -6,7 +6,7 @@ from itertools import product
 from evennia import DefaultCharacter, create_object
 from evennia.utils.dbserialize import deserialize
 
-from evennia_ai.assistant.attribute_store import AttributeStore
+from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.game import is_assistant
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant_character import AssistantMixin, heard_event
