@@ -1,4 +1,4 @@
-"""What `kill.py` looks at after a restart: is everything there, once, unchanged, in order?"""
+"""Check after a restart of `kill.py` that everything is stored once, unchanged and in order."""
 
 import time
 from collections import Counter
@@ -7,8 +7,6 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.task import deferLater
-
-from evennia_ai.history.messages import Message
 
 FIGURES = (
     "heard",
@@ -25,23 +23,23 @@ FIGURES = (
     "recovered",
 )
 FAULTS = tuple(name for name in FIGURES if name not in ("heard", "stored", "unsaved", "recovered"))
-# What is owed to semantic memory waits for Mem0, which is imported anew in each life.
+# Pending work for semantic memory waits for Mem0, which each life has to import.
 SETTLE_S = 60.0
 
 
 @inlineCallbacks
 def look(script: Any, log: Any) -> Generator[Deferred[Any], Any, dict[str, Any]]:
-    """Look at an assistant that was started again, once its start has completed what it must.
+    """Check an assistant that was started again, once its start has finished.
 
-    It holds the turn lock and ends with a night, as that mends semantic memory.
+    The check holds the turn lock and ends with a night, which repairs semantic memory.
 
     Args:
         script: The assistant's script.
-        log: What was heard and stored before, a `kill_steps.Log`; the look is noted there.
+        log: What was heard and stored before, a `kill_steps.Log`. The check is recorded there.
 
     Returns:
-        A Deferred that fires with counts by the names of `FIGURES`; ``notes``, a list of texts;
-        and ``settled_s``, the seconds until nothing of a compaction was owed any more.
+        A Deferred that fires with counts by the names of `FIGURES`; ``notes``, a list of texts; and
+        ``settled_s``, the seconds until no work of a compaction was pending.
     """
     notes: list[str] = []
     found = yield script.run_exclusive(lambda: _settled_look(script, log, notes))
@@ -53,9 +51,9 @@ def look(script: Any, log: Any) -> Generator[Deferred[Any], Any, dict[str, Any]]
 def _settled_look(
     script: Any, log: Any, notes: list[str]
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
-    # Under the lock, as the first tick may compact again and owe something anew.
+    # Under the lock, because the first tick may compact again and leave new pending work.
     began = time.monotonic()
-    yield until(lambda: not script.state.intent, SETTLE_S)  # `_proof` reports one that stays
+    yield until(lambda: not script.state.intent, SETTLE_S)  # `_proof` reports an intent that stays
     settled = round(time.monotonic() - began, 2)
     found = yield _look(script, log.entries(), notes)
     return {**found, "settled_s": settled}
@@ -75,7 +73,7 @@ def until(condition: Callable[[], Any], timeout_s: float) -> Generator[Deferred[
 
 
 def verdict(found: dict[str, Any]) -> dict[str, Any]:
-    """What was found, with whether all of it was as it should be."""
+    """Return the results, with whether all of them are as they should be."""
     return {**found, "recovered": int(not any(found.get(name) for name in FAULTS))}
 
 
@@ -89,8 +87,8 @@ def _look(
     return found
 
 
-def kept_lists(script: Any) -> list[list[Message]]:
-    """All raw messages: the live ones, and each segment that was not restored."""
+def kept_lists(script: Any) -> list[list[dict[str, Any]]]:
+    """Return all raw messages: the live ones, and those of each segment that was not restored."""
     history = script.history
     restored = history.restored_segments()
     live = [message for message in history.messages() if not message.is_summary]
@@ -99,9 +97,9 @@ def kept_lists(script: Any) -> list[list[Message]]:
 
 
 def _messages(script: Any, log: list[dict[str, Any]], notes: list[str]) -> dict[str, int]:
-    """Each logged message is there once, unchanged, in order; each entry of the journal, too.
+    """Check that each logged message and journal entry exists once, unchanged and in order.
 
-    A heard line that waits for its turn in the queue is there as well.
+    A heard line that waits in the queue counts as existing.
     """
     from benchmarks.kill_steps import sha
 
@@ -118,7 +116,7 @@ def _messages(script: Any, log: list[dict[str, Any]], notes: list[str]) -> dict[
     doubled = [each for each, count in times.items() if count > 1]
     doubled += [e.id for e in script.runtime.queue if e.id in times]
     changed = [each for each, was in stored.items() if digests.get(each, was) != was]
-    entries = Counter(e["id"] for e in script.obj.journal.recent(10**6))
+    entries = Counter(e.id for e in script.obj.journal.recent(10**6))
     lost += [e["id"] for e in log if e["kind"] == "entry" and e["id"] not in entries]
     doubled += [each for each, count in entries.items() if count > 1]
     misplaced = _misplaced(kept, list(stored))
@@ -134,13 +132,13 @@ def _messages(script: Any, log: list[dict[str, Any]], notes: list[str]) -> dict[
 
 
 def heard_lines(log: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
-    """Heard lines by whether a tick came between them and the end of their life.
+    """Sort heard lines by whether a tick came between them and the end of their life.
 
-    What is heard is only in memory until a tick begins; that stores or saves it.
+    What is heard is only in memory until a tick begins, which stores or saves it.
 
     Returns:
-        Ids of all that must be there since a tick came, and of those since the last look that a
-        kill may have taken.
+        Ids that must exist because a tick came, and ids since the last check that a kill may have
+        removed.
     """
     due: list[str] = []
     fresh: list[str] = []
@@ -159,8 +157,8 @@ def heard_lines(log: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
     return due, fresh + since_tick
 
 
-def _misplaced(kept: list[list[Message]], order: list[str]) -> list[str]:
-    """Ids that stand behind one that was stored later."""
+def _misplaced(kept: list[list[dict[str, Any]]], order: list[str]) -> list[str]:
+    """Return ids that are behind one that was stored later."""
     place = {each: number for number, each in enumerate(order)}
     found = []
     for messages in kept:
@@ -175,7 +173,7 @@ def _since_last_look(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _proof(script: Any, notes: list[str]) -> dict[str, int]:
-    """The proof, legal prompts, and nothing that was left half done."""
+    """Check that verification passes, prompts are valid and nothing is half done."""
     from evennia_ai.history.evidence import verify_history
     from evennia_ai.llm_interaction.prompt import build_prompt
     from tests.loopback import check_pairs
@@ -196,21 +194,21 @@ def _proof(script: Any, notes: list[str]) -> dict[str, int]:
 
 @inlineCallbacks
 def _memories(script: Any, notes: list[str]) -> Generator[Deferred[Any], Any, dict[str, int]]:
-    """After another night there is one memory a source, and none of what was withdrawn."""
+    """Check after another night that each source has one memory and nothing withdrawn is left."""
     from evennia_ai.sleep import run_sleep_tick
 
     yield run_sleep_tick(script, script.obj)
-    yield until(lambda: not script.state.intent, SETTLE_S)  # summaries are published beside it
-    ids = yield script.semantic.ids(script.scope)
-    sources = yield script.semantic.sources(script.scope)
-    journal = {e["id"]: e for e in script.obj.journal.recent(10**6)}
+    yield until(lambda: not script.state.intent, SETTLE_S)  # summaries are published in parallel
+    ids = yield script.mind.memories.ids(script.scope)
+    sources = yield script.mind.memories.sources(script.scope)
+    journal = {e.id: e for e in script.obj.journal.recent(10**6)}
     records = {r["id"]: r for r in script.history.summaries()}
     ghosts = []
     for each in sources:
-        item = journal.get(each) or records.get(each) or {"withdrawn": True}
-        if item.get("withdrawn") or item.get("status") == "rolled back":
-            ghosts.append(each)
-    withdrawn = [each for each, entry in journal.items() if entry.get("withdrawn")]
+        entry, record = journal.get(each), records.get(each, {})
+        gone = entry.withdrawn if entry else record.get("status", "rolled back") == "rolled back"
+        ghosts += [each] if gone else []
+    withdrawn = [each for each, entry in journal.items() if entry.withdrawn]
     scope = script.scope
     indexed = yield script.memory._run(lambda index: index.get(scope, withdrawn))
     ghosts += [turn.id for turn in indexed]

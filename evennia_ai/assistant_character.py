@@ -9,12 +9,13 @@ from evennia import DefaultCharacter, ScriptDB
 from evennia.utils.create import create_script
 from evennia.utils.utils import lazy_property, make_iter
 
-from evennia_ai.assistant.attribute_store import AttributeStore
+from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.game import is_assistant, is_private_room, plain
 from evennia_ai.assistant.identity import speaker_of, stable_id
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, new_id, storable, utc_iso
 from evennia_ai.rag_memory.journal import JournalHandler
+from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.profiles import EntityHandler
 
 SCRIPT_TYPECLASS = "evennia_ai.assistant_script.AssistantScript"
@@ -34,7 +35,12 @@ class AssistantMixin:
 
     A game with a character class of its own writes
     ``class Assistant(AssistantMixin, Character)``.
+
+    Attributes:
+        is_assistant_body: What tells assistants from other characters.
     """
+
+    is_assistant_body = True
 
     @classmethod
     def create(
@@ -99,12 +105,12 @@ class AssistantMixin:
         """What is known of people, places and things."""
         return EntityHandler(AttributeStore(self))
 
-    def _index_entry(self, entry: dict[str, Any]) -> None:
+    def _index_entry(self, entry: JournalEntry) -> None:
         script = self.assistant
         if script is not None:
             script.memory.remember_entry(entry)
 
-    def _correct_entry(self, entry: dict[str, Any]) -> None:
+    def _correct_entry(self, entry: JournalEntry) -> None:
         script = self.assistant
         if script is not None:
             script.memory.correct_entry(entry)

@@ -5,14 +5,13 @@ loaded, so that the start of the server is not held up.
 """
 
 from evennia_ai.assistant.events import by_audience
-from evennia_ai.assistant.runtime import Unanswered
+from evennia_ai.assistant.runtime import LiveAssistant, Unanswered
 from evennia_ai.assistant.schema import migrate
-from evennia_ai.assistant.timer import restart_timer
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ANSWERED, INTERRUPTED
+from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
-from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.indexing import mend_index
 from evennia_ai.rag_memory.working_memory import from_history
 from evennia_ai.sleep.compaction.extraction import complete_extraction
@@ -20,22 +19,21 @@ from evennia_ai.sleep.compaction.publishing import COMMITTED, SUMMARISING, drop_
 from evennia_ai.sleep.compaction.triggers import check_feasible
 
 
-def mend_at_start(script: Assistant) -> None:
-    """The timer, the schema, signals, the mode, and what was heard before the stop."""
-    restart_timer(script)
+def repair_at_start(script: LiveAssistant) -> None:
+    """Signals, the mode, and what was heard before the stop."""
     script.state.signal("pre_compaction", None)
     if script.state.phase in ("dreaming", "waking"):
         script.state.set_mode("sleep", "sleeping")
     restore_queue(script)
 
 
-def mend_when_ready(script: Assistant) -> None:
+def repair_when_ready(script: LiveAssistant) -> None:
     """Token counts, unanswered calls, a compaction's remains, the index, talks, feasibility."""
     migrate(script)
     script.history.recount()
     script.history.heal()
     complete_extraction(script, script.obj)
-    _settle_intent(script)
+    _drop_or_complete_intent(script)
     mend_index(script)
     if not script.runtime.conversations:
         talks = from_history(script.history.messages(), script.now())
@@ -43,7 +41,7 @@ def mend_when_ready(script: Assistant) -> None:
     check_feasible(script)
 
 
-def restore_queue(script: Assistant) -> None:
+def restore_queue(script: LiveAssistant) -> None:
     """Take up again what was heard but is not in the history or not answered yet."""
     saved = script.state.load_queue()
     if not saved:
@@ -57,11 +55,11 @@ def restore_queue(script: Assistant) -> None:
     stored = [messages[places[e.id]] for e in saved if e.id in places]
     for group in by_audience(stored):
         later = messages[places[group.events[-1].id] + 1 :]
-        if not any(_answers(message, group.audience) for message in later):
+        if not any(_answers(message, group.audience, script.tools.traits) for message in later):
             script.runtime.unanswered[group.audience] = Unanswered(group, 1, script.now())
 
 
-def _answers(message: Message, audience: str) -> bool:
+def _answers(message: Message, audience: str, traits: ToolTraits) -> bool:
     """Whether a message ended a turn for an audience: words, or the result of an ending tool."""
     meta = message.metadata
     if meta.get("context") not in (None, CONTEXT_AWAKE):
@@ -72,18 +70,14 @@ def _answers(message: Message, audience: str) -> bool:
         return False
     if ANSWERED in meta:
         return bool(meta[ANSWERED] == audience)
-    return _may_answer(message, audience)
-
-
-def _may_answer(message: Message, audience: str) -> bool:
-    """The same of a result of an older version, which does not tell whose turn it ended."""
-    if message.name == "noop":
-        return message.audience == audience
+    # A result of an older version, which does not tell whose turn it ended.
+    if message.name in traits.silent:
+        return bool(message.audience == audience)
     # A whisper in answer to words said aloud is of the one it went to.
-    return message.name == "whisper" and audience in (PUBLIC, message.audience)
+    return message.name in traits.to_one and audience in (PUBLIC, message.audience)
 
 
-def _settle_intent(script: Assistant) -> None:
+def _drop_or_complete_intent(script: LiveAssistant) -> None:
     """Drop a compaction that a stop cut short, or complete what follows from one."""
     intent = script.state.intent
     if intent.get("phase") == SUMMARISING:

@@ -13,11 +13,12 @@ from evennia_ai.commands.show import Viewer, as_records, audience_mark, counted,
 from evennia_ai.history.audience import visible
 from evennia_ai.history.evidence import gathered_evidence
 from evennia_ai.history.messages import OVERHEAD_TOKENS, one_line, total_tokens
-from evennia_ai.history.verification import Violation, verify
+from evennia_ai.history.verification import Violation
 from evennia_ai.llm_interaction.prompt import context_caps, context_usage
 from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.plan import Plan
 from evennia_ai.sleep.compaction.reversal import rollback_compaction
+from evennia_ai.sleep.compaction.rollback import Rollback
 from evennia_ai.sleep.compaction.service import (
     compact_conversation_history,
     run_pre_compaction_extraction,
@@ -86,7 +87,7 @@ class CmdCompact(AssistantCommand):
                 "`compact/rollback` takes back the latest compaction and no other, so it takes no "
                 f"id. Type: compact/rollback {script.obj.key}"
             )
-        record = script.rollback.latest()
+        record = Rollback(script).latest()
         viewer, name = self.viewer, script.obj.key
         what = f"Take back the compaction of {moment(record['at'])} (UTC)? {_undoing(record)}"
         ask_yes_no(
@@ -106,7 +107,7 @@ class CmdCompact(AssistantCommand):
         """Prove that nothing was lost."""
         script = self.assistant()
         done = gathered_evidence(script.history)
-        done.addCallback(lambda evidence: script.offload(verify, evidence))
+        done.addCallback(lambda evidence: script.mind.verify(evidence))
         self.viewer.later(
             done,
             lambda found: self.viewer.tell(as_records(verify_lines(script, found))),

@@ -51,23 +51,22 @@ class PromptContext:
     Args:
         name: Its name, as stored in logs.
         rules: Text after the identity.
-        tools: Names of the tools offered; None offers all that may be used.
+        extracting: Whether only tools are offered that may be used in extraction.
         speaks: Whether plain text is spoken aloud.
     """
 
     name: str
     rules: str
-    tools: tuple[str, ...] | None = None
+    extracting: bool = False
     speaks: bool = True
 
 
-EXTRACTION_TOOLS = ("noop", "add_journal_entry", "update_entity_observation")
 CONTEXTS: dict[str, PromptContext] = {
     context.name: context
     for context in (
         PromptContext(CONTEXT_AWAKE, RULES),
-        PromptContext(CONTEXT_SLEEP, SLEEP_RULES, EXTRACTION_TOOLS, speaks=False),
-        PromptContext(CONTEXT_PRE_COMPACTION, PRE_COMPACTION_RULES, EXTRACTION_TOOLS, speaks=False),
+        PromptContext(CONTEXT_SLEEP, SLEEP_RULES, extracting=True, speaks=False),
+        PromptContext(CONTEXT_PRE_COMPACTION, PRE_COMPACTION_RULES, extracting=True, speaks=False),
     )
 }
 

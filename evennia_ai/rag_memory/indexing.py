@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.background import Worker, pause
 from evennia_ai.errors import StoreError
 from evennia_ai.history.live import ARCHIVE
+from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.rag_memory.turns import is_indexed, turn_of_entry, turn_of_message, turns_of
@@ -48,6 +49,7 @@ def memory_of(
         profiles=lambda query: script.obj.entities.profiles_for(query),
         refresh=lambda: (script.history.messages(), script.obj.journal.count()),
         on_new_index=lambda: restore_lost(script),
+        traits=lambda: script.tools.traits,
     )
 
 
@@ -60,7 +62,7 @@ def mend_index(script: Assistant) -> "Deferred[Any]":
     entries = script.obj.journal.recent()
     done = script.memory.catch_up(
         lambda: _newest(script, entries),
-        gone=[entry["id"] for entry in entries if entry.get("withdrawn")],
+        gone=[entry.id for entry in entries if entry.withdrawn],
     )
     done.addCallback(lambda added: _restored_if_lost(script, added))
     return done.addErrback(_survived, script)
@@ -78,8 +80,8 @@ def _survived(failure: Any, script: Assistant) -> None:
 def _newest(script: Assistant, entries: Any) -> list[Turn]:
     history = script.history
     segments = map(history.segment, history.store.keys(ARCHIVE)[-NEWEST_SEGMENTS:])
-    folded = [message for segment in segments if segment for message in segment["messages"]]
-    return turns_of([*folded, *history.messages()], entries, script.now())
+    folded = [message for segment in segments if segment for message in segment.messages]
+    return turns_of([*folded, *history.messages()], entries, script.now(), script.tools.traits)
 
 
 @inlineCallbacks
@@ -101,8 +103,8 @@ def missing_oldest(script: Assistant) -> "Deferred[int | None]":
     """
     first = script.history.store.keys(ARCHIVE)[:1]
     segments = [segment for segment in map(script.history.segment, first) if segment]
-    messages = [message for segment in segments for message in segment["messages"]]
-    oldest = turns_of(messages, script.obj.journal.oldest(), script.now())
+    messages = [message for segment in segments for message in segment.messages]
+    oldest = turns_of(messages, script.obj.journal.oldest(), script.now(), script.tools.traits)
     missing: Deferred[int | None] = script.memory.missing([turn["id"] for turn in oldest])
     return missing
 
@@ -197,16 +199,17 @@ def _batches(script: Assistant) -> Iterator[list[Turn]]:
 
 
 def _stored(script: Assistant) -> Iterator[Turn | None]:
-    history, now = script.history, script.now()
-    yield from map(turn_of_message, history.messages())
+    history, now, traits = script.history, script.now(), script.tools.traits
+    yield from (turn_of_message(message, traits) for message in history.messages())
     keys = history.store.keys(ARCHIVE)
-    yield from _archived(history, keys[1:])
+    yield from _archived(history, keys[1:], traits)
     for entry in script.obj.journal.all():
         yield turn_of_entry(entry) if is_indexed(entry, now) else None
-    yield from _archived(history, keys[:1])
+    yield from _archived(history, keys[:1], traits)
 
 
-def _archived(history: Any, keys: Any) -> Iterator[Turn | None]:
+def _archived(history: Any, keys: Any, traits: ToolTraits) -> Iterator[Turn | None]:
     for key in keys:
         segment = history.segment(key)
-        yield from map(turn_of_message, segment["messages"] if segment else ())
+        for message in segment.messages if segment else ():
+            yield turn_of_message(message, traits)

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 
 from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import Message
+from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.rag_memory.crowding import asks
 from evennia_ai.rag_memory.injection import telling_words
-from evennia_ai.rag_memory.recalled import RECALLING_TOOLS, is_recalled, sentences, shown_memories
+from evennia_ai.rag_memory.recalled import is_recalled, sentences, shown_memories
 
 # A message bears a note out if it has this share of the note's telling words.
 LEAST_SHARE = 0.4
@@ -33,7 +34,11 @@ class Grounds:
 
 
 def grounds_of_turn(
-    note: str, messages: Sequence[Message], answered: Collection[str], retrieved: Iterable[str]
+    note: str,
+    messages: Sequence[Message],
+    answered: Collection[str],
+    retrieved: Iterable[str],
+    traits: ToolTraits,
 ) -> Grounds:
     """What a note of a turn rests on: what the turn answers.
 
@@ -42,17 +47,22 @@ def grounds_of_turn(
         messages: The history, oldest first.
         answered: Ids of the messages that the turn answers.
         retrieved: Lines of memories in its prompt.
+        traits: Those of the assistant's tools.
     """
     heard = [m for m in messages if m.id in answered]
-    seen = [m for m in _since(messages, answered) if _may_tell(m)]
-    known = [*retrieved, *shown_memories(messages)]
+    seen = [m for m in _since(messages, answered) if _may_tell(m, traits)]
+    known = [*retrieved, *shown_memories(messages, traits)]
     texts = tuple(_said(m) for m in (*heard, *seen))
     told = is_recalled(note, [_said(_stated(m)) for m in heard])
     return Grounds(tuple(answered), None, is_recalled(note, known, texts), told, texts)
 
 
 def grounds_of_history(
-    note: str, messages: Sequence[Message], audience: str, retrieved: Iterable[str]
+    note: str,
+    messages: Sequence[Message],
+    audience: str,
+    retrieved: Iterable[str],
+    traits: ToolTraits,
 ) -> Grounds:
     """What a note rests on that was written from a whole history: what others said in it.
 
@@ -63,12 +73,13 @@ def grounds_of_history(
         messages: The history, oldest first.
         audience: Whom the note is for.
         retrieved: Lines of memories in its prompt.
+        traits: Those of the assistant's tools.
     """
     seen = (m for m in messages if m.role == "user" and visible(m.audience, audience))
     others = {m.id: m for m in map(_stated, seen) if m.content}
     found = supporting(note, others.values())
     heard = [others[each] for each in found]
-    known, texts = [*retrieved, *shown_memories(messages)], tuple(map(_said, heard))
+    known, texts = [*retrieved, *shown_memories(messages, traits)], tuple(map(_said, heard))
     at = heard[0].created_at if heard else None
     return Grounds(found, at, is_recalled(note, known, texts), bool(found), texts)
 
@@ -84,9 +95,9 @@ def _since(messages: Sequence[Message], answered: Collection[str]) -> Sequence[M
     return messages[first:]
 
 
-def _may_tell(message: Message) -> bool:
+def _may_tell(message: Message, traits: ToolTraits) -> bool:
     """Whether a message holds what a tool found elsewhere than in memory."""
-    return message.role == "tool" and message.name not in RECALLING_TOOLS
+    return message.role == "tool" and message.name not in traits.recalls
 
 
 def _said(message: Message) -> str:

@@ -12,15 +12,10 @@ from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 
 from evennia_ai.history.messages import Message
+from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.language.names import names_among
 from evennia_ai.rag_memory.injection import telling_words
 
-# Source of a journal entry that repeats what was just found in memory.
-RECALLED = "recalled"
-# Sources of entries that only repeat or sum up what stands elsewhere.
-DERIVED_SOURCES = (RECALLED, "compaction", "retention")
-# Tools whose results are memories.
-RECALLING_TOOLS = ("search_memory", "expand_memory")
 # Key of a reply's metadata under which the memories stand that it drew on.
 MEMORIES = "memories"
 # Share of a text's words that a memory must hold, in their order, to be the same.
@@ -294,19 +289,19 @@ def drawn_on(memories: Iterable[str], reply: str) -> list[str]:
     return [each for each in memories if len(_Told(_parts(each)[1]).telling & said) >= 2]
 
 
-def shown_memories(messages: Sequence[Message]) -> list[str]:
+def shown_memories(messages: Sequence[Message], traits: ToolTraits) -> list[str]:
     """Texts of memories that a history holds, newest first.
 
     They stand in results of searches, and with replies that drew on memories in their prompt.
     """
-    results = [m for m in reversed(messages) if m.name in RECALLING_TOOLS]
+    results = [m for m in reversed(messages) if m.name in traits.recalls]
     replies = [m for m in reversed(messages) if m.metadata.get(MEMORIES)]
     found = [text for message in results[:_RESULTS] for text in _texts(message.content)]
     return [*found, *(str(t) for m in replies[:_RESULTS] for t in m.metadata[MEMORIES])]
 
 
 def _texts(result: str) -> Iterator[str]:
-    """The texts in a result of one of `RECALLING_TOOLS`."""
+    """The texts in a result of a tool that recalls."""
     try:
         loaded = json.loads(result)
     except ValueError:

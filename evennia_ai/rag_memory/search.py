@@ -16,6 +16,7 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, su
 from evennia_ai.background import Worker, in_time
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised, viewer, visible
 from evennia_ai.history.messages import Message
+from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.protocol import MEMORY_SUMMARY
 from evennia_ai.rag_memory.crowding import (
     asks,
@@ -29,8 +30,8 @@ from evennia_ai.rag_memory.crowding import (
 from evennia_ai.rag_memory.episodic_index import is_pruned
 from evennia_ai.rag_memory.fusion import fused
 from evennia_ai.rag_memory.injection import telling_words
+from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
 from evennia_ai.rag_memory.observation_search import found_observations
-from evennia_ai.rag_memory.recalled import RECALLED
 from evennia_ai.rag_memory.turns import turn_of_entry, turn_of_message, turns_of
 
 # How far down the index's ranking a look goes past what crowds: for a hit with every word of a
@@ -70,6 +71,7 @@ class Memory:
         profiles: Gives the profiles of all entities, by id, those a query names in full.
         refresh: Called before a search, so that what was put in by hand is indexed.
         on_new_index: Called when another index stands in the place of the one used before.
+        traits: Gives the traits of the assistant's tools.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Memory:
         profiles: Callable[[str], Mapping[str, dict[str, Any]]] = lambda query: {},
         refresh: Callable[[], Any] = lambda: None,
         on_new_index: Callable[[], Any] = lambda: None,
+        traits: Callable[[], ToolTraits] = ToolTraits,
     ):
         self.scope = scope
         self._parts = (scope, scope + TOOLS)
@@ -97,6 +100,7 @@ class Memory:
         self._refresh = refresh
         self._index: Any = None
         self._on_new_index = on_new_index
+        self._traits = traits
         self._replaced = self._replaced_told = 0
         self._restoring = False
         # What was forgotten or corrected while the index is made whole: copies read before that
@@ -142,11 +146,11 @@ class Memory:
 
     def remember_messages(self, messages: Iterable[Message]) -> "Deferred[int]":
         """Index what was said; fires with how many turns that were."""
-        return self._add([turn for turn in map(turn_of_message, messages) if turn])
+        return self._add(turns_of(messages, (), self._now(), self._traits()))
 
-    def remember_entry(self, entry: Mapping[str, Any]) -> "Deferred[int]":
+    def remember_entry(self, entry: JournalEntry) -> "Deferred[int]":
         """Index a journal entry, unless it only repeats what memory held already."""
-        recalled = entry.get("source_type") == RECALLED
+        recalled = entry.source_type == RECALLED
         return succeed(0) if recalled else self._add([turn_of_entry(entry)])
 
     def forget(self, ids: Iterable[str]) -> "Deferred[Any]":
@@ -201,14 +205,14 @@ class Memory:
         added = self._run(add_missing)
         return added.addCallback(lambda count: self._without_memories(changed, count))
 
-    def correct_entry(self, entry: Mapping[str, Any]) -> "Deferred[Any]":
+    def correct_entry(self, entry: JournalEntry) -> "Deferred[Any]":
         """Index a journal entry as somebody changed it by hand."""
-        self._outdate([entry["id"]])
-        turns = turns_of((), [entry], self._now())
+        self._outdate([entry.id])
+        turns = turns_of((), [entry], self._now(), self._traits())
         if turns:
             return self.catch_up(lambda: turns)
-        taken_out = self.catch_up(list, gone=[entry["id"]])
-        return taken_out.addCallback(lambda n: self._without_memories([entry["id"]], n))
+        taken_out = self.catch_up(list, gone=[entry.id])
+        return taken_out.addCallback(lambda n: self._without_memories([entry.id], n))
 
     def correct_messages(
         self, messages: Iterable[Message], gone: Collection[str] = ()
@@ -219,7 +223,8 @@ class Memory:
             messages: They, as they are now; one that says nothing any more is taken out.
             gone: Ids of messages that were taken out.
         """
-        found = {message.id: turn_of_message(message) for message in messages}
+        traits = self._traits()
+        found = {message.id: turn_of_message(message, traits) for message in messages}
         self._outdate(found)
         mute = [each for each, turn in found.items() if turn is None]
         turns = [turn for turn in found.values() if turn is not None]
@@ -363,7 +368,7 @@ class Memory:
             for hit in hits
         ]
         now = self._now()
-        return [hit for hit in weighed if not is_pruned({**hit, "timestamp": hit["at"]}, now)]
+        return [hit for hit in weighed if not is_pruned(hit.get("importance"), hit["at"], now)]
 
     def _ranked(self, index: Any, query: str, limit: int, audience: str) -> list[dict[str, Any]]:
         """The index's hits, each text once, few that only ask, exact ones of typed words first.

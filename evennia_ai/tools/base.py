@@ -54,6 +54,8 @@ class Tool(ABC):
         lock: Evennia lock string, checked for the assistant and for the one who asked.
         public_act: Whether others than the turn's audience would notice. Refused in private.
         ends_turn: Whether the turn is over after it.
+        speaks, to_one, silent, recalls, tells_nothing_new, extracts: Traits the rest of the
+            package asks for; `ToolTraits` says what each means.
     """
 
     name: ClassVar[str] = ""
@@ -61,13 +63,20 @@ class Tool(ABC):
     lock: ClassVar[str] = "tool:all()"
     public_act: ClassVar[bool] = False
     ends_turn: ClassVar[bool] = False
+    speaks: ClassVar[bool] = False
+    to_one: ClassVar[bool] = False
+    silent: ClassVar[bool] = False
+    recalls: ClassVar[bool] = False
+    tells_nothing_new: ClassVar[bool] = False
+    extracts: ClassVar[bool] = False
 
     @abstractmethod
-    def run(self, ctx: ToolContext, **arguments: Any) -> Any:
+    def run(self, ctx: ToolContext, *args: Any, **arguments: Any) -> Any:
         """Do it.
 
         Args:
             ctx: What it gets to work with.
+            *args: None; subclasses name their arguments.
             **arguments: Checked arguments.
 
         Returns:

@@ -11,6 +11,7 @@ class RequestCompaction(Tool):
 
     name = "request_compaction"
     lock = "tool:perm(Player)"
+    tells_nothing_new = True
 
     def run(self, ctx: ToolContext) -> str:
         """Grant it above the sleep threshold; the next tick carries it out."""

@@ -11,6 +11,7 @@ from evennia_ai.background import in_time
 from evennia_ai.errors import AssistantError, ConfigError, ToolError
 from evennia_ai.history.audience import is_private
 from evennia_ai.history.messages import Message
+from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.tools.base import Tool, ToolContext
 from evennia_ai.tools.parameters import read_arguments
 
@@ -25,6 +26,11 @@ class ToolRegistry:
     Args:
         tools: Tool classes.
         levels: Gives ``{tool name: off, dry run or on}`` now.
+
+    Attributes:
+        tools: The tools by name.
+        traits: Which of them have which trait.
+        ending: Names of those that end a turn.
     """
 
     def __init__(self, tools: Iterable[type[Tool]], levels: Any = dict):
@@ -34,26 +40,23 @@ class ToolRegistry:
             if not tool.name:
                 raise ConfigError(f"The tool `{tool.__name__}` has no name.")
             self.tools[tool.name] = tool()
-
-    @property
-    def ending(self) -> frozenset[str]:
-        """Names of the tools that end a turn."""
-        return frozenset(name for name, tool in self.tools.items() if tool.ends_turn)
+        self.traits = ToolTraits.of(self.tools)
+        self.ending = frozenset(name for name, tool in self.tools.items() if tool.ends_turn)
 
     def level(self, name: str) -> str:
         """``off``, ``dry run`` or ``on``."""
         return str(self._levels().get(name, "on"))
 
-    def offered(self, names: Sequence[str] | None, audience: str) -> list[Tool]:
+    def offered(self, extracting: bool = False) -> list[Tool]:
         """The tools a prompt offers, in a fixed order, so that provider caches keep hitting.
 
+        In a private turn too: acts others would notice are refused only when they are called.
+
         Args:
-            names: Only these; None for all.
-            audience: Whom the turn is for. Acts others would notice are still listed, so that
-                the prompt's prefix stays the same; they are refused when called.
+            extracting: Whether only tools are offered that may be used in extraction.
         """
-        wanted = self.tools if names is None else [n for n in names if n in self.tools]
-        return [self.tools[name] for name in wanted if self.level(name) != "off"]
+        usable = (tool for name, tool in self.tools.items() if self.level(name) != "off")
+        return [tool for tool in usable if tool.extracts or not extracting]
 
 
 @dataclass
@@ -93,7 +96,7 @@ def execute_tool_calls(
     calls: Sequence[Mapping[str, Any]],
     ctx: ToolContext,
     failures: Failures,
-    allowed: Sequence[str] | None = None,
+    extracting: bool = False,
 ) -> Generator[Deferred[Any], Any, ToolOutcome]:
     """Run tool calls one after the other.
 
@@ -106,7 +109,7 @@ def execute_tool_calls(
         function = call.get("function") or {}
         name = str(function.get("name") or "")
         text, failed = yield _run_one(
-            registry, name, function.get("arguments"), ctx, failures, allowed
+            registry, name, function.get("arguments"), ctx, failures, extracting
         )
         failures.note(name, failed)
         call_id = str(call.get("id", ""))
@@ -124,11 +127,11 @@ def _run_one(
     raw: Any,
     ctx: ToolContext,
     failures: Failures,
-    allowed: Sequence[str] | None,
+    extracting: bool,
 ) -> Generator[Deferred[Any], Any, tuple[str, bool]]:
     """Fires with the result's text and whether it is an error."""
     try:
-        tool = _usable(registry, name, ctx, failures, allowed)
+        tool = _usable(registry, name, ctx, failures, extracting)
         arguments = read_arguments(raw, tool.parameters)
         if registry.level(name) == "dry run" and not tool.ends_turn:
             ctx.script.audit("tool_dry_run", tool=name, audience=ctx.audience)
@@ -151,12 +154,13 @@ def _usable(
     name: str,
     ctx: ToolContext,
     failures: Failures,
-    allowed: Sequence[str] | None,
+    extracting: bool,
 ) -> Tool:
     """The tool of a call, if it may be used now."""
     tool = registry.tools.get(name)
-    if tool is None or registry.level(name) == "off" or (allowed and name not in allowed):
-        known = ", ".join(t.name for t in registry.offered(allowed, ctx.audience))
+    offered = registry.offered(extracting)
+    if tool is None or tool not in offered:
+        known = ", ".join(each.name for each in offered)
         raise ToolError(f"there is no tool `{name}`; these are: {known}")
     if name in failures.withdrawn:
         raise ToolError(f"`{name}` failed {WITHDRAW_AFTER} times and is withdrawn for this turn")

@@ -18,6 +18,7 @@ class SearchMemory(Tool):
     """Search your memory: all conversations, your journal and what you dreamt."""
 
     name = "search_memory"
+    recalls = tells_nothing_new = True
     parameters = {"query": Text("Names and words to look for.", limit=400)}
 
     def run(self, ctx: ToolContext, query: str) -> "Deferred[dict[str, Any]]":

@@ -14,6 +14,7 @@ class Say(Tool):
     name = "say"
     parameters = {"text": Text("What to say, without your name or quotes.")}
     public_act = True
+    speaks = tells_nothing_new = True
 
     def run(self, ctx: ToolContext, text: str) -> str:
         """Speak aloud."""
@@ -28,6 +29,7 @@ class Emote(Tool):
     name = "emote"
     parameters = {"text": Text("What you do, in the third person, without your name.", limit=500)}
     public_act = True
+    speaks = tells_nothing_new = True
 
     def run(self, ctx: ToolContext, text: str) -> str:
         """Pose."""
@@ -41,6 +43,7 @@ class Whisper(Tool):
 
     name = "whisper"
     ends_turn = True  # what was whispered is no part of a public turn any more
+    speaks = to_one = tells_nothing_new = True
     parameters = {
         "target": Text("The person's name or id.", limit=120),
         "text": Text("What to whisper."),
@@ -58,6 +61,7 @@ class Noop(Tool):
 
     name = "noop"
     ends_turn = True
+    silent = tells_nothing_new = extracts = True
 
     def run(self, ctx: ToolContext, **arguments: Any) -> str:
         """Nothing."""

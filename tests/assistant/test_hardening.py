@@ -7,7 +7,7 @@ from itertools import product
 from evennia import DefaultCharacter, create_object
 from evennia.utils.dbserialize import deserialize
 
-from evennia_ai.assistant.attribute_store import AttributeStore
+from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.game import is_assistant
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant_character import AssistantMixin, heard_event
@@ -251,7 +251,7 @@ class TestRights(AssistantTest):
 
     def test_own_classes_are_assistants(self):
         """A game's own class on the mixin counts as an assistant."""
-        bea = create_object("tests.test_hardening.Bea", key="Bea", location=self.room1)
+        bea = create_object("tests.assistant.test_hardening.Bea", key="Bea", location=self.room1)
         self.assertTrue(is_assistant(bea))
         bea.assistant.delete()
 
@@ -317,7 +317,7 @@ class TestEndlessLoops(AssistantTest):
     def test_spend_cap_holds_inside_a_turn(self):
         """When the cap is reached the turn ends."""
         self.configure(spend_max_tokens_day=500, max_react_iterations=50)
-        from evennia_ai.llm_interaction.client import ModelReply
+        from evennia_ai.llm_interaction.values import ModelReply
 
         self.model.default = lambda request: ModelReply(
             content="",

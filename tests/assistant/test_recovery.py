@@ -15,6 +15,7 @@ from evennia_ai.history.pairs import INTERRUPTED, unanswered
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
 from evennia_ai.sleep.compaction.reversal import rollback_compaction
+from evennia_ai.sleep.compaction.rollback import Rollback
 from evennia_ai.sleep.compaction.service import (
     compact_conversation_history,
     run_pre_compaction_extraction,
@@ -46,7 +47,7 @@ class RecoveryTest(unittest.TestCase):
         return self.world.body
 
     def fill(self, count=12, **fields):
-        messages = [Message("user", f"line {n}", **fields) for n in range(count)]
+        messages = [Message("user", **{"content": f"line {n}", **fields}) for n in range(count)]
         return self.script.history.append(messages)
 
     def compact(self, **options):
@@ -131,7 +132,7 @@ class TestRollback(RecoveryTest):
         self.roll_back()
         self.assertEqual(self.prompt(), before)
         self.assertEqual(self.script.state.last_compaction, last)
-        self.assertTrue(all(e["withdrawn"] for e in self.body.journal.recent()))
+        self.assertTrue(all(e.withdrawn for e in self.body.journal.recent()))
         self.assert_proven()
 
     def test_what_arrived_during_the_extraction_stays(self):
@@ -152,7 +153,7 @@ class TestRollback(RecoveryTest):
         self.compact()
         self.roll_back()
         self.assertIn("meanwhile", [m.content for m in self.script.history.messages()])
-        kept = [e["content"] for e in self.body.journal.recent() if not e.get("withdrawn")]
+        kept = [e.content for e in self.body.journal.recent() if not e.withdrawn]
         self.assertEqual(kept, ["Written by hand."])
 
     def test_a_withdrawn_entry_is_not_remembered_again(self):
@@ -169,8 +170,9 @@ class TestRollback(RecoveryTest):
         """A restart completes the withdrawal from semantic memory and the index."""
         self.fill()
         result = self.compact()
-        record = self.script.rollback.latest()
-        self.script.rollback(record, self.script.now())
+        rollback = Rollback(self.script)
+        record = rollback.latest()
+        rollback(record, self.script.now())
         self.assertIn(result["summary_id"], wait_for(self.world.semantic.sources("Aria")))
         self.world.restart()
         self.assertEqual(wait_for(self.world.semantic.sources("Aria")), {})
@@ -468,7 +470,8 @@ class TestHands(RecoveryTest):
         """A fresh assistant that is given another's messages, ids and all, has lost no record."""
         given = list(self.fill())
         self.setUp()
-        self.world.storage.script.set("conversation_history", given)
+        stored = [message.to_dict() for message in given]
+        self.world.storage.script.set("conversation_history", stored)
         self.assertEqual(self.script.history.messages(), tuple(given))
         self.assert_proven()
         self.world.restart()

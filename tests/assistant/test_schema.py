@@ -1,6 +1,6 @@
 """Stored data of older versions, brought up to the present one."""
 
-from evennia_ai.assistant.attribute_store import AttributeStore
+from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.schema import DATA_VERSION, VERSION_KEY, migrate
 from evennia_ai.history.messages import SCHEMA_VERSION
 from evennia_ai.rag_memory import ledger
@@ -22,7 +22,7 @@ class TestMigrate(AssistantTest):
         (message,) = self.script.history.messages()
         self.assertTrue(message.id)
         (entry,) = self.aria.journal.recent(5)
-        self.assertEqual(entry["content"], "Bob likes figs.")
+        self.assertEqual(entry.content, "Bob likes figs.")
         self.assertEqual(self.aria.attributes.get("journal")["version"], SCHEMA_VERSION)
         self.assertEqual(migrate(self.script), 0)
 

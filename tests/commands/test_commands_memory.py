@@ -253,7 +253,7 @@ class TestHistory(MemoryLineTest):
         self.assertEqual(data["history"], [m.to_dict() for m in self.script.history.messages()])
         self.assertEqual(data["archive"], [s.to_dict() for s in self.script.history.segments()])
         self.assertEqual(data["summaries"], self.script.history.summaries())
-        self.assertEqual(data["journal"], list(self.aria.journal.all()))
+        self.assertEqual(data["journal"], [entry.to_dict() for entry in self.aria.journal.all()])
         self.assertEqual(data["entities"], self.aria.entities.profiles())
 
     def test_export_leaves_nothing_out(self):
@@ -624,12 +624,13 @@ class TestMemory(MemoryLineTest):
         self.typed("compact Aria", until="compacted")
         self.aria.journal.add("Bob keeps bees.")
         wait_for(self.script.memory.count())
-        services.index().clear(self.script.scope)
+        services.mind().index().clear(self.script.scope)
         self.assertEqual(wait_for(self.script.memory.count()), 0)
         shown = self.typed("aimemory/rebuild Aria", until="items again")
         self.assertIn("holds 42 items again, in ", shown)
         self.assertTold("aimemory Aria = bees", "Bob keeps bees", until="best first")
-        self.assertIsNotNone(turn_of_message(self.script.history.messages()[-1]))
+        newest = self.script.history.messages()[-1]
+        self.assertIsNotNone(turn_of_message(newest, self.script.tools.traits))
 
 
 class TestJournal(MemoryLineTest):
@@ -674,7 +675,7 @@ class TestJournal(MemoryLineTest):
     def test_withdrawn(self):
         """What was taken back is marked as such."""
         entry = self.aria.journal.add("A synthesis.")
-        self.aria.journal.withdraw([entry["id"]])
+        self.aria.journal.withdraw([entry.id])
         self.assertTold("aijournal Aria", "withdrawn: A synthesis.")
 
     def test_empty(self):

@@ -10,7 +10,8 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.indexing import BATCH, rebuild_index, restore_index
 from evennia_ai.rag_memory.search import CLEARED_AT_ONCE
-from tests.memory_assistant import PEOPLE, InlineWorker
+from evennia_ai.testing import InlineWorker
+from tests.memory_assistant import PEOPLE
 from tests.search_case import CountingIndex, SearchTest, ids
 from tests.waiting import wait_for
 
@@ -50,8 +51,8 @@ class TestFilling(SearchTest):
         history.checkpoint()
         for n in range(NOTES):
             self.world.body.journal.add(f"Elin keeps {n} bees.")
-        self.line = history.messages()[-10].id
-        self.note = self.world.body.journal.recent(10)[0]["id"]
+        self.line = history.messages()[-10]["id"]
+        self.note = self.world.body.journal.recent(10)[0].id
 
     @property
     def script(self):

@@ -10,7 +10,6 @@ from evennia_ai.llm_interaction.contexts import (
     CONTEXT_PRE_COMPACTION,
     CONTEXT_SLEEP,
     CONTEXTS,
-    EXTRACTION_TOOLS,
     system_prompt,
 )
 from tests.strategies import FEW
@@ -28,13 +27,10 @@ class TestContexts(unittest.TestCase):
     def test_only_awake_speaks(self):
         """Asleep and before a compaction nothing is spoken, and only memory tools are offered."""
         self.assertTrue(CONTEXTS[CONTEXT_AWAKE].speaks)
-        self.assertIsNone(CONTEXTS[CONTEXT_AWAKE].tools)
+        self.assertFalse(CONTEXTS[CONTEXT_AWAKE].extracting)
         for name in (CONTEXT_SLEEP, CONTEXT_PRE_COMPACTION):
             self.assertFalse(CONTEXTS[name].speaks)
-            self.assertEqual(CONTEXTS[name].tools, EXTRACTION_TOOLS)
-        self.assertEqual(
-            EXTRACTION_TOOLS, ("noop", "add_journal_entry", "update_entity_observation")
-        )
+            self.assertTrue(CONTEXTS[name].extracting)
 
     def test_rules_of_safety(self):
         """Awake it is told that heard words are data, to admit not knowing, to invent nothing."""

@@ -4,6 +4,7 @@ import json
 import unittest
 
 from evennia_ai.history.messages import Message
+from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.rag_memory.injection import (
     MOST_EXPERIENCES,
     MOST_MEMORIES,
@@ -14,7 +15,10 @@ from evennia_ai.rag_memory.injection import (
     telling_words,
 )
 from evennia_ai.rag_memory.recalled import drawn_on, is_recalled, shown_memories
+from evennia_ai.tools import BUILTIN_TOOLS
 from tests.strategies import result
+
+TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
 
 SAID = "Aria, who keeps bees?"
 
@@ -221,7 +225,7 @@ class TestRecalled(unittest.TestCase):
         kept = drawn_on([lamp, drink], "Plum brandy, Alice, as ever.")
         self.assertEqual(kept, [drink])
         reply = Message("assistant", "Plum brandy.", metadata={"memories": kept})
-        self.assertEqual(shown_memories([Message("user", "x"), reply]), [drink])
+        self.assertEqual(shown_memories([Message("user", "x"), reply], TRAITS), [drink])
 
     def test_results_of_searches(self):
         """Memories are read from the results of searches, the newest first."""
@@ -236,5 +240,5 @@ class TestRecalled(unittest.TestCase):
             result("c5", "[1]", name="search_memory"),
         ]
         self.assertEqual(
-            shown_memories(messages), ["shortened {", "raw", "near", "Alice: I like jazz"]
+            shown_memories(messages, TRAITS), ["shortened {", "raw", "near", "Alice: I like jazz"]
         )

@@ -7,18 +7,21 @@ from twisted.internet.defer import succeed
 from evennia_ai.assistant.events import by_audience
 from evennia_ai.assistant.tick import _retrieved
 from evennia_ai.history.messages import Message, Speaker, utc_iso
+from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.rag_memory.crowding import QUESTIONS
 from evennia_ai.rag_memory.entities import new_profile, observe, tidy
 from evennia_ai.rag_memory.episodic_index import KEEP_DAYS
 from evennia_ai.rag_memory.search import DEEP, Memory
 from evennia_ai.rag_memory.turns import turn_of_message
 from evennia_ai.recall import Turn
-from evennia_ai.testing import MemorySemanticStore
+from evennia_ai.testing import InlineWorker, MemorySemanticStore
+from evennia_ai.tools import BUILTIN_TOOLS
 from evennia_ai.tools.base import ToolContext
 from evennia_ai.tools.memory import SearchMemory
-from tests.memory_assistant import InlineWorker
 from tests.search_case import ECHO, FACT, MOVED, QUESTION, SearchTest, ids
 from tests.waiting import wait_for
+
+TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
 
 
 class NearStore(MemorySemanticStore):
@@ -126,7 +129,7 @@ class TestSaidByTool(SearchTest):
         """Several calls of one reply are one turn, a line each."""
         self.called(("emote", '{"text": "nods."}'), ("say", '{"text": "Yes."}'))
         message = self.world.script.history.messages()[-1]
-        self.assertEqual(turn_of_message(message)["text"], "nods.\nYes.")
+        self.assertEqual(turn_of_message(message, TRAITS)["text"], "nods.\nYes.")
 
 
 class TestObservations(SearchTest):

@@ -5,8 +5,12 @@ from dataclasses import replace
 
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Speaker
+from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.rag_memory.provenance import grounds_of_history, grounds_of_turn, supporting
+from evennia_ai.tools import BUILTIN_TOOLS
 from tests.strategies import heard, marker, numbered, reply, result
+
+TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
 
 
 class TestSupporting(unittest.TestCase):
@@ -62,7 +66,7 @@ class TestGrounds(unittest.TestCase):
             heard("My favourite drink is plum brandy.", speaker=ALICE),
             heard("My favourite drink is cider now.", speaker=ALICE),
         )
-        found = grounds_of_history(self.NOTE, messages, PUBLIC, ())
+        found = grounds_of_history(self.NOTE, messages, PUBLIC, (), TRAITS)
         self.assertEqual((found.sources[0], found.at), ("m0", messages[0].created_at))
         self.assertEqual((found.told, found.recalled), (True, False))
 
@@ -72,27 +76,31 @@ class TestGrounds(unittest.TestCase):
         unmarked = heard("tell me if my favourite drink is plum brandy", speaker=ALICE)
         asked = heard("Is my favourite drink plum brandy?", speaker=ALICE)
         for question in (unmarked, asked):
-            found = grounds_of_history(self.NOTE, dated(question, answer), PUBLIC, ())
+            found = grounds_of_history(self.NOTE, dated(question, answer), PUBLIC, (), TRAITS)
             self.assertEqual((found.sources, found.at), ((), None))
             self.assertEqual((found.told, found.recalled), (False, True))
-        own = grounds_of_history(self.NOTE, dated(asked, reply(self.NOTE)), PUBLIC, ())
+        own = grounds_of_history(self.NOTE, dated(asked, reply(self.NOTE)), PUBLIC, (), TRAITS)
         self.assertFalse(own.recalled)
 
     def test_of_what_its_audience_may_see(self):
         """A whisper bears out no public note."""
         whispered = heard("My favourite drink is plum brandy.", audience=private(["o1"]))
-        self.assertEqual(grounds_of_history(self.NOTE, dated(whispered), PUBLIC, ()).sources, ())
+        self.assertEqual(
+            grounds_of_history(self.NOTE, dated(whispered), PUBLIC, (), TRAITS).sources, ()
+        )
 
     def test_of_a_turn(self):
         """What the turn answers is the source; told anew, or found by a tool, is not recalled."""
         asked = heard("Aria, what do I drink?", speaker=ALICE)
-        found = grounds_of_turn(self.NOTE, dated(asked), ("m0",), [self.DRINK])
+        found = grounds_of_turn(self.NOTE, dated(asked), ("m0",), [self.DRINK], TRAITS)
         self.assertEqual((found.sources, found.at), (("m0",), None))
         self.assertEqual((found.told, found.recalled), (False, True))
         again = heard("It is. My favourite drink is plum brandy.", speaker=ALICE)
-        self.assertTrue(grounds_of_turn(self.NOTE, dated(again), ("m0",), [self.DRINK]).told)
+        self.assertTrue(
+            grounds_of_turn(self.NOTE, dated(again), ("m0",), [self.DRINK], TRAITS).told
+        )
         note = "Alice keeps plum brandy, her drink, in a cellar."
         looked = replace(result("c1", "a cellar where a cask is keeping"), name="look")
         for messages, recalled in ((dated(asked), True), (dated(asked, looked), False)):
-            found = grounds_of_turn(note, messages, ("m0",), [self.DRINK])
+            found = grounds_of_turn(note, messages, ("m0",), [self.DRINK], TRAITS)
             self.assertEqual(found.recalled, recalled)

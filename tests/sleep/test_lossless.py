@@ -3,7 +3,7 @@
 from twisted.internet.defer import Deferred
 
 from evennia_ai.assistant.identity import stable_id
-from evennia_ai.assistant.recovery import mend_when_ready
+from evennia_ai.assistant.recovery import repair_when_ready
 from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import private
@@ -129,7 +129,7 @@ class TestRollback(LosslessTest):
         self.assertIn(result["summary_id"], wait_for(self.semantic.sources(self.script.scope)))
         self.roll_back()
         self.assertEqual(wait_for(self.semantic.sources(self.script.scope)), {})
-        self.assertTrue(all(e["withdrawn"] for e in self.aria.journal.recent()))
+        self.assertTrue(all(e.withdrawn for e in self.aria.journal.recent()))
 
     def test_automatic_triggers_hold(self):
         """After a rollback nothing is folded in sleep, until a manual compaction."""
@@ -277,7 +277,7 @@ class TestMasking(LosslessTest):
             self.look(700)
         self.fill(20)
         self.assertEqual(self.compact(force=False)["level"], "masked")
-        mend_when_ready(self.script)
+        repair_when_ready(self.script)
         pump_until(lambda: not self.script.state.intent)
         self.assertIn(summary, wait_for(self.semantic.sources(self.script.scope)))
 
@@ -346,7 +346,7 @@ class TestHostileSummariser(LosslessTest):
                 if marker.metadata.get("type"):
                     self.assertLessEqual(self.script.count(marker.content), 310)
             self.assert_proven()
-        kept = " ".join(e["content"] for e in self.aria.journal.recent(500))
+        kept = " ".join(e.content for e in self.aria.journal.recent(500))
         kept += str(self.script.history.messages())
         for word in ("Mirabel", "47", "Salt Chapel"):
             self.assertIn(word, kept)
@@ -427,7 +427,7 @@ class TestAfterTheCommit(LosslessTest):
         self.assertTrue(result["success"])
         self.assertIn("publishing", self.script.runtime.last_error)
         self.semantic.add = inner
-        mend_when_ready(self.script)
+        repair_when_ready(self.script)
         known = wait_for(self.semantic.sources(self.script.scope))
         self.assertIn(result["summary_id"], known)
         self.assertEqual(self.script.state.intent, {})
@@ -472,7 +472,7 @@ class TestAfterTheCommit(LosslessTest):
         self.assertIn("rolled_back", self.script.state.intent)
         self.assertTrue(rolling.called, "a store that hangs does not hold the turn lock")
         self.semantic.sources = inner
-        mend_when_ready(self.script)
+        repair_when_ready(self.script)
         pump_until(lambda: not self.script.state.intent)
         self.assertNotIn(summary, wait_for(self.semantic.sources(self.script.scope)))
 
@@ -502,12 +502,12 @@ class TestCrashInExtraction(LosslessTest):
         self.model.default = SUMMARY
         self.aria.journal.add("Written by herself.")
         met = self.bystanders()
-        mend_when_ready(self.script)
+        repair_when_ready(self.script)
         self.compact()
         self.roll_back()
         self.assertEqual(self.prompt(), before)
         self.assertEqual(self.script.history.messages(), stored)
-        entries = [(e["content"], bool(e.get("withdrawn"))) for e in self.aria.journal.recent()]
+        entries = [(e.content, bool(e.withdrawn)) for e in self.aria.journal.recent()]
         self.assertEqual(
             [e for e in entries if "CONTEXT" not in e[0]],
             [("Bob owes Alice.", True), ("Written by herself.", False)],

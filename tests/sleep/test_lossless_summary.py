@@ -4,9 +4,9 @@ import unittest
 
 from evennia_ai.history.evidence import verify_history
 from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.llm_interaction.client import ModelReply
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, context_caps
 from evennia_ai.llm_interaction.summary import MESSAGES_TITLE, summarise
+from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.offline.brain import respond
 from evennia_ai.sleep.compaction.service import compact_conversation_history
 from evennia_ai.testing import ScriptedModel, model_down
@@ -168,7 +168,7 @@ class TestFullSummary(unittest.TestCase):
         """Each name is in the summary, its line or the journal; the score counts the cut ones."""
         dense = "They met " + ". They met ".join(self.KEPT) + "."
         world, record = self.compacted(dense)
-        entries = [e["content"] for e in world.body.journal.recent(500)]
+        entries = [e.content for e in world.body.journal.recent(500)]
         texts = [record["text"], *(t for t in entries if "CONTEXT SYNTHESIS" not in t)]
         nowhere = [n for n in self.KEPT + self.LEFT_OUT if not any(n in text for text in texts)]
         self.assertEqual(nowhere, [])

@@ -6,16 +6,20 @@ import threading
 from evennia_ai import services
 from evennia_ai.history.evidence import verify_history
 from evennia_ai.history.messages import Message
+from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps, context_usage
 from evennia_ai.llm_interaction.summary import MESSAGES_TITLE
 from evennia_ai.sleep.compaction.retention import missing, source_items
 from evennia_ai.sleep.compaction.service import compact_conversation_history
+from evennia_ai.tools import BUILTIN_TOOLS
 from tests import loopback
 from tests.base import label
 from tests.loopback import RESET, TRUNCATED
 from tests.sleep.test_long_talk import QUICK, WireTest
 from tests.waiting import pump_until, wait_for
+
+TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
 
 DROPS_ALL = "They talked."
 BACK = "All is well again."
@@ -156,8 +160,8 @@ class TestHostileSummariser(WatchedTest):
 
     def assert_losses_reported(self, record, messages):
         """What the summary itself did not keep is named in its record, and is somewhere."""
-        items = source_items(messages)
-        entries = [e["content"] for e in self.aria.journal.recent(500)]
+        items = source_items(messages, TRAITS)
+        entries = [e.content for e in self.aria.journal.recent(500)]
         self.assertEqual(missing(items, record["text"], *entries), ())
         own_words = record["text"].split("\nAlso mentioned:")[0]
         unkept = {item.text for item in missing(items, own_words)}

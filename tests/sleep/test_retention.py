@@ -2,12 +2,12 @@
 
 import json
 import unittest
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.history.messages import Speaker, heard_line
+from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.sleep.compaction.retention import (
     APPENDIX_TITLE,
     TOOL_CHARS,
@@ -19,7 +19,10 @@ from evennia_ai.sleep.compaction.retention import (
     score,
     source_items,
 )
+from evennia_ai.tools import BUILTIN_TOOLS
 from tests.strategies import FEW, MANY, awkward_texts, call, heard, histories, reply, result
+
+TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
 
 NAMES = ("Mara Voss", "Roland", "Golden Cup", "Norvik", "Tower of Ash", "O'Brien", "José")
 some_items = st.lists(
@@ -196,9 +199,9 @@ class TestSources(unittest.TestCase):
         """A confirmation or a recalled text brings no names; what the tool was told does."""
         kept = call("c1", "add_journal_entry", json.dumps({"content": "Roland owes 5."}))
         told = reply("", tool_calls=[kept])
-        done = replace(result("c1", "Entry e1 written for Norvik."), name="add_journal_entry")
-        seen = replace(result("c2", "You see the Tower of Ash."), name="look")
-        found = [item.text for item in source_items([told, done, seen])]
+        done = {**result("c1", "Entry e1 written for Norvik."), "name": "add_journal_entry"}
+        seen = {**result("c2", "You see the Tower of Ash."), "name": "look"}
+        found = [item.text for item in source_items([told, done, seen], TRAITS)]
         self.assertEqual(found, ["Roland", "5", "Tower of Ash"])
         self.assertEqual(names("Noted. I will."), [])
 
@@ -230,22 +233,26 @@ class TestSources(unittest.TestCase):
         kept = call(
             "c2", "add_journal_entry", json.dumps({"content": "so Roland", "importance": 7})
         )
-        purse = replace(result("c1", json.dumps({"gold": 4700, "owner": "Mirabel"})), name="look")
-        found = [i.text for i in source_items([reply("", tool_calls=(paid, kept)), purse])]
+        purse = {**result("c1", json.dumps({"gold": 4700, "owner": "Mirabel"})), "name": "look"}
+        found = [i.text for i in source_items([reply("", tool_calls=[paid, kept]), purse], TRAITS)]
         self.assertEqual(found, ["Norvik", "200", "Roland", "4700", "Mirabel"])
-        spoken = heard('{"gold": 4700, "owner": "Mirabel"}', speaker=Speaker("may", "o1.a"))
-        self.assertEqual([i.text for i in source_items([spoken])], ["may", "4700", "Mirabel"])
+        spoken = heard('{"gold": 4700, "owner": "Mirabel"}', speaker={"key": "may", "id": "o1.a"})
+        self.assertEqual(
+            [i.text for i in source_items([spoken], TRAITS)], ["may", "4700", "Mirabel"]
+        )
 
     def test_quotes_of_tools(self):
         """What stands in quotes in a text counts; the quotes of JSON that was cut off do not."""
         sign = 'A sign reads "No credit".'
         for content in (sign, json.dumps({"text": sign})):
-            self.assertIn(Item("quote", "No credit"), source_items([result(content=content)]))
+            self.assertIn(
+                Item("quote", "No credit"), source_items([result(content=content)], TRAITS)
+            )
         cut = (
             json.dumps({"text": "so so", "more": ["Norvik"] * 9})[:-4] + " [... 4 more characters]"
         )
         self.assertEqual(
-            {i.kind for i in source_items([result(content=cut)])} - {"name"}, {"number"}
+            {i.kind for i in source_items([result(content=cut)], TRAITS)} - {"name"}, {"number"}
         )
 
     def test_messages(self):
@@ -261,15 +268,15 @@ class TestSources(unittest.TestCase):
         expected = (
             "may / 3 / be it / Roland / not a quote / 4 / Norvik / 9 / 12 / Golden Cup / Zed / Ys"
         )
-        self.assertEqual(" / ".join(i.text for i in source_items(messages)), expected)
-        self.assertEqual(source_items(messages)[0], Item("name", "may"))
-        self.assertIn(Item("name", "coins"), source_items(messages, ["coins"]))
+        self.assertEqual(" / ".join(i.text for i in source_items(messages, TRAITS)), expected)
+        self.assertEqual(source_items(messages, TRAITS)[0], Item("name", "may"))
+        self.assertIn(Item("name", "coins"), source_items(messages, TRAITS, ["coins"]))
 
     @MANY
     @given(histories())
     def test_any_history(self, history):
         """Any history has items, each once, all of them found in what was said."""
-        items = source_items(history)
+        items = source_items(history, TRAITS)
         self.assertEqual(len(set(items)), len(items))
         said = [message.content for message in history]
         keys = [message.speaker_name for message in history]

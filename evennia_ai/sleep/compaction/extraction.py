@@ -5,7 +5,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.assistant.react_loop import Turn, run_turn
+from evennia_ai.assistant.turn import TurnRequest
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC, visible
 from evennia_ai.history.messages import new_id, utc_iso
@@ -70,7 +70,7 @@ def _passes(
     """
     iterations, stopped = 0, "noop"
     for audience, shown in _views(script, character):
-        turn = Turn(
+        request = TurnRequest(
             audience,
             CONTEXT_PRE_COMPACTION,
             rules=script.config.pre_compact_prompt,
@@ -78,7 +78,7 @@ def _passes(
             max_iterations=max(1, max_iterations - iterations),
             hidden_ids=_raw_ids(script) - shown if shown else frozenset(),
         )
-        report = yield run_turn(script, character, turn)
+        report = yield script.run_turn(request)
         iterations, stopped = iterations + report.iterations, report.stopped_by
     return iterations, stopped
 
@@ -138,7 +138,7 @@ class _ExtractionTrace:
         """Ids of the entries made; what others wrote meanwhile has another source."""
         since = int(self._character.journal.count() - self._entries)
         entries = self._character.journal.recent(since) if since > 0 else ()
-        return [e["id"] for e in entries if self.id in e["source_message_ids"]]
+        return [e.id for e in entries if self.id in e.source_message_ids]
 
     def _said(self) -> list[str]:
         """Ids of the messages of the extraction itself, not of what arrived meanwhile."""
@@ -202,7 +202,7 @@ def complete_extraction(script: Assistant, character: Character) -> None:
         if is_extraction(message) and message.id not in known
     ]
     newest = character.journal.recent(MOST_ENTRIES)
-    entries = [entry["id"] for entry in newest if begun in entry["source_message_ids"]]
+    entries = [entry.id for entry in newest if begun in entry.source_message_ids]
     profiles = character.entities.profiles()
     former = {key: _former_profile(now, begun) for key, now in profiles.items()}
     script.state.note_extraction(_merged(noted, begun, said, entries, former, profiles))

@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from evennia_ai.history.messages import Counter, Message, one_line, tool_calls
+from evennia_ai.history.tool_traits import ToolTraits
 
 APPENDIX_TITLE = "Also mentioned:"
 # Longer ones are speech, whose names and numbers count by themselves.
@@ -28,15 +29,6 @@ _NAME_WORDS = 6
 # Of a tool's result only its beginning, more than most descriptions of a place hold: a long listing
 # is not what a talk was about, and every output is found again by its words.
 TOOL_CHARS = 2000
-# Tools whose results only confirm what was done, or repeat what is remembered already: of them
-# the arguments count.
-NOTHING_NEW = frozenset(
-    (
-        *("add_journal_entry", "update_entity_observation", "propose_ledger_entry"),
-        *("say", "emote", "whisper", "noop", "request_compaction"),
-        *("search_memory", "expand_memory"),
-    )
-)
 _JSON_DEPTH = 6
 
 
@@ -216,15 +208,18 @@ def items_of(text: str, known_names: Iterable[str] = ()) -> tuple[Item, ...]:
     return _items("\n".join(lines), (*known_names, *speakers))
 
 
-def source_items(messages: Sequence[Message], known_names: Iterable[str] = ()) -> tuple[Item, ...]:
+def source_items(
+    messages: Sequence[Message], traits: ToolTraits, known_names: Iterable[str] = ()
+) -> tuple[Item, ...]:
     """What of raw messages must survive: what was said and by whom.
 
     Of tool traffic the values of arguments and results count, from the first `TOOL_CHARS`
-    characters of each; of the tools in `NOTHING_NEW` only the texts among their arguments, as
-    their numbers say how weighty a note is.
+    characters of each; of tools that tell nothing new only the texts among their arguments,
+    as their numbers say how weighty a note is.
 
     Args:
         messages: Messages, oldest first, with their raw content.
+        traits: Those of the assistant's tools.
         known_names: As for `items_of`.
 
     Returns:
@@ -235,7 +230,7 @@ def source_items(messages: Sequence[Message], known_names: Iterable[str] = ()) -
     for message in messages:
         speaker = one_line(message.speaker_name)
         names += [speaker] if speaker else []
-        if message.role == "tool" and message.name in NOTHING_NEW:
+        if message.role == "tool" and message.name in traits.tells_nothing_new:
             continue
         if message.role == "tool":
             parts.append(_tool_text(message.content))
@@ -244,7 +239,7 @@ def source_items(messages: Sequence[Message], known_names: Iterable[str] = ()) -
         parts += [speaker, *lines]
         names += speakers
         calls = [call.get("function") or {} for call in tool_calls(message)]
-        parts += map(_told, calls)
+        parts += (_arguments_text(call, traits) for call in calls)
     return _items("\n".join(parts), names)
 
 
@@ -378,10 +373,10 @@ def _values(value: Any, depth: int) -> Iterator[str]:
             yield from _values(part, depth - 1)
 
 
-def _told(call: Mapping[str, Any]) -> str:
-    """What a tool was told; of one whose numbers say nothing, the texts."""
+def _arguments_text(call: Mapping[str, Any], traits: ToolTraits) -> str:
+    """What a tool was called with; of one that tells nothing new, the texts."""
     text = str(call.get("arguments") or "")
-    values = _json_values(text) if call.get("name") in NOTHING_NEW else None
+    values = _json_values(text) if call.get("name") in traits.tells_nothing_new else None
     if values is None:
         return _tool_text(text)
     return _beginning("\n".join(each for each in values if not isinstance(each, _Number)))

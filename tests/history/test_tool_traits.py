@@ -1,0 +1,57 @@
+"""Traits of tools: class attributes, collected by name."""
+
+import unittest
+from typing import ClassVar
+
+from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.tools import BUILTIN_TOOLS, Tool
+from evennia_ai.tools.execution import ToolRegistry
+
+
+class Sing(Tool):
+    """Sing a line, which a game adds."""
+
+    name = "sing"
+    speaks: ClassVar[bool] = True
+
+    def run(self, ctx, **arguments):
+        """Sing it."""
+        return "Done."
+
+
+class Ring(Tool):
+    """Ring a bell: a plain tool."""
+
+    name = "ring"
+
+    def run(self, ctx, **arguments):
+        """Ring it."""
+        return "Done."
+
+
+class TestToolTraits(unittest.TestCase):
+    """What the package asks of tools without knowing their names."""
+
+    def test_builtin(self):
+        """The package's own tools have the traits that memory, compaction and turns rely on."""
+        traits = ToolRegistry(BUILTIN_TOOLS).traits
+        self.assertEqual(traits.speaks, {"say", "emote", "whisper"})
+        self.assertEqual(traits.to_one, {"whisper"})
+        self.assertEqual(traits.silent, {"noop"})
+        self.assertEqual(traits.recalls, {"search_memory", "expand_memory"})
+        extracting = {"add_journal_entry", "update_entity_observation", "noop"}
+        self.assertEqual(traits.extracts, extracting)
+        plain = {"look", "move"}
+        self.assertEqual(traits.tells_nothing_new, {t.name for t in BUILTIN_TOOLS} - plain)
+
+    def test_of_a_game(self):
+        """A game's tool has the traits it sets, and none by default."""
+        traits = ToolRegistry([Sing, Ring]).traits
+        self.assertEqual(traits, ToolTraits(speaks=frozenset({"sing"})))
+
+    def test_offered_in_extraction(self):
+        """In an extraction only tools with that trait are offered, in the order of all tools."""
+        registry = ToolRegistry([*BUILTIN_TOOLS, Ring])
+        offered = [tool.name for tool in registry.offered(extracting=True)]
+        self.assertEqual(offered, ["add_journal_entry", "update_entity_observation", "noop"])
+        self.assertIn("ring", [tool.name for tool in registry.offered()])
