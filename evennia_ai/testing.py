@@ -10,7 +10,7 @@ import copy
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from twisted.internet.defer import Deferred, execute, fail, succeed
 from twisted.internet.task import Clock
@@ -28,7 +28,8 @@ from evennia_ai.errors import ModelError, ToolError
 from evennia_ai.history.audience import PUBLIC, members, visible
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import new_id
-from evennia_ai.llm_interaction.client import ModelReply, ModelRequest, ProbeReport
+from evennia_ai.llm_interaction.tool_calls import ChatToolCall
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
 from evennia_ai.protocol import ModelBackend, SemanticStore, Store
 from evennia_ai.rag_memory.indexing import memory_of
 from evennia_ai.rag_memory.journal import JournalHandler
@@ -131,9 +132,8 @@ def _fired(answer: Answer, model: str) -> "Deferred[ModelReply]":
         return succeed(answer)
     if isinstance(answer, str):
         return succeed(ModelReply(content=answer, model=model, cost=0.0))
-    return succeed(
-        ModelReply(content="", tool_calls=tuple(dict(c) for c in answer), model=model, cost=0.0)
-    )
+    calls = tuple(cast(ChatToolCall, dict(call)) for call in answer)
+    return succeed(ModelReply(content="", tool_calls=calls, model=model, cost=0.0))
 
 
 def model_down() -> ModelError:

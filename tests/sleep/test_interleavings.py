@@ -7,7 +7,7 @@ from evennia.scripts.models import ScriptDB
 from evennia.typeclasses.attributes import Attribute
 
 from evennia_ai import services
-from evennia_ai.assistant.attribute_store import AttributeStore
+from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.testing import InlineWorker, MemoryIndex
 from tests.base import CHARACTER, AssistantTest
