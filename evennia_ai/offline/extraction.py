@@ -3,8 +3,7 @@
 import re
 from collections.abc import Set
 
-from evennia_ai.offline import acts
-from evennia_ai.offline.acts import Act
+from evennia_ai.offline.acts import journal_text, read_acts
 from evennia_ai.offline.reply import Reply, ToolCall
 from evennia_ai.offline.transcript import Talk
 
@@ -37,16 +36,13 @@ def extract(talk: Talk, tools: Set[str]) -> Reply:
 
 
 def _told_facts(talk: Talk) -> list[str]:
-    found: list[str] = []
-    for line in talk.heard:
-        if line.who and line.who != talk.me and line.verb != "poses":
-            kept = [act for act in acts.read_acts(line, talk.me) if _is_kept(act)]
-            found.extend(acts.journal_text(act) for act in kept)
-    return found
-
-
-def _is_kept(act: Act) -> bool:
-    return act.kind in ("fact", "remember") and bool(act.text.strip())
+    return [
+        journal_text(act)
+        for line in talk.heard
+        if line.who and line.who != talk.me and line.verb != "poses"
+        for act in read_acts(line, talk.me)
+        if act.kind in ("fact", "remember") and act.text.strip()
+    ]
 
 
 def _journaled(talk: Talk) -> set[str]:

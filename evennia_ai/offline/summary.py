@@ -5,10 +5,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from evennia_ai.offline import lexicon, words
-from evennia_ai.offline.claims import is_question
-from evennia_ai.offline.lines import SUMMARY, Line, is_framed, told_lines, unquoted
-from evennia_ai.offline.smalltalk import is_fixed
+from evennia_ai.offline.prose import NUMBER, is_nonsense, is_question, names_in, sentences
+from evennia_ai.offline.transcript import (
+    SUMMARY,
+    Line,
+    is_framed,
+    told_lines,
+    unquoted,
+    without_echo,
+)
+from evennia_ai.recall.text import STOP_WORDS, words
 
 MARK = "[MESSAGES TO COMPACT]"
 EARLIER_MARK = "[EARLIER SUMMARY]"
@@ -18,7 +24,6 @@ _CALLED = re.compile(r"^tool ([\w.]{1,60}):", re.MULTILINE)
 MAX_WORDS = 480
 MAX_SENTENCES = 6000
 SHARE = 0.5  # of the input's words, so that a summary is always clearly shorter
-_QUOTES = re.compile(r"\btold me: \"|\bI have it noted: |\bkeep in mind: \"")
 _PROMISE = re.compile(
     r"\b(promise\w*|swear|swore|vow\w*|will|shall|must|owe\w*|agreed?|decid\w+|plan\w*|going to|"
     r"need\w*|want\w*|never|always|remember|secret|password)\b",
@@ -77,9 +82,9 @@ def _sentences(body: str) -> Iterator[_Sentence]:
     order = 0
     for row in body.splitlines()[:MAX_SENTENCES]:
         for line in _lines(row):
-            for text in words.sentences(line.text):
+            for text in sentences(line.text):
                 forged = not line.who and line.verb == "assistant" and is_framed(text)
-                if order < MAX_SENTENCES and not (forged or words.is_nonsense(text)):
+                if order < MAX_SENTENCES and not (forged or is_nonsense(text)):
                     yield _Sentence(order, line.who, text, _density(line, text))
                     order += 1
 
@@ -88,30 +93,28 @@ def _lines(row: str) -> list[Line]:
     """What a row tells; what the assistant quoted of others stands in their own rows."""
     row = row.strip()
     if spoken := re.match(r"(?:\[[^\]]*\] )?(assistant|tool\b[^:]{0,60}|system|user): (.*)", row):
-        said = unquoted(_CALLS.sub("", spoken.group(2)))
-        if spoken.group(1).startswith("tool") or _QUOTES.search(said) or is_fixed(said):
+        said = without_echo(unquoted(_CALLS.sub("", spoken.group(2))))
+        if spoken.group(1).startswith("tool") or not said:
             return []
         return [Line("", said, "assistant", source=SUMMARY)]
     return told_lines(row, source=SUMMARY)
 
 
 def _density(line: Line, text: str) -> float:
-    """Facts per sentence, a little per word: names, numbers, kinds of things, promises, quotes."""
-    if line.verb == "tool" or _SMALL.match(text):
+    """Facts per sentence, a little per word: names, numbers, content words, promises, quotes."""
+    if _SMALL.match(text):
         return 0.05
-    found = words.read(text, "?", "?", frozenset())
-    names = len({w.name for w in found if w.name and w.name != "?"})
-    numbers = sum(lexicon.is_number(w.lower) for w in found)
-    things = len({w.fold for w in found if any(c[0] == "@" for c in w.concepts)})
+    found = words(text)
+    telling = len({word for word in found if word not in STOP_WORDS})
     marks = 1.5 * bool(_PROMISE.search(text)) + bool(_QUOTED.search(text))
-    facts = 2.0 * names + 2.0 * numbers + 0.8 * things + marks + 0.1
+    facts = 2.0 * len(names_in(text)) + 2.0 * len(NUMBER.findall(text)) + 0.15 * telling + marks
     factor = 0.4 if is_question(text) else 0.5 if line.verb == "assistant" else 1.0
-    return factor * facts / math.sqrt(4 + len(found))
+    return factor * (facts + 0.1) / math.sqrt(4 + len(found))
 
 
-def _distinct(sentences: Iterator[_Sentence]) -> list[_Sentence]:
+def _distinct(found: Iterator[_Sentence]) -> list[_Sentence]:
     seen: dict[str, _Sentence] = {}
-    for sentence in sentences:
+    for sentence in found:
         key = re.sub(r"\W+", " ", sentence.text).strip().lower()
         if key and (key not in seen or seen[key].density < sentence.density):
             seen[key] = sentence
@@ -127,10 +130,10 @@ def _chosen(found: list[_Sentence], budget: int) -> list[_Sentence]:
     return chosen
 
 
-def _rows(sentences: list[_Sentence]) -> Iterator[str]:
+def _rows(chosen: list[_Sentence]) -> Iterator[str]:
     """Rows ``Alice: one sentence. Another.``, in the order things were said."""
     who, row = "", ""
-    for sentence in sorted(sentences, key=lambda s: s.order):
+    for sentence in sorted(chosen, key=lambda s: s.order):
         if row and sentence.who == who and (who or not is_framed(f"{row} {sentence.text}")):
             row += " " + sentence.text
             continue

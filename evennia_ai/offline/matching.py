@@ -1,0 +1,391 @@
+"""Which sentence that somebody told fits a question, by its words, its names and its kind.
+
+Matching is plain: the stems of words that both share, weighted by how rare they are. A question
+that names somebody is only answered by sentences about them.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from evennia_ai.offline.prose import (
+    NUMBER,
+    NUMBERS,
+    TOKEN,
+    is_nonsense,
+    is_question,
+    names_in,
+    root,
+    sentences,
+    third_person,
+    word_set,
+)
+from evennia_ai.offline.transcript import SOURCES, SUMMARY, Line, without_echo
+from evennia_ai.recall.text import STOP_WORDS, words
+
+MAX_CLAIMS = 4000
+# Shares of a question's weight that a sentence must hold to count as the answer: less where the
+# kind of answer shows, as in a number or a time.
+SURE, SURE_OF_KIND = 0.75, 0.6
+# The least share to be offered as near where the question names nobody.
+NEAR = 0.3
+_ASIDE = 0.6  # what a word counts that stands in a neighbouring sentence
+_ALIKE = 0.8  # what a word counts that only begins like the one asked for
+_LIGHT_WEIGHT, _COMMON_WEIGHT = 0.4, 0.5
+_FIRST = word_set("i me my mine myself we us our ours i'm i've i'd i'll we're we've")
+_SECOND = word_set("you your yours yourself you're you've")
+_BACK = re.compile(
+    r"\b(?:he|she|it|they|him|her|them|his|hers|their|its|this|that|these|those|both|one)\b", re.I
+)
+# Words that only frame a question.
+_FRAME = word_set(
+    "know remember recall tell remind say mention hear idea clue forget wonder please again ever "
+    "happen think find guess exactly still sort kind"
+)
+_LIGHT = word_set(
+    "do make take get have give keep put come go use work name call set let want need turn old new "
+    "good little big thing man woman people folk day time place way really now today one"
+)
+_KINDS = (
+    ("number", re.compile(r"\bhow (?:many|much|old|far|long|tall|deep|high|heavy|wide|big)\b")),
+    ("when", re.compile(r"\bwhen\b|\bhow (?:often|soon|early|late)\b|\b(?:what|which) (?:time|day|"
+                        r"night|month|year|date|season|hour)\b")),
+    ("where", re.compile(r"\bwhere(?:abouts)?\b|\b(?:what|which) (?:place|town|village|street)\b")),
+    ("why", re.compile(r"\bwhy\b|\bwhat for\b|\bhow come\b|\breason\b")),
+    ("who", re.compile(r"\bwho(?:m|se)?\b")),
+    ("colour", re.compile(r"\bcolou?rs?\b")),
+    ("name", re.compile(r"\bname\b|\bcalled\b|\bdo you call\b")),
+    ("what", re.compile(r"\bwhat\b|\bwhich\b|\bhow\b")),
+)  # fmt: skip
+_SIGNS = {
+    "number": NUMBER,
+    "when": re.compile(
+        rf"\b(?:\w+days?|jan(?:uary)?|feb(?:ruary)?|march|april|may|june|july|august|"
+        r"(?:sept|octo|novem|decem)\w+|spring|summer|autumn|fall|winter|dawn|dusk|noon|midday|"
+        r"midnight|morning|evening|night|tonight|tomorrow|yesterday|sun(?:rise|set|down|up)|"
+        r"o['’]?clock|bells?|ago|since|weeks?|months?|years?|hours?|tides?|first light|"
+        rf"every|daily|(?:{NUMBERS}) times|once|twice|always|never|until|before|after|when)\b",
+        re.I,
+    ),
+    "where": re.compile(
+        r"\b(?:in|at|on|under|beneath|below|behind|inside|into|near|by|beside|above|over|to|from|"
+        r"through|between|across|around|along|outside|up|down|off|toward\w*|upstairs|downstairs|"
+        r"here|there|home)\b",
+        re.I,
+    ),
+    "why": re.compile(r"\b(?:because|since|so|as|for|due|account|thanks|after|to|from|of)\b", re.I),
+    "colour": re.compile(
+        r"\b(?:\w*(?:red|blue|green|yellow|white|black|brown|gr[ea]y)|purple|scarlet|crimson|"
+        r"orange|pink|violet|turquoise|gold(?:en)?|silver|chestnut|blonde?|ginger|ivory|azure)\b",
+        re.I,
+    ),
+}
+_RELATIVES = re.compile(
+    r"\b(?:(?:grand|step)?(?:mother|father|son|daughter)s?(?:-in-law)?|mum|dad|brothers?|sisters?|"
+    r"uncles?|aunts?|cousins?|nephews?|nieces?|wife|husband|friends?|neighbours?|the [a-z]+er)\b",
+    re.I,
+)
+# What tells a measure that is asked for: `how old` by years, `how far` by miles.
+_MEASURES = {
+    "old": "old year age summer winter born birthday turn",
+    "far": "far mile league step day hour walk away",
+    "long": "long year month week day hour minute night foot mile",
+    "tall": "tall foot inch hand high head",
+    "high": "high foot tall fathom yard",
+    "deep": "deep fathom foot yard",
+    "heavy": "heavy weigh pound stone",
+    "wide": "wide foot yard pace broad",
+    "big": "big large foot acre yard",
+}
+_NEWS = re.compile(
+    r"\b(?:now|no longer|any ?more|nowadays|these days|instead|after all|change\w*|moved|left|"
+    r"dropped|raised|lowered|gave up|given up|quit|stopped|from now on|turns out|not|isn['’]t)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One sentence of a statement.
+
+    Attributes:
+        line: Where it was told.
+        quote: The sentence, with the one before it where a pronoun points back.
+        roots: Stems of its words and lower-case names; ``I`` is the speaker's.
+        aside: The same of the sentences around it.
+        names: Lower-case names in it.
+    """
+
+    line: Line
+    quote: str
+    roots: frozenset[str]
+    aside: frozenset[str]
+    names: frozenset[str]
+
+    @property
+    def rank(self) -> tuple[int, str, int]:
+        """Place in time: of two claims the later has the greater."""
+        if self.line.source == SUMMARY:
+            return (-1, self.line.at, 0)
+        return (1, "", self.line.order) if self.line.order >= 0 else (0, self.line.at, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, read.
+
+    Attributes:
+        text: As asked.
+        kind: ``number when where why who colour name what``, or ``""``: of yes or no.
+        names: Lower-case names that an answer must hold.
+        terms: What else it asks about: stems with the stems that may stand for them.
+        roots: Stems of all its words.
+        asides: Those whom ``I`` and ``you`` may mean; an answer need not name them.
+    """
+
+    text: str
+    kind: str
+    names: tuple[str, ...]
+    terms: Mapping[str, frozenset[str]]
+    roots: frozenset[str]
+    asides: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A claim with how well it fits: `score` for the order, and whether it is the answer."""
+
+    claim: Claim
+    score: float
+    sure: bool
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What people told: claims, and the names among their words."""
+
+    claims: list[Claim] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+
+def read_evidence(lines: Iterable[Line], me: str, people: Iterable[str]) -> Evidence:
+    """The claims in lines, each once, the most original source kept.
+
+    Args:
+        lines: What was heard, noted and found, the assistant's own words left out.
+        me: The assistant's name.
+        people: Names of those present.
+    """
+    known = list(lines)
+    speakers = [line.who for line in known] + list(people)
+    evidence = Evidence(names={part for who in speakers for part in words(who)})
+    best: dict[str, Claim] = {}
+    for line in known:
+        for claim in _claims_of(line, me):
+            key = " ".join(words(third_person(claim.quote, line.who)))
+            best[key] = _merged(best[key], claim) if key in best else claim
+        if len(best) > MAX_CLAIMS:
+            break
+    evidence.claims = sorted(best.values(), key=lambda claim: claim.rank)
+    for claim in evidence.claims:
+        evidence.names |= claim.names
+    return evidence
+
+
+def _merged(one: Claim, two: Claim) -> Claim:
+    """Of two claims that say the same, the more original one, with the id and the later time."""
+    first, second = sorted((one, two), key=lambda c: (not c.line.who, SOURCES.index(c.line.source)))
+    order = max(first.line.order, second.line.order)
+    line = replace(first.line, id=first.line.id or second.line.id, order=order)
+    return replace(first, line=line)
+
+
+@lru_cache(maxsize=4096)
+def _claims_of(line: Line, me: str) -> tuple[Claim, ...]:
+    """The claims of a line; cached, as each turn asks anew."""
+    parts = sentences(without_echo(line.text))
+    read = [_roots_of(part, line.who, me) for part in parts]
+    claims = []
+    for i, part in enumerate(parts):
+        cut = line.source == SUMMARY and (part.startswith("…") or part.endswith("…"))
+        if cut or is_question(part) or is_nonsense(part):
+            continue
+        near = range(max(0, i - 1), min(len(parts), i + 2))
+        aside = frozenset[str]().union(*(read[j] for j in near if j != i))
+        back = i > 0 and bool(_BACK.search(part)) and not is_nonsense(parts[i - 1])
+        quote = f"{parts[i - 1]} {part}" if back else part
+        claims.append(Claim(line, quote, read[i], aside, names_in(part)))
+    return tuple(claims)
+
+
+def _roots_of(text: str, speaker: str, listener: str) -> frozenset[str]:
+    """Stems of the words of a text; ``I`` and ``you`` stand for their names."""
+    found: set[str] = set()
+    for token in TOKEN.findall(text):
+        lower = token.lower().replace("’", "'")
+        if lower in _FIRST:
+            found.update(words(speaker))
+        elif lower in _SECOND:
+            found.update(words(listener))
+        else:
+            for word in words(lower.removesuffix("'s")):
+                found.update((word, root(word)))
+    return frozenset(found)
+
+
+def read_question(text: str, asker: str, me: str, names: Set[str]) -> Question:
+    """Read a question.
+
+    Args:
+        text: The question as asked, without calling the assistant by name.
+        asker: Name of the one who asks: what ``my`` stands for.
+        me: The assistant's name: what ``your`` stands for.
+        names: Lower-case words known to be names.
+    """
+    asked = [part for part in sentences(text) if is_question(part)]
+    lower = " ".join(asked or [text]).lower().replace("’", "'")
+    kind = next((name for name, pattern in _KINDS if pattern.search(lower)), "")
+    wanted: dict[str, None] = {}
+    asides: dict[str, None] = {}
+    terms: dict[str, frozenset[str]] = {}
+    capitals = names_in(" ".join(asked or [text]))
+    for token in TOKEN.findall(lower):
+        if token in ("my", "mine", "our"):
+            wanted.update(dict.fromkeys(words(asker)))
+        elif token in _FIRST | _SECOND:
+            asides.update(dict.fromkeys(words(me if token in _SECOND else asker)))
+        for word in words(token.removesuffix("'s").removesuffix("s'")):
+            base = root(word)
+            if word in capitals or (word in names and word not in STOP_WORDS):
+                wanted[word] = None
+            elif word not in STOP_WORDS and base not in _FRAME and not _names_kind(base, kind):
+                terms[base] = frozenset({base, word})
+    if found := re.search(r"\bhow (old|far|long|tall|high|deep|heavy|wide|big)\b", lower):
+        terms.pop(root(found[1]), None)
+        terms[found[1]] = frozenset(map(root, _MEASURES[found[1]].split()))
+    for name in words(me):
+        wanted.pop(name, None)
+        terms.pop(root(name), None)
+    return Question(text, kind, tuple(wanted), terms, _roots_of(lower, asker, me), tuple(asides))
+
+
+def _names_kind(base: str, kind: str) -> bool:
+    """Whether a word of a question only says which kind of answer it wants."""
+    return base in {
+        "when": ("time", "day", "date", "month", "year", "soon", "often", "earli", "late"),
+        "where": ("whereabout", "place"),
+        "colour": ("colour", "color"),
+        "name": ("name", "call"),
+        "why": ("reason", "come"),
+    }.get(kind, ())
+
+
+def matches(question: Question, evidence: Evidence, places: Mapping[str, int]) -> list[Match]:
+    """The claims that may answer a question, best first.
+
+    Args:
+        question: The question.
+        evidence: What was told.
+        places: Place of each memory's id among the hits of the first search, from 0.
+    """
+    weights = _weights(question, evidence)
+    found = []
+    for number, claim in enumerate(evidence.claims):
+        share = _share(question, claim, weights)
+        named = _named(question, claim)
+        place = places.get(claim.line.id, 99)
+        near = named >= 0.5 if question.names else share >= NEAR or (place < 2 and share > 0)
+        if not near:
+            continue
+        fits = fits_kind(question, claim)
+        known = sum(name in claim.roots for name in question.asides)
+        score = share + 0.6 * named + 0.3 * fits + 0.1 * known + 0.4 / (1 + place)
+        score += number / (100 * len(evidence.claims))  # of equals the latest
+        least = SURE if question.kind in ("", "what", "why") else SURE_OF_KIND
+        sure = named == 1.0 and share >= least and fits
+        found.append(Match(claim, score + sure, sure))
+    return sorted(found, key=lambda match: -match.score)
+
+
+def _weights(question: Question, evidence: Evidence) -> dict[str, float]:
+    """What each term of a question counts: rare words more than common ones."""
+    total = max(len(evidence.claims), 1)
+    weights = {}
+    for term, accepted in question.terms.items():
+        holding = sum(bool(accepted & claim.roots) for claim in evidence.claims)
+        weight = 1.0 - _COMMON_WEIGHT * holding / total
+        weights[term] = weight * (_LIGHT_WEIGHT if term in _LIGHT else 1.0)
+    return weights
+
+
+def _share(question: Question, claim: Claim, weights: Mapping[str, float]) -> float:
+    """The share of a question's weight that a claim holds; 1 where it asks for a name alone."""
+    held = 0.0
+    for term, accepted in question.terms.items():
+        if accepted & claim.roots:
+            held += weights[term]
+        elif accepted & claim.aside:
+            held += _ASIDE * weights[term]
+        elif len(term) > 4 and any(_begins_like(term, other) for other in claim.roots):
+            held += _ALIKE * weights[term]
+    return held / sum(weights.values()) if weights else float(bool(question.names))
+
+
+def _begins_like(term: str, other: str) -> bool:
+    return len(other) > 4 and (term.startswith(other[:5]) and abs(len(term) - len(other)) < 4)
+
+
+def _named(question: Question, claim: Claim) -> float:
+    """The share of the names asked about that a claim holds, 1 where none is."""
+    held = 0.0
+    for name in question.names:
+        if name in claim.roots:
+            held += 1
+        elif name in claim.aside and _BACK.search(claim.quote):
+            held += 0.9
+        elif name in words(claim.line.who):
+            held += 0.8
+    whole = held / len(question.names) if question.names else 1.0
+    return 1.0 if whole >= 0.9 else whole
+
+
+def fits_kind(question: Question, claim: Claim) -> bool:
+    """Whether a claim holds something of the kind asked for that the question does not hold."""
+    if question.kind in ("who", "name"):
+        fresh = claim.names - question.roots
+        if question.kind == "name":
+            return bool(fresh) or bool(re.search(r"\b(?:called|named?)\b|[\"“]", claim.quote))
+        speaker = set(words(claim.line.who)) & claim.roots - question.roots
+        return bool(fresh or speaker or _RELATIVES.search(claim.quote))
+    if sign := _SIGNS.get(question.kind):
+        return any(
+            root(found.lower()) not in question.roots or question.kind in ("where", "why")
+            for found in sign.findall(claim.quote)
+        )
+    return True
+
+
+def latest(best: Match, found: Sequence[Match]) -> tuple[Claim, bool]:
+    """What the same person told last about what a match tells.
+
+    Returns:
+        The claim, and whether it surely speaks of the same thing.
+    """
+    claim, certain = best.claim, True
+    for other in sorted((match.claim for match in found), key=lambda claim: claim.rank):
+        if other.line.who != best.claim.line.who or other.rank <= best.claim.rank:
+            continue
+        shared = {word for word in best.claim.roots & other.roots if word not in STOP_WORDS}
+        shared -= set(words(other.line.who)) | _LIGHT
+        news = bool(_NEWS.search(other.quote))
+        if len(shared) >= 2 and (news or len(shared) >= 0.5 * _content(best.claim, other)):
+            claim, certain = other, True
+        elif shared and news:
+            claim, certain = other, False
+    return claim, certain
+
+
+def _content(one: Claim, two: Claim) -> int:
+    """How many words tell what the shorter of two claims is about."""
+    return min(len([w for w in c.roots if w not in STOP_WORDS | _LIGHT]) for c in (one, two))
