@@ -5,7 +5,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from evennia_ai.offline.acts import Act, read_acts, told_part, vocative
-from evennia_ai.offline.matching import Claim, latest, matches, read_evidence, read_question
+from evennia_ai.offline.matching import latest, matches, read_evidence, read_question
 from evennia_ai.offline.reply import line_for
 from evennia_ai.offline.transcript import LEDGER, SOURCES, Line, Quote, Talk, found_lines, quotes_of
 
@@ -44,17 +44,14 @@ def answer(question: str, asker: str, talk: Talk, tools: Set[str]) -> Answer:
             return Answer(search=search)
     if not found:
         return Answer(line_for("unknown", question, asker))
-    if not sure:
-        near = [match for match in found if match.score >= NEAR_SHARE * found[0].score]
-        quotes = dict.fromkeys(_quoted(match.claim, asker, talk.me) for match in near[:MAX_NEAR])
-        return Answer(" ".join([line_for("nearest", question, asker), *quotes]))
-    first = _quoted(found[0].claim, asker, talk.me)
-    last, certain = latest(found[0], found)
-    later = _quoted(last, asker, talk.me)
-    if last is found[0].claim or later == first:
-        return Answer(first, sure=True)
-    text = later if certain else f"{first} Later {re.sub('^You', 'you', later)}"
-    return Answer(text, sure=True)
+    best = found[0].claim
+    later = latest(asked, found[0], found)
+    if sure:
+        return Answer(quoted(later.line, later.quote, asker, talk.me), sure=True)
+    near = [match.claim for match in found if match.score >= NEAR_SHARE * found[0].score]
+    near = [best, later] if later is not best else near[:MAX_NEAR]
+    quotes = dict.fromkeys(quoted(claim.line, claim.quote, asker, talk.me) for claim in near)
+    return Answer(" ".join([line_for("nearest", question, asker), *quotes]))
 
 
 def _places(question: str, talk: Talk) -> dict[str, int]:
@@ -72,10 +69,6 @@ def _was_searched(search: str, talk: Talk) -> bool:
     return any(
         call.name == "search_memory" and call.arguments.get("query") == search for call in talk.done
     )
-
-
-def _quoted(claim: Claim, asker: str, me: str) -> str:
-    return quoted(claim.line, claim.quote, asker, me)
 
 
 def quoted(line: Line, words: str, asker: str, me: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from evennia_ai.offline.acts import told_part
 from evennia_ai.offline.prose import (
     NUMBER,
     NUMBERS,
@@ -25,9 +26,11 @@ from evennia_ai.offline.transcript import SOURCES, SUMMARY, Line, without_echo
 from evennia_ai.recall.text import STOP_WORDS, words
 
 MAX_CLAIMS = 4000
+MAX_PASSAGE = 240  # characters of sentences that are quoted together
+MAX_PLACE = 3  # of a search that asked for nobody by name
 # Shares of a question's weight that a sentence must hold to count as the answer: less where the
 # kind of answer shows, as in a number or a time.
-SURE, SURE_OF_KIND = 0.75, 0.6
+SURE, SURE_OF_KIND = 0.8, 0.67
 # The least share to be offered as near where the question names nobody.
 NEAR = 0.3
 _ASIDE = 0.6  # what a word counts that stands in a neighbouring sentence
@@ -35,8 +38,9 @@ _ALIKE = 0.8  # what a word counts that only begins like the one asked for
 _LIGHT_WEIGHT, _COMMON_WEIGHT = 0.4, 0.5
 _FIRST = word_set("i me my mine myself we us our ours i'm i've i'd i'll we're we've")
 _SECOND = word_set("you your yours yourself you're you've")
+# How a sentence begins that says more of what the one before it told.
 _BACK = re.compile(
-    r"\b(?:he|she|it|they|him|her|them|his|hers|their|its|this|that|these|those|both|one)\b", re.I
+    r"(?:[\w'’,]+ ){0,2}(?:he|she|it|they|his|her|their|its|this|that|these|those|both)\b", re.I
 )
 # Words that only frame a question.
 _FRAME = word_set(
@@ -98,6 +102,7 @@ _MEASURES = {
     "wide": "wide foot yard pace broad",
     "big": "big large foot acre yard",
 }
+_PLACED = re.compile(r"\b(?:in|at|to|from|near|of|on|over|outside|around) ([A-Z][\w'’-]*)")
 _NEWS = re.compile(
     r"\b(?:now|no longer|any ?more|nowadays|these days|instead|after all|change\w*|moved|left|"
     r"dropped|raised|lowered|gave up|given up|quit|stopped|from now on|turns out|not|isn['’]t)\b",
@@ -154,10 +159,18 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A claim with how well it fits: `score` for the order, and whether it is the answer."""
+    """A claim with how well it fits.
+
+    Attributes:
+        claim: The claim.
+        score: What it is ordered by.
+        share: The share of the question's weight that it holds, 0 to 1.
+        sure: Whether it is the answer rather than near to it.
+    """
 
     claim: Claim
     score: float
+    share: float
     sure: bool
 
 
@@ -203,19 +216,21 @@ def _merged(one: Claim, two: Claim) -> Claim:
 
 @lru_cache(maxsize=4096)
 def _claims_of(line: Line, me: str) -> tuple[Claim, ...]:
-    """The claims of a line; cached, as each turn asks anew."""
-    parts = sentences(without_echo(line.text))
-    read = [_roots_of(part, line.who, me) for part in parts]
+    """The claims of a line: its statements, each with what points back to it; cached."""
+    passages: list[str] = []
+    for part in sentences(without_echo(line.text)):
+        if is_question(part) or is_nonsense(part):
+            passages.append("")
+        elif passages and passages[-1] and _BACK.match(part) and len(passages[-1]) < MAX_PASSAGE:
+            passages[-1] += f" {part}"
+        elif line.source != SUMMARY or not (part.startswith("…") or part.endswith("…")):
+            passages.append(part)
+    told = [told_part(passage, me) for passage in passages if passage]
+    read = [_roots_of(passage, line.who, me) for passage in told]
     claims = []
-    for i, part in enumerate(parts):
-        cut = line.source == SUMMARY and (part.startswith("…") or part.endswith("…"))
-        if cut or is_question(part) or is_nonsense(part):
-            continue
-        near = range(max(0, i - 1), min(len(parts), i + 2))
-        aside = frozenset[str]().union(*(read[j] for j in near if j != i))
-        back = i > 0 and bool(_BACK.search(part)) and not is_nonsense(parts[i - 1])
-        quote = f"{parts[i - 1]} {part}" if back else part
-        claims.append(Claim(line, quote, read[i], aside, names_in(part)))
+    for i, passage in enumerate(told):
+        aside = frozenset[str]().union(*read[max(0, i - 1) : i], *read[i + 1 : i + 2])
+        claims.append(Claim(line, passage, read[i], aside, names_in(passage)))
     return tuple(claims)
 
 
@@ -224,13 +239,8 @@ def _roots_of(text: str, speaker: str, listener: str) -> frozenset[str]:
     found: set[str] = set()
     for token in TOKEN.findall(text):
         lower = token.lower().replace("’", "'")
-        if lower in _FIRST:
-            found.update(words(speaker))
-        elif lower in _SECOND:
-            found.update(words(listener))
-        else:
-            for word in words(lower.removesuffix("'s")):
-                found.update((word, root(word)))
+        meant = speaker if lower in _FIRST else listener if lower in _SECOND else ""
+        found.update(map(root, words(meant or lower.removesuffix("'s"))))
     return frozenset(found)
 
 
@@ -252,21 +262,21 @@ def read_question(text: str, asker: str, me: str, names: Set[str]) -> Question:
     capitals = names_in(" ".join(asked or [text]))
     for token in TOKEN.findall(lower):
         if token in ("my", "mine", "our"):
-            wanted.update(dict.fromkeys(words(asker)))
+            wanted.update(dict.fromkeys(map(root, words(asker))))
         elif token in _FIRST | _SECOND:
-            asides.update(dict.fromkeys(words(me if token in _SECOND else asker)))
+            asides.update(dict.fromkeys(map(root, words(me if token in _SECOND else asker))))
         for word in words(token.removesuffix("'s").removesuffix("s'")):
             base = root(word)
             if word in capitals or (word in names and word not in STOP_WORDS):
-                wanted[word] = None
+                wanted[base] = None
             elif word not in STOP_WORDS and base not in _FRAME and not _names_kind(base, kind):
-                terms[base] = frozenset({base, word})
+                terms[base] = frozenset({base})
     if found := re.search(r"\bhow (old|far|long|tall|high|deep|heavy|wide|big)\b", lower):
         terms.pop(root(found[1]), None)
         terms[found[1]] = frozenset(map(root, _MEASURES[found[1]].split()))
-    for name in words(me):
+    for name in map(root, words(me)):
         wanted.pop(name, None)
-        terms.pop(root(name), None)
+        terms.pop(name, None)
     return Question(text, kind, tuple(wanted), terms, _roots_of(lower, asker, me), tuple(asides))
 
 
@@ -295,16 +305,16 @@ def matches(question: Question, evidence: Evidence, places: Mapping[str, int]) -
         share = _share(question, claim, weights)
         named = _named(question, claim)
         place = places.get(claim.line.id, 99)
-        near = named >= 0.5 if question.names else share >= NEAR or (place < 2 and share > 0)
-        if not near:
+        known = any(name in claim.roots for name in question.asides)
+        near = named >= 0.5 if question.names else share >= NEAR
+        if not near and not (not question.names and place < MAX_PLACE and (share or known)):
             continue
         fits = fits_kind(question, claim)
-        known = sum(name in claim.roots for name in question.asides)
-        score = share + 0.6 * named + 0.3 * fits + 0.1 * known + 0.4 / (1 + place)
+        score = share + 0.6 * named + 0.3 * fits + 0.1 * known + 0.5 / (1 + place / 3)
         score += number / (100 * len(evidence.claims))  # of equals the latest
         least = SURE if question.kind in ("", "what", "why") else SURE_OF_KIND
         sure = named == 1.0 and share >= least and fits
-        found.append(Match(claim, score + sure, sure))
+        found.append(Match(claim, score + sure, share, sure))
     return sorted(found, key=lambda match: -match.score)
 
 
@@ -342,50 +352,41 @@ def _named(question: Question, claim: Claim) -> float:
     for name in question.names:
         if name in claim.roots:
             held += 1
-        elif name in claim.aside and _BACK.search(claim.quote):
-            held += 0.9
-        elif name in words(claim.line.who):
+        elif name in claim.aside or name in map(root, words(claim.line.who)):
             held += 0.8
-    whole = held / len(question.names) if question.names else 1.0
-    return 1.0 if whole >= 0.9 else whole
+    return held / len(question.names) if question.names else 1.0
 
 
 def fits_kind(question: Question, claim: Claim) -> bool:
     """Whether a claim holds something of the kind asked for that the question does not hold."""
+    if question.kind == "name" and re.search(r"\b(?:called|named?)\b|[\"“]", claim.quote):
+        return True
     if question.kind in ("who", "name"):
-        fresh = claim.names - question.roots
-        if question.kind == "name":
-            return bool(fresh) or bool(re.search(r"\b(?:called|named?)\b|[\"“]", claim.quote))
-        speaker = set(words(claim.line.who)) & claim.roots - question.roots
-        return bool(fresh or speaker or _RELATIVES.search(claim.quote))
-    if sign := _SIGNS.get(question.kind):
-        return any(
-            root(found.lower()) not in question.roots or question.kind in ("where", "why")
-            for found in sign.findall(claim.quote)
+        people = claim.names - {place.lower() for place in _PLACED.findall(claim.quote)}
+        people |= set(words(claim.line.who)) & claim.roots
+        return bool(
+            {root(name) for name in people} - question.roots or _RELATIVES.search(claim.quote)
         )
+    if sign := _SIGNS.get(question.kind):
+        asked = question.roots if question.kind not in ("where", "why") else ()
+        return any(root(found.lower()) not in asked for found in sign.findall(claim.quote))
     return True
 
 
-def latest(best: Match, found: Sequence[Match]) -> tuple[Claim, bool]:
-    """What the same person told last about what a match tells.
+def latest(question: Question, best: Match, found: Sequence[Match]) -> Claim:
+    """What the person who told the best match told last about the same thing.
 
-    Returns:
-        The claim, and whether it surely speaks of the same thing.
+    A later telling counts where it shares two words with the earlier one, and either answers the
+    question just as well or sounds like news.
     """
-    claim, certain = best.claim, True
-    for other in sorted((match.claim for match in found), key=lambda claim: claim.rank):
-        if other.line.who != best.claim.line.who or other.rank <= best.claim.rank:
+    claim = best.claim
+    for other in sorted(found, key=lambda match: match.claim.rank):
+        later = other.claim
+        if later.line.who != claim.line.who or later.rank <= claim.rank:
             continue
-        shared = {word for word in best.claim.roots & other.roots if word not in STOP_WORDS}
-        shared -= set(words(other.line.who)) | _LIGHT
-        news = bool(_NEWS.search(other.quote))
-        if len(shared) >= 2 and (news or len(shared) >= 0.5 * _content(best.claim, other)):
-            claim, certain = other, True
-        elif shared and news:
-            claim, certain = other, False
-    return claim, certain
-
-
-def _content(one: Claim, two: Claim) -> int:
-    """How many words tell what the shorter of two claims is about."""
-    return min(len([w for w in c.roots if w not in STOP_WORDS | _LIGHT]) for c in (one, two))
+        shared = best.claim.roots & later.roots - STOP_WORDS - _LIGHT
+        shared -= set(map(root, words(later.line.who)))
+        same = shared & question.roots and len(shared) >= 2
+        if same and (other.share >= best.share or _NEWS.search(later.quote)):
+            claim = later
+    return claim
