@@ -48,7 +48,11 @@ def answer(question: str, asker: str, talk: Talk, tools: Set[str]) -> Answer:
     later = latest(asked, found[0], found)
     if sure:
         return Answer(quoted(later.line, later.quote, asker, talk.me), sure=True)
-    near = [match.claim for match in found if match.score >= NEAR_SHARE * found[0].score]
+    near = [
+        match.claim
+        for match in found
+        if match.score >= NEAR_SHARE * found[0].score and (match.share or not found[0].share)
+    ]
     near = [best, later] if later is not best else near[:MAX_NEAR]
     quotes = dict.fromkeys(quoted(claim.line, claim.quote, asker, talk.me) for claim in near)
     return Answer(" ".join([line_for("nearest", question, asker), *quotes]))

@@ -14,6 +14,7 @@ from evennia_ai.offline.prose import (
     NUMBER,
     NUMBERS,
     TOKEN,
+    content_roots,
     is_nonsense,
     is_question,
     names_in,
@@ -43,13 +44,17 @@ _BACK = re.compile(
     r"(?:[\w'’,]+ ){0,2}(?:he|she|it|they|his|her|their|its|this|that|these|those|both)\b", re.I
 )
 # Words that only frame a question.
-_FRAME = word_set(
-    "know remember recall tell remind say mention hear idea clue forget wonder please again ever "
-    "happen think find guess exactly still sort kind"
+_FRAME = frozenset(
+    content_roots(
+        "know remember recall tell remind say mention hear idea clue forget wonder please again ever "
+        "think find guess exactly still sort kind"
+    )
 )
-_LIGHT = word_set(
-    "do make take get have give keep put come go use work name call set let want need turn old new "
-    "good little big thing man woman people folk day time place way really now today one"
+_LIGHT = frozenset(
+    content_roots(
+        "do make take get have give keep put come go use work name call set let want need turn old new "
+        "good little big thing man woman people folk day time place way really now today one"
+    )
 )
 _KINDS = (
     ("number", re.compile(r"\bhow (?:many|much|old|far|long|tall|deep|high|heavy|wide|big)\b")),
@@ -60,7 +65,8 @@ _KINDS = (
     ("who", re.compile(r"\bwho(?:m|se)?\b")),
     ("colour", re.compile(r"\bcolou?rs?\b")),
     ("name", re.compile(r"\bname\b|\bcalled\b|\bdo you call\b")),
-    ("what", re.compile(r"\bwhat\b|\bwhich\b|\bhow\b")),
+    ("how", re.compile(r"\bhow\b")),
+    ("what", re.compile(r"\bwhat\b|\bwhich\b")),
 )  # fmt: skip
 _SIGNS = {
     "number": NUMBER,
@@ -72,12 +78,7 @@ _SIGNS = {
         rf"every|daily|(?:{NUMBERS}) times|once|twice|always|never|until|before|after|when)\b",
         re.I,
     ),
-    "where": re.compile(
-        r"\b(?:in|at|on|under|beneath|below|behind|inside|into|near|by|beside|above|over|to|from|"
-        r"through|between|across|around|along|outside|up|down|off|toward\w*|upstairs|downstairs|"
-        r"here|there|home)\b",
-        re.I,
-    ),
+    "how": re.compile(r"\b(?:by|with|without|because|through|using|like|as|when)\b", re.I),
     "why": re.compile(r"\b(?:because|since|so|as|for|due|account|thanks|after|to|from|of)\b", re.I),
     "colour": re.compile(
         r"\b(?:\w*(?:red|blue|green|yellow|white|black|brown|gr[ea]y)|purple|scarlet|crimson|"
@@ -86,10 +87,20 @@ _SIGNS = {
     ),
 }
 _RELATIVES = re.compile(
-    r"\b(?:(?:grand|step)?(?:mother|father|son|daughter)s?(?:-in-law)?|mum|dad|brothers?|sisters?|"
+    r"\b((?:grand|step)?(?:mother|father|son|daughter)s?(?:-in-law)?|mum|dad|brothers?|sisters?|"
     r"uncles?|aunts?|cousins?|nephews?|nieces?|wife|husband|friends?|neighbours?|the [a-z]+er)\b",
     re.I,
 )
+# Words of a question that only say which kind of answer it wants.
+_HEADS = {
+    "when": frozenset(
+        content_roots("time date month year soon often early late hour night season")
+    ),
+    "where": frozenset(content_roots("whereabouts place")),
+    "colour": frozenset(content_roots("colour color")),
+    "name": frozenset(content_roots("name called")),
+    "why": frozenset(content_roots("reason come")),
+}
 # What tells a measure that is asked for: `how old` by years, `how far` by miles.
 _MEASURES = {
     "old": "old year age summer winter born birthday turn",
@@ -102,7 +113,14 @@ _MEASURES = {
     "wide": "wide foot yard pace broad",
     "big": "big large foot acre yard",
 }
-_PLACED = re.compile(r"\b(?:in|at|to|from|near|of|on|over|outside|around) ([A-Z][\w'’-]*)")
+# What is told of a speaker's relative, unless the speaker says `I` or `me` too.
+_OF_RELATIVE = re.compile(rf"^(?!.*\b(?:I|me)\b).*\b[Mm]y (?:\w+ )?{_RELATIVES.pattern}")
+_PLACED = re.compile(
+    r"\b(?:in|at|on|under|beneath|below|behind|inside|into|near|by|beside|above|over|to|from|of|"
+    r"through|between|across|around|along|outside|toward\w*)\s+(?:(?:the|an?|my|his|her|our|their|"
+    r"its|your|some|that|this|old) )*([\w'’-]+)|\b(upstairs|downstairs|indoors|home|abroad)\b",
+    re.IGNORECASE,
+)
 _NEWS = re.compile(
     r"\b(?:now|no longer|any ?more|nowadays|these days|instead|after all|change\w*|moved|left|"
     r"dropped|raised|lowered|gave up|given up|quit|stopped|from now on|turns out|not|isn['’]t)\b",
@@ -269,26 +287,15 @@ def read_question(text: str, asker: str, me: str, names: Set[str]) -> Question:
             base = root(word)
             if word in capitals or (word in names and word not in STOP_WORDS):
                 wanted[base] = None
-            elif word not in STOP_WORDS and base not in _FRAME and not _names_kind(base, kind):
+            elif word not in STOP_WORDS and base not in _FRAME | _HEADS.get(kind, _FRAME):
                 terms[base] = frozenset({base})
     if found := re.search(r"\bhow (old|far|long|tall|high|deep|heavy|wide|big)\b", lower):
         terms.pop(root(found[1]), None)
-        terms[found[1]] = frozenset(map(root, _MEASURES[found[1]].split()))
+        terms[found[1]] = frozenset(content_roots(_MEASURES[found[1]]))
     for name in map(root, words(me)):
         wanted.pop(name, None)
         terms.pop(name, None)
     return Question(text, kind, tuple(wanted), terms, _roots_of(lower, asker, me), tuple(asides))
-
-
-def _names_kind(base: str, kind: str) -> bool:
-    """Whether a word of a question only says which kind of answer it wants."""
-    return base in {
-        "when": ("time", "day", "date", "month", "year", "soon", "often", "earli", "late"),
-        "where": ("whereabout", "place"),
-        "colour": ("colour", "color"),
-        "name": ("name", "call"),
-        "why": ("reason", "come"),
-    }.get(kind, ())
 
 
 def matches(question: Question, evidence: Evidence, places: Mapping[str, int]) -> list[Match]:
@@ -313,7 +320,9 @@ def matches(question: Question, evidence: Evidence, places: Mapping[str, int]) -
         score = share + 0.6 * named + 0.3 * fits + 0.1 * known + 0.5 / (1 + place / 3)
         score += number / (100 * len(evidence.claims))  # of equals the latest
         least = SURE if question.kind in ("", "what", "why") else SURE_OF_KIND
-        sure = named == 1.0 and share >= least and fits
+        anchors = len(question.names) + len(question.terms)
+        enough = anchors > 1 or not question.terms and question.kind in ("who", "what", "")
+        sure = named == 1.0 and share >= least and fits and enough
         found.append(Match(claim, score + sure, share, sure))
     return sorted(found, key=lambda match: -match.score)
 
@@ -349,28 +358,46 @@ def _begins_like(term: str, other: str) -> bool:
 def _named(question: Question, claim: Claim) -> float:
     """The share of the names asked about that a claim holds, 1 where none is."""
     held = 0.0
+    speaker = set(map(root, words(claim.line.who)))
+    relative = _OF_RELATIVE.search(claim.quote)
     for name in question.names:
-        if name in claim.roots:
+        of_another = (
+            name in speaker and relative and root(relative[1].lower()) not in question.roots
+        )
+        if name in claim.roots and not of_another:
             held += 1
-        elif name in claim.aside or name in map(root, words(claim.line.who)):
+        elif name in claim.aside or name in speaker:
             held += 0.8
     return held / len(question.names) if question.names else 1.0
 
 
 def fits_kind(question: Question, claim: Claim) -> bool:
     """Whether a claim holds something of the kind asked for that the question does not hold."""
-    if question.kind == "name" and re.search(r"\b(?:called|named?)\b|[\"“]", claim.quote):
-        return True
-    if question.kind in ("who", "name"):
-        people = claim.names - {place.lower() for place in _PLACED.findall(claim.quote)}
+    if question.kind == "name":
+        told = content_roots(claim.quote)
+        fresh = set(map(root, claim.names)) - question.roots
+        pairs = [*zip(told, told[1:], strict=False), *zip(told[1:], told, strict=False)]
+        beside = any(one in question.terms and two in fresh for one, two in pairs)
+        return beside or bool(re.search(r"\b(?:called|named?)\b|[\"“]", claim.quote))
+    placed = {a or b for a, b in _PLACED.findall(claim.quote)}
+    if question.kind == "who":
+        people = claim.names - {place.lower() for place in placed}
         people |= set(words(claim.line.who)) & claim.roots
-        return bool(
-            {root(name) for name in people} - question.roots or _RELATIVES.search(claim.quote)
-        )
+        relatives = _RELATIVES.finditer(claim.quote)
+        others = any(_asks_not(question, claim.quote[found.end() :]) for found in relatives)
+        return others or bool({root(name) for name in people} - question.roots)
+    if question.kind == "where":
+        found = {place for place in placed if not _SIGNS["when"].fullmatch(place)}
+        return any(set(content_roots(place)) - question.roots for place in found)
     if sign := _SIGNS.get(question.kind):
-        asked = question.roots if question.kind not in ("where", "why") else ()
+        asked = question.roots if question.kind not in ("how", "why") else ()
         return any(root(found.lower()) not in asked for found in sign.findall(claim.quote))
     return True
+
+
+def _asks_not(question: Question, after: str) -> bool:
+    """Whether what follows a relative in a claim is not the name of one who was asked about."""
+    return not set(map(root, words(after)[:1])) & set(question.names)
 
 
 def latest(question: Question, best: Match, found: Sequence[Match]) -> Claim:
