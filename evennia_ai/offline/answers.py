@@ -4,15 +4,16 @@ import re
 from collections.abc import Set
 from dataclasses import dataclass
 
-from evennia_ai.offline.acts import Act, read_acts, told_part, vocative
-from evennia_ai.offline.matching import latest, matches, read_evidence, read_question
+from evennia_ai.offline.acts import Act, read_acts, told_part
+from evennia_ai.offline.matching import latest, matches, read_claims, read_question
 from evennia_ai.offline.reply import line_for
 from evennia_ai.offline.transcript import LEDGER, SOURCES, Line, Quote, Talk, found_lines, quotes_of
+from evennia_ai.recall.text import words
 
 MAX_QUOTE = 500
 MAX_SEARCH = 380  # characters; the tool takes 400
 MAX_NEAR, NEAR_SHARE = 2, 0.6  # offered sentences, and how near the second must come to the first
-MAX_RECALLED, MAX_SAID = 5, 2
+MAX_RECALLED = 5
 _RECALL_SEARCH = "remember please note don't forget"
 
 
@@ -28,32 +29,37 @@ class Answer:
 def answer(question: str, asker: str, talk: Talk, tools: Set[str]) -> Answer:
     """Answer one question, or name the search that should come before.
 
+    The question is searched for as it was asked, and where that brings no answer, once more by
+    its names and content words.
+
     Args:
         question: The question as asked.
         asker: Name of the one who asks.
         talk: The request; its search results so far are evidence.
         tools: Names of the tools offered.
     """
-    evidence = read_evidence(talk.evidence(), talk.me, talk.present())
-    asked = read_question(question, asker, talk.me, evidence.names)
-    found = matches(asked, evidence, _places(question, talk))
+    lines = talk.evidence()
+    claims = read_claims(lines, talk.me)
+    names = {
+        name for who in (*(line.who for line in lines), *talk.present()) for name in words(who)
+    }
+    asked = read_question(question, asker, talk.me, names.union(*(claim.names for claim in claims)))
+    found = matches(asked, claims, _places(question, talk))
     sure = bool(found) and found[0].sure
-    keywords = " ".join(dict.fromkeys([*asked.names, *asked.asides, *asked.terms]))
-    for search in (question[:MAX_SEARCH], "" if sure else keywords[:MAX_SEARCH]):
+    for search in (question[:MAX_SEARCH], "" if sure else asked.keywords[:MAX_SEARCH]):
         if search and "search_memory" in tools and not _was_searched(search, talk):
             return Answer(search=search)
     if not found:
         return Answer(line_for("unknown", question, asker))
-    best = found[0].claim
-    later = latest(asked, found[0], found)
+    best, later = found[0], latest(asked, found[0], found)
     if sure:
         return Answer(quoted(later.line, later.quote, asker, talk.me), sure=True)
     near = [
         match.claim
-        for match in found
-        if match.score >= NEAR_SHARE * found[0].score and (match.share or not found[0].share)
+        for match in found[:MAX_NEAR]
+        if match.score >= NEAR_SHARE * best.score and (match.share or not best.share)
     ]
-    near = [best, later] if later is not best else near[:MAX_NEAR]
+    near = near if later is best.claim else [best.claim, later]
     quotes = dict.fromkeys(quoted(claim.line, claim.quote, asker, talk.me) for claim in near)
     return Answer(" ".join([line_for("nearest", question, asker), *quotes]))
 
@@ -70,14 +76,13 @@ def _places(question: str, talk: Talk) -> dict[str, int]:
 
 def _was_searched(search: str, talk: Talk) -> bool:
     """Whether this turn made a search already."""
-    return any(
-        call.name == "search_memory" and call.arguments.get("query") == search for call in talk.done
-    )
+    searches = (call for call in talk.done if call.name == "search_memory")
+    return any(call.arguments.get("query") == search for call in searches)
 
 
-def quoted(line: Line, words: str, asker: str, me: str) -> str:
+def quoted(line: Line, said: str, asker: str, me: str) -> str:
     """Words of a line as they are said to `asker`, with who told them."""
-    quote = re.sub(r"\s+", " ", told_part(words, me)).strip()
+    quote = re.sub(r"\s+", " ", told_part(said, me)).strip()
     if len(quote) > MAX_QUOTE:
         quote = quote[: MAX_QUOTE - 1].rsplit(" ", 1)[0] + "…"
     if not line.who or line.verb == "note":
@@ -131,12 +136,9 @@ def _line_of(quote: Quote, lines: list[Line]) -> Line | None:
         other = quote.who not in ("", "You") and line.who.lower() != quote.who.lower()
         return not line.id, other, SOURCES.index(line.source)
 
-    holding = [line for line in lines if _plain(quote.words) in _plain(line.text)]
+    wanted = f" {' '.join(words(quote.words))} "
+    holding = [line for line in lines if wanted in f" {' '.join(words(line.text))} "]
     return min(holding, key=distance, default=None)
-
-
-def _plain(text: str) -> str:
-    return f" {re.sub(r'[^0-9a-z]+', ' ', text.lower()).strip()} "
 
 
 def recall(act: Act, talk: Talk, tools: Set[str]) -> Answer:
@@ -157,17 +159,3 @@ def recall(act: Act, talk: Talk, tools: Set[str]) -> Answer:
     if not quotes:
         return Answer(line_for("unknown", act.text, act.who))
     return Answer(f"You told me: {' '.join(quotes)}")
-
-
-def last_topic(act: Act, talk: Talk) -> Answer:
-    """The last things said before somebody asked what the talk was about."""
-    fresh = len(talk.fresh)
-    said = []
-    for line in talk.heard[: len(talk.heard) - fresh][-12:]:
-        kinds = {found.kind for found in read_acts(line, talk.me)}
-        if line.who and line.who != talk.me and kinds & {"fact", "question", "remember"}:
-            who = "you" if line.who == act.who else line.who
-            said.append(f'{who} said "{vocative(line.text, talk.me)[:200]}"')
-    if not said:
-        return Answer("Nothing in particular that I recall. What would you like to talk about?")
-    return Answer(f"Just now {', then '.join(said[-MAX_SAID:])}"[:600] + ".")

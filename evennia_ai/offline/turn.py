@@ -14,7 +14,7 @@ TOLD_IMPORTANCE, ASKED_IMPORTANCE = 5, 8
 _DIRECTIONS = re.compile(
     r"\b(north|south|east|west|northeast|northwest|southeast|southwest|up|down|in|out)\b", re.I
 )
-_LOOKED_UP = ("question", "source", "recall", "topic")
+_LOOKED_UP = ("question", "source", "recall")
 
 
 def take_turn(talk: Talk, tools: Set[str]) -> Reply:
@@ -103,8 +103,6 @@ def _looked_up(act: Act, talk: Talk, tools: Set[str]) -> Answer:
         return answers.source(act, talk, tools)
     if act.kind == "recall":
         return answers.recall(act, talk, tools)
-    if act.kind == "topic":
-        return answers.last_topic(act, talk)
     found = answers.answer(act.text, act.who, talk, tools)
     if not found.search and not found.sure and (own := surroundings.own_knowledge(act.text, talk)):
         return Answer(own)
