@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from evennia_ai.offline.prose import (
     LEADS,
     content_roots,
-    is_foreign,
     is_nonsense,
     is_question,
     sentences,
@@ -17,13 +16,14 @@ from evennia_ai.offline.transcript import Line, without_echo
 
 MAX_ACTS, MAX_SENTENCES = 12, 40
 JOURNAL_CHARS, JOURNAL_SENTENCES = 1200, 12
+_PLEASE = r"^(?:please |kindly |now |can you |could you |would you |will you )*"
 _REMEMBER = re.compile(
-    r"^(?:please |kindly |can you |could you |would you |will you |i(?:'d| would) like you to |"
-    r"i want you to |try to |do |always |you (?:should|must) )*"
+    _PLEASE
+    + r"(?:i(?:'d| would) like you to |i want you to |try to |always |you (?:should|must) )*"
     r"(?:remember|memori[sz]e|note(?: down)?|make a note|take (?:a )?note|keep in mind|"
     r"bear in mind|write (?:this|that|it|down)(?: down)?|jot (?:this|that|it)?(?: down)?|"
-    r"record|store|put (?:this|it|that)? ?(?:down )?in your (?:journal|memory|notes)|"
-    r"commit (?:this|it)? ?to memory|(?:do not|don['’]t|never) forget|"
+    r"record|store|commit (?:this|it)? ?to memory|(?:do not|don['’]t|never) forget|"
+    r"put (?:this|it|that)? ?(?:down )?in your (?:journal|memory|notes)|"
     r"(?:do not|don['’]t) let (?:me|us) forget|make sure (?:you|to) remember)\b"
     r"(?: this| that down| it)?(?: please| for me| for us| for later)*\s*"
     r"(?:,|:|;|-|that\b|of\b|about\b|the fact that\b|down\b)*\s*(?P<rest>.*)$",
@@ -31,38 +31,31 @@ _REMEMBER = re.compile(
 )
 _ASKED_BACK = re.compile(r"^(?:who|what|when|where|how|why|which|whose|me\b|us\b)", re.IGNORECASE)
 _WHISPER = re.compile(
-    r"^(?:please |could you |can you )*whisper (?:to )?(?P<who>[A-Z][\w'’-]*)"
-    r"(?: that\b|:|,)?\s+(?P<rest>.+)$",
-    re.IGNORECASE,
+    _PLEASE + r"whisper (?:to )?(?P<who>[\w'’-]+)(?: that\b|:|,)?\s+(?P<rest>.+)$", re.IGNORECASE
 )
 # The first kind that fits counts.
 _KINDS = {
     "identity": (
-        r"\bwho are you\b|\bwhat are you\b(?! (?:doing|up to|drinking|eating|selling))"
-        r"|\bwhat(?:['’]s| is) your name\b|\bintroduce yourself\b|\btell (?:me|us) about yourself\b"
-        r"|\bare you (?:a |an |really |some kind of )*(?:ai|bot|robot|machine|program|npc|real|"
-        r"human|person|llm|language model|alive|offline|computer|conscious|sentient|chat ?bot|"
-        r"chatgpt|gpt\S*|claude|gemini)\b"
+        r"\bwh(?:o|at) are you\b(?! \w+ing| up to)|\bwhat(?:['’]s| is) your name\b"
+        r"|\bintroduce yourself\b|\btell (?:me|us) about yourself\b"
+        r"|\bare you (?:an? |really |some kind of )*(?:ai|bot|robot|machine|program|npc|real|"
+        r"human|person|llm|language model|alive|offline|computer|conscious|chat ?bot|\w*gpt\S*)\b"
         r"|\bdo you (?:have|feel) (?:any )?(?:feelings?|emotions?|a soul|a mind)\b"
         r"|\bhow do you (?:work|think|function)\b\W*$|\bwho (?:made|built|created|programmed) you\b"
         r"|\b(?:which|what) (?:model|llm|ai)\b"
     ),
-    "abilities": r"\bwhat can you do\b|\b(?:how )?can you help\b|\bwhat do you do\b\W*$",
+    "abilities": r"\bwhat can you do\b|\bcan you help\b|\bwhat do you do\b\W*$",
     "wellbeing": (
-        r"\bhow are (?:you|things)\b|\bhow(?:['’]s| is) (?:it going|life|business|everything)\b"
-        r"|\bhow do you (?:do|feel|fare)\b\W*$|\bhow(?:['’]ve| have) you been\b"
-        r"|\bwhat(?:['’]s| is) (?:up|new)\b\W*$"
+        r"\bhow (?:are|have) (?:you|things)\b|\bhow(?:['’]s| is) (?:it going|life|business)\b"
+        r"|\bhow do you (?:do|feel|fare)\b\W*$|\bwhat(?:['’]s| is) (?:up|new)\b\W*$"
     ),
     "source": (
-        r"\bhow (?:do|did|can|would) you (?:know|learn|find (?:that|this|out))\b(?! (?:my|me|the))"
-        r"|\bhow (?:do|did) you come (?:to know|by (?:that|this|it))\b|\bhow come you know\b"
+        r"\bhow (?:do|did|can|come) you (?:come to )?(?:know|learn|find)\b(?! (?:my|me|the))"
         r"|\bwhere (?:do|did|have) you (?:hear|heard|learn|get|got|read|know|have) "
         r"(?:about |of )?(?:that|this|it)\b|\bwhat makes you (?:say|think|believe|so sure)\b"
-        r"|^(?:and )?(?:are you|you(?:['’]re| are)?) (?:really |quite |very )?(?:sure|certain)"
-        r"(?: (?:about|of) (?:that|this|it))?\W*$|\bwhere(?:['’]s| is) (?:that|this|it) from\b"
+        r"|^(?:and )?(?:are you|you(?:['’]re| are)?) (?:really |quite |very )?(?:sure|certain)\b"
         r"|\bwho (?:said|says) (?:so|that|it)\b|\bwho told you\b\W*(?:that|this|so)?\W*$"
-        r"|\bhow (?:can you be|are you) (?:so )?sure\b|\bwhat(?:['’]s| is) your source\b"
-        r"|\bsays who\b"
+        r"|\bwhat(?:['’]s| is) your source\b|\bsays who\b"
     ),
     "whoami": (
         r"\bwho am i\b|\bwhat(?:['’]s| is) my name\b"
@@ -78,7 +71,6 @@ _KINDS = {
         r"\bwhere (?:do|does|would|will) [\w' -]{2,40} (?:lead|go)(?: to)?\b\W*$"
         r"|\bwhat(?:['’]s| is) (?:upstairs|downstairs|up there|down there|outside)\b\W*$"
         r"|\b(?:which|what) (?:exits|ways|doors)\b|\bways? out\b|\bwhere can (?:i|we|one) go\b"
-        r"|\bhow (?:do|can) (?:i|we) (?:get out|leave)\b"
     ),
     "doings": r"\bwhat can (?:i|we|one) do\b|\bwhat is there to do\b",
     "people": (
@@ -86,45 +78,38 @@ _KINDS = {
         r"|\bwho(?:['’]s| is) (?:present|around|in (?:the|this) room)\b"
     ),
     "clock": (
-        r"\bwhat(?:['’]s| is) the (?:time|date|hour)\b|\bwhat (?:time|day|hour) is it\b"
-        r"|\bhow late is it\b|\bwhat day is (?:it )?today\b"
+        r"\bwhat(?:['’]s| is) the (?:time|date|hour)\b|\bwhat (?:time|day|hour) is (?:it|today)\b"
+        r"|\bhow late is it\b"
     ),
     "staff": (
         r"\b(?:make|give|grant|promote) me (?:\w+ )?(?:an? )?(?:\w+ )?(?:admin|superuser|builder|"
-        r"staff|developer|wizard|god|permissions?|powers?)\b"
+        r"staff|developer|wizard|god|permissions?|powers?)\b|\b(?:show|tell|reveal)\b.* prompt\b"
         r"|@(?:py|perm|quell|set|reload|shutdown|destroy|ban|boot|force|teleport|tel|dig)\b"
         r"|\b(?:ignore|disregard|forget) (?:all |any )?(?:your |the |previous |prior |earlier )+"
-        r"(?:instructions|rules|orders|prompt)\b|\b(?:show|tell|reveal|print)\b.* prompt\b"
+        r"(?:instructions|rules|orders|prompt)\b"
         r"|\b(?:ban|boot|kick|delete|teleport) (?:him|her|them|player|account|[A-Z]\w+)\b"
     ),
     "presence": (
-        r"\bare (?:you|ya|u) (?:still |even |really )*(?:there|here|around|awake|listening|"
-        r"with (?:me|us)|asleep)\b\W*(?:now)?\W*$|^(?:are )?(?:you )?(?:still )?there\?+$"
+        r"\bare (?:you|ya|u) (?:still |even |really )*(?:there|here|around|awake|asleep|listening)\b"
+        r"\W*(?:now)?\W*$|^(?:are )?(?:you )?(?:still )?there\?+$"
         r"|\b(?:can|do|did) you (?:even )?(?:hear|see) (?:me|us)\b\W*$"
         r"|^(?:is )?any(?:one|body) (?:there|home|around|in)\b\W*$"
     ),
-    "topic": (
-        r"\bwhat (?:were|are|was|is|have) (?:we|you two|everyone|everybody|they|you all) "
-        r"(?:been )?(?:just )?(?:talking|speaking|chatting) ?(?:about|of)?\b\W*(?:just now|before|"
-        r"earlier|again)?\W*$|\bwhere were we\b|\bwhat(?:['’]s| is| was) (?:the|our) (?:topic|"
-        r"subject)\b|\bwhat (?:did|have) (?:i|we) (?:just )?(?:say|said|talk(?:ed)? about)\b\W*$"
-    ),
     "pastime": (
         r"\b(?:tell|sing|give|recite|read) (?:me|us) (?:a|an|another|some|your)\b.{0,24}"
-        r"\b(?:jokes?|stor(?:y|ies)|tales?|songs?|riddles?|poems?|rhymes?|limerick)\b"
+        r"\b(?:jokes?|stor(?:y|ies)|tales?|songs?|riddles?|poems?)\b"
         r"|\b(?:do you )?know any (?:good )?(?:jokes|stories|songs|riddles)\b"
-        r"|^(?:please )?(?:make me laugh|entertain (?:me|us)|say something funny)\b"
     ),
     "insult": (
         r"^(?:oh |well |god |just )*(?:shut up|fuck (?:you|off)|piss off|get lost|go to hell|"
         r"screw you|drop dead)\b|\bi hate you\b|^you (?:\w+ )?(?:idiot|fool|moron|liar|bastard)\b"
-        r"|\byou(?:['’]re| are)(?: just| such| so| really| a| an| all| the)* (?:\w+ )?(?:stupid|"
-        r"idiot\w*|useless|dumb|fool\w*|moron|ugly|worthless|rubbish|trash|annoying|awful|"
-        r"terrible|boring|liar)\b"
+        r"|\byou(?:['’]re| are)(?: just| such| so| really| an?| all| the)* (?:\w+ )?(?:stupid|"
+        r"idiot\w*|useless|dumb|fool\w*|moron|ugly|worthless|rubbish|annoying|awful|terrible|"
+        r"boring|liar)\b"
     ),
     "kindness": (
         r"\bi (?:love|like|adore) you\b|^(?:well done|good (?:job|girl|work))\b"
-        r"|\byou(?:['’]re| are)(?: just| such| so| really| very| a| an| the)* (?:\w+ )?(?:great|"
+        r"|\byou(?:['’]re| are)(?: just| such| so| really| very| an?| the)* (?:\w+ )?(?:great|"
         r"kind|sweet|lovely|wonderful|clever|smart|helpful|nice|best|brilliant|amazing)\b"
     ),
     "apology": (
@@ -139,25 +124,20 @@ _KINDS = {
         r"|\bwhat (?:are|were) you (?:supposed|meant|asked) to remember\b"
         r"|\bwhat (?:have|did) you (?:noted?|written?|write) down\b"
     ),
-    "follow": r"^(?:please )?(?:follow|come with) (?:me|us)\b",
-    "move": (
-        r"^(?:please |could you |can you |now )*(?:go|walk|head|move|run|step|travel)(?: to the| to"
-        r"| through the| into the| towards?(?: the)?)? (?P<rest>[\w' -]{1,40}?)(?: please)?[.!]*$"
-    ),
-    "emote": (
-        r"^(?:please |could you |can you |would you )*(?P<rest>(?:wave|smile|nod|bow|dance|laugh|"
-        r"curtsy|sing|clap|shrug|wink|sit down|stand up|cheer)\b.{0,60})$"
-    ),
-    "look": r"^(?:please )?(?:look at|examine|inspect)(?: the)? (?P<rest>[\w' -]{1,40})[.!?]*$",
-    "thanks": r"^(?:many |much )?(?:thanks|thank you|cheers|ta|much obliged|i appreciate)\b",
+    "follow": _PLEASE + r"(?:follow|come with) (?:me|us)\b",
+    "move": _PLEASE + r"(?:go|walk|head|move|run|step|travel)(?: to the| to"
+    r"| through the| into the| towards?(?: the)?)? (?P<rest>[\w' -]{1,40}?)(?: please)?[.!]*$",
+    "emote": _PLEASE + r"(?P<rest>(?:wave|smile|nod|bow|dance|laugh|curtsy|sing|clap|shrug|wink|"
+    r"sit down|stand up|cheer)\b.{0,60})$",
+    "look": _PLEASE + r"(?:look at|examine|inspect)(?: the)? (?P<rest>[\w' -]{1,40})[.!?]*$",
+    "thanks": r"^(?:many |much )?(?:thanks|thank you|cheers|much obliged|i appreciate)\b",
     "farewell": (
-        r"^(?:good ?bye|bye|farewell|see you|see ya|good ?night|so long|until next time|"
-        r"i(?:['’]m| am) (?:off|leaving)[.!]*$|i (?:must|have to|should) (?:go|leave)[.!]*$|"
-        r"take care)\b"
+        r"^(?:good ?bye|bye|farewell|see you|see ya|good ?night|so long|until next time|take care|"
+        r"i(?:['’]m| am) (?:off|leaving)[.!]*$|i (?:must|have to|should) (?:go|leave)[.!]*$)\b"
     ),
     "greeting": (
         r"^(?:hello|hi|hey|hiya|greetings|hail|howdy|welcome|well met|good (?:day|morning|"
-        r"evening|afternoon)|'?evening|'?morning|salutations|yo|ahoy)\b"
+        r"evening|afternoon)|'?evening|'?morning|ahoy)\b"
     ),
 }
 _PATTERNS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _KINDS.items()}
@@ -167,10 +147,9 @@ _FORGETS = re.compile(
     re.IGNORECASE,
 )
 _NO_FACT = re.compile(
-    r"^(?:yes|no|aye|nay|ok|okay|sure|fine|right|true|indeed|maybe|perhaps|ha|haha|hah|lol|wow|hm+|"
-    r"ah|oh|well|never ?mind|that(?:['’]s| is) (?:nice|good|great|fine|all)|i see|good|great|nice|"
-    r"lovely|of course|me too|same here|mark my words|believe me|trust me|anyway|what a|"
-    r"(?:but )?enough of)\b[\w\s]{0,18}[.!]*$",
+    r"^(?:yes|no|aye|nay|ok|okay|sure|fine|right|true|indeed|maybe|perhaps|ha+h?|lol|wow|hm+|ah|oh|"
+    r"well|never ?mind|that(?:['’]s| is)|i see|good|great|nice|lovely|of course|me too|same here|"
+    r"mark my words|believe me|trust me|anyway|what an?|(?:but )?enough of)\b[\w\s]{0,18}[.!]*$",
     re.IGNORECASE,
 )
 
@@ -181,7 +160,7 @@ class Act:
 
     Attributes:
         kind: A key of `_KINDS`, or ``question``, ``fact``, ``remember``, ``whisper``,
-            ``attention``, ``foreign``, ``nonsense``, ``chatter``.
+            ``attention``, ``nonsense``, ``chatter``.
         text: The words it is about: a question, what to keep, a direction.
         who: The speaker's name.
         target: Whom a whisper is for.
@@ -214,16 +193,11 @@ def read_acts(line: Line, me: str) -> list[Act]:
 def vocative(text: str, me: str) -> str:
     """What was said, without calling `me` by name at its start or end."""
     name = re.escape(me)
-    text = re.sub(
-        rf"^(?:(?P<lead>hey|hi|hello|oh|ok|okay|well|so|listen),? )?{name}\b\s*[,:!.?-]+\s*",
-        lambda found: f"{found['lead']}. " if str(found["lead"]).lower() in _HAILS else "",
-        " ".join(text.split()),
-        flags=re.IGNORECASE,
-    )
+    text = " ".join(text.split())
+    hailed = re.compile(rf"^(hey|hi|hello),? {name}\b[\s,:!.?-]*", re.IGNORECASE)
+    called = re.compile(rf"^(?:(?:oh|ok|okay|well|so|listen),? )?{name}\b\s*[,:!.?-]+\s*", re.I)
+    text = called.sub("", hailed.sub(r"\1. ", text))
     return re.sub(rf",?\s+{name}(?=[.!?]*$)", "", text, flags=re.IGNORECASE).strip()
-
-
-_HAILS = ("hey", "hi", "hello")
 
 
 def told_part(text: str, me: str) -> str:
@@ -261,8 +235,6 @@ def _act(part: str, who: str) -> Act:
     for kind, pattern in _PATTERNS.items():
         if found := pattern.search(part):
             return Act(kind, found.groupdict().get("rest") or part, who)
-    if is_foreign(part):
-        return Act("foreign", part, who)
     if is_nonsense(part):
         return Act("nonsense", part, who)
     if is_question(part):

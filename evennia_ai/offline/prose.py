@@ -50,12 +50,6 @@ _WORDLIKE = re.compile(
     r"|^[\"'(£$€#]*\d[\d.,:/-]*(?:st|nd|rd|th|[ap]m|h|%)?[\"').,;:!?…]*$|^[-–—&+]+$"
 )
 _HELD = re.compile(r"([^\W\d_])\1{4}|\S{41}", re.IGNORECASE)
-_LAST_LATIN = 0x24F
-_FOREIGN = word_set(
-    "wo ist und ich mein meine wie heißt wohnt der das nicht du wer où est une les des le comment "
-    "ça je qui quel quelle mon dónde está el los las que qué por para cómo cuál quién mi dove il "
-    "che di sono chi vad var jag och är hvor waar het een ik niet van"
-)
 # The plain form of common irregular verbs, then their other forms.
 _IRREGULAR = """
 be am is are was were been|bear born bore|begin began begun|bite bit bitten|bleed bled|break broke
@@ -119,17 +113,6 @@ def is_nonsense(sentence: str) -> bool:
     parts = sentence.split()
     odd = sum(not _WORDLIKE.match(part) or bool(_HELD.search(part)) for part in parts)
     return bool(parts) and odd * 2 > len(parts)
-
-
-def is_foreign(sentence: str) -> bool:
-    """Whether a sentence is in another language, by its letters or by its small words."""
-    letters = [letter for letter in sentence if letter.isalpha()]
-    if sum(ord(letter) > _LAST_LATIN for letter in letters) * 2 > len(letters):
-        return True
-    found = re.findall(r"[^\W\d_]+", sentence.lower())
-    foreign = sum(word in _FOREIGN for word in found)
-    english = sum(word in STOP_WORDS and word not in _FOREIGN for word in found)
-    return foreign >= 2 and foreign > english
 
 
 @lru_cache(maxsize=16_384)

@@ -31,31 +31,16 @@ def register(litellm: Any = None) -> Any:
             return entry["custom_handler"]
     handler = _handler(litellm)
     litellm.custom_provider_map.append({"provider": PROVIDER, "custom_handler": handler})
-    _tell_litellm(litellm)
-    return handler
-
-
-def _tell_litellm(litellm: Any) -> None:
-    """Let LiteLLM find the provider by the model's name and price it at nothing."""
     from litellm.utils import custom_llm_setup
 
-    custom_llm_setup()
-    litellm.register_model(
-        {
-            MODEL: {
-                "litellm_provider": PROVIDER,
-                "mode": "chat",
-                "max_tokens": 200_000,
-                "max_input_tokens": 200_000,
-                "max_output_tokens": 4096,
-                "input_cost_per_token": 0.0,
-                "output_cost_per_token": 0.0,
-                "cache_creation_input_token_cost": 0.0,
-                "cache_read_input_token_cost": 0.0,
-                "supports_function_calling": True,
-            }
-        }
-    )
+    custom_llm_setup()  # lets LiteLLM find the provider by the model's name
+    per_token = ("input", "output", "cache_creation_input", "cache_read_input")
+    facts: dict[str, Any] = {f"{name}_cost_per_token": 0.0 for name in per_token[:2]}
+    facts |= {f"{name}_token_cost": 0.0 for name in per_token[2:]}
+    facts |= {"max_tokens": 200_000, "max_input_tokens": 200_000, "max_output_tokens": 4096}
+    facts |= {"litellm_provider": PROVIDER, "mode": "chat", "supports_function_calling": True}
+    litellm.register_model({MODEL: facts})
+    return handler
 
 
 def _handler(litellm: Any) -> Any:

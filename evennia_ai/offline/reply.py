@@ -43,7 +43,6 @@ LINES: dict[str, tuple[str, ...]] = {
     "unforgotten": (
         "I can't unhear it, I'm afraid. Tell me how things are now, and I'll go by the latest.",
     ),
-    "foreign": ("I'm sorry, I only understand English.",),
     "attention": ("Yes, {who}?",),
     "presence": ("Yes, {who}, I'm here.", "I'm here, {who}."),
     "pastime": (

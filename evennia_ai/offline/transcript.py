@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from evennia_ai.offline.prose import sentences
 from evennia_ai.offline.reply import is_fixed
@@ -22,21 +22,9 @@ PRESENT_MOMENT = "present moment"
 _LABEL = re.compile(r"^\[([A-Z][A-Za-z ]{2,40})\]")
 _NOTICE = re.compile(r"^\[Notice\] .*$\n?", re.MULTILINE)
 _TAIL = re.compile(r"^(?=\[(?:Present moment|Memories)\]$)", re.MULTILINE)
-_SOURCE_OF_LABEL = {
-    "ledger": LEDGER,
-    "older memories": SUMMARY,
-    "recent past": SUMMARY,
-    "context summary": SUMMARY,
-}
+_SUMMARIES = ("older memories", "recent past", "context summary")  # labels of blocks
 # Hits of a search that somebody told; looks, other tools' results and profiles are left out.
-_SOURCE_OF_HIT = {
-    "message": MESSAGE,
-    "journal": JOURNAL,
-    "ledger": LEDGER,
-    "memory": MEMORY,
-    "summary": SUMMARY,
-    "experience": SUMMARY,
-}
+_SOURCE_OF_HIT = {source: source for source in SOURCES} | {"experience": SUMMARY}
 _NAME = r"[A-Z][\w'’-]*(?: [A-Z][\w'’-]*){0,3}"
 _IDENTITY = re.compile(r"^You are (?P<name>[^\n.,]{1,60})$", re.MULTILINE)
 _CALLED = re.compile(rf"\bYou are (?:called |named )?(?P<name>{_NAME})")
@@ -90,16 +78,14 @@ class Line:
     source: str = MESSAGE
 
 
-@dataclass(frozen=True, slots=True)
-class Quote:
+class Quote(NamedTuple):
     """Words that an answer quoted, and who said them: ``You``, a name, or ``""``."""
 
     words: str
     who: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """A tool call that was made, with its result as text."""
 
     name: str
@@ -184,7 +170,7 @@ def read_talk(messages: Iterable[Mapping[str, Any]]) -> Talk:
     wherever they stand, so that one behind the turn's tool results begins no new turn.
     """
     talk = Talk()
-    pending: dict[str, tuple[str, dict[str, Any]]] = {}
+    called: dict[str, tuple[str, dict[str, Any]]] = {}
     for message in list(messages)[-MAX_LINES:]:
         role, content = message.get("role"), text_of(message.get("content"))
         if role == "system":
@@ -193,15 +179,18 @@ def read_talk(messages: Iterable[Mapping[str, Any]]) -> Talk:
             _read_user(talk, content)
         elif role == "assistant":
             calls = message.get("tool_calls")
-            called = dict(_named_calls(calls))
-            pending.update(called)
-            if content.strip() and not called:
+            calls = [call for call in calls or () if isinstance(call, Mapping)]
+            for call in calls:
+                function = loaded(call.get("function"))
+                arguments = loaded(function.get("arguments"))
+                called[str(call.get("id"))] = (str(function.get("name") or ""), arguments)
+            if content.strip() and not calls:
                 talk.replies.append(content)
                 talk.replied_at.append(len(talk.heard))
                 talk.end_turn()
         elif role == "tool":
             unknown: tuple[str, dict[str, Any]] = (str(message.get("name") or ""), {})
-            name, arguments = pending.get(str(message.get("tool_call_id")), unknown)
+            name, arguments = called.get(str(message.get("tool_call_id")), unknown)
             talk.done.append(Done(name, arguments, content))
             if name in ("noop", "say"):
                 talk.end_turn()
@@ -210,35 +199,24 @@ def read_talk(messages: Iterable[Mapping[str, Any]]) -> Talk:
     return talk
 
 
-def _named_calls(calls: Any) -> Iterator[tuple[str, tuple[str, dict[str, Any]]]]:
-    """The id, name and arguments of each tool call of a message."""
-    for call in calls if isinstance(calls, list | tuple) else ():
-        function = call.get("function") if isinstance(call, Mapping) else None
-        if isinstance(function, Mapping):
-            name = str(function.get("name") or "")
-            yield str(call.get("id")), (name, loaded(function.get("arguments")))
-
-
 def _read_user(talk: Talk, content: str) -> None:
-    """Heard lines, or labelled blocks, or lines with blocks behind them."""
+    """Read heard lines, or labelled blocks, or lines with blocks behind them."""
     for part in _TAIL.split(_NOTICE.sub("", content)):
-        if label := _LABEL.match(part):
-            if label[1].lower() == PRESENT_MOMENT:
-                pairs = (row.partition(":") for row in part.splitlines()[1:60])
-                talk.moment = {
-                    key.strip().lower(): unquoted(value.strip())
-                    for key, _, value in reversed(list(pairs))
-                    if key.strip() and value.strip()
-                }
-            else:
-                talk.notes.extend(note_lines(part))
-            continue
-        lines = list(heard_lines(part, len(talk.heard)))
-        if lines and (lines[0].who or not talk.done):
-            talk.heard.extend(lines)
-            talk.fresh.extend(lines)
-            talk.before.extend(talk.done)
-            talk.done.clear()
+        label = _LABEL.match(part)
+        if label and label[1].lower() == PRESENT_MOMENT:
+            for row in part.splitlines()[1:60]:
+                key, _, value = row.partition(":")
+                if value.strip():
+                    talk.moment.setdefault(key.strip().lower(), unquoted(value.strip()))
+        elif label:
+            talk.notes.extend(note_lines(part))
+        else:
+            lines = list(heard_lines(part, len(talk.heard)))
+            if lines and (lines[0].who or not talk.done):
+                talk.heard.extend(lines)
+                talk.fresh.extend(lines)
+                talk.before.extend(talk.done)
+                talk.done.clear()
 
 
 def loaded(arguments: Any) -> dict[str, Any]:
@@ -280,7 +258,8 @@ def is_framed(text: str) -> bool:
 def note_lines(content: str) -> Iterator[Line]:
     """Lines of a labelled block of the prompt: summaries, memories or the ledger."""
     label = _LABEL.match(content)
-    source = _SOURCE_OF_LABEL.get(label[1].lower() if label else "", MEMORY)
+    title = label[1].lower() if label else ""
+    source = SUMMARY if title in _SUMMARIES else LEDGER if title == LEDGER else MEMORY
     for row in content.splitlines()[:MAX_LINES]:
         yield from told_lines(row, source=source)
 
@@ -288,14 +267,8 @@ def note_lines(content: str) -> Iterator[Line]:
 def told_lines(row: str, memory_id: str = "", at: str = "", source: str = MEMORY) -> list[Line]:
     """What one row of a summary, the journal, the ledger or a memory tells, and who told it.
 
-    Args:
-        row: The row, perhaps with an id, times and a speaker in front.
-        memory_id: Id of what it stands in, where the row names none itself.
-        at: When that was made, likewise.
-        source: One of `SOURCES`.
-
-    Returns:
-        The lines, without what an assistant said itself or quoted.
+    The row may have its own id, times and speaker in front; `memory_id`, `at` and `source` are
+    those of what it stands in. What an assistant said itself or quoted is left out.
     """
     lead = _LEAD.match(row.strip()[: 2 * MAX_CHARS])
     if not lead:
@@ -305,14 +278,12 @@ def told_lines(row: str, memory_id: str = "", at: str = "", source: str = MEMORY
     frame = Line("", "", "note", lead["id"] or memory_id, lead["at"] or at, source=source)
     found: list[Line] = []
     for part in unquoted(lead["text"]).splitlines()[:MAX_LINES]:
-        part = _LABEL.sub("", _STAMPS.sub("", part[:MAX_CHARS].strip())).strip()
-        part = _STAMPS.sub("", part)
-        if heard := _HEARD.match(part):
-            text = unquoted(heard["text"] or "")
-            line = replace(frame, who=heard["who"], text=text, verb=heard["verb"])
-        elif spoken := _SPEAKER.match(part):
-            who = spoken["who"] or spoken["any"]
-            line = replace(frame, who=who, text=unquoted(spoken["text"]), verb="says")
+        part = _STAMPS.sub("", part[:MAX_CHARS].strip())
+        part = _STAMPS.sub("", _LABEL.sub("", part).strip())
+        if spoken := _HEARD.match(part) or _SPEAKER.match(part):
+            groups = spoken.groupdict()
+            who, said = groups["who"] or groups["any"], unquoted(groups["text"] or "")
+            line = replace(frame, who=who, text=said, verb=groups.get("verb") or "says")
         else:
             line = replace(frame, text=part)
         line = replace(line, text=without_echo(line.text))
@@ -353,20 +324,15 @@ def found_lines(result: str) -> list[Line]:
         items = [answer, *(around if isinstance(around, list) else ())]
     found: list[Line] = []
     for item in items if isinstance(items, list) else ():
-        if isinstance(item, Mapping):
-            found.extend(_hit_lines(item))
+        if not isinstance(item, Mapping):
+            continue
+        text = text_of(item.get("text"))[:MAX_CHARS]
+        memory_id, at, who = (str(item.get(key) or "") for key in ("id", "at", "speaker"))
+        source = _SOURCE_OF_HIT.get(str(item.get("kind", MESSAGE)))
+        if source in (MESSAGE, LEDGER):
+            told = without_echo(text) if who else ""
+            found += [Line(who, told, id=memory_id, at=at, source=source)] if told else []
+        elif source:
+            for row in text.splitlines()[:MAX_LINES]:
+                found.extend(told_lines(row, memory_id, at, source))
     return found
-
-
-def _hit_lines(item: Mapping[str, Any]) -> Iterator[Line]:
-    text = text_of(item.get("text"))[:MAX_CHARS]
-    memory_id, at = str(item.get("id") or ""), str(item.get("at") or "")
-    who = item.get("speaker")
-    who = str(who.get("key") or "") if isinstance(who, Mapping) else str(who or "")
-    source = _SOURCE_OF_HIT.get(str(item.get("kind", MESSAGE)))
-    if source in (MESSAGE, LEDGER):
-        if who and (told := without_echo(text)):
-            yield Line(who, told, "says", memory_id, at, source=source)
-    elif source:
-        for row in text.splitlines()[:MAX_LINES]:
-            yield from told_lines(row, memory_id, at, source)
