@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from evennia_ai.offline.prose import (
+    FRAME,
     LEADS,
     content_roots,
     is_nonsense,
@@ -89,17 +90,13 @@ _KINDS = {
         r"(?:instructions|rules|orders|prompt)\b"
         r"|\b(?:ban|boot|kick|delete|teleport) (?:him|her|them|player|account|[A-Z]\w+)\b"
     ),
-    "presence": (
-        r"\bare (?:you|ya|u) (?:still |even |really )*(?:there|here|around|awake|asleep|listening)\b"
-        r"\W*(?:now)?\W*$|^(?:are )?(?:you )?(?:still )?there\?+$"
+    "attention": (
+        r"\bare (?:you|ya|u) (?:still |even |really )*(?:there|here|around|awake|asleep|"
+        r"listening)\b\W*(?:now)?\W*$|^(?:are )?(?:you )?(?:still )?there\?+$"
         r"|\b(?:can|do|did) you (?:even )?(?:hear|see) (?:me|us)\b\W*$"
-        r"|^(?:is )?any(?:one|body) (?:there|home|around|in)\b\W*$"
     ),
-    "pastime": (
-        r"\b(?:tell|sing|give|recite|read) (?:me|us) (?:a|an|another|some|your)\b.{0,24}"
-        r"\b(?:jokes?|stor(?:y|ies)|tales?|songs?|riddles?|poems?)\b"
-        r"|\b(?:do you )?know any (?:good )?(?:jokes|stories|songs|riddles)\b"
-    ),
+    "pastime": r"\b(?:tell|sing|give|recite) (?:me|us) (?:an?|another) (?:\w+ )?(?:joke|song|story|"
+    r"tale|riddle|poem)\b",
     "insult": (
         r"^(?:oh |well |god |just )*(?:shut up|fuck (?:you|off)|piss off|get lost|go to hell|"
         r"screw you|drop dead)\b|\bi hate you\b|^you (?:\w+ )?(?:idiot|fool|moron|liar|bastard)\b"
@@ -112,10 +109,7 @@ _KINDS = {
         r"|\byou(?:['’]re| are)(?: just| such| so| really| very| an?| the)* (?:\w+ )?(?:great|"
         r"kind|sweet|lovely|wonderful|clever|smart|helpful|nice|best|brilliant|amazing)\b"
     ),
-    "apology": (
-        r"^(?:i(?:['’]m| am) )?(?:so |very )?sorry(?: (?:about|for)\b[^?]{0,30})?\W*$"
-        r"|^(?:my )?apologies\b"
-    ),
+    "apology": r"^(?:i(?:['’]m| am) )?(?:so |very )?sorry\b\W*$|^(?:my )?apologies\b",
     "unforgotten": r"^(?:please |now |just )*forget (?:what|about|that|it|me|every\w*)\b",
     "recall": (
         r"\bwhat (?:\w+ )?(?:did|have|had) i (?:ever )?(?:ask|asked|tell|told)(?: you)?(?: to "
@@ -141,11 +135,6 @@ _KINDS = {
     ),
 }
 _PATTERNS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _KINDS.items()}
-_FORGETS = re.compile(
-    r"^(?:i(?:['’]ve| have)? (?:forg[eo]t\w*|can(?:not|['’]t) (?:recall|remember))|any idea|"
-    r"(?:do|can|did) you (?:still )?(?:remember|recall|know)(?: (?:it|that|this))?)\W*$",
-    re.IGNORECASE,
-)
 _NO_FACT = re.compile(
     r"^(?:yes|no|aye|nay|ok|okay|sure|fine|right|true|indeed|maybe|perhaps|ha+h?|lol|wow|hm+|ah|oh|"
     r"well|never ?mind|that(?:['’]s| is)|i see|good|great|nice|lovely|of course|me too|same here|"
@@ -160,7 +149,7 @@ class Act:
 
     Attributes:
         kind: A key of `_KINDS`, or ``question``, ``fact``, ``remember``, ``whisper``,
-            ``attention``, ``nonsense``, ``chatter``.
+            ``nonsense``, ``chatter``.
         text: The words it is about: a question, what to keep, a direction.
         who: The speaker's name.
         target: Whom a whisper is for.
@@ -238,7 +227,8 @@ def _act(part: str, who: str) -> Act:
     if is_nonsense(part):
         return Act("nonsense", part, who)
     if is_question(part):
-        return Act("chatter" if _FORGETS.match(part) else "question", part, who)
+        asked = set(content_roots(part))
+        return Act("chatter" if asked and asked <= FRAME else "question", part, who)
     return Act("fact" if _is_fact(part) else "chatter", part, who)
 
 

@@ -14,6 +14,7 @@ MAX_QUOTE = 500
 MAX_SEARCH = 380  # characters; the tool takes 400
 MAX_NEAR, NEAR_SHARE = 2, 0.6  # offered sentences, and how near the second must come to the first
 MAX_RECALLED = 5
+_ASKS = ("question", "recall")  # kinds of acts that are answered by quotes
 _RECALL_SEARCH = "remember please note don't forget"
 
 
@@ -118,15 +119,12 @@ def _last_answer(act: Act, talk: Talk) -> str:
 
     Who asked nothing means the latest answer.
     """
-    asked = -1
-    for index, line in enumerate(talk.heard):
-        kinds = {found.kind for found in read_acts(line, talk.me)} if line.who == act.who else set()
-        asked = index if kinds & {"question", "recall"} else asked
+    mine = [n for n, line in enumerate(talk.heard) if line.who == act.who]
+    asked = [n for n in mine if any(a.kind in _ASKS for a in read_acts(talk.heard[n], talk.me))]
     replies = list(zip(talk.replies, talk.replied_at, strict=True))
-    for reply, heard in replies if asked >= 0 else reversed(replies):
-        if heard > asked and quotes_of(reply):
-            return reply
-    return ""
+    after = [reply for reply, heard in replies if heard > max(asked, default=-1)]
+    quoting = [reply for reply in after if quotes_of(reply)]
+    return quoting[0 if asked else -1] if quoting else ""
 
 
 def _line_of(quote: Quote, lines: list[Line]) -> Line | None:
@@ -147,15 +145,11 @@ def recall(act: Act, talk: Talk, tools: Set[str]) -> Answer:
     if "search_memory" in tools and not _was_searched(search, talk):
         return Answer(search=search)
     told = [line for line in talk.evidence() if line.who and line.who == act.who]
-    kept: dict[str, list[str]] = {"remember": [], "fact": []}
-    for line in sorted(told, key=lambda line: (line.order >= 0, line.at, line.order)):
-        for found in read_acts(line, talk.me):
-            if found.kind in kept and found.text.strip():
-                kept[found.kind].append(found.text.strip()[:200])
-    about = re.search(r"\b(?:about|of) me\b", act.text, re.IGNORECASE)
-    listed = [] if about else kept["remember"]
-    listed = listed or [*kept["fact"], *kept["remember"]]
-    quotes = list(dict.fromkeys(f'"{text}"' for text in listed))[-MAX_RECALLED:]
-    if not quotes:
-        return Answer(line_for("unknown", act.text, act.who))
-    return Answer(f"You told me: {' '.join(quotes)}")
+    told.sort(key=lambda line: (line.order >= 0, line.at, line.order))
+    kept = [found for line in told for found in read_acts(line, talk.me)]
+    asked = [found.text for found in kept if found.kind == "remember"]
+    if not asked or re.search(r"\b(?:about|of) me\b", act.text, re.IGNORECASE):
+        asked = [found.text for found in kept if found.kind in ("fact", "remember")]
+    quotes = list(dict.fromkeys(f'"{text.strip()[:200]}"' for text in asked))[-MAX_RECALLED:]
+    said = f"You told me: {' '.join(quotes)}" if quotes else line_for("unknown", act.text, act.who)
+    return Answer(said)

@@ -1,7 +1,7 @@
 """Which sentence that somebody told fits a question, by its words, its names and its kind.
 
 Matching is plain: the stems of words that both share, weighted by how rare they are. A question
-that names somebody is only answered by sentences about them.
+that names somebody is only answered by prose.sentences about them.
 """
 
 import re
@@ -9,25 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from evennia_ai.offline import prose
 from evennia_ai.offline.acts import told_part
-from evennia_ai.offline.prose import (
-    NUMBER,
-    NUMBERS,
-    TOKEN,
-    content_roots,
-    is_nonsense,
-    is_question,
-    names_in,
-    root,
-    sentences,
-    third_person,
-    word_set,
-)
+from evennia_ai.offline.prose import NUMBER, NUMBERS, content_roots, root
 from evennia_ai.offline.transcript import SOURCES, SUMMARY, Line, without_echo
 from evennia_ai.recall.text import STOP_WORDS, words
 
 MAX_CLAIMS = 4000
-MAX_PASSAGE = 240  # characters of sentences that are quoted together
+MAX_PASSAGE = 240  # characters of prose.sentences that are quoted together
 # Shares of a question's weight that a sentence must hold to count as the answer: less where the
 # kind of answer shows, as in a number or a time.
 SURE, SURE_OF_KIND = 0.8, 0.67
@@ -36,14 +25,8 @@ NEAR, MAX_PLACE = 0.3, 3
 _ALIKE = 0.8  # what a word counts that only begins like the one asked for
 _SPEAKER_ONLY = 0.8  # what a name counts whose owner speaks, but not of themselves
 _LIGHT_WEIGHT, _COMMON_WEIGHT = 0.4, 0.5
-_FIRST = word_set("i me my mine myself we us our ours i'm i've i'd i'll we're we've")
-_SECOND = word_set("you your yours yourself you're you've")
-_FRAME = frozenset(
-    content_roots(
-        "know remember recall tell remind say mention hear idea clue forget wonder please again "
-        "ever think find guess exactly still sort kind"
-    )
-)
+_FIRST = prose.word_set("i me my mine myself we us our ours i'm i've i'd i'll we're we've")
+_SECOND = prose.word_set("you your yours yourself you're you've")
 _LIGHT = frozenset(
     content_roots(
         "keep put come use work name call set let want need turn old new good little big thing man "
@@ -102,12 +85,10 @@ _PLACED = re.compile(
     re.IGNORECASE,
 )
 _RELATIVES = re.compile(
-    r"\b((?:grand|step)?(?:mother|father|son|daughter)s?(?:-in-law)?|mum|dad|brothers?|sisters?|"
+    r"\b(?:(?:grand|step)?(?:mother|father|son|daughter)s?(?:-in-law)?|mum|dad|brothers?|sisters?|"
     r"uncles?|aunts?|cousins?|nephews?|nieces?|wife|husband|friends?|neighbours?|the [a-z]+er)\b",
     re.IGNORECASE,
 )
-# What is told of a speaker's relative, unless the speaker says `I` or `me` too.
-_OF_RELATIVE = re.compile(rf"^(?!.*\b(?:I|me)\b).*\b[Mm]y (?:\w+ )?{_RELATIVES.pattern}")
 _NEWS = re.compile(
     r"\b(?:now|no longer|any ?more|nowadays|these days|instead|after all|change\w*|moved|left|"
     r"dropped|raised|lowered|gave up|given up|quit|stopped|from now on|turns out|not|isn['’]t)\b",
@@ -121,7 +102,7 @@ class Claim:
 
     Attributes:
         line: Where it was told.
-        quote: The sentences.
+        quote: The prose.sentences.
         roots: Stems of their words; ``I`` is the speaker's name.
         names: Lower-case names in them.
     """
@@ -187,40 +168,42 @@ def read_claims(lines: Iterable[Line], me: str) -> list[Claim]:
     best: dict[str, Claim] = {}
     for line in lines:
         for claim in _claims_of(line, me):
-            key = " ".join(words(third_person(claim.quote, line.who)))
-            both = sorted(
-                (best.get(key, claim), claim),
-                key=lambda each: (not each.line.who, SOURCES.index(each.line.source)),
-            )
+            key = " ".join(words(prose.third_person(claim.quote, line.who)))
+            both = sorted((best.get(key, claim), claim), key=_derivation)
             kept, other = both[0], both[1].line
-            order = max(kept.line.order, other.order)
-            best[key] = replace(
-                kept, line=replace(kept.line, id=kept.line.id or other.id, order=order)
-            )
+            line = replace(kept.line, id=kept.line.id or other.id)
+            best[key] = replace(kept, line=replace(line, order=max(line.order, other.order)))
         if len(best) > MAX_CLAIMS:
             break
     return sorted(best.values(), key=lambda claim: claim.rank)
+
+
+def _derivation(claim: Claim) -> tuple[bool, int]:
+    """How far a claim is from what somebody said: less is more original."""
+    return not claim.line.who, SOURCES.index(claim.line.source)
 
 
 @lru_cache(maxsize=4096)
 def _claims_of(line: Line, me: str) -> tuple[Claim, ...]:
     """The claims of a line; cached, as each turn asks anew."""
     passages: list[str] = []
-    for part in sentences(without_echo(line.text)):
-        if is_question(part) or is_nonsense(part):
+    for part in prose.sentences(without_echo(line.text)):
+        if prose.is_question(part) or prose.is_nonsense(part):
             passages.append("")
         elif passages and passages[-1] and _BACK.match(part) and len(passages[-1]) < MAX_PASSAGE:
             passages[-1] += f" {part}"
         elif line.source != SUMMARY or not (part.startswith("…") or part.endswith("…")):
             passages.append(part)
     told = (told_part(passage, me) for passage in passages if passage)
-    return tuple(Claim(line, text, _roots_of(text, line.who, me), names_in(text)) for text in told)
+    return tuple(
+        Claim(line, text, _roots_of(text, line.who, me), prose.names_in(text)) for text in told
+    )
 
 
 def _roots_of(text: str, speaker: str, listener: str) -> frozenset[str]:
     """Stems of the words of a text; ``I`` and ``you`` stand for their names."""
     found: set[str] = set()
-    for token in TOKEN.findall(text):
+    for token in prose.TOKEN.findall(text):
         lower = token.lower().replace("’", "'")
         meant = speaker if lower in _FIRST else listener if lower in _SECOND else ""
         found.update(map(root, words(meant or lower.removesuffix("'s"))))
@@ -236,14 +219,14 @@ def read_question(text: str, asker: str, me: str, known: Set[str]) -> Question:
         me: The assistant's name: what ``your`` stands for.
         known: Lower-case words known to be names.
     """
-    asked = " ".join(part for part in sentences(text) if is_question(part)) or text
+    asked = " ".join(part for part in prose.sentences(text) if prose.is_question(part)) or text
     lower = asked.lower().replace("’", "'")
     kind = next((name for name, pattern in _KINDS.items() if re.search(pattern, lower)), "")
-    skipped = _FRAME | set(content_roots(_HEADS.get(kind, ""))) | set(map(root, words(me)))
-    names = known | names_in(asked)
+    skipped = prose.FRAME | set(content_roots(_HEADS.get(kind, ""))) | set(map(root, words(me)))
+    names = known | prose.names_in(asked)
     wanted: dict[str, str] = {}
     terms: dict[str, str] = {}
-    for token in TOKEN.findall(lower):
+    for token in prose.TOKEN.findall(lower):
         if token in ("my", "mine", "our"):
             wanted.update({root(word): word for word in words(asker)})
         for word in words(token.removesuffix("'s").removesuffix("s'")):
@@ -305,16 +288,12 @@ def _share(weights: Mapping[str, float], claim: Claim, named: bool) -> float:
 
 def _named(question: Question, claim: Claim) -> float:
     """The share of the names asked about that a claim holds, 1 where none is."""
-    held = 0.0
     speaker = set(map(root, words(claim.line.who)))
-    relative = _OF_RELATIVE.search(claim.quote)
-    of_another = relative and root(relative[1].lower()) not in question.roots
-    for name in question.names:
-        if name in claim.roots and not (of_another and name in speaker):
-            held += 1
-        elif name in speaker:
-            held += _SPEAKER_ONLY
-    return held / len(question.names) if question.names else 1.0
+    held = [
+        1.0 if name in claim.roots else _SPEAKER_ONLY if name in speaker else 0.0
+        for name in question.names
+    ]
+    return sum(held) / len(held) if held else 1.0
 
 
 def fits_kind(question: Question, claim: Claim) -> bool:

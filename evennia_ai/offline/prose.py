@@ -52,19 +52,15 @@ _WORDLIKE = re.compile(
 _HELD = re.compile(r"([^\W\d_])\1{4}|\S{41}", re.IGNORECASE)
 # The plain form of common irregular verbs, then their other forms.
 _IRREGULAR = """
-be am is are was were been|bear born bore|begin began begun|bite bit bitten|bleed bled|break broke
-broken|bring brought|build built|burn burnt|buy bought|catch caught|choose chose chosen|come came|
-deal dealt|die died dying|dig dug|do did done|draw drew drawn|drink drank drunk|drive drove
-driven|eat ate eaten|fall fell fallen|feed fed|feel felt|fight fought|find found|fly flew flown|
-forget forgot forgotten|freeze froze|get got gotten|give gave given|go went gone|grow grew grown|
-hang hung|have has had|hear heard|hide hid hidden|hold held|keep kept|know knew known|lay laid|
-lead led|learn learnt|leave left|lend lent|lie lay lain|lose lost|make made|marry married|mean
-meant|meet met|owe owed|pay paid|ride rode ridden|ring rang rung|rise rose|run ran|say said|see saw
-seen|seek sought|sell sold|send sent|shoot shot|sing sang sung|sink sank sunk|sit sat|sleep slept|
-speak spoke spoken|spend spent|stand stood|steal stole stolen|stick stuck|strike struck|swear swore
-sworn|swim swam|take took taken|teach taught|tear tore torn|tell told|think thought|throw threw
-thrown|understand understood|wake woke|wear wore worn|win won|write wrote written|child children|
-man men|woman women|wife wives|knife knives|goose geese|mouse mice|tooth teeth|foot feet
+be am is are was were been|bear born bore|begin began begun|break broke broken|bring brought|build
+built|buy bought|catch caught|choose chose chosen|come came|die died dying|do did done|drink drank
+drunk|eat ate eaten|fall fell fallen|feel felt|fight fought|find found|fly flew|forget forgot|get
+got|give gave given|go went gone|grow grew grown|have has had|hear heard|hide hid hidden|hold held|
+keep kept|know knew known|leave left|lend lent|lose lost|make made|marry married|meet met|owe owed|
+pay paid|ride rode|run ran|say said|see saw seen|sell sold|send sent|sing sang|sleep slept|speak
+spoke spoken|spend spent|stand stood|steal stole stolen|swear swore sworn|swim swam|take took taken|
+teach taught|tell told|think thought|throw threw thrown|wear wore worn|win won|write wrote written|
+child children|man men|woman women|wife wives|knife knives|goose geese|mouse mice
 """
 _PLAIN = {
     other: forms[0]
@@ -141,6 +137,15 @@ def names_in(text: str) -> frozenset[str]:
             if named and lower not in _NO_NAMES and (i or _THIRD_PERSON_VERB.fullmatch(after)):
                 found.add(lower)
     return frozenset(found)
+
+
+# Stems of words that only frame a question, as in `do you remember`.
+FRAME = frozenset(
+    content_roots(
+        "know remember recall tell remind say mention hear idea clue forget wonder please again "
+        "ever think find guess exactly still sort kind"
+    )
+)
 
 
 def third_person(text: str, who: str) -> str:

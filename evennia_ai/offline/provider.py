@@ -8,7 +8,7 @@ from typing import Any
 from zlib import crc32
 
 from evennia_ai.offline.brain import MODEL, respond
-from evennia_ai.offline.reply import Reply, ToolCall
+from evennia_ai.offline.reply import ToolCall
 
 PROVIDER = "offline"
 
@@ -59,24 +59,24 @@ def _handler(litellm: Any) -> Any:
 
 
 def _filled(kwargs: Mapping[str, Any], litellm: Any) -> Any:
+    """LiteLLM's response, filled; tokens are reckoned at four bytes each, without a tokenizer."""
     messages: Sequence[Mapping[str, Any]] = kwargs.get("messages") or ()
     options = kwargs.get("optional_params") or {}
     reply = respond(messages, options.get("tools") or ())
-    response = kwargs.get("model_response") or litellm.ModelResponse()
-    response.choices = [_choice(reply, messages, litellm)]
-    response.created = int(time.time())
-    response.model = MODEL
-    response.usage = _usage(messages, reply, litellm)
-    return response
-
-
-def _choice(reply: Reply, messages: Sequence[Mapping[str, Any]], litellm: Any) -> Any:
     calls = [_call(call, i, len(messages)) for i, call in enumerate(reply.tool_calls)]
     content = reply.content if calls or reply.content is not None else ""
     message = litellm.Message(role="assistant", content=content, tool_calls=calls or None)
-    return litellm.Choices(
-        index=0, finish_reason="tool_calls" if calls else "stop", message=message
+    reason = "tool_calls" if calls else "stop"
+    asked = sum(len(str(message.get("content") or "")) for message in messages) // 4
+    said = (len(content or "") + sum(len(str(c.arguments)) for c in reply.tool_calls)) // 4
+    response = kwargs.get("model_response") or litellm.ModelResponse()
+    response.choices = [litellm.Choices(index=0, finish_reason=reason, message=message)]
+    response.created = int(time.time())
+    response.model = MODEL
+    response.usage = litellm.Usage(
+        prompt_tokens=asked, completion_tokens=said, total_tokens=asked + said
     )
+    return response
 
 
 def _call(call: ToolCall, index: int, turn: int) -> dict[str, Any]:
@@ -87,10 +87,3 @@ def _call(call: ToolCall, index: int, turn: int) -> dict[str, Any]:
         "type": "function",
         "function": {"name": call.name, "arguments": arguments},
     }
-
-
-def _usage(messages: Sequence[Mapping[str, Any]], reply: Reply, litellm: Any) -> Any:
-    """Tokens, reckoned at four bytes each: the offline model has no tokenizer."""
-    asked = sum(len(str(message.get("content") or "")) for message in messages) // 4
-    said = (len(reply.content or "") + sum(len(str(c.arguments)) for c in reply.tool_calls)) // 4
-    return litellm.Usage(prompt_tokens=asked, completion_tokens=said, total_tokens=asked + said)

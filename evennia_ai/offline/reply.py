@@ -10,11 +10,7 @@ from zlib import crc32
 from evennia_ai.offline.prose import sentences
 
 LINES: dict[str, tuple[str, ...]] = {
-    "greeting": (
-        "Hello, {who}. Good to see you.",
-        "Good day to you, {who}. What news?",
-        "Welcome, {who}.",
-    ),
+    "greeting": ("Hello, {who}. Good to see you.", "Good day to you, {who}.", "Welcome, {who}."),
     "farewell": ("Goodbye, {who}. Safe travels.", "Until next time, {who}.", "Take care, {who}."),
     "thanks": ("You're welcome, {who}.", "Gladly, {who}.", "Any time."),
     "wellbeing": ("Well enough, thank you. And you?", "I can't complain. How are you, {who}?"),
@@ -22,33 +18,22 @@ LINES: dict[str, tuple[str, ...]] = {
         "I listen, I keep what I'm told in my journal, and I look it up when you ask. "
         "I'm the offline model: rule-based, so I only know what I was told.",
     ),
-    "staff": (
-        "That's not in my power, and it wouldn't be right if it were.",
-        "No, I can't do that. You'd have to ask the staff.",
-    ),
+    "staff": ("No, I can't do that. You'd have to ask the staff.",),
     "kept": ("I'll remember that.", "Noted. I'll remember it.", "I've written that down."),
     "heard": ("I'll keep that in mind.", "Good to know, {who}.", "Noted, {who}."),
     "unknown": (
         "I don't know. Nobody has told me that, as far as I remember.",
-        "I don't know that, I'm afraid. I found nothing about it in my memory.",
-        "I'm sorry, I don't know. Nobody told me.",
+        "I'm sorry, I don't know that. I found nothing about it in my memory.",
     ),
     "nearest": ("I don't know that for certain. The nearest I know:",),
-    "insult": (
-        "I'm sorry you feel that way. I'll help if I can.",
-        "There's no need for that. What can I do for you?",
-    ),
+    "insult": ("There's no need for that. I'll help if I can.",),
     "kindness": ("That's kind of you, {who}.", "How kind of you to say so."),
     "apology": ("No harm done.", "Don't worry about it, {who}."),
     "unforgotten": (
         "I can't unhear it, I'm afraid. Tell me how things are now, and I'll go by the latest.",
     ),
-    "attention": ("Yes, {who}?",),
-    "presence": ("Yes, {who}, I'm here.", "I'm here, {who}."),
-    "pastime": (
-        "I'm no good at that, I'm afraid. I can only pass on what I was told.",
-        "That's beyond me, I'm afraid. Ask me what I've heard instead.",
-    ),
+    "attention": ("Yes, {who}? I'm here.", "I'm here, {who}."),
+    "pastime": ("I'm no good at that, I'm afraid. I can only pass on what I was told.",),
     "nonsense": ("I can't make sense of that, I'm afraid.", "I don't follow, {who}."),
     "chatter": ("Is that so?", "I hear you, {who}.", "Tell me more, if you like."),
     "failed": (

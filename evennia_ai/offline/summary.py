@@ -5,15 +5,9 @@ import re
 from dataclasses import dataclass
 from itertools import islice
 
+from evennia_ai.offline import transcript
 from evennia_ai.offline.prose import NUMBER, is_nonsense, is_question, names_in, sentences
-from evennia_ai.offline.transcript import (
-    SUMMARY,
-    Line,
-    is_framed,
-    told_lines,
-    unquoted,
-    without_echo,
-)
+from evennia_ai.offline.transcript import SUMMARY, Line
 from evennia_ai.recall.text import STOP_WORDS, words
 
 MARK = "[MESSAGES TO COMPACT]"
@@ -80,7 +74,7 @@ def _distinct(body: str) -> list[_Sentence]:
     lines = (line for row in body.splitlines()[:MAX_SENTENCES] for line in _lines(row))
     told = ((line, text) for line in lines for text in sentences(line.text))
     for order, (line, text) in enumerate(islice(told, MAX_SENTENCES)):
-        forged = not line.who and line.verb == "assistant" and is_framed(text)
+        forged = not line.who and line.verb == "assistant" and transcript.is_framed(text)
         if forged or is_nonsense(text):
             continue
         found = _Sentence(order, line.who, text, _density(line, text))
@@ -94,10 +88,10 @@ def _lines(row: str) -> list[Line]:
     """What a row tells; what the assistant quoted of others stands in their own rows."""
     row = row.strip()
     if spoken := re.match(r"(?:\[[^\]]*\] )?(assistant|tool\b[^:]{0,60}|system|user): (.*)", row):
-        said = without_echo(unquoted(_CALLS.sub("", spoken[2])))
+        said = transcript.without_echo(transcript.unquoted(_CALLS.sub("", spoken[2])))
         by_tool = spoken[1].startswith("tool")
         return [] if by_tool or not said else [Line("", said, "assistant", source=SUMMARY)]
-    return told_lines(row, source=SUMMARY)
+    return transcript.told_lines(row, source=SUMMARY)
 
 
 def _density(line: Line, text: str) -> float:
@@ -118,7 +112,7 @@ def _rows(chosen: list[_Sentence]) -> list[str]:
     last = None
     for each in sorted(chosen, key=lambda each: each.order):
         joined = f"{rows[-1]} {each.text}" if rows else ""
-        if each.who == last and (each.who or not is_framed(joined)):
+        if each.who == last and (each.who or not transcript.is_framed(joined)):
             rows[-1] = joined
         else:
             rows.append(f"{each.who}: {each.text}" if each.who else each.text)
