@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from evennia_ai.offline.prose import (
     FRAME,
     LEADS,
-    content_roots,
     is_nonsense,
     is_question,
+    root_set,
     sentences,
     third_person,
 )
@@ -145,14 +145,10 @@ _NO_FACT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One thing somebody wants.
+    """One thing that `who` wants: a `kind`, its words, and whom a whisper is for.
 
-    Attributes:
-        kind: A key of `_KINDS`, or ``question``, ``fact``, ``remember``, ``whisper``,
-            ``nonsense``, ``chatter``.
-        text: The words it is about: a question, what to keep, a direction.
-        who: The speaker's name.
-        target: Whom a whisper is for.
+    Beside the keys of `_KINDS` there are ``question``, ``fact``, ``remember``, ``whisper``,
+    ``nonsense`` and ``chatter``.
     """
 
     kind: str
@@ -227,7 +223,7 @@ def _act(part: str, who: str) -> Act:
     if is_nonsense(part):
         return Act("nonsense", part, who)
     if is_question(part):
-        asked = set(content_roots(part))
+        asked = root_set(part)
         return Act("chatter" if asked and asked <= FRAME else "question", part, who)
     return Act("fact" if _is_fact(part) else "chatter", part, who)
 
@@ -237,4 +233,4 @@ def _is_fact(sentence: str) -> bool:
     if len(sentence.split()) < 3 or _NO_FACT.match(sentence):
         return False
     own = bool(re.search(r"\b(?:i|my|we|our|you|your)\b", sentence, re.IGNORECASE))
-    return len(set(content_roots(sentence))) >= (1 if own else 2)
+    return len(root_set(sentence)) >= (1 if own else 2)

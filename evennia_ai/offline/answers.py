@@ -14,7 +14,6 @@ MAX_QUOTE = 500
 MAX_SEARCH = 380  # characters; the tool takes 400
 MAX_NEAR, NEAR_SHARE = 2, 0.6  # offered sentences, and how near the second must come to the first
 MAX_RECALLED = 5
-_ASKS = ("question", "recall")  # kinds of acts that are answered by quotes
 _RECALL_SEARCH = "remember please note don't forget"
 
 
@@ -97,10 +96,10 @@ def quoted(line: Line, said: str, asker: str, me: str) -> str:
 
 
 def source(act: Act, talk: Talk, tools: Set[str]) -> Answer:
-    """What the last answer to this asker rests on: its quotes, with the ids they stand under."""
-    lines = talk.evidence()
-    said = []
-    for quote in quotes_of(_last_answer(act, talk))[:MAX_NEAR]:
+    """What the last answer rests on: its quotes, with the ids they stand under."""
+    lines, said = talk.evidence(), []
+    quoting = next((reply for reply in reversed(talk.replies) if quotes_of(reply)), "")
+    for quote in quotes_of(quoting)[:MAX_NEAR]:
         line = _line_of(quote, lines)
         who = "" if quote.who == "You" else quote.who
         search = f"{who} {quote.words}".strip()[:MAX_SEARCH]
@@ -112,19 +111,6 @@ def source(act: Act, talk: Talk, tools: Set[str]) -> Answer:
         cited = f"(memory {line.id})" if line.id else "It was said right here, just now."
         said.append(f"{quoted(line, quote.words, act.who, talk.me)} {cited}")
     return Answer(" ".join(said) or line_for("sourceless", act.text, act.who))
-
-
-def _last_answer(act: Act, talk: Talk) -> str:
-    """The reply to the last question of the one who asks, if it quotes something; else ``""``.
-
-    Who asked nothing means the latest answer.
-    """
-    mine = [n for n, line in enumerate(talk.heard) if line.who == act.who]
-    asked = [n for n in mine if any(a.kind in _ASKS for a in read_acts(talk.heard[n], talk.me))]
-    replies = list(zip(talk.replies, talk.replied_at, strict=True))
-    after = [reply for reply, heard in replies if heard > max(asked, default=-1)]
-    quoting = [reply for reply in after if quotes_of(reply)]
-    return quoting[0 if asked else -1] if quoting else ""
 
 
 def _line_of(quote: Quote, lines: list[Line]) -> Line | None:

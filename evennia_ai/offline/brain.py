@@ -29,7 +29,7 @@ def respond(
     offered = tool_names(list(tools or ()))
     if not offered and [message.get("role") for message in given] == ["system", "user"]:
         asked = text_of(given[1].get("content"))
-        if summary.is_summary_request(asked):
+        if asked.lstrip().startswith((summary.MARK, summary.EARLIER_MARK)):
             return Reply(summary.summarise(asked))
     talk = read_talk(given)
     if extraction.is_extraction(talk.system, offered):

@@ -1,7 +1,7 @@
 """Which sentence that somebody told fits a question, by its words, its names and its kind.
 
 Matching is plain: the stems of words that both share, weighted by how rare they are. A question
-that names somebody is only answered by prose.sentences about them.
+that names somebody is only answered by sentences about them.
 """
 
 import re
@@ -11,27 +11,25 @@ from functools import lru_cache
 
 from evennia_ai.offline import prose
 from evennia_ai.offline.acts import told_part
-from evennia_ai.offline.prose import NUMBER, NUMBERS, content_roots, root
+from evennia_ai.offline.prose import NUMBER, NUMBERS, root, root_set
 from evennia_ai.offline.transcript import SOURCES, SUMMARY, Line, without_echo
 from evennia_ai.recall.text import STOP_WORDS, words
 
 MAX_CLAIMS = 4000
-MAX_PASSAGE = 240  # characters of prose.sentences that are quoted together
+MAX_PASSAGE = 240  # characters of sentences that are quoted together
 # Shares of a question's weight that a sentence must hold to count as the answer: less where the
 # kind of answer shows, as in a number or a time.
 SURE, SURE_OF_KIND = 0.8, 0.67
 # What is near a question that names nobody: the least share, or a place among the search's hits.
 NEAR, MAX_PLACE = 0.3, 3
 _ALIKE = 0.8  # what a word counts that only begins like the one asked for
-_SPEAKER_ONLY = 0.8  # what a name counts whose owner speaks, but not of themselves
+_SPEAKER = 0.8  # what a name counts whose owner speaks, but not of themselves
 _LIGHT_WEIGHT, _COMMON_WEIGHT = 0.4, 0.5
 _FIRST = prose.word_set("i me my mine myself we us our ours i'm i've i'd i'll we're we've")
 _SECOND = prose.word_set("you your yours yourself you're you've")
-_LIGHT = frozenset(
-    content_roots(
-        "keep put come use work name call set let want need turn old new good little big thing man "
-        "woman people folk day time place way really now today one"
-    )
+_LIGHT = root_set(
+    "keep put come use work name call set let want need turn old new good little big thing man "
+    "woman people folk day time place way really now today one"
 )
 # How a sentence begins that says more of what the one before it told.
 _BACK = re.compile(
@@ -47,8 +45,7 @@ _KINDS = {
     "who": r"\bwho(?:m|se)?\b",
     "colour": r"\bcolou?rs?\b",
     "name": r"\bname\b|\bcalled\b|\bdo you call\b",
-    "how": r"\bhow\b",
-    "what": r"\bwhat\b|\bwhich\b",
+    "what": r"\bwhat\b|\bwhich\b|\bhow\b",
 }
 # Words of a question that only say which kind of answer it wants.
 _HEADS = {
@@ -70,8 +67,7 @@ _SIGNS = {
         rf"every|daily|(?:{NUMBERS}) times|once|twice|always|never|until|before|after|when)\b",
         re.I,
     ),
-    "how": re.compile(r"\b(?:by|with|without|because|through|using|like|as|when)\b", re.I),
-    "why": re.compile(r"\b(?:because|since|so|as|for|due|account|thanks|after|to|from|of)\b", re.I),
+    "why": re.compile(r"\b(?:because|since|so|as|for|due|account|thanks)\b", re.I),
     "colour": re.compile(
         r"\b(?:\w*(?:red|blue|green|yellow|white|black|brown|gr[ea]y)|purple|scarlet|crimson|"
         r"orange|pink|violet|turquoise|gold(?:en)?|silver|chestnut|blonde?|ginger|ivory|azure)\b",
@@ -79,7 +75,7 @@ _SIGNS = {
     ),
 }
 _PLACED = re.compile(
-    r"\b(?:in|at|on|under|beneath|below|behind|inside|into|near|by|beside|above|over|to|from|of|"
+    r"\b(?:in|at|on|under|beneath|below|behind|inside|into|near|by|beside|above|over|to|from|of|about|"
     r"through|between|across|around|along|outside|toward\w*)\s+(?:(?:the|an?|my|his|her|our|their|"
     r"its|your|some|that|this|old) )*([\w'’-]+)|\b(upstairs|downstairs|indoors|home|abroad)\b",
     re.IGNORECASE,
@@ -98,19 +94,12 @@ _NEWS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A sentence of a statement, with those behind it that go on about the same.
+    """A sentence of a statement, with those behind it that go on about the same."""
 
-    Attributes:
-        line: Where it was told.
-        quote: The prose.sentences.
-        roots: Stems of their words; ``I`` is the speaker's name.
-        names: Lower-case names in them.
-    """
-
-    line: Line
+    line: Line  # where it was told
     quote: str
-    roots: frozenset[str]
-    names: frozenset[str]
+    roots: frozenset[str]  # stems of its words; `I` is the speaker's name
+    names: frozenset[str]  # in lower case
 
     @property
     def rank(self) -> tuple[int, str, int]:
@@ -122,35 +111,19 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, read.
+    """A question, read; words are stems."""
 
-    Attributes:
-        kind: A key of `_KINDS`, or ``""`` where it asks for yes or no, or for anything.
-        names: Stems of the names that an answer must hold.
-        terms: Stems of what else it asks about.
-        roots: Stems of all its words.
-        asides: Those whom ``I`` and ``you`` may mean; an answer need not name them.
-        keywords: The words of its names and terms, for a search.
-    """
-
-    kind: str
-    names: tuple[str, ...]
-    terms: tuple[str, ...]
-    roots: frozenset[str]
-    asides: frozenset[str]
-    keywords: str
+    kind: str  # a key of `_KINDS`, or `""` where it asks for yes or no, or for anything
+    names: tuple[str, ...]  # that an answer must hold
+    terms: tuple[str, ...]  # what else it asks about
+    roots: frozenset[str]  # all its words
+    asides: frozenset[str]  # whom `I` and `you` may mean; an answer need not name them
+    keywords: str  # the words of its names and terms, for a search
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A claim with how well it fits.
-
-    Attributes:
-        claim: The claim.
-        score: What it is ordered by.
-        share: The share of the question's weight that it holds, 0 to 1.
-        sure: Whether it is the answer rather than near to it.
-    """
+    """A claim, its place in the order, its share of the question's weight, and if it answers it."""
 
     claim: Claim
     score: float
@@ -170,9 +143,9 @@ def read_claims(lines: Iterable[Line], me: str) -> list[Claim]:
         for claim in _claims_of(line, me):
             key = " ".join(words(prose.third_person(claim.quote, line.who)))
             both = sorted((best.get(key, claim), claim), key=_derivation)
-            kept, other = both[0], both[1].line
-            line = replace(kept.line, id=kept.line.id or other.id)
-            best[key] = replace(kept, line=replace(line, order=max(line.order, other.order)))
+            one, two = both[0].line, both[1].line
+            same = replace(one, id=one.id or two.id, order=max(one.order, two.order))
+            best[key] = replace(both[0], line=same)
         if len(best) > MAX_CLAIMS:
             break
     return sorted(best.values(), key=lambda claim: claim.rank)
@@ -222,7 +195,7 @@ def read_question(text: str, asker: str, me: str, known: Set[str]) -> Question:
     asked = " ".join(part for part in prose.sentences(text) if prose.is_question(part)) or text
     lower = asked.lower().replace("’", "'")
     kind = next((name for name, pattern in _KINDS.items() if re.search(pattern, lower)), "")
-    skipped = prose.FRAME | set(content_roots(_HEADS.get(kind, ""))) | set(map(root, words(me)))
+    skipped = prose.FRAME | root_set(_HEADS.get(kind, "")) | set(map(root, words(me)))
     names = known | prose.names_in(asked)
     wanted: dict[str, str] = {}
     terms: dict[str, str] = {}
@@ -251,7 +224,7 @@ def matches(question: Question, claims: Sequence[Claim], places: Mapping[str, in
         holding = sum(term in claim.roots for claim in claims)
         weight = 1.0 - _COMMON_WEIGHT * holding / max(len(claims), 1)
         weights[term] = weight * (_LIGHT_WEIGHT if term in _LIGHT else 1.0)
-    least = SURE if question.kind in ("", "what", "why", "how") else SURE_OF_KIND
+    least = SURE if question.kind in ("", "what", "why") else SURE_OF_KIND
     # A single word or name is too little to rest on, unless it is all that is asked about.
     enough = len(question.names) + len(weights) > 1
     enough = enough or (not weights and question.kind in ("who", "what", ""))
@@ -289,33 +262,28 @@ def _share(weights: Mapping[str, float], claim: Claim, named: bool) -> float:
 def _named(question: Question, claim: Claim) -> float:
     """The share of the names asked about that a claim holds, 1 where none is."""
     speaker = set(map(root, words(claim.line.who)))
-    held = [
-        1.0 if name in claim.roots else _SPEAKER_ONLY if name in speaker else 0.0
-        for name in question.names
-    ]
+    held = [1.0 if n in claim.roots else _SPEAKER * (n in speaker) for n in question.names]
     return sum(held) / len(held) if held else 1.0
 
 
 def fits_kind(question: Question, claim: Claim) -> bool:
     """Whether a claim holds something of the kind asked for that the question does not hold."""
     placed = {place or adverb for place, adverb in _PLACED.findall(claim.quote)}
-    if question.kind == "name":
-        told = content_roots(claim.quote)
-        fresh = set(map(root, claim.names)) - question.roots
-        pairs = [*zip(told, told[1:], strict=False), *zip(told[1:], told, strict=False)]
-        beside = any(one in question.terms and two in fresh for one, two in pairs)
-        return beside or bool(re.search(r"\b(?:called|named?)\b|[\"“]", claim.quote))
-    if question.kind == "who":
+    if question.kind == "name" and re.search(r"\b(?:called|named?)\b|[\"“]", claim.quote):
+        return True
+    if question.kind in ("who", "name"):
         people = claim.names - {place.lower() for place in placed}
-        people |= set(words(claim.line.who)) & claim.roots
+        people |= set(words(claim.line.who)) & claim.roots if question.kind == "who" else set()
         after = (words(claim.quote[at.end() :])[:1] for at in _RELATIVES.finditer(claim.quote))
-        unnamed = any(not set(map(root, following)) & set(question.names) for following in after)
+        unnamed = question.kind == "who" and any(
+            not set(map(root, following)) & set(question.names) for following in after
+        )
         return unnamed or bool({root(name) for name in people} - question.roots)
     if question.kind == "where":
         sites = {place for place in placed if not _SIGNS["when"].fullmatch(place)}
-        return any(set(content_roots(site)) - question.roots for site in sites)
+        return any(root_set(site) - question.roots for site in sites)
     if sign := _SIGNS.get(question.kind):
-        asked = question.roots if question.kind not in ("how", "why") else ()
+        asked = question.roots if question.kind != "why" else ()
         return any(root(found.lower()) not in asked for found in sign.findall(claim.quote))
     return True
 

@@ -117,11 +117,6 @@ def root(word: str) -> str:
     return stem(_PLAIN.get(word, word))
 
 
-def content_roots(text: str) -> list[str]:
-    """The stems of the words of a text that say what it is about, in order."""
-    return [root(word) for word in words(text) if word not in STOP_WORDS]
-
-
 def names_in(text: str) -> frozenset[str]:
     """Lower-case words that a text writes as names.
 
@@ -139,12 +134,15 @@ def names_in(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-# Stems of words that only frame a question, as in `do you remember`.
-FRAME = frozenset(
-    content_roots(
-        "know remember recall tell remind say mention hear idea clue forget wonder please again "
-        "ever think find guess exactly still sort kind"
-    )
+def root_set(text: str) -> frozenset[str]:
+    """The stems of the words of a text that say what it is about."""
+    return frozenset(root(word) for word in words(text) if word not in STOP_WORDS)
+
+
+# Words that only frame a question, as in `do you remember`.
+FRAME = root_set(
+    "know remember recall tell remind say mention hear idea clue forget wonder please again "
+    "ever think find guess exactly still sort kind"
 )
 
 

@@ -29,16 +29,12 @@ LINES: dict[str, tuple[str, ...]] = {
     "insult": ("There's no need for that. I'll help if I can.",),
     "kindness": ("That's kind of you, {who}.", "How kind of you to say so."),
     "apology": ("No harm done.", "Don't worry about it, {who}."),
-    "unforgotten": (
-        "I can't unhear it, I'm afraid. Tell me how things are now, and I'll go by the latest.",
-    ),
+    "unforgotten": ("I can't unhear it, I'm afraid. But tell me how things are now.",),
     "attention": ("Yes, {who}? I'm here.", "I'm here, {who}."),
     "pastime": ("I'm no good at that, I'm afraid. I can only pass on what I was told.",),
     "nonsense": ("I can't make sense of that, I'm afraid.", "I don't follow, {who}."),
     "chatter": ("Is that so?", "I hear you, {who}.", "Tell me more, if you like."),
-    "failed": (
-        "I tried to write that down, but it didn't work. I can't promise I'll remember it.",
-    ),
+    "failed": ("I tried to write that down, but it didn't work.",),
     "unable": ("I can't do that here, I'm afraid.",),
     "moved": ("Very well.",),
     "nameless": ("I don't know your name.",),

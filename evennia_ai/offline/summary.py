@@ -40,11 +40,6 @@ class _Sentence:
     density: float
 
 
-def is_summary_request(user: str) -> bool:
-    """Whether the user message of a request asks for a summary."""
-    return user.lstrip().startswith((MARK, EARLIER_MARK))
-
-
 def summarise(user: str) -> str:
     """A plain-text summary of the messages of a summary request.
 

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from evennia_ai.offline.acts import Act
-from evennia_ai.offline.prose import content_roots, sentences
+from evennia_ai.offline.prose import root_set, sentences
 from evennia_ai.offline.reply import line_for
 from evennia_ai.offline.transcript import Talk
 
 KINDS = ("identity", "place", "ways", "doings", "people", "clock", "whoami")
-MAX_SEEN = 800  # characters of what a look showed
 OWN_SHARE = 0.75  # of a question's words that the persona must hold to answer it
 _UTC = re.compile(r"^(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)")
 _HOURS = "twelve one two three four five six seven eight nine ten eleven".split()  # noqa: SIM905
@@ -55,12 +54,6 @@ def answer(act: Act, talk: Talk) -> str:
     return " ".join(filter(None, said))
 
 
-def seen(talk: Talk) -> str:
-    """What the turn's latest look showed; ``""`` where there was none."""
-    looks = [done for done in talk.done if done.name == "look" and not done.failed]
-    return looks[-1].result.strip()[:MAX_SEEN] if looks else ""
-
-
 def own_knowledge(question: str, talk: Talk) -> str:
     """What the persona or the room itself answers to a question; ``""`` where they do not.
 
@@ -72,12 +65,7 @@ def own_knowledge(question: str, talk: Talk) -> str:
 
 
 def spoken_time(told: str, by_day: bool = False) -> str:
-    """A time as people say it: by the clock, or by the day where that is asked.
-
-    Args:
-        told: The prompt's time: UTC as ``2026-11-22 13:50 UTC``, or words, which are kept.
-        by_day: Whether to say the day instead of the hour.
-    """
+    """A time as people say it, by the clock or by the day; what is no UTC stamp is kept."""
     found = _UTC.match(told)
     try:
         at = datetime(*map(int, found.groups())) if found else None  # type: ignore[arg-type]
@@ -108,5 +96,5 @@ def _listed(names: Sequence[str]) -> str:
 
 def _share(question: str, sentence: str) -> float:
     """The share of a question's words that a sentence holds."""
-    asked, held = set(content_roots(question)), set(content_roots(sentence))
+    asked, held = root_set(question), root_set(sentence)
     return len(asked & held) / max(1, len(asked))

@@ -26,8 +26,7 @@ _SUMMARIES = ("older memories", "recent past", "context summary")  # labels of b
 # Hits of a search that somebody told; looks, other tools' results and profiles are left out.
 _SOURCE_OF_HIT = {source: source for source in SOURCES} | {"experience": SUMMARY}
 _NAME = r"[A-Z][\w'’-]*(?: [A-Z][\w'’-]*){0,3}"
-_IDENTITY = re.compile(r"^You are (?P<name>[^\n.,]{1,60})$", re.MULTILINE)
-_CALLED = re.compile(rf"\bYou are (?:called |named )?(?P<name>{_NAME})")
+_IDENTITY = re.compile(r"^You are (?:called |named )?(?P<name>[^\n.,]{1,60})", re.MULTILINE)
 _PERSON = re.compile(r"([^,\[\]]+?)\s*(?:\[([^\]]*)\])?\s*(?:\([^)]*\))?\s*(?:,|$)")
 _HEARD = re.compile(
     r"^(?P<who>[^\"\[\]<>\n]{1,80}?)(?: \[(?P<id>[^\]\n]{1,80})\])? "
@@ -55,27 +54,16 @@ _CITED = re.compile(r" \((?:memory|ledger) [^()]*\)\s*$")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Something said or noted.
-
-    Attributes:
-        who: The speaker's name, ``""`` where a note names none.
-        text: The words.
-        verb: ``says`` and so on; ``note`` for what is no direct speech.
-        id: The memory's id, ``""`` where none is known.
-        at: When, UTC ISO 8601, ``""`` where it is not shown.
-        order: Place in the visible history, -1 for what came from elsewhere.
-        who_id: The speaker's stable id.
-        source: One of `SOURCES`.
-    """
+    """Something said, or a note that names no speaker (`who` is empty, `verb` is ``note``)."""
 
     who: str
     text: str
     verb: str = "says"
-    id: str = ""
-    at: str = ""
-    order: int = -1
+    id: str = ""  # of the memory, where one is known
+    at: str = ""  # UTC ISO 8601, where it is shown
+    order: int = -1  # place in the visible history, -1 for what came from elsewhere
     who_id: str = ""
-    source: str = MESSAGE
+    source: str = MESSAGE  # one of `SOURCES`
 
 
 class Quote(NamedTuple):
@@ -100,36 +88,22 @@ class Done(NamedTuple):
 
 @dataclass(slots=True)
 class Talk:
-    """A request, read.
+    """A request, read: lines, replies and tool calls, each oldest first."""
 
-    Attributes:
-        me: The assistant's name.
-        system: The system prompt.
-        heard: Everything heard in the visible history, oldest first.
-        fresh: What was heard and not yet answered, oldest first.
-        notes: Lines of summaries and memories shown in the prompt.
-        moment: The ``[Present moment]`` as keys and values, keys in lower case.
-        replies: What the assistant said before, oldest first.
-        replied_at: For each reply, how many lines had been heard before it.
-        done: Tool calls of this turn, in order.
-        before: Tool calls of earlier turns.
-    """
-
-    me: str = "assistant"
-    system: str = ""
-    heard: list[Line] = field(default_factory=list)
-    fresh: list[Line] = field(default_factory=list)
-    notes: list[Line] = field(default_factory=list)
-    moment: dict[str, str] = field(default_factory=dict)
-    replies: list[str] = field(default_factory=list)
-    replied_at: list[int] = field(default_factory=list)
-    done: list[Done] = field(default_factory=list)
-    before: list[Done] = field(default_factory=list)
+    me: str = "assistant"  # the assistant's name
+    system: str = ""  # the system prompt
+    heard: list[Line] = field(default_factory=list)  # in the visible history
+    fresh: list[Line] = field(default_factory=list)  # those not answered yet
+    notes: list[Line] = field(default_factory=list)  # of summaries and memories shown
+    moment: dict[str, str] = field(default_factory=dict)  # keys of the tail, in lower case
+    replies: list[str] = field(default_factory=list)  # what the assistant said before
+    done: list[Done] = field(default_factory=list)  # tool calls of this turn
+    before: list[Done] = field(default_factory=list)  # tool calls of earlier turns
 
     def present(self) -> list[str]:
         """Names of those here, the assistant left out."""
         found = _PERSON.findall(self.moment.get("present", ""))
-        names = [name.strip() for name, _ in found if name.strip()]
+        names = filter(None, (name.strip() for name, _ in found))
         return [name for name in names if name != self.me and name.lower() != "nobody"]
 
     def persona(self) -> str:
@@ -139,11 +113,14 @@ class Talk:
 
     def evidence(self) -> list[Line]:
         """What the request shows of what people told: heard, noted and found lines."""
-        lines = [*self.notes, *self.heard]
-        for done in (*self.before, *self.done):
-            if done.name in ("search_memory", "expand_memory"):
-                lines.extend(found_lines(done.result))
-        told = (line for line in lines if line.verb not in ("arrives", "leaves", "notice"))
+        found = [
+            line
+            for done in (*self.before, *self.done)
+            if done.name in ("search_memory", "expand_memory")
+            for line in found_lines(done.result)
+        ]
+        silent = ("arrives", "leaves", "notice")
+        told = (line for line in (*self.notes, *self.heard, *found) if line.verb not in silent)
         return [line for line in told if line.who != self.me]
 
     def end_turn(self) -> None:
@@ -186,7 +163,6 @@ def read_talk(messages: Iterable[Mapping[str, Any]]) -> Talk:
                 called[str(call.get("id"))] = (str(function.get("name") or ""), arguments)
             if content.strip() and not calls:
                 talk.replies.append(content)
-                talk.replied_at.append(len(talk.heard))
                 talk.end_turn()
         elif role == "tool":
             unknown: tuple[str, dict[str, Any]] = (str(message.get("name") or ""), {})
@@ -194,7 +170,7 @@ def read_talk(messages: Iterable[Mapping[str, Any]]) -> Talk:
             talk.done.append(Done(name, arguments, content))
             if name in ("noop", "say"):
                 talk.end_turn()
-    if found := _IDENTITY.search(talk.system) or _CALLED.search(talk.system):
+    if found := _IDENTITY.search(talk.system):
         talk.me = found["name"]
     return talk
 
@@ -318,10 +294,9 @@ def quotes_of(reply: str) -> list[Quote]:
 def found_lines(result: str) -> list[Line]:
     """What people told among a result of `search_memory` or `expand_memory`, best first."""
     answer = loaded(result)
-    items = answer.get("results")
-    if "text" in answer:
-        around = answer.get("around")
-        items = [answer, *(around if isinstance(around, list) else ())]
+    around = answer.get("around")
+    beside = around if isinstance(around, list) else []
+    items = [answer, *beside] if "text" in answer else answer.get("results")
     found: list[Line] = []
     for item in items if isinstance(items, list) else ():
         if not isinstance(item, Mapping):

@@ -10,6 +10,7 @@ from evennia_ai.offline.reply import LINES, Reply, ToolCall, line_for
 from evennia_ai.offline.transcript import Line, Talk
 
 MAX_FRESH, MAX_QUESTIONS = 12, 3  # lines and questions that one turn answers
+MAX_SEEN = 800  # characters of what a look showed
 TOLD_IMPORTANCE, ASKED_IMPORTANCE = 5, 8
 _DIRECTIONS = re.compile(
     r"\b(north|south|east|west|northeast|northwest|southeast|southwest|up|down|in|out)\b", re.I
@@ -25,7 +26,8 @@ def take_turn(talk: Talk, tools: Set[str]) -> Reply:
     calls: list[ToolCall] = []
     for act in wanted:
         call = _call_for(act, talk, tools)
-        if call and call.name in tools and call not in calls and not _was_done(call, talk):
+        made = call and any((d.name, d.arguments) == (call.name, call.arguments) for d in talk.done)
+        if call and call.name in tools and call not in calls and not made:
             calls.append(call)
     if calls:
         return Reply(None, tuple(calls))
@@ -65,10 +67,6 @@ def is_for_me(line: Line, acts: list[Act], talk: Talk) -> bool:
         return True
     asked = talk.replies[-1].rstrip() if talk.replies else ""  # it may answer her question
     return asked.endswith("?") and line.who in asked
-
-
-def _was_done(call: ToolCall, talk: Talk) -> bool:
-    return any(d.name == call.name and dict(d.arguments) == call.arguments for d in talk.done)
 
 
 def _call_for(act: Act, talk: Talk, tools: Set[str]) -> ToolCall | None:
@@ -117,8 +115,9 @@ def _said(act: Act, talk: Talk, tools: Set[str]) -> str:
         if writing and all(done.failed for done in writing):
             return line_for("failed", act.text)
         return line_for("kept" if act.kind == "remember" else "heard", act.text, act.who)
-    if act.kind in ("place", "ways", "look") and (shown := surroundings.seen(talk)):
-        return shown
+    looks = [done.result for done in talk.done if done.name == "look" and not done.failed]
+    if act.kind in ("place", "ways", "look") and looks:
+        return looks[-1].strip()[:MAX_SEEN]
     if act.kind in surroundings.KINDS:
         return surroundings.answer(act, talk)
     if act.kind in LINES:
