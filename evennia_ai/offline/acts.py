@@ -225,10 +225,10 @@ def _act(part: str, who: str) -> Act:
     if is_question(part):
         asked = root_set(part)
         return Act("chatter" if asked and asked <= FRAME else "question", part, who)
-    return Act("fact" if _is_fact(part) else "chatter", part, who)
+    return Act("fact" if is_fact(part) else "chatter", part, who)
 
 
-def _is_fact(sentence: str) -> bool:
+def is_fact(sentence: str) -> bool:
     """Whether a statement tells something that somebody may ask for later."""
     if len(sentence.split()) < 3 or _NO_FACT.match(sentence):
         return False

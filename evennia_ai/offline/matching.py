@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from evennia_ai.offline import prose
-from evennia_ai.offline.acts import told_part
+from evennia_ai.offline.acts import is_fact, told_part
 from evennia_ai.offline.prose import NUMBER, NUMBERS, root, root_set
 from evennia_ai.offline.transcript import SOURCES, SUMMARY, Line, without_echo
 from evennia_ai.recall.text import STOP_WORDS, words
@@ -161,11 +161,13 @@ def _claims_of(line: Line, me: str) -> tuple[Claim, ...]:
     """The claims of a line; cached, as each turn asks anew."""
     passages: list[str] = []
     for part in prose.sentences(without_echo(line.text)):
-        if prose.is_question(part) or prose.is_nonsense(part):
+        cut = line.source == SUMMARY and (part.startswith("…") or part.endswith("…"))
+        back = bool(passages and passages[-1] and _BACK.match(part))
+        if prose.is_question(part) or prose.is_nonsense(part) or cut:
             passages.append("")
-        elif passages and passages[-1] and _BACK.match(part) and len(passages[-1]) < MAX_PASSAGE:
+        elif back and len(passages[-1]) < MAX_PASSAGE:
             passages[-1] += f" {part}"
-        elif line.source != SUMMARY or not (part.startswith("…") or part.endswith("…")):
+        elif is_fact(part):
             passages.append(part)
     told = (told_part(passage, me) for passage in passages if passage)
     return tuple(
