@@ -12,7 +12,7 @@ from evennia_ai.core.prompt import Prompt, as_text_protocol, as_transcript
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.client import ModelReply
 from evennia_ai.llm_interaction.summary import accepted, message_lines
-from evennia_ai.offline.lines import told_lines
+from evennia_ai.offline.transcript import told_lines
 from evennia_ai.offline.summary import summarise
 from evennia_ai.testing import call
 

@@ -13,7 +13,8 @@ from evennia_ai.offline.prose import (
     sentences,
     third_person,
 )
-from evennia_ai.offline.transcript import Line, without_echo
+from evennia_ai.offline.reply import is_fixed
+from evennia_ai.offline.transcript import Line, quotes_of
 
 MAX_ACTS, MAX_SENTENCES = 12, 40
 JOURNAL_CHARS, JOURNAL_SENTENCES = 1200, 12
@@ -164,7 +165,7 @@ def read_acts(line: Line, me: str) -> list[Act]:
     text = vocative(line.text, me)
     if not re.search(r"\w", text.replace(me, "")) and me.lower() in line.text.lower():
         return [Act("attention", line.text, line.who)]
-    if without_echo(text) != text:  # another assistant repeats what it was told
+    if quotes_of(text):  # another assistant repeats what it was told
         return [Act("chatter", text, line.who)]
     acts: list[Act] = []
     for act in list(_sentence_acts(sentences(text)[:MAX_SENTENCES], line.who))[:MAX_ACTS]:
@@ -230,7 +231,7 @@ def _act(part: str, who: str) -> Act:
 
 def is_fact(sentence: str) -> bool:
     """Whether a statement tells something that somebody may ask for later."""
-    if len(sentence.split()) < 3 or _NO_FACT.match(sentence):
+    if len(sentence.split()) < 3 or _NO_FACT.match(sentence) or is_fixed(sentence):
         return False
     own = bool(re.search(r"\b(?:i|my|we|our|you|your)\b", sentence, re.IGNORECASE))
     return len(root_set(sentence)) >= (1 if own else 2)

@@ -12,7 +12,7 @@ from evennia_ai.recall.text import words
 
 MAX_QUOTE = 500
 MAX_SEARCH = 380  # characters; the tool takes 400
-MAX_NEAR, NEAR_SHARE = 2, 0.6  # offered sentences, and how near the second must come to the first
+MAX_NEAR = 2  # sentences that are offered
 MAX_RECALLED = 5
 _RECALL_SEARCH = "remember please note don't forget"
 
@@ -51,16 +51,16 @@ def answer(question: str, asker: str, talk: Talk, tools: Set[str]) -> Answer:
             return Answer(search=search)
     if not found:
         return Answer(line_for("unknown", question, asker))
-    best, later = found[0], latest(asked, found[0], found)
+    best, last = found[0], latest(asked, found[0], found)
+    near = [match for match in found[:MAX_NEAR] if match.share or not best.share]
+    chosen = [best, last] if last is not best else [best] if sure else near
+    if sure and last.share >= best.share:
+        chosen = [last]
+    quotes = dict.fromkeys(
+        quoted(match.claim.line, match.claim.quote, asker, talk.me) for match in chosen
+    )
     if sure:
-        return Answer(quoted(later.line, later.quote, asker, talk.me), sure=True)
-    near = [
-        match.claim
-        for match in found[:MAX_NEAR]
-        if match.score >= NEAR_SHARE * best.score and (match.share or not best.share)
-    ]
-    near = near if later is best.claim else [best.claim, later]
-    quotes = dict.fromkeys(quoted(claim.line, claim.quote, asker, talk.me) for claim in near)
+        return Answer(" Later ".join(quotes).replace("Later You", "Later you"), sure=True)
     return Answer(" ".join([line_for("nearest", question, asker), *quotes]))
 
 

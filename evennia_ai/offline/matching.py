@@ -132,12 +132,7 @@ class Match:
 
 
 def read_claims(lines: Iterable[Line], me: str) -> list[Claim]:
-    """The claims in lines, oldest first, each once, the most original source kept.
-
-    Args:
-        lines: What was heard, noted and found, the assistant's own words left out.
-        me: The assistant's name.
-    """
+    """The claims in the lines that others than `me` told, oldest first, each once."""
     best: dict[str, Claim] = {}
     for line in lines:
         for claim in _claims_of(line, me):
@@ -186,14 +181,7 @@ def _roots_of(text: str, speaker: str, listener: str) -> frozenset[str]:
 
 
 def read_question(text: str, asker: str, me: str, known: Set[str]) -> Question:
-    """Read a question.
-
-    Args:
-        text: The question as asked, without calling the assistant by name.
-        asker: Name of the one who asks: what ``my`` stands for.
-        me: The assistant's name: what ``your`` stands for.
-        known: Lower-case words known to be names.
-    """
+    """Read a question: ``my`` is the asker's, ``your`` is `me`'s, `known` are lower-case names."""
     asked = " ".join(part for part in prose.sentences(text) if prose.is_question(part)) or text
     lower = asked.lower().replace("’", "'")
     kind = next((name for name, pattern in _KINDS.items() if re.search(pattern, lower)), "")
@@ -290,20 +278,21 @@ def fits_kind(question: Question, claim: Claim) -> bool:
     return True
 
 
-def latest(question: Question, best: Match, found: Sequence[Match]) -> Claim:
+def latest(question: Question, best: Match, found: Sequence[Match]) -> Match:
     """What the person who told the best match told last about the same thing.
 
     A later telling counts where it shares two words with the earlier one, and either answers the
     question just as well or sounds like news.
     """
-    claim = best.claim
+    last = best
     for other in sorted(found, key=lambda match: match.claim.rank):
-        later = other.claim
-        if later.line.who != claim.line.who or later.rank <= claim.rank:
+        who = other.claim.line.who
+        if who != best.claim.line.who or other.claim.rank <= last.claim.rank:
             continue
-        shared = best.claim.roots & later.roots - STOP_WORDS - _LIGHT
-        shared -= set(map(root, words(later.line.who)))
+        shared = best.claim.roots & other.claim.roots - STOP_WORDS - _LIGHT - set(
+            map(root, words(who))
+        )
         same = shared & question.roots and len(shared) >= 2
-        if same and (other.share >= best.share or _NEWS.search(later.quote)):
-            claim = later
-    return claim
+        if same and (other.share >= best.share or _NEWS.search(other.claim.quote)):
+            last = other
+    return last

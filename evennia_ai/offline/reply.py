@@ -74,13 +74,7 @@ def tool_names(tools: object) -> frozenset[str]:
 
 
 def line_for(kind: str, seed: str, who: str = "") -> str:
-    """A fixed line; the same words to answer give the same line.
-
-    Args:
-        kind: A key of `LINES`.
-        seed: What is being answered.
-        who: Whom it is said to; may be empty.
-    """
+    """A fixed line of a kind, said to `who`; the same `seed`, which it answers, gives the same."""
     choices = LINES[kind]
     chosen = choices[crc32(seed.encode("utf-8", "replace")) % len(choices)]
     return chosen.replace("{who}", who) if who else chosen.replace(", {who}", "")
