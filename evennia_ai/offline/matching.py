@@ -80,6 +80,8 @@ _PLACED = re.compile(
     r"its|your|some|that|this|old) )*([\w'’-]+)|\b(upstairs|downstairs|indoors|home|abroad)\b",
     re.IGNORECASE,
 )
+# Names that are no people.
+_SITES = re.compile(r"\b(?:in|at|near|around|about|over|outside|way to) ([A-Z][\w'’-]*)")
 _RELATIVES = re.compile(
     r"\b(?:(?:grand|step)?(?:mother|father|son|daughter)s?(?:-in-law)?|mum|dad|brothers?|sisters?|"
     r"uncles?|aunts?|cousins?|nephews?|nieces?|wife|husband|friends?|neighbours?|the [a-z]+er)\b",
@@ -262,7 +264,7 @@ def fits_kind(question: Question, claim: Claim) -> bool:
     if question.kind == "name" and re.search(r"\b(?:called|named?)\b|[\"“]", claim.quote):
         return True
     if question.kind in ("who", "name"):
-        people = claim.names - {place.lower() for place in placed}
+        people = claim.names - {site.lower() for site in _SITES.findall(claim.quote)}
         people |= set(words(claim.line.who)) & claim.roots if question.kind == "who" else set()
         after = (words(claim.quote[at.end() :])[:1] for at in _RELATIVES.finditer(claim.quote))
         unnamed = question.kind == "who" and any(
