@@ -260,18 +260,19 @@ def _named(question: Question, claim: Claim) -> float:
 
 def fits_kind(question: Question, claim: Claim) -> bool:
     """Whether a claim holds something of the kind asked for that the question does not hold."""
-    placed = {place or adverb for place, adverb in _PLACED.findall(claim.quote)}
     if question.kind == "name" and re.search(r"\b(?:called|named?)\b|[\"“]", claim.quote):
         return True
     if question.kind in ("who", "name"):
         people = claim.names - {site.lower() for site in _SITES.findall(claim.quote)}
-        people |= set(words(claim.line.who)) & claim.roots if question.kind == "who" else set()
+        fresh = set(map(root, people)) - question.roots
+        if question.kind == "name":
+            return bool(fresh)
+        speaker = set(map(root, words(claim.line.who))) & claim.roots - question.roots
         after = (words(claim.quote[at.end() :])[:1] for at in _RELATIVES.finditer(claim.quote))
-        unnamed = question.kind == "who" and any(
-            not set(map(root, following)) & set(question.names) for following in after
-        )
-        return unnamed or bool({root(name) for name in people} - question.roots)
+        unnamed = any(not set(map(root, word)) & set(question.names) for word in after)
+        return bool(fresh or speaker or unnamed)
     if question.kind == "where":
+        placed = {place or adverb for place, adverb in _PLACED.findall(claim.quote)}
         sites = {place for place in placed if not _SIGNS["when"].fullmatch(place)}
         return any(root_set(site) - question.roots for site in sites)
     if sign := _SIGNS.get(question.kind):
