@@ -38,7 +38,8 @@ def answer(question: str, asker: str, talk: Talk, tools: Set[str]) -> Answer:
         talk: The request; its search results so far are evidence.
         tools: Names of the tools offered.
     """
-    lines = talk.evidence()
+    # In a game an unframed line may be a description; in a plain chat it is the user's.
+    lines = [line for line in talk.evidence() if line.who or line.verb == "note" or not asker]
     claims = read_claims(lines, talk.me)
     names = {
         name for who in (*(line.who for line in lines), *talk.present()) for name in words(who)
