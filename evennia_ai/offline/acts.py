@@ -137,10 +137,9 @@ _KINDS = {
 }
 _PATTERNS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _KINDS.items()}
 _NO_FACT = re.compile(
-    r"^(?:yes|no|aye|nay|ok|okay|sure|fine|right|true|indeed|maybe|perhaps|ha+h?|lol|wow|hm+|ah|oh|"
+    r"(?i)^(?:yes|no|aye|nay|ok|okay|sure|fine|right|true|indeed|maybe|perhaps|ha+h?|lol|wow|hm+|ah|oh|"
     r"well|never ?mind|that(?:['’]s| is)|i see|good|great|nice|lovely|of course|me too|same here|"
-    r"mark my words|believe me|trust me|anyway|what an?|(?:but )?enough of)\b[\w\s]{0,18}[.!]*$",
-    re.IGNORECASE,
+    r"mark my words|believe me|trust me|anyway|what an?|(?:but )?enough of)\b[\w\s]{0,18}[.!]*$"
 )
 
 

@@ -37,21 +37,23 @@ _BACK = re.compile(
 )
 # The kinds of answers, in the order they are looked for, by what asks for them.
 _KINDS = {
-    "number": r"\bhow (?:many|much|old|far|long|tall|deep|high|heavy|wide|big)\b",
+    "number": r"\bhow (?:many|much)\b",
+    "measure": r"\bhow (?:old|far|long|tall|deep|high|heavy|wide|big)\b",
     "when": r"\bwhen\b|\bhow (?:often|soon|early|late)\b"
     r"|\b(?:what|which) (?:time|day|night|month|year|date|season|hour)\b",
     "where": r"\bwhere(?:abouts)?\b|\b(?:what|which) (?:place|town|village|street)\b",
-    "why": r"\bwhy\b|\bwhat for\b|\bhow come\b|\breason\b",
+    "why": r"\bwhy\b|\bwhat\b.*\bfor\W*$|\bhow come\b|\breason\b",
     "who": r"\bwho(?:m|se)?\b",
     "colour": r"\bcolou?rs?\b",
     "name": r"\bname\b|\bcalled\b|\bdo you call\b",
-    "what": r"\bwhat\b|\bwhich\b|\bhow\b",
+    "how": r"\bhow\b",
+    "what": r"\bwhat\b|\bwhich\b",
 }
 # Words of a question that only say which kind of answer it wants.
 _HEADS = {
     "when": "time date month year soon often early late hour night season",
     "where": "whereabouts place",
-    "number": "old far long tall deep high heavy wide big",
+    "measure": "old far long tall deep high heavy wide big",
     "colour": "colour color",
     "name": "name called",
     "why": "reason come",
@@ -59,38 +61,41 @@ _HEADS = {
 # What shows that a sentence holds that kind of answer.
 _SIGNS = {
     "number": NUMBER,
+    "measure": re.compile(
+        rf"(?i)\b((?:{NUMBERS})[ -](?:\w+[ -])?(?:years?|months?|weeks?|days?|nights?|hours?|"
+        r"minutes?|miles?|leagues?|feet|foot|inch\w*|fathoms?|yards?|paces?|pounds?|stones?|hands?|"
+        r"acres?|old|long|deep|tall|high))\b"
+    ),
+    "how": re.compile(r"\b(?:by \w+ing|using|with an?)\b", re.I),
     "when": re.compile(
-        rf"\b(?:\w+days?|jan(?:uary)?|feb(?:ruary)?|march|april|may|june|july|august|"
+        rf"(?i)\b(?:\w+days?|jan(?:uary)?|feb(?:ruary)?|march|april|may|june|july|august|"
         r"(?:sept|octo|novem|decem)\w+|spring|summer|autumn|fall|winter|dawn|dusk|noon|midday|"
         r"midnight|morning|evening|night|tonight|tomorrow|yesterday|sun(?:rise|set|down|up)|"
         r"o['’]?clock|bells?|ago|since|weeks?|months?|years?|hours?|tides?|first light|"
-        rf"every|daily|(?:{NUMBERS}) times|once|twice|always|never|until|before|after|when)\b",
-        re.I,
+        rf"every|daily|(?:{NUMBERS}) times|once|twice|always|never|until|before|after|when)\b"
     ),
     "why": re.compile(r"\b(?:because|since|so|as|for|due|account|thanks)\b", re.I),
     "colour": re.compile(
-        r"\b(?:\w*(?:red|blue|green|yellow|white|black|brown|gr[ea]y)|purple|scarlet|crimson|"
-        r"orange|pink|violet|turquoise|gold(?:en)?|silver|chestnut|blonde?|ginger|ivory|azure)\b",
-        re.I,
+        r"(?i)\b(?:\w*(?:red|blue|green|yellow|white|black|brown|gr[ea]y)|purple|scarlet|crimson|"
+        r"orange|pink|violet|turquoise|gold(?:en)?|silver|chestnut|blonde?|ginger|ivory|azure)\b"
     ),
 }
 _PLACED = re.compile(
-    r"\b(?:in|at|on|under|beneath|below|behind|inside|into|near|by|beside|above|over|to|from|of|about|"
-    r"through|between|across|around|along|outside|toward\w*)\s+(?:(?:the|an?|my|his|her|our|their|"
-    r"its|your|some|that|this|old) )*([\w'’-]+)|\b(upstairs|downstairs|indoors|home|abroad)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:in|at|on|under|beneath|below|behind|inside|into|near|by|beside|above|over|to|from|"
+    r"of|about|through|between|across|around|along|outside|toward\w*)\s+(?:(?:the|an?|my|his|her|"
+    r"our|their|its|your|some|that|this|old) )*([\w'’-]+)"
+    r"|\b(upstairs|downstairs|indoors|home|abroad)\b"
 )
 # Names that are no people.
 _SITES = re.compile(r"\b(?:in|at|near|around|about|over|outside|way to) ([A-Z][\w'’-]*)")
 _RELATIVES = re.compile(
-    r"\b(?:(?:grand|step)?(?:mother|father|son|daughter)s?(?:-in-law)?|mum|dad|brothers?|sisters?|"
-    r"uncles?|aunts?|cousins?|nephews?|nieces?|wife|husband|friends?|neighbours?|the [a-z]+er)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:(?:grand|step)?(?:mother|father|son|daughter)s?(?:-in-law)?|mum|dad|brothers?|"
+    r"sisters?|uncles?|aunts?|cousins?|nephews?|nieces?|wife|husband|friends?|"
+    r"neighbours?|the [a-z]+er)\b"
 )
 _NEWS = re.compile(
-    r"\b(?:now|no longer|any ?more|nowadays|these days|instead|after all|change\w*|moved|left|"
-    r"dropped|raised|lowered|gave up|given up|quit|stopped|from now on|turns out|not|isn['’]t)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:now|no longer|any ?more|nowadays|these days|instead|after all|change\w*|moved|left|"
+    r"dropped|raised|lowered|gave up|given up|quit|stopped|from now on|turns out|not|isn['’]t)\b"
 )
 
 
@@ -260,13 +265,14 @@ def _named(question: Question, claim: Claim) -> float:
 
 def fits_kind(question: Question, claim: Claim) -> bool:
     """Whether a claim holds something of the kind asked for that the question does not hold."""
-    if question.kind == "name" and re.search(r"\b(?:called|named?)\b|[\"“]", claim.quote):
-        return True
     if question.kind in ("who", "name"):
         people = claim.names - {site.lower() for site in _SITES.findall(claim.quote)}
         fresh = set(map(root, people)) - question.roots
         if question.kind == "name":
-            return bool(fresh)
+            told = list(map(root, words(claim.quote)))
+            pairs = set(zip(told, told[1:], strict=False))
+            beside = any({(a, b), (b, a)} & pairs for a in question.terms for b in fresh)
+            return beside or bool(re.search(r"\b(?:called|named?)\b|[\"“]", claim.quote))
         speaker = set(map(root, words(claim.line.who))) & claim.roots - question.roots
         after = (words(claim.quote[at.end() :])[:1] for at in _RELATIVES.finditer(claim.quote))
         unnamed = any(not set(map(root, word)) & set(question.names) for word in after)

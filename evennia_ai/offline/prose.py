@@ -15,27 +15,24 @@ MAX_CHARS = 600  # of a statement that is put into the third person
 _ENDS = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|\n+")
 _ABBREVIATION = re.compile(r"\b(mr|mrs|ms|dr|st|capt|sgt|no|vs)\.$", re.IGNORECASE)
 LEADS = re.compile(
-    r"^(?:(?:well|so|oh|ah|by the way|truth be told|to be honest|mind you|as it happens|i tell you|"
-    r"let me tell you|did i say|listen|look|you know|actually|also|and|hey|hi|hello|ok|okay|aye|"
-    r"yes|no|please|excuse me|sorry|say|now|then|tell me|good evening)\b[,!.?:]+\s+"
-    r"|(?:well|so|and|also|please)\s+)+",
-    re.IGNORECASE,
+    r"(?i)^(?:(?:well|so|oh|ah|by the way|truth be told|to be honest|mind you|as it happens|"
+    r"i tell you|let me tell you|did i say|listen|look|you know|actually|also|and|hey|hi|hello|ok|"
+    r"okay|aye|yes|no|please|excuse me|sorry|say|now|then|tell me|good evening)\b[,!.?:]+\s+"
+    r"|(?:well|so|and|also|please)\s+)+"
 )
 _ASKS = re.compile(
-    r"^\W*(?:(?:who|whom|whose|what|which|where|when|why|how)(?:['’]s|['’]re|['’]d)?\s+(?:do|does|"
-    r"did|is|are|was|were|has|have|had|can|could|will|would|should|many|much|old|far|long|often|"
-    r"colou?r|kind|sort)\b"
+    r"(?i)^\W*(?:(?:who|whom|whose|what|which|where|when|why|how)(?:['’]s|['’]re|['’]d)?\s+(?:do|"
+    r"does|did|is|are|was|were|has|have|had|can|could|will|would|should|many|much|old|far|long|"
+    r"often|colou?r|kind|sort)\b"
     r"|(?:do|does|did|is|are|was|were|can|could|would|will|have|has) (?:you|i|we|anyone|anybody|"
     r"he|she|it|they|there|the|my|your)\b"
     r"|(?:tell|remind|ask|show) (?:me|us)\b|i (?:wonder|forget|forgot|can(?:['’]t|not) (?:remember|"
-    r"recall))\b|any (?:idea|clue)\b|let me know\b)",
-    re.IGNORECASE,
+    r"recall))\b|any (?:idea|clue)\b|let me know\b)"
 )
 # `It's cold, isn't it?` and `Would you believe it, ...?` tell; they ask nothing.
 _TAG = re.compile(
-    r",\s+(?:(?:have|has|would|could|can|did|do|does|is|are|was|were|will)(?:n['’]t)? (?:you|i|it|"
-    r"he|she|we|they|that)\b[\w' ]{0,24}|you know|eh|right|see|you see)\?$",
-    re.IGNORECASE,
+    r"(?i),\s+(?:(?:have|has|would|could|can|did|do|does|is|are|was|were|will)(?:n['’]t)? (?:you|i|"
+    r"it|he|she|we|they|that)\b[\w' ]{0,24}|you know|eh|right|see|you see)\?$"
 )
 NUMBERS = (
     r"\d+|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty|thirty|forty|"
@@ -74,8 +71,7 @@ _SUBJECT = re.compile(
 )
 # `Mine` is also where ore is dug: it is a pronoun at a clause's end or before `is`.
 _MINE = re.compile(
-    r"(?<!\bthe )(?<!\ba )\b(?:mine|ours)\b(?=\s*(?:[.,;!?]|$|is\b|was\b|are\b|too\b))",
-    re.IGNORECASE,
+    r"(?i)(?<!\bthe )(?<!\ba )\b(?:mine|ours)\b(?=\s*(?:[.,;!?]|$|is\b|was\b|are\b|too\b))"
 )
 _FORMS = {"am": "is", "have": "has", "do": "does", "don't": "does not", "haven't": "has not"}
 _UNCHANGED = word_set(

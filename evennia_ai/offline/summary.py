@@ -20,15 +20,13 @@ MAX_WORDS = 480
 MAX_SENTENCES = 6000
 SHARE = 0.5  # of the input's words, so that a summary is always clearly shorter
 _PROMISE = re.compile(
-    r"\b(promise\w*|swear|swore|vow\w*|will|shall|must|owe\w*|agreed?|decid\w+|plan\w*|going to|"
-    r"need\w*|want\w*|never|always|remember|secret|password)\b",
-    re.IGNORECASE,
+    r"(?i)\b(promise\w*|swear|swore|vow\w*|will|shall|must|owe\w*|agreed?|decid\w+|plan\w*|"
+    r"going to|need\w*|want\w*|never|always|remember|secret|password)\b"
 )
 _QUOTED = re.compile(r"[\"“'‘][^\"”'’]{3,80}[\"”'’]")
 _SMALL = re.compile(
-    r"^(?:hello|hi|hey|greetings|good (?:day|morning|evening|night)|thanks?|thank you|bye|farewell|"
-    r"i(?:'ll| will) (?:remember|keep)|noted|well met|welcome|is that so|i don['’]t know)\b",
-    re.IGNORECASE,
+    r"(?i)^(?:hello|hi|hey|greetings|good (?:day|morning|evening|night)|thanks?|thank you|bye|"
+    r"farewell|i(?:'ll| will) (?:remember|keep)|noted|well met|welcome|i don['’]t know)\b"
 )
 
 

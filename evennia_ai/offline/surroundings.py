@@ -54,6 +54,12 @@ def answer(act: Act, talk: Talk) -> str:
     return " ".join(filter(None, said))
 
 
+def shows_way(act: Act, talk: Talk) -> bool:
+    """Whether a question for ways may be about the room: `where does the coach go?` is not."""
+    shown = f"{talk.moment.get('exits', '')} {talk.moment.get('description', '')}"
+    return not re.search(r"(?i)where (?:do|will|would)", act.text) or _share(act.text, shown) > 0
+
+
 def own_knowledge(question: str, talk: Talk) -> str:
     """What the persona or the room itself answers to a question; ``""`` where they do not.
 

@@ -41,6 +41,8 @@ def _wanted(talk: Talk) -> Iterator[Act]:
     for line in talk.fresh[-MAX_FRESH:]:
         acts = [] if line.who == talk.me else read_acts(line, talk.me)
         for act in acts if is_for_me(line, acts, talk) else ():
+            if act.kind == "ways" and not surroundings.shows_way(act, talk):
+                act = Act("question", act.text, act.who)
             questions += act.kind == "question"
             if act.kind != "question" or questions <= MAX_QUESTIONS:
                 yield act
