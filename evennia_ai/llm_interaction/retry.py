@@ -66,7 +66,7 @@ class RetryPolicy:
         asked = failure.retry_after_s or 0.0
         if asked > self.max_wait_s:
             return None
-        backoff = self.base_s * 2 ** (attempt - 1) * (0.5 + jitter / 2)
+        backoff = self.base_s * 2.0 ** (attempt - 1) * (0.5 + jitter / 2)
         return max(asked, min(backoff, self.max_wait_s))
 
 
