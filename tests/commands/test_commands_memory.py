@@ -568,7 +568,7 @@ class TestMemory(MemoryLineTest):
     def test_opened_to_others(self):
         """Where a game opens the command to others, they read what is public, change nothing."""
         circle = private([stable_id(self.char1)])
-        by = Speaker("Bob", "o9.b")
+        by = {"key": "Bob", "id": "o9.b"}
         waiting = self.script.ledger.add("Char is tall", by, state="proposed")
         self.script.ledger.add("I fear cats", by, state="approved", audience=circle)
         entry = self.aria.journal.add("Bob keeps bees")

@@ -74,7 +74,7 @@ class TestExpandMemory(AssistantTest):
 
     def test_note(self):
         """A note of the ledger comes with its giver."""
-        by = Speaker("Bob", "o9.b")
+        by = {"key": "Bob", "id": "o9.b"}
         note = self.script.ledger.add("I like jazz", by, state="approved")
         self.assertEqual(self.expand(note["id"])["speaker"], "Bob")
 
