@@ -54,10 +54,9 @@ class Broken(AssertionError):
 
 
 def raw_bytes(message, given=None):
-    """What must never change of a message, as canonical JSON; `given` wins where it has a key."""
-    message = message if isinstance(message, dict) else message.to_dict()
-    given = given if isinstance(given, dict | None) else given.to_dict()
-    source = {**message, **(given or {})}
+    """What must never change of a message, as canonical JSON; what `given` says wins."""
+    message = message.to_dict()
+    source = {**message, **{k: v for k, v in (given.to_dict() if given else {}).items() if v}}
     kept = {name: source.get(name) for name in FIELDS if source.get(name) is not None}
     kept["created_at"] = message["created_at"]
     return json.dumps(kept, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -348,13 +347,13 @@ class Interleaving:
         """A builder puts messages in by hand; where a compaction runs, at the end."""
         stored = self.world.attribute(HISTORY) or []
         texts = [self.talk.line(PUBLIC) for _ in range(self.rng.randrange(1, 3))]
-        new = [Message(self.rng.choice(("user", "assistant")), t) for t in texts]
-        first = sum(m.is_summary for m in stored)
+        new = [{"role": self.rng.choice(("user", "assistant")), "content": t} for t in texts]
+        first = sum(Message.from_dict(m).is_summary for m in stored)
         raw = {each for each, _ in self.record}
         waits = self.pending is not None
         at = len(stored) if waits else self.rng.randrange(first, len(stored) + 1)
         self.world.write(HISTORY, [*stored[:at], *new, *stored[at:]])
-        self._take_in(new, stored[at - 1].id if at > first else None)
+        self._take_in(new, stored[at - 1]["id"] if at > first else None)
         if waits:
             # Among lines that a compaction in flight may take away, they have no place to keep.
             self.loose |= {each for each, _ in self.record if each not in raw}
@@ -365,14 +364,17 @@ class Interleaving:
         known = {each for each, _ in self.record}
         found = [m for m in live if not m.is_summary and m.id not in known]
         contents = [m.content for m in found]
-        assert contents == [m.content for m in new], (contents, new)
+        assert contents == [m["content"] for m in new], (contents, new)
         ids = [each for each, _ in self.record]
         if behind in ids:
             place = ids.index(behind) + 1
         else:
             lives = [m.id for m in live if m.id in known]
             place = ids.index(lives[0]) if lives else len(ids)
-        entries = [(m["id"], raw_bytes(m, given)) for m, given in zip(found, new, strict=True)]
+        entries = [
+            (m.id, raw_bytes(m, Message.from_dict(given)))
+            for m, given in zip(found, new, strict=True)
+        ]
         if set(ids[place:]) - {m.id for m in live}:
             # Between old lines that stayed: what left from there has no place to tell.
             self.loose |= {each for each, _ in entries}
@@ -590,7 +592,7 @@ class Interleaving:
     def _check_labels(self, script, journal, summaries):
         """What is derived from a circle's words is labelled for that circle or a narrower one."""
         items = [
-            *script.history.messages(),
+            *(m.to_dict() for m in script.history.messages()),
             *(entry.to_dict() for entry in journal),
             *summaries,
             *(o for p in self.world.body.entities.profiles().values() for o in p["observations"]),
