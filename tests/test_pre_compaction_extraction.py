@@ -137,7 +137,7 @@ class TestPreCompactionExtraction(AssistantTest):
 
         self.model.answers = [[noted("mill"), noted("tower")], call("noop")]
         self.extract()
-        told = self.aria.entities.get(char["id"])["observations"]
+        told = self.aria.entities.get(char["id"]).observations
         found = {o["value"]: (o["status"], o["at"], o["source"]) for o in told}
         self.assertEqual(found["mill"], ("current", mill["created_at"], mill["id"]))
         self.assertEqual(found["tower"], ("superseded", tower["created_at"], tower["id"]))

@@ -253,7 +253,8 @@ class TestHistory(MemoryLineTest):
         self.assertEqual(data["archive"], list(self.script.history.segments()))
         self.assertEqual(data["summaries"], self.script.history.summaries())
         self.assertEqual(data["journal"], [entry.to_dict() for entry in self.aria.journal.all()])
-        self.assertEqual(data["entities"], self.aria.entities.profiles())
+        profiles = self.aria.entities.profiles().items()
+        self.assertEqual(data["entities"], {key: each.to_dict() for key, each in profiles})
 
     def test_export_leaves_nothing_out(self):
         """Every Attribute of script and body is in the file, by key and category."""
@@ -611,7 +612,7 @@ class TestMemory(MemoryLineTest):
         for number in range(MOST_KEPT + 1):
             bram = observe(bram, f"sang song {number}.", float(number), f"m{number}")
         self.aria.entities.put({"o9.b": bram})
-        self.assertLess(len(self.aria.entities.get("o9.b")["observations"]), MOST_KEPT)
+        self.assertLess(len(self.aria.entities.get("o9.b").observations), MOST_KEPT)
         self.assertTold("aimemory/entities Aria", "song 0.", f"song {MOST_KEPT}.")
 
     def test_no_entities(self):
