@@ -23,7 +23,7 @@ FIGURES = (
     "recovered",
 )
 FAULTS = tuple(name for name in FIGURES if name not in ("heard", "stored", "unsaved", "recovered"))
-# What is owed to semantic memory waits for Mem0, which is imported anew in each life.
+# Pending work for semantic memory waits for Mem0, which each life has to import.
 SETTLE_S = 60.0
 
 
@@ -51,9 +51,9 @@ def look(script: Any, log: Any) -> Generator[Deferred[Any], Any, dict[str, Any]]
 def _settled_look(
     script: Any, log: Any, notes: list[str]
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
-    # Under the lock, as the first tick may compact again and owe something anew.
+    # Under the lock, because the first tick may compact again and leave new pending work.
     began = time.monotonic()
-    yield until(lambda: not script.state.intent, SETTLE_S)  # `_proof` reports one that stays
+    yield until(lambda: not script.state.intent, SETTLE_S)  # `_proof` reports an intent that stays
     settled = round(time.monotonic() - began, 2)
     found = yield _look(script, log.entries(), notes)
     return {**found, "settled_s": settled}
@@ -200,9 +200,9 @@ def _memories(script: Any, notes: list[str]) -> Generator[Deferred[Any], Any, di
     from evennia_ai.sleep import run_sleep_tick
 
     yield run_sleep_tick(script, script.obj)
-    yield until(lambda: not script.state.intent, SETTLE_S)  # summaries are published beside it
-    ids = yield script.semantic.ids(script.scope)
-    sources = yield script.semantic.sources(script.scope)
+    yield until(lambda: not script.state.intent, SETTLE_S)  # summaries are published in parallel
+    ids = yield script.mind.memories.ids(script.scope)
+    sources = yield script.mind.memories.sources(script.scope)
     journal = {e.id: e for e in script.obj.journal.recent(10**6)}
     records = {r["id"]: r for r in script.history.summaries()}
     ghosts = []

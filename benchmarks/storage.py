@@ -47,7 +47,7 @@ def timed(work: Callable[[], Any], times: int, apart: bool = False) -> dict[str,
 
 def settle() -> None:
     """Wait until the recall index has processed what was stored, on its own thread."""
-    wait_for(services.worker().submit(int), 600)
+    wait_for(services.mind().worker.submit(int), 600)
 
 
 def talk(tokens: int) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def journal(make: Callable[[str], Any], entries: int) -> dict[str, Any]:
 
     The entries bypass the recall index, which would take minutes to process 100,000.
     """
-    from evennia_ai.assistant.attribute_store import AttributeStore
+    from evennia_ai.assistant.evennia_internals import AttributeStore
     from evennia_ai.rag_memory.journal import JournalHandler
 
     _, body = make(f"Diarist{entries}")

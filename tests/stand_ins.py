@@ -151,7 +151,8 @@ def script(semantic=None, now=time.time, scope="aria", **fields):
     fields.setdefault("extracts_memories", False)
     fields.setdefault("runtime", Runtime())
     fields.setdefault("is_called", lambda: False)
-    return SimpleNamespace(key="Aria's mind", scope=scope, semantic=semantic, now=now, **fields)
+    mind = SimpleNamespace(memories=semantic)
+    return SimpleNamespace(key="Aria's mind", scope=scope, mind=mind, now=now, **fields)
 
 
 def character(profiles=(), now=time.time):

@@ -1,18 +1,27 @@
 """README and docs name only modules, files and names that exist."""
 
+import contextlib
 import importlib
+import io
 import re
+import sys
+import tempfile
+import types
 import unittest
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "evennia_ai"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 FOLDERS = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
 TOP = ("evennia_ai/", "tests/", "scripts/", "benchmarks/", "docs/")
+# Files that a page asks the reader to write in a game.
+OF_A_READER = ("world/tools.py", "typeclasses/assistants.py", "server/conf/secret_settings.py")
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _QUOTED = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(r"\w[\w/-]*/(?:[\w-]+\.\w+)?")
+_MODULE = re.compile(r"\w[\w/.-]*/[\w-]+\.py")
 _DOTTED = re.compile(r"evennia_ai(\.\w+)+")
 _IMPORTED = re.compile(r"^from (evennia_ai[\w.]*) import (.+)$", re.MULTILINE)
 _NAMES_IN_FILE = re.compile(r"`([\w/]+\.py)` \(((?:`\w+`(?:, )?)+)\)")
@@ -28,6 +37,16 @@ def quoted() -> list[tuple[str, str]]:
 def file_of(path: str) -> Path:
     """The file of a path from the root, or from the package."""
     return (ROOT if path.startswith(TOP) else PACKAGE) / path
+
+
+def table_rows(page: Path) -> list[str]:
+    """The rows of a page's tables, without their heads and rules."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    return [
+        line
+        for line, after in zip(lines, [*lines[1:], ""], strict=True)
+        if line.startswith("|") and not line.startswith("|--") and not after.startswith("|--")
+    ]
 
 
 def exists_as_name(dotted: str) -> bool:
@@ -58,6 +77,20 @@ class TestDocs(unittest.TestCase):
         ]
         self.assertGreater(len(paths), 20)
         self.assertEqual([path for path in paths if not file_of(path[1]).exists()], [])
+
+    def test_modules(self):
+        """A quoted path of a Python file exists, in the package, the template or the root."""
+        paths = [(page, text) for page, text in quoted() if _MODULE.fullmatch(text)]
+        self.assertGreater(len(paths), 20)
+        folders = (ROOT, PACKAGE, ROOT / "game_template")
+        missing = [
+            (page, path)
+            for page, path in paths
+            if page != "architecture.md"  # still names the folders of an earlier layout
+            and path not in OF_A_READER
+            and not any((folder / path).exists() for folder in folders)
+        ]
+        self.assertEqual(missing, [])
 
     def test_dotted_names(self):
         """A quoted dotted name of the package can be imported."""
@@ -103,3 +136,52 @@ class TestDocs(unittest.TestCase):
 
         rows = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
         self.assertEqual([name for name in KNOWN if f"| `{name}` |" not in rows], [])
+
+    def test_benchmarks(self):
+        """Each benchmark in the table is a module."""
+        rows = table_rows(ROOT / "docs" / "benchmarks.md")
+        names = [text.split()[0] for row in rows for text in _QUOTED.findall(row.split("|")[-2])]
+        self.assertGreater(len(names), 10)
+        missing = [name for name in names if not (ROOT / "benchmarks" / f"{name}.py").exists()]
+        self.assertEqual(missing, [])
+
+    def test_commands(self):
+        """Each command in the tables exists, with its switch."""
+        from evennia_ai.commands.cmdset import COMMANDS
+
+        switches = {command.key: getattr(command, "switches_known", ()) for command in COMMANDS}
+        switches["say"] = ()
+        rows = table_rows(ROOT / "docs" / "commands.md")
+        typed = [text for row in rows for text in _QUOTED.findall(row.split("|")[1])]
+        self.assertGreater(len(typed), 40)
+        last, wrong = "", []
+        for text in typed:
+            name, _, switch = text.split()[0].partition("/")
+            last = name or last  # `/reject` alone belongs to the command before it
+            if last not in switches or (switch and switch not in switches[last]):
+                wrong.append(text)
+        self.assertEqual(wrong, [])
+
+    def test_snippet_of_recall(self):
+        """The snippet of the recall page runs, and finds the raven first."""
+        text = (ROOT / "docs" / "recall.md").read_text(encoding="utf-8")
+        snippet = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+        shown = io.StringIO()
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(shown):
+            names = {}
+            exec(snippet.replace("recall.sqlite", f"{folder}/recall.sqlite"), names)
+            names["index"].close()
+        self.assertTrue(shown.getvalue().splitlines()[0].endswith("A raven called Pepper."))
+
+    def test_snippets_of_a_tool(self):
+        """The developing page's tool passes the developing page's test."""
+        text = (ROOT / "docs" / "developing.md").read_text(encoding="utf-8")
+        modules = {"world": types.ModuleType("world")}
+        with mock.patch.dict(sys.modules, modules):
+            for name in ("tools", "tests"):
+                snippet = re.search(rf"```python\n(# world/{name}.py.*?)```", text, re.DOTALL)[1]
+                module = sys.modules[f"world.{name}"] = types.ModuleType(f"world.{name}")
+                exec(snippet, module.__dict__)
+            result = unittest.TestResult()
+            module.TestRingBell("test_rings_when_asked").run(result)
+        self.assertEqual((result.testsRun, result.errors, result.failures), (1, [], []))

@@ -13,8 +13,8 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.task import cooperate
 
 from evennia_ai import services
-from evennia_ai.assistant.attribute_store import AttributeStore
 from evennia_ai.assistant.config import OPTIONS
+from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.history.messages import SCHEMA_VERSION, utc_iso
 from evennia_ai.protocol import Assistant
 
@@ -45,7 +45,7 @@ def export_assistant(
     at = time.strftime("%Y%m%d-%H%M%S", time.gmtime(script.now()))
     name = re.sub(r"[^\w-]+", "_", script.obj.key) or "assistant"
     path = (folder or export_folder()) / f"{name}-{script.obj.pk}-{at}.json"
-    yield services.workshop().submit(_write, path, data)
+    yield services.on_disk(_write, path, data)
     return path
 
 

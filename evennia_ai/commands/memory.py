@@ -202,8 +202,8 @@ def memory_status(script: Assistant) -> Generator["Deferred[Any]", Any, list[str
 def semantic_line(script: Assistant) -> Generator["Deferred[Any]", Any, str]:
     """State of the semantic store, and how many memories there are of this assistant."""
     try:
-        status = yield script.semantic.status()
-        own = yield script.semantic.ids(script.scope)
+        status = yield script.mind.memories.status()
+        own = yield script.mind.memories.ids(script.scope)
     except AssistantError as error:
         return f"Semantic memory: does not work: {error}"
     state = "works" if status["ok"] else "does not work"

@@ -96,7 +96,7 @@ def repair_semantic_memory(script: Assistant, character: Character, reactor: Any
     Raises:
         StoreError: If the store fails; what was done before stays done.
     """
-    held = yield script.semantic.sources(script.scope)
+    held = yield script.mind.memories.sources(script.scope)
     counts = {"repaired": 0, "linked": 0}
     restored: list[tuple[JournalEntry, str]] = []
     marked = character.journal.consolidated()
@@ -104,7 +104,7 @@ def repair_semantic_memory(script: Assistant, character: Character, reactor: Any
         missing = [e for e in entries if is_memorable(e) and e.id not in held]
         taken_back = [held[e.id] for e in entries if e.withdrawn and e.id in held]
         if taken_back:
-            yield script.semantic.delete(script.scope, taken_back)
+            yield script.mind.memories.delete(script.scope, taken_back)
         for start in range(0, len(missing), BATCH):
             stored = yield _store(script, missing[start : start + BATCH])
             counts["linked"] += _link(character, stored)
@@ -132,7 +132,9 @@ def _withdraw_unmarked(
                 del gone[now.id]
         yield pause(reactor)
     if gone:
-        yield script.semantic.delete(script.scope, [memory_id for _, memory_id in gone.values()])
+        yield script.mind.memories.delete(
+            script.scope, [memory_id for _, memory_id in gone.values()]
+        )
 
 
 @inlineCallbacks
@@ -152,7 +154,7 @@ def prune_orphaned_memory_links(script: Assistant, character: Character) -> Any:
     # Only links that stood before the question are judged by the answer: a memory stored
     # meanwhile is not in it.
     before = _links(character)
-    held = yield script.semantic.ids(script.scope)
+    held = yield script.mind.memories.ids(script.scope)
     gone = before - set(held)
     changed = {}
     pruned = 0
@@ -196,23 +198,23 @@ def _store(script: Assistant, chosen: list[JournalEntry]) -> Any:
             memory_id = yield _extracted(script, item)
             ids.append(memory_id)
     else:
-        ids = yield script.semantic.add(script.scope, items)
+        ids = yield script.mind.memories.add(script.scope, items)
     return list(zip(chosen, ids, strict=True))
 
 
 @inlineCallbacks
 def _extracted(script: Assistant, item: Mapping[str, Any]) -> Any:
     """Store what a model makes of an entry; the entry as it is where no model answers."""
-    prompt = yield script.semantic.extraction_prompt(script.scope, item)
+    prompt = yield script.mind.memories.extraction_prompt(script.scope, item)
     if prompt and script.extracts_memories:
         try:
             answer = yield _asked(script, prompt)
         except ModelError as error:
             script.log_error("extracting a memory", error)
         else:
-            memory_id = yield script.semantic.add_extracted(script.scope, item, answer)
+            memory_id = yield script.mind.memories.add_extracted(script.scope, item, answer)
             return memory_id
-    ids = yield script.semantic.add(script.scope, [item])
+    ids = yield script.mind.memories.add(script.scope, [item])
     return ids[0]
 
 
@@ -223,7 +225,7 @@ def _asked(script: Assistant, prompt: Sequence[Mapping[str, str]]) -> Any:
         "\n".join(m["content"] for m in prompt if (m["role"] == "system") is wanted)
         for wanted in (True, False)
     )
-    tokens = yield script.offload(script.counter, f"{system}\n{user}")
+    tokens = yield script.mind.count_tokens(f"{system}\n{user}", script.model_name)
     needed, limit = tokens + script.config.reply_reserve_tokens, context_limit(script)
     if needed > limit:
         raise ModelError(f"Mem0's prompt takes {needed:,} tokens, more than the limit of {limit:,}")
@@ -242,7 +244,7 @@ def _withdraw_forgotten(
     """
     gone = _gone(character, stored)
     if gone:
-        yield script.semantic.delete(script.scope, [id_ for e, id_ in stored if e.id in gone])
+        yield script.mind.memories.delete(script.scope, [id_ for e, id_ in stored if e.id in gone])
         gone |= _gone(character, stored)
     return [pair for pair in stored if pair[0].id not in gone]
 

@@ -48,7 +48,7 @@ class ExpandMemory(Tool):
         if found is None:
             found = yield _archived(ctx, wanted)
         if found is None:
-            source = yield ctx.script.semantic.source_of(ctx.script.scope, wanted)
+            source = yield ctx.script.mind.memories.source_of(ctx.script.scope, wanted)
             found = _look_up(ctx, source) if source else None
         if found is None:
             raise ToolError(f"there is nothing you may see under `{wanted}`")

@@ -22,9 +22,10 @@ from evennia_ai.rag_memory.indexing import (
 from evennia_ai.rag_memory.journal import PAGE_ENTRIES, JournalHandler
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.recall import RecallIndex, Turn
+from evennia_ai.services import IndexFile
 from evennia_ai.sleep.cycle import prune_episodic_index
+from evennia_ai.testing import InlineWorker
 from tests.base import AssistantTest
-from tests.memory_assistant import InlineWorker
 from tests.search_case import CountingIndex, SearchTest, ids
 from tests.waiting import pump_until, wait_for
 
@@ -365,21 +366,17 @@ class TestLostFile(unittest.TestCase):
     """The index's file, deleted under a running game."""
 
     def setUp(self):
-        kept = dict(services._made)
-        self.addCleanup(services._made.update, kept)
-        self.addCleanup(services.reset)
-        services.reset()
         self.folder = Path(self.enterContext(TemporaryDirectory()))
-        services.use(data_dir=self.folder)
+        self.opened = IndexFile(self.folder / "recall.sqlite3")
 
     def test_opened_anew(self):
         """What is added after it is in a file that a restart finds; till then it stays open."""
-        first = services.index()
+        first = self.opened()
         first.add("Aria", [Turn("m1", "Bram", "A key.", 1.7e9)])
-        self.assertIs(services.index(), first)
+        self.assertIs(self.opened(), first)
         for path in self.folder.iterdir():
             path.unlink()
-        second = services.index()
+        second = self.opened()
         self.assertIsNot(second, first)
         second.add("Aria", [Turn("m2", "Bram", "A key.", 1.7e9)])
         second.close()
@@ -389,11 +386,11 @@ class TestLostFile(unittest.TestCase):
 
     def test_another_file(self):
         """A file that was put in its place is opened."""
-        first = services.index()
+        first = self.opened()
         RecallIndex(self.folder / "other").close()
         (self.folder / "other").replace(self.folder / "recall.sqlite3")
-        self.assertIsNot(services.index(), first)
-        services.index().close()
+        self.assertIsNot(self.opened(), first)
+        self.opened().close()
 
     def filled(self):
         """The path of a closed index's file, with many turns in it."""
@@ -407,7 +404,7 @@ class TestLostFile(unittest.TestCase):
         """A file that is no database is put aside for an empty one, and goes with a removal."""
         path = self.filled()
         path.write_bytes(b"not a database at all" * 100)
-        index = services.index()
+        index = self.opened()
         self.addCleanup(index.close)
         self.assertEqual(index.count("Aria"), 0)
         aside = self.folder / "recall.sqlite3.damaged"
@@ -437,12 +434,12 @@ class TestLostFile(unittest.TestCase):
         memory = Memory(
             "Aria",
             InlineWorker(),
-            services.index,
+            self.opened,
             report=lambda *e: errors.append(e),
-            on_new_index=lambda: lost.append(services.index().count("Aria")),
+            on_new_index=lambda: lost.append(self.opened().count("Aria")),
         )
         self.assertEqual(wait_for(memory.search("key 7")), [])
-        self.addCleanup(services.index().close)
+        self.addCleanup(self.opened().close)
         self.assertEqual((errors, lost), ([], [0]))
         self.assertTrue((self.folder / "recall.sqlite3.damaged").exists())
 
@@ -450,17 +447,8 @@ class TestLostFile(unittest.TestCase):
         """A file that cannot be opened for another reason stays where it is."""
         (self.folder / "recall.sqlite3").mkdir()
         with self.assertRaises(StoreError):
-            services.index()
+            self.opened()
         self.assertTrue((self.folder / "recall.sqlite3").is_dir())
-
-    def test_put_in_place(self):
-        """An index somebody put in place is used whatever becomes of files."""
-        services.index().close()
-        mine = RecallIndex(":memory:")
-        services.use(index=mine)
-        for path in self.folder.iterdir():
-            path.unlink()
-        self.assertIs(services.index(), mine)
 
 
 class TestRebuild(AssistantTest):
@@ -470,7 +458,7 @@ class TestRebuild(AssistantTest):
         """An index that cannot be written is an error, not a count."""
         closed = RecallIndex(":memory:")
         closed.close()
-        services.use(index=closed)
+        services.use(index=lambda: closed)
         with self.assertRaises(StoreError):
             wait_for(rebuild_index(self.script))
 
@@ -498,5 +486,5 @@ class TestDoctor(AssistantTest):
         self.assertTrue(self.looked().ok)
         closed = RecallIndex(":memory:")
         closed.close()
-        services.use(index=closed)
+        services.use(index=lambda: closed)
         self.assertIn("cannot be read", self.looked().detail)

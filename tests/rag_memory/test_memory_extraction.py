@@ -14,8 +14,8 @@ from evennia_ai.history.audience import private
 from evennia_ai.rag_memory import Mem0Store
 from evennia_ai.testing import model_down
 from tests.base import AssistantTest
-from tests.rag_memory.test_mem0_backend import StoreCase, item
 from tests.stand_ins import HashingEmbedder
+from tests.store_case import StoreCase, item
 from tests.waiting import wait_for
 
 SCOPE = "aria"
@@ -98,7 +98,7 @@ class TestSleep(AssistantTest):
     def setUp(self):
         super().setUp()
         self.mem0 = Mem0Store(Path(self.folder.name) / "mem0", embedder=HashingEmbedder())
-        services.use(semantic=self.mem0)
+        services.use(memories=self.mem0)
         self.wanted = override_settings(EVENNIA_AI_MEM0_INFER=True)
         self.wanted.enable()
         self.aria.journal.add("Alice keeps bees behind the mill and sells honey.")

@@ -209,7 +209,9 @@ class TestThrownAway(AssistantTest):
         wait_for(self.script.memory.forget([gone.id]))
         before = self.found()
         self.assertTrue(all(before))
-        wait_for(services.worker().submit(lambda: services.index().clear(self.script.scope)))
+        wait_for(
+            services.mind().worker.submit(lambda: services.mind().index().clear(self.script.scope))
+        )
         wait_for(rebuild_index(self.script), 60)
         self.assertEqual(self.found(), before)
 
@@ -222,7 +224,7 @@ class TestThrownAway(AssistantTest):
 
         def night():
             store = Mem0Store(folder / "mem0", embedder=HashingEmbedder())
-            services.use(semantic=store)
+            services.use(memories=store)
             report = wait_for(self.script._run_sleep_tick(), 120)
             held = set(wait_for(store.sources(self.script.scope), 60))
             wait_for(store.close(), 60)

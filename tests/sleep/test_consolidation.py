@@ -363,14 +363,14 @@ class TestOnMem0(ConsolidationCase):
         self.open_store()
 
     def open_store(self):
-        self.script.semantic = store = Mem0Store(self.folder, embedder=HashingEmbedder())
+        self.script.mind.memories = store = Mem0Store(self.folder, embedder=HashingEmbedder())
         self.addCleanup(lambda: wait_for(store.close(), 60))
 
     def count(self):
-        return wait_for(self.script.semantic.status(), 60)["count"]
+        return wait_for(self.script.mind.memories.status(), 60)["count"]
 
     def search(self, query, **kwargs):
-        found = wait_for(self.script.semantic.search("aria", query, **kwargs), 60)
+        found = wait_for(self.script.mind.memories.search("aria", query, **kwargs), 60)
         return [memory["text"] for memory in found]
 
     def test_a_crash_between_store_and_mark_makes_no_duplicate(self):
@@ -389,7 +389,7 @@ class TestOnMem0(ConsolidationCase):
             self.consolidate()
         self.assertEqual(self.count(), 3)
         self.journal.mark_consolidated = mark
-        wait_for(self.script.semantic.close())
+        wait_for(self.script.mind.memories.close())
         self.open_store()
         self.assertEqual(self.consolidate()["consolidated"], 3)
         self.assertEqual(self.count(), 3)
@@ -408,7 +408,7 @@ class TestOnMem0(ConsolidationCase):
         for number in range(4):
             self.journal.add(f"Alice did thing {number}")
         self.consolidate()
-        wait_for(self.script.semantic.close())
+        wait_for(self.script.mind.memories.close())
         shutil.rmtree(self.folder)
         self.open_store()
         self.assertEqual(self.consolidate()["consolidated"], 0)
@@ -420,7 +420,7 @@ class TestOnMem0(ConsolidationCase):
     def test_a_week_of_nights_on_recalled_text_keeps_the_store_small(self):
         """Each day she writes down what she finds; the store holds only what was lived."""
         world = MemoryWorld(ScriptedModel(default=writes_down_what_it_finds))
-        world.semantic = self.script.semantic
+        world.semantic = self.script.mind.memories
         world.restart()
         world.body.journal.add("Alice keeps bees behind the mill.")
         for day in range(7):
@@ -441,4 +441,4 @@ class TestOnMem0(ConsolidationCase):
         kinds = Counter(entry.source_type for entry in world.body.journal.all())
         self.assertEqual(kinds["assistant"], 1)
         self.assertGreater(kinds["recalled"], 0)
-        self.assertEqual(len(wait_for(self.script.semantic.ids(world.script.scope), 60)), 1)
+        self.assertEqual(len(wait_for(self.script.mind.memories.ids(world.script.scope), 60)), 1)
