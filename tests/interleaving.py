@@ -371,10 +371,8 @@ class Interleaving:
         else:
             lives = [m.id for m in live if m.id in known]
             place = ids.index(lives[0]) if lives else len(ids)
-        entries = [
-            (m.id, raw_bytes(m, Message.from_dict(given)))
-            for m, given in zip(found, new, strict=True)
-        ]
+        given = map(Message.from_dict, new)
+        entries = [(m.id, raw_bytes(m, one)) for m, one in zip(found, given, strict=True)]
         if set(ids[place:]) - {m.id for m in live}:
             # Between old lines that stayed: what left from there has no place to tell.
             self.loose |= {each for each, _ in entries}
@@ -595,7 +593,11 @@ class Interleaving:
             *(m.to_dict() for m in script.history.messages()),
             *(entry.to_dict() for entry in journal),
             *summaries,
-            *(o for p in self.world.body.entities.profiles().values() for o in p["observations"]),
+            *(
+                o.to_dict()
+                for p in self.world.body.entities.profiles().values()
+                for o in p.observations
+            ),
             *({**m["metadata"], "text": m["text"]} for m in self.world.memories()),
         ]
         for item in items:

@@ -32,6 +32,7 @@ from evennia_ai.rag_memory.fusion import fused
 from evennia_ai.rag_memory.injection import telling_words
 from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
 from evennia_ai.rag_memory.observation_search import found_observations
+from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.turns import turn_of_entry, turn_of_message, turns_of
 
 # How far down the index's ranking a look goes past what crowds: for a hit with every word of a
@@ -83,7 +84,7 @@ class Memory:
         report: Callable[[str, BaseException], None] = lambda what, error: None,
         now: Callable[[], float] = time.time,
         importance_of: Callable[[Collection[str]], Mapping[str, int]] = lambda ids: {},
-        profiles: Callable[[str], Mapping[str, dict[str, Any]]] = lambda query: {},
+        profiles: Callable[[str], Mapping[str, Profile]] = lambda query: {},
         refresh: Callable[[], Any] = lambda: None,
         on_new_index: Callable[[], Any] = lambda: None,
         traits: Callable[[], ToolTraits] = ToolTraits,
