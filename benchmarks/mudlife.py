@@ -35,6 +35,7 @@ from benchmarks.offline_model import ADMITS, PLAYERS, RESULTS, Game  # noqa: E40
 from benchmarks.recall import bm25_ranking, vector_ranking  # noqa: E402
 from evennia_ai.rag_memory.search import Memory  # noqa: E402
 from evennia_ai.recall import RecallIndex, Turn  # noqa: E402
+from evennia_ai.recall.values import Query  # noqa: E402
 
 PATRONS = (*PLAYERS, "Gwen", "Hob", "Ines", "Jarl", "Kit", "Lorna", "Mab", "Ned")
 # Relations of which a newer telling makes an older one untrue.
@@ -331,8 +332,8 @@ def _game_search(index: RecallIndex) -> Callable[[str], Sequence[str]]:
 
     def rank(query: str) -> Sequence[str]:
         found: list[Any] = []
-        memory.search(query, limit=RESULTS, own_name="Aria").addCallback(found.extend)
-        return [hit["id"] for hit in found]
+        memory.search(Query(query, RESULTS, own_name="Aria")).addCallback(found.extend)
+        return [hit.turn_id for hit in found]
 
     return rank
 

@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred
 
 from evennia_ai.assistant.runtime import Runtime
 from evennia_ai.history.messages import Message
+from evennia_ai.recall.values import Hit, Query
 
 Entry = dict[str, Any]
 
@@ -232,10 +233,10 @@ class GamePort(Protocol):
 
 
 class MemoryPort(Protocol):
-    """Finding again what was heard, said or written (`retrieval.Memory`)."""
+    """Finding again what was heard, said or written (`rag_memory.search.Memory`)."""
 
-    def search(self, query: str, limit: int = 10, **options: Any) -> "Deferred[list[Entry]]":
-        """Fires with hits, best first; options as for `retrieval.Memory.search`."""
+    def search(self, query: Query) -> "Deferred[list[Hit]]":
+        """Fires with hits, best first."""
 
     def forget(self, ids: Iterable[str]) -> "Deferred[Any]":
         """Take turns out of the index; fires with how many there were, None if that failed."""

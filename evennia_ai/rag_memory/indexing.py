@@ -17,8 +17,8 @@ from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.rag_memory.turns import is_indexed, turn_of_entry, turn_of_message, turns_of
+from evennia_ai.recall.values import Turn
 
-Turn = dict[str, Any]
 # Archive segments whose messages may have been folded just before a crash, unindexed.
 NEWEST_SEGMENTS = 2
 # Turns put in at a time, and the pause behind them, in which searches have their turn.
@@ -105,7 +105,7 @@ def missing_oldest(script: Assistant) -> "Deferred[int | None]":
     segments = [segment for segment in map(script.history.segment, first) if segment]
     messages = [message for segment in segments for message in segment["messages"]]
     oldest = turns_of(messages, script.obj.journal.oldest(), script.now(), script.tools.traits)
-    missing: Deferred[int | None] = script.memory.missing([turn["id"] for turn in oldest])
+    missing: Deferred[int | None] = script.memory.missing([turn.id for turn in oldest])
     return missing
 
 

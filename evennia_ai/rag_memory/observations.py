@@ -13,7 +13,7 @@ from typing import Any
 
 from evennia_ai.history.audience import STAFF
 from evennia_ai.history.messages import new_id
-from evennia_ai.rag_memory.crowding import asks
+from evennia_ai.language.sentences import asks, sentences
 from evennia_ai.rag_memory.entities import (
     LONGEST_MENTION,
     NamesIndex,
@@ -23,7 +23,6 @@ from evennia_ai.rag_memory.entities import (
     tidy,
     with_observation,
 )
-from evennia_ai.rag_memory.recalled import sentences
 
 # Sentences of an entry that are read.
 SENTENCES = 6

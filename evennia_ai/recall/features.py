@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evennia_ai.language.names import ALSO_NAMES
-from evennia_ai.language.words import TRAITS
 from evennia_ai.recall.query import Query
+from evennia_ai.recall.traits import TRAITS
 from evennia_ai.recall.vectors import Flags, Floats, Ints
 from evennia_ai.recall.view import VisibleTurns
 from evennia_ai.recall.wordrows import WordRows, word_rows

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from evennia_ai.history.audience import normalised, viewer
-from evennia_ai.language.words import packed_traits, storable
+from evennia_ai.language.words import storable
 from evennia_ai.recall.embedding import default_embedder
 from evennia_ai.recall.features import Reader
 from evennia_ai.recall.query import parsed_query
 from evennia_ai.recall.ranking import LinearModel, default_model, probability
 from evennia_ai.recall.recency import best_places, latest_first
 from evennia_ai.recall.store import Store, is_damage
+from evennia_ai.recall.traits import packed_traits
 from evennia_ai.recall.values import Hit, Turn, given, seconds
 from evennia_ai.recall.vectors import packed_vectors
 from evennia_ai.recall.view import ScopeView

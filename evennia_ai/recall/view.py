@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evennia_ai.history.audience import visible
-from evennia_ai.language.words import TRAITS
 from evennia_ai.recall.speakers import Speakers
 from evennia_ai.recall.store import Store
+from evennia_ai.recall.traits import TRAITS, unpacked_traits
 from evennia_ai.recall.turnwords import TurnWords
 from evennia_ai.recall.vectors import (
     ExactVectors,
@@ -89,7 +89,9 @@ class ScopeView:
         )
         self.audience_numbers.extend([self.audiences.number(row[7]) for row in rows])
         self.kind_numbers.extend([self._kinds.number(row[8]) for row in rows])
-        self._extend_traits(np.array([row[9] for row in rows], dtype=np.int64))
+        traits, lengths = unpacked_traits(np.array([row[9] for row in rows], dtype=np.int64))
+        self.traits.extend(traits)
+        self.lengths.extend(lengths)
         self.vectors.extend(unpacked_vectors([row[10] for row in rows]))
         self._held.extend([True] * len(rows))
 
@@ -116,11 +118,6 @@ class ScopeView:
 
     def _last_rowid(self) -> int:
         return int(self.rowids.values[-1]) if len(self.rowids.values) else 0
-
-    def _extend_traits(self, packed: Ints) -> None:
-        shifts = 2 * np.arange(len(TRAITS))
-        self.traits.extend((packed[:, None] >> shifts & 3) / 3)
-        self.lengths.extend(packed >> 2 * len(TRAITS))
 
     def seen_by(self, viewer: str | None) -> "VisibleTurns":
         """What one audience sees, or everything for None."""
