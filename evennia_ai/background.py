@@ -3,9 +3,9 @@
 A blocking call in Twisted's own thread pool makes `evennia reload` wait for it and lose the
 game. Daemon threads do not: the old process ends at once, and what was in flight is cancelled.
 
-One thing they must not be in the middle of is an import: Python freezes daemon threads when it
-ends, with their locks, and then imports things itself. So imports on these threads are broken
-off first, see `end_imports`.
+A daemon thread must not be importing when the process ends: Python freezes such threads together
+with their locks, and then imports modules itself. `install_import_gate`, called at server start,
+stops imports on these threads first.
 """
 
 import asyncio
@@ -20,48 +20,49 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from types import FrameType
+from typing import Any, ParamSpec, TypeVar, cast
 
+from twisted.internet.base import ReactorBase
 from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 
-# Threads for what asyncio libraries hand to a loop's executor. It is mostly computing, and each
-# thread that computes can keep the reactor waiting 5 ms for Python's lock: few of them.
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Threads for work that asyncio libraries hand to a loop's executor. Most of it computes, and each
+# computing thread can keep the reactor waiting 5 ms for Python's lock, so there are few.
 _HELPER_THREADS = 2
-# Threads for name look-ups. They only wait, without the lock; enough for a burst.
+# Threads for name look-ups. They wait without the lock; this many are enough for a burst.
 _LOOKUP_THREADS = 16
-# A helper thread without work for so long ends.
+# A helper thread ends after this long without work.
 _IDLE_S = 30.0
-
-
-# Longest the end of the process waits for one module's import to finish.
+# How long the end of the process waits for one module's import to finish.
 _IMPORT_GRACE_S = 5.0
 
-_ours: "weakref.WeakSet[threading.Thread]" = weakref.WeakSet()
+_ours: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 _ending = threading.Event()
-_watched: "weakref.WeakSet[Any]" = weakref.WeakSet()
-_deliveries: "weakref.WeakKeyDictionary[Any, _Deliveries]" = weakref.WeakKeyDictionary()
+_watched: weakref.WeakSet[ReactorBase] = weakref.WeakSet()
+_deliveries: "weakref.WeakKeyDictionary[ReactorBase, _Deliveries]" = weakref.WeakKeyDictionary()
 _deliveries_lock = threading.Lock()
 
 
-def _default_reactor() -> Any:
+def _default_reactor() -> ReactorBase:
     from twisted.internet import reactor
 
-    return reactor
+    return cast(ReactorBase, reactor)
 
 
-def pause(reactor: Any = None, seconds: float = 0.0) -> "Deferred[None]":
-    """Let everything else on the reactor have its turn; fires after that time, or a little more.
-
-    Args:
-        reactor: The clock; Twisted's global one by default.
-        seconds: How long at least.
-    """
-    return deferLater(reactor or _default_reactor(), seconds)
+def pause(reactor: IReactorTime | None = None, seconds: float = 0.0) -> Deferred[None]:
+    """Give everything else on the reactor a turn; fires after at least `seconds`."""
+    return deferLater(reactor or cast(IReactorTime, _default_reactor()), seconds)
 
 
-def _spawn(name: str, target: Callable[..., Any], *args: Any) -> threading.Thread:
-    """A started daemon thread that `end_imports` knows of."""
+def _spawn(
+    name: str, target: Callable[P, object], *args: P.args, **_: P.kwargs
+) -> threading.Thread:
+    """Start a daemon thread that `end_imports` waits for."""
     thread = threading.Thread(target=target, name=name, args=args, daemon=True)
     _ours.add(thread)
     thread.start()
@@ -69,13 +70,12 @@ def _spawn(name: str, target: Callable[..., Any], *args: Any) -> threading.Threa
 
 
 def end_imports(grace_s: float = _IMPORT_GRACE_S) -> bool:
-    """Break off imports on the package's threads and wait until none is under way.
+    """Stop imports on the package's threads, for good, and wait until none is running.
 
-    Called when the reactor has stopped, and at the end of the process. From then on those
-    threads import nothing more.
+    Runs when the reactor has stopped and when the process ends.
 
     Args:
-        grace_s: Longest wait; a break comes at the next module, usually within milliseconds.
+        grace_s: Longest wait. An import stops at its next module, usually within milliseconds.
 
     Returns:
         Whether no thread is importing.
@@ -94,7 +94,7 @@ def _any_importing() -> bool:
     return any(_imports(frames.get(thread.ident or 0)) for thread in list(_ours))
 
 
-def _imports(frame: Any) -> bool:
+def _imports(frame: FrameType | None) -> bool:
     """Whether a frame or one that called it belongs to Python's import system."""
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
@@ -104,21 +104,24 @@ def _imports(frame: Any) -> bool:
 
 
 class _ImportGate:
-    """A finder that finds nothing, and ends our threads' imports once the process ends."""
+    """A finder that finds nothing, and stops imports on our threads once the process ends."""
 
     @staticmethod
-    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
         if _ending.is_set() and threading.current_thread() in _ours:
             # No `ImportError`: libraries catch those and go on importing something else.
             raise SystemExit(f"`{name}` is not imported: the process ends")
 
 
-sys.meta_path.insert(0, _ImportGate)  # type: ignore[arg-type]
-atexit.register(end_imports)
+def install_import_gate() -> None:
+    """Let the end of this process stop imports on the package's threads. Idempotent."""
+    if _ImportGate not in sys.meta_path:
+        sys.meta_path.insert(0, _ImportGate)
+        atexit.register(end_imports)
 
 
-def _watch(reactor: Any) -> None:
-    """Have imports ended when this reactor has stopped."""
+def _watch(reactor: ReactorBase) -> None:
+    """Call `end_imports` when this reactor has stopped."""
     if reactor not in _watched:
         _watched.add(reactor)
         reactor.addSystemEventTrigger("after", "shutdown", end_imports)
@@ -127,18 +130,17 @@ def _watch(reactor: Any) -> None:
 class _Deliveries:
     """Results for a reactor thread, handed over one in each turn of the reactor.
 
-    A result often sets off some milliseconds of work, and those of many assistants come at once.
-    Twisted would do all of them before it looks at a connection or a timer again; so everything
-    else has its turn between two of them.
+    A result often starts some milliseconds of work, and results of many assistants arrive
+    together. Twisted would run them all before it serves a connection or a timer again.
     """
 
-    def __init__(self, reactor: Any):
+    def __init__(self, reactor: ReactorBase):
         self._reactor = weakref.ref(reactor)
-        self._waiting: deque[Callable[[], Any]] = deque()
+        self._waiting: deque[Callable[[], None]] = deque()
         self._turn_taken = False
 
-    def put(self, fire: Callable[[], Any]) -> None:
-        """Call now, or behind what waits already. On the reactor thread."""
+    def put(self, fire: Callable[[], None]) -> None:
+        """Call now, or after what already waits. On the reactor thread."""
         self._waiting.append(fire)
         if not self._turn_taken:
             self._next()
@@ -151,13 +153,13 @@ class _Deliveries:
             fire()
 
 
-def _deliver(reactor: Any, deferred: Deferred[Any], result: Any, failed: bool) -> None:
-    """Fire `deferred` on the reactor thread, unless it was cancelled meanwhile."""
+def _deliver(reactor: ReactorBase, deferred: Deferred[T], result: T | BaseException) -> None:
+    """Fire `deferred` on the reactor thread, unless it has been cancelled."""
 
     def fire() -> None:
         if deferred.called:
             return
-        if failed:
+        if isinstance(result, BaseException):
             deferred.errback(result)
         else:
             deferred.callback(result)
@@ -167,17 +169,13 @@ def _deliver(reactor: Any, deferred: Deferred[Any], result: Any, failed: bool) -
     reactor.callFromThread(deliveries.put, fire)
 
 
-def in_time(running: Deferred[Any], timeout_s: float, reactor: Any = None) -> Deferred[Any]:
-    """A Deferred that fails with Twisted's `TimeoutError` if it does not fire in time.
-
-    Args:
-        running: Cancelled when its time is over.
-        timeout_s: Seconds it may take.
-        reactor: The clock; Twisted's global one by default.
-    """
-    return (
-        running if running.called else running.addTimeout(timeout_s, reactor or _default_reactor())
-    )
+def in_time(
+    running: Deferred[T], timeout_s: float, reactor: IReactorTime | None = None
+) -> Deferred[T]:
+    """Cancel a Deferred that has not fired after `timeout_s`; it fails with `TimeoutError`."""
+    if running.called:
+        return running
+    return running.addTimeout(timeout_s, reactor or cast(IReactorTime, _default_reactor()))
 
 
 class Worker:
@@ -188,14 +186,14 @@ class Worker:
         reactor: Where results are delivered; Twisted's global one by default.
     """
 
-    def __init__(self, name: str, reactor: Any = None):
+    def __init__(self, name: str, reactor: ReactorBase | None = None):
         self.name = name
         self._reactor = reactor
-        self._jobs: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def submit(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Deferred[Any]:
+    def submit(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
         """Run a function on the thread.
 
         Returns:
@@ -203,67 +201,78 @@ class Worker:
             with what it raised. Cancelling it drops the result; a job that has not begun is
             skipped.
         """
-        deferred: Deferred[Any] = Deferred()
+        deferred: Deferred[T] = Deferred()
         reactor = self._reactor or _default_reactor()
+
+        def job() -> None:
+            if deferred.called:
+                return
+            try:
+                outcome: T | BaseException = function(*args, **kwargs)
+            except BaseException as error:  # noqa: BLE001 - handed to the waiting Deferred
+                outcome = error
+            _deliver(reactor, deferred, outcome)
+
         _watch(reactor)
-        self._start()
-        self._jobs.put((reactor, deferred, function, args, kwargs))
-        return deferred
-
-    def waiting(self) -> int:
-        """How many jobs have not begun, about."""
-        return self._jobs.qsize()
-
-    def _start(self) -> None:
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = _spawn(self.name, self._run)
+        self._jobs.put(job)
+        return deferred
+
+    def waiting(self) -> int:
+        """Roughly how many jobs have not begun."""
+        return self._jobs.qsize()
 
     def _run(self) -> None:
         while True:
-            reactor, deferred, function, args, kwargs = self._jobs.get()
-            if deferred.called:
-                continue
-            try:
-                result = function(*args, **kwargs)
-            except BaseException as error:  # noqa: BLE001 - handed to the waiting Deferred
-                _deliver(reactor, deferred, error, failed=True)
-            else:
-                _deliver(reactor, deferred, result, failed=False)
+            self._jobs.get()()
 
 
 class DaemonExecutor(ThreadPoolExecutor):
-    """A thread pool that never holds up the end of the process.
+    """A thread pool that never delays the end of the process.
 
     The standard pool joins its threads at exit, so one name look-up that hangs keeps a
-    reloading game's old process alive. asyncio takes only a `ThreadPoolExecutor` as a loop's
-    default executor; this is one by name, with daemon threads of its own underneath.
+    reloading game's old process alive. asyncio insists on a `ThreadPoolExecutor` as a loop's
+    default executor, so this class inherits from it, but runs daemon threads of its own.
     """
 
     def __init__(self, name: str, max_workers: int = _HELPER_THREADS, idle_s: float = _IDLE_S):
         super().__init__(max_workers=max_workers, thread_name_prefix=name)
         self._idle_s = idle_s
-        self._pending: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
+        self._name = name
+        self._pending: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._guard = threading.Lock()
         self._threads_alive = 0
         self._unfinished = 0
         self._closed = False
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Run a function on one of the threads; see `concurrent.futures.Executor.submit`."""
-        future: Future[Any] = Future()
+        future: Future[T] = Future()
+
+        def job() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                result = fn(*args, **kwargs)
+            except BaseException as error:  # noqa: BLE001 - handed to the waiting future
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
         with self._guard:
             if self._closed:
                 raise RuntimeError("`DaemonExecutor` was shut down")
             self._unfinished += 1
-            self._pending.put((future, fn, args, kwargs))
+            self._pending.put(job)
             if self._threads_alive < min(self._unfinished, self._max_workers):
                 self._threads_alive += 1
-                _spawn(self._thread_name_prefix, self._serve)
+                _spawn(self._name, self._serve)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more work. Running work is left to itself: nobody waits for it."""
+        """Refuse new work; do not wait for running work."""
         with self._guard:
             self._closed = True
 
@@ -276,37 +285,22 @@ class DaemonExecutor(ThreadPoolExecutor):
         try:
             job = self._pending.get(timeout=self._idle_s)
         except queue.Empty:
-            return self._stay()
-        self._do(*job)
+            with self._guard:  # work may have come this moment
+                if self._threads_alive > self._unfinished:
+                    self._threads_alive -= 1
+                    return False
+                return True
+        job()
         with self._guard:
             self._unfinished -= 1
         return True
 
-    def _stay(self) -> bool:
-        """Whether an idle thread is needed after all: work may have come this moment."""
-        with self._guard:
-            if self._threads_alive > self._unfinished:
-                self._threads_alive -= 1
-                return False
-        return True
-
-    @staticmethod
-    def _do(future: "Future[Any]", fn: Callable[..., Any], args: Any, kwargs: Any) -> None:
-        if not future.set_running_or_notify_cancel():
-            return
-        try:
-            result = fn(*args, **kwargs)
-        except BaseException as error:  # noqa: BLE001 - handed to the waiting future
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
 
 class _Loop(asyncio.SelectorEventLoop):
-    """A loop none of whose threads holds up the end of the process.
+    """A loop whose threads never delay the end of the process.
 
-    Names are looked up on threads of their own: a name server that hangs must not stop the
-    calls that need none.
+    Names are looked up on separate threads: a name server that hangs must not stop the calls
+    that need none.
     """
 
     def __init__(self, name: str):
@@ -328,7 +322,7 @@ class AsyncioThread:
         reactor: Where results are delivered; Twisted's global one by default.
     """
 
-    def __init__(self, name: str, reactor: Any = None):
+    def __init__(self, name: str, reactor: ReactorBase | None = None):
         self.name = name
         self._reactor = reactor
         self._lock = threading.Lock()
@@ -336,7 +330,7 @@ class AsyncioThread:
         self._thread: threading.Thread | None = None
         self._running: set[Future[Any]] = set()
 
-    def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Deferred[Any]:
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Deferred[T]:
         """Run a coroutine on the loop.
 
         Returns:
@@ -345,16 +339,33 @@ class AsyncioThread:
         """
         reactor = self._reactor or _default_reactor()
         _watch(reactor)
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._ensure_loop())
-        deferred: Deferred[Any] = Deferred(lambda _: future.cancel())
+        with self._lock:
+            if self._loop is None or not (self._thread and self._thread.is_alive()):
+                self._loop = _Loop(self.name)
+                self._thread = _spawn(self.name, self._run, self._loop)
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+        def cancel(_: Deferred[T]) -> None:
+            future.cancel()
+
+        deferred: Deferred[T] = Deferred(cancel)
         with self._lock:
             self._running.add(future)
-        future.add_done_callback(lambda done: self._finish(reactor, deferred, done))
+
+        def finish(done: Future[T]) -> None:
+            with self._lock:
+                self._running.discard(done)
+            if done.cancelled():
+                _deliver(reactor, deferred, CancelledError())
+            else:
+                _deliver(reactor, deferred, done.exception() or done.result())
+
+        future.add_done_callback(finish)
         return deferred
 
-    def notify(self, function: Callable[..., Any], *args: Any) -> None:
+    def notify(self, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Call a function on the reactor thread, soon. For use from coroutines."""
-        (self._reactor or _default_reactor()).callFromThread(function, *args)
+        (self._reactor or _default_reactor()).callFromThread(function, *args, **kwargs)
 
     def cancel_all(self) -> int:
         """Cancel everything in flight; returns how many calls that were."""
@@ -366,23 +377,6 @@ class AsyncioThread:
         """How many coroutines have not ended."""
         with self._lock:
             return len(self._running)
-
-    def _finish(self, reactor: Any, deferred: Deferred[Any], done: "Future[Any]") -> None:
-        with self._lock:
-            self._running.discard(done)
-        if done.cancelled():
-            _deliver(reactor, deferred, CancelledError(), failed=True)
-        elif (error := done.exception()) is not None:
-            _deliver(reactor, deferred, error, failed=True)
-        else:
-            _deliver(reactor, deferred, done.result(), failed=False)
-
-    def _ensure_loop(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None or not (self._thread and self._thread.is_alive()):
-                self._loop = _Loop(self.name)
-                self._thread = _spawn(self.name, self._run, self._loop)
-            return self._loop
 
     @staticmethod
     def _run(loop: asyncio.AbstractEventLoop) -> None:

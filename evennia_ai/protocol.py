@@ -1,77 +1,154 @@
-"""What services ask of the game: small protocols that the script and the character supply.
+"""What a service may use: the assistant, its body, its stores.
 
-Services never import Evennia. They get a `Script` and a `Character` and use nothing but what
-stands here; `evennia_ai.testing` has stand-ins with the same ports for tests without a game.
-All methods run on the reactor thread. Those that return a Deferred do their work elsewhere.
+Services take an `Assistant` and never import Evennia; `evennia_ai.testing.FakeAssistant` is one
+without a game. Everything here is called on the reactor thread. What returns a Deferred does its
+work elsewhere.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from __future__ import annotations
 
-from twisted.internet.defer import Deferred
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
 
-from evennia_ai.assistant.runtime import Runtime
-from evennia_ai.history.messages import Message
-from evennia_ai.recall.values import Hit, Query
+if TYPE_CHECKING:  # values only
+    from twisted.internet.defer import Deferred
+
+    from evennia_ai.assistant.config import AssistantConfig
+    from evennia_ai.assistant.turn import TurnReport, TurnRequest
+    from evennia_ai.history.messages import Message
+    from evennia_ai.history.tool_traits import ToolTraits
+    from evennia_ai.llm_interaction.budget import TokenBudget
+    from evennia_ai.llm_interaction.client import ModelReply
+    from evennia_ai.recall.values import Hit, Query
 
 Entry = dict[str, Any]
+# The `type` of memories that are summaries.
+MEMORY_SUMMARY = "memory_summary"
+
+
+class Store(Protocol):
+    """Values by key and category, copied in and out."""
+
+    def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
+        """A copy of a value as plain data, or the default."""
+
+    def preload(self, keys: Iterable[str], category: str | None = None) -> None:
+        """Prepare for reading these keys."""
+
+    def stamp(self, key: str, category: str | None = None) -> object:
+        """An object that is another one as soon as the value is replaced or changed."""
+
+    def stamps(self, keys: Iterable[str], category: str | None = None) -> tuple[object, ...]:
+        """The stamps of several keys of a category."""
+
+    def set(self, key: str, value: Any, category: str | None = None) -> None:
+        """Store a value."""
+
+    def delete(self, key: str, category: str | None = None) -> None:
+        """Remove a value, if it exists."""
+
+    def keys(self, category: str) -> tuple[str, ...]:
+        """All keys of a category, sorted."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """A context manager: all writes inside it take effect, or none."""
+
+    def on_commit(self, callback: Callable[[], Any]) -> None:
+        """Call once the writes so far are certain: now, or after the transaction."""
 
 
 class HistoryPort(Protocol):
-    """The live conversation history and what has left it."""
+    """The live conversation history and its archive (`history.live.HistoryHandler`)."""
+
+    @property
+    def store(self) -> Store:
+        """Where it is kept."""
 
     def messages(self) -> tuple[Message, ...]:
-        """All live messages, oldest first, complete (adopted). Treat them as immutable."""
+        """All live messages, oldest first. Treat them as immutable."""
 
     def append(self, messages: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
-        """Store new messages in one write; returns them as stored, ids stamped."""
+        """Store new messages in one write; returns them as stored, with their ids."""
+
+    def replace(self, messages: Sequence[Message]) -> None:
+        """Store another live history in the place of this one."""
 
     def heal(self) -> int:
-        """Give tool calls without a result the one they lack; constant time without any."""
+        """Give every tool call that lacks a result one; constant time if none does."""
+
+    def recount(self) -> bool:
+        """Count all tokens again if the model's counter has changed."""
+
+    def warm(self) -> Iterator[None]:
+        """Load what the first turn needs, a piece at each step."""
+
+    def checkpoint(self) -> None:
+        """Save what is only in memory."""
+
+    def archive(self, segment_id: str, summary_id: str, messages: Sequence[Message]) -> None:
+        """Store messages that leave the live history as a segment."""
+
+    def segment(self, segment_id: str) -> dict[str, Any] | None:
+        """One archived segment, or None."""
+
+    def segments(self) -> Iterable[dict[str, Any]]:
+        """All archived segments, oldest first, loaded one at a time."""
 
     def around(self, message_id: str) -> Sequence[Message]:
-        """The live history or the archive segment a message stands in; empty if nowhere."""
+        """The live history or the segment that holds a message; empty if none does."""
 
     def by_ids(self, message_ids: Iterable[str]) -> Sequence[Message]:
-        """Messages by their ids, wherever they are; those that are nowhere are left out."""
+        """Messages by their ids, wherever they are; unknown ids are left out."""
 
     def each_below(self, summary_id: str) -> Iterator[Message]:
-        """The raw messages a summary rests on, oldest first; loads a segment at a time."""
+        """The raw messages a summary rests on, oldest first, loaded a segment at a time."""
 
     def raw_back(
         self, audience: str, room_tokens: int, live: Sequence[Message] = ()
     ) -> tuple[list[Message], int]:
-        """Archived raw messages with these live ones, and how many older ones were left out."""
+        """Archived raw messages before these live ones, and how many older ones are left out."""
 
     def summary(self, summary_id: str) -> dict[str, Any] | None:
         """One summary's record, or None."""
 
     def summaries(self, is_wanted: Callable[[dict[str, Any]], bool] = bool) -> list[dict[str, Any]]:
-        """The records of summaries that are wanted, oldest first."""
+        """The records of the summaries that are wanted, oldest first."""
+
+    def save_summary(self, record: Mapping[str, Any]) -> None:
+        """Store a summary's record."""
+
+    def records_below(self, summary_id: str) -> list[dict[str, Any]]:
+        """The records of the summaries a summary rests on."""
 
     def compactions(self) -> list[dict[str, Any]]:
         """The records of compactions, oldest first."""
 
+    def save_compaction(self, record: Mapping[str, Any]) -> None:
+        """Store a compaction's record."""
+
+    def restored_segments(self) -> set[str]:
+        """Ids of the segments whose messages a rollback made live again."""
+
     @property
     def is_answered(self) -> bool:
-        """Whether every tool call has its result, so that others may follow."""
+        """Whether every tool call has its result, so that other messages may follow."""
 
-    def audiences(self) -> tuple[str, ...]:
-        """The audiences of the live messages."""
+    def audiences(self, least_tokens: int = 0) -> tuple[str, ...]:
+        """The audiences of the live messages, each with at least so many tokens."""
 
     def tokens(self, audience: str | None = None) -> int:
-        """Summed tokens of all messages, or of those `audience` may see. Constant time."""
+        """Tokens of all messages, or of those `audience` may see. Constant time."""
 
     def widest_tokens(self) -> int:
-        """Tokens of the largest view any one audience has. What usage is measured by."""
+        """Tokens of the largest view any one audience has; usage is measured by it."""
 
 
 class JournalPort(Protocol):
-    """What the assistant found worth keeping, in pages; appending costs the same for ever.
+    """What the assistant wrote down, in pages; appending always costs the same.
 
-    An entry: ``id, timestamp, content, importance (1-10), source_type, tags, entities,
-    source_message_ids, audience``; `source_type` is ``assistant`` (it chose to), ``compaction``
-    (a synthesis, never consolidated) or ``import``.
+    `source_type` of an entry is ``assistant``, ``recalled`` (it only repeats a memory),
+    ``compaction`` (a synthesis, never consolidated) or ``import``.
     """
 
     def add(self, content: str, **fields: Any) -> Entry:
@@ -80,70 +157,86 @@ class JournalPort(Protocol):
     def recent(self, limit: int = 50) -> tuple[Entry, ...]:
         """The newest entries, oldest first."""
 
+    def oldest(self) -> tuple[Entry, ...]:
+        """The entries of the first page."""
+
     def get(self, entry_id: str, most_read: int | None = None) -> Entry | None:
-        """One entry by its id; of ids that tell no time in so many pages at most."""
+        """One entry by its id; an id that holds no time is looked for in so many pages."""
 
     def unconsolidated(self, limit: int = 200) -> tuple[Entry, ...]:
-        """Oldest entries not yet marked consolidated (synthesis entries left out)."""
+        """Oldest entries not yet marked consolidated, without syntheses."""
 
     def mark_consolidated(self, entry_ids: Iterable[str]) -> int:
-        """Record that entries are in semantic memory; returns how many were newly marked."""
+        """Record that entries are in long-term memory; returns how many were newly marked."""
 
-    def consolidated(self) -> Iterable[Entry]:
-        """Every entry that is marked as being in semantic memory, newest page first."""
+    def consolidated(self) -> Iterator[Entry]:
+        """Every entry that is marked as being in long-term memory, newest page first."""
 
     def all(self) -> Iterator[Entry]:
         """Every entry, newest page first, each page oldest first; loads a page at a time."""
 
     def withdraw(self, entry_ids: Iterable[str]) -> int:
-        """Mark entries as withdrawn: kept, but neither found nor consolidated any more."""
+        """Mark entries as withdrawn: kept, but no longer found or consolidated."""
+
+    def importance_of(self, entry_ids: Collection[str]) -> dict[str, int]:
+        """Importance of those of these entries that are old enough to be forgotten, by id."""
 
     def count(self) -> int:
-        """How many entries there are in all pages."""
+        """How many entries there are."""
 
 
 class EntityPort(Protocol):
-    """What is known of each person, place and thing met.
-
-    A profile: ``{"version", "id", "name", "kind", "first_seen", "last_seen", "relationship",
-    "observations": [{"id", "text", "subject", "predicate", "value", "at", "source", "audience",
-    "status": "current"|"superseded", "superseded_by"}], "memory_links": [memory ids]}``.
-    """
+    """What is known of each person, place and thing met (`rag_memory.profiles`)."""
 
     def profiles(self) -> dict[str, dict[str, Any]]:
-        """All profiles by entity id, as plain copies."""
+        """All profiles by entity id, as copies."""
 
     def get(self, entity_id: str) -> dict[str, Any] | None:
-        """One profile as a plain copy."""
+        """One profile as a copy."""
+
+    def archived(self, profile: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The observations of a profile that were moved to its pages."""
 
     def archived_pages(self) -> Iterator[dict[str, Any]]:
-        """Every archived page, ``{"id", "name", "observations"}``, what searches read first."""
+        """Every archived page, ``{"id", "name", "observations"}``, in the order of searches."""
 
     def profiles_for(self, query: str) -> dict[str, dict[str, Any]]:
-        """All profiles, those named in a query with the newest of what was archived of them."""
+        """All profiles; those a query names have their newest archived observations."""
 
     def forget_sources(self, sources: Iterable[str]) -> None:
-        """Take out the observations that rest on these sources alone."""
+        """Remove the observations that rest on these sources alone."""
 
     def put(self, profiles: Mapping[str, dict[str, Any]], gone: Iterable[str] = ()) -> None:
-        """Store these profiles and drop those that are gone (others stay), in one write."""
+        """Store these profiles and remove those that are gone, in one write."""
+
+    def remove(self, entity_ids: Iterable[str]) -> None:
+        """Remove profiles with their pages."""
 
 
 class LedgerPort(Protocol):
-    """Notes people approved, pinned into every prompt (`rag_memory.ledger`)."""
+    """Notes people approved, pinned into every prompt (`rag_memory.ledger_store`)."""
 
     def entries(self) -> tuple[Entry, ...]:
-        """The living notes, oldest first."""
+        """The notes that are open, oldest first."""
 
     def shown(self, audience: str) -> tuple[Entry, ...]:
-        """The approved notes a turn for an audience may see, as they are to be shown."""
+        """The approved notes that a turn for an audience may see."""
 
     def add(self, text: str, by: Mapping[str, str], *, state: str, **fields: Any) -> Entry:
-        """Take a note, ``proposed`` or ``approved``."""
+        """Add a note, ``proposed`` or ``approved``."""
+
+    def page_closed(self) -> None:
+        """Move notes that were closed long ago to a page of their own."""
 
 
-# The `type` of memories that are summaries.
-MEMORY_SUMMARY = "memory_summary"
+class MemoryPort(Protocol):
+    """Finding again what was heard, said or written (`rag_memory.search.Memory`)."""
+
+    def search(self, query: Query) -> Deferred[list[Hit]]:
+        """Fires with hits, best first."""
+
+    def forget(self, ids: Iterable[str]) -> Deferred[int | None]:
+        """Remove turns from the index; fires with their number, None if that failed."""
 
 
 class SemanticStore(Protocol):
@@ -154,7 +247,7 @@ class SemanticStore(Protocol):
     may have ``near``, the score from which on a memory counts that shares no word with a query.
     """
 
-    def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> "Deferred[list[str]]":
+    def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> Deferred[list[str]]:
         """Store items ``{"source_id", "text", "metadata"}``; fires with their memory ids.
 
         Idempotent: an item whose `source_id` is stored already for `scope` gets its old id.
@@ -162,38 +255,38 @@ class SemanticStore(Protocol):
 
     def extraction_prompt(
         self, scope: str, item: Mapping[str, Any]
-    ) -> "Deferred[list[dict[str, str]] | None]":
+    ) -> Deferred[list[dict[str, str]] | None]:
         """Fires with what to ask a model so that it extracts memories; None if it is stored."""
 
-    def add_extracted(self, scope: str, item: Mapping[str, Any], answer: str) -> "Deferred[str]":
+    def add_extracted(self, scope: str, item: Mapping[str, Any], answer: str) -> Deferred[str]:
         """Store what a model extracted, or the text itself; fires with the first memory's id."""
 
     def search(
         self, scope: str, query: str, limit: int = 10, audience: str | None = None
-    ) -> "Deferred[list[dict[str, Any]]]":
+    ) -> Deferred[list[dict[str, Any]]]:
         """Fires with memories, best first, only those `audience` may see."""
 
-    def ids(self, scope: str) -> "Deferred[set[str]]":
+    def ids(self, scope: str) -> Deferred[set[str]]:
         """Fires with the ids of all memories of a scope."""
 
-    def sources(self, scope: str) -> "Deferred[dict[str, str]]":
+    def sources(self, scope: str) -> Deferred[dict[str, str]]:
         """Fires with memory ids by the id of their source."""
 
-    def source_of(self, scope: str, memory_id: str) -> "Deferred[str | None]":
+    def source_of(self, scope: str, memory_id: str) -> Deferred[str | None]:
         """Fires with the id of the source of one memory; None if there is no such memory."""
 
-    def delete(self, scope: str, memory_ids: Iterable[str]) -> "Deferred[int]":
+    def delete(self, scope: str, memory_ids: Iterable[str]) -> Deferred[int]:
         """Delete memories with their history rows; fires with how many there were."""
 
-    def status(self) -> "Deferred[dict[str, Any]]":
+    def status(self) -> Deferred[dict[str, Any]]:
         """Fires with ``{"ok", "detail", "count", "path"}``."""
 
-    def close(self) -> "Deferred[None]":
+    def close(self) -> Deferred[None]:
         """Release files and locks."""
 
 
 class GamePort(Protocol):
-    """Acting in the game. Text is escaped by the game side; errors are `ToolError`."""
+    """Acting in the game. The game side escapes text; errors are `ToolError`."""
 
     def speak(self, text: str, audience: str, channel: str, asker: str | None) -> None:
         """Answer a turn's audience the way it spoke."""
@@ -204,7 +297,7 @@ class GamePort(Protocol):
     def emote(self, text: str) -> None:
         """Pose."""
 
-    def whisper(self, target: str, text: str) -> None:
+    def whisper(self, target: str, text: str, audience: str = "public") -> None:
         """Whisper to somebody present, by name or stable id."""
 
     def page(self, target_id: str, text: str) -> None:
@@ -222,6 +315,9 @@ class GamePort(Protocol):
     def things(self) -> tuple[str, ...]:
         """Stable ids of what is here besides people."""
 
+    def identify(self, name: str) -> dict[str, str] | None:
+        """Somebody or something here by name or id: ``{"id", "key", "kind"}``, or None."""
+
     def addressee(self, name: str) -> dict[str, str] | None:
         """Whom `whisper` would reach: ``{"id", "key"}``, or None."""
 
@@ -231,124 +327,251 @@ class GamePort(Protocol):
     def place(self) -> dict[str, Any]:
         """``{"id", "key", "description", "exits": [...], "private": bool}``."""
 
+    def allowed(self, lock: str, asker: str | None) -> bool:
+        """Whether a lock string lets pass the assistant and the one who asks."""
 
-class MemoryPort(Protocol):
-    """Finding again what was heard, said or written (`rag_memory.search.Memory`)."""
+    def only_present(self, audience: str) -> bool:
+        """Whether nobody outside an audience is here."""
 
-    def search(self, query: Query) -> "Deferred[list[Hit]]":
-        """Fires with hits, best first."""
 
-    def forget(self, ids: Iterable[str]) -> "Deferred[Any]":
-        """Take turns out of the index; fires with how many there were, None if that failed."""
+class SpendPort(Protocol):
+    """What today's model calls cost."""
+
+    def today(self) -> dict[str, Any]:
+        """``{"day", "calls", "tokens", "cost"}``."""
+
+
+class ToolPort(Protocol):
+    """A tool as a prompt shows it (`tools.base.Tool`)."""
+
+    @property
+    def name(self) -> str:
+        """As the model calls it."""
+
+    def schema(self) -> dict[str, Any]:
+        """Its description in the chat API's form."""
+
+
+class ToolsPort(Protocol):
+    """The tools an assistant can use (`tools.execution.ToolRegistry`)."""
+
+    @property
+    def traits(self) -> ToolTraits:
+        """Which of them have which trait."""
+
+    def offered(self, extracting: bool = False) -> Sequence[ToolPort]:
+        """The tools a prompt offers, or those that may be used in extraction."""
 
 
 class StatePort(Protocol):
-    """Mode and what is kept of compactions from tick to tick and over restarts."""
+    """The assistant's mode, and what compactions leave for later ticks and restarts."""
 
-    mode: str
-    dreamt: bool
-    hold: bool
-    stalls: int
-    stalled_out: bool
-    stalls_by_count: int
-    stalled_by_count: bool
-    extraction: dict[str, Any]
-    intent: dict[str, Any]
-    last_compaction: dict[str, Any]
+    @property
+    def mode(self) -> str:
+        """``awake`` or ``sleep``."""
 
-    def set_mode(self, mode: str, phase: str | None = None) -> None:
-        """Enter a mode, ``awake`` or ``sleep``, and its phase."""
+    @property
+    def hold(self) -> bool:
+        """Whether automatic compaction waits for a manual one, after a rollback."""
 
-    def set_dreamt(self, done: bool) -> None:
-        """Note whether this sleep's dreams were dreamt."""
+    @property
+    def stalls(self) -> int:
+        """How many compactions in a row were of no use, not counting those by count."""
+
+    @property
+    def stalls_by_count(self) -> int:
+        """How many compactions in a row that a count trigger started were of no use."""
+
+    @property
+    def stalled_out(self) -> bool:
+        """Whether automatic compaction has stopped because it frees nothing."""
+
+    @property
+    def stalled_by_count(self) -> bool:
+        """Whether count triggers have stopped for the same reason."""
+
+    @property
+    def extraction(self) -> dict[str, Any]:
+        """What extractions since the last compaction left; empty if there were none."""
+
+    @property
+    def intent(self) -> dict[str, Any]:
+        """What a compaction is about to do; empty if none runs."""
+
+    @property
+    def last_compaction(self) -> dict[str, Any]:
+        """When and what the last compaction was; empty if there was none."""
+
+    def signals(self) -> dict[str, Any]:
+        """The context signals that are set."""
 
     def signal(self, name: str, value: Any) -> None:
         """Set a context signal, or clear it with None."""
 
+    def set_hold(self, on: bool) -> None:
+        """Make automatic compaction wait, or go on."""
+
     def count_stalls(self, stalls: int, by_count: bool = False) -> None:
-        """Note how many compactions in a row, by count or otherwise, were of no use."""
+        """Store how many compactions in a row were of no use."""
 
     def note_extraction(self, noted: Mapping[str, Any] | None) -> None:
-        """Keep what an extraction left behind, or None once a compaction took it in."""
+        """Store what an extraction left, or None once a compaction has taken it over."""
 
     def intend(self, intent: Mapping[str, Any] | None) -> None:
-        """Note what a compaction is about to do, or None when it is done."""
+        """Store what a compaction is about to do, or None when it is done."""
+
+
+class RuntimePort(Protocol):
+    """What lower folders use of an assistant's live state (`assistant.runtime.Runtime`)."""
+
+    fixed_tokens: int
+    compaction_requested: bool
+    conversations: dict[str, dict[str, Any]]
+    feasible_for: AssistantConfig | None
+    count_cut: tuple[tuple[Message, ...], tuple[int, int], int] | None
+
+    def queued_tokens(self) -> int:
+        """An upper bound on the tokens of what was heard and is not in the history yet."""
+
+    def record_budget(self, budget: TokenBudget) -> None:
+        """Keep the budget of the last prompts."""
 
 
 class Assistant(Protocol):
-    """What a service may use of the assistant's script."""
+    """What a service may use of an assistant."""
 
-    key: str
-    pk: int | None
-    scope: str
-    obj: "Character"
-    enabled: bool
-    ready: bool
-    config: Any
-    runtime: Runtime
-    state: StatePort
-    history: HistoryPort
-    ledger: LedgerPort
-    memory: MemoryPort
-    semantic: SemanticStore
-    game: GamePort
-    tools: Any
-    spend: Any
-    rollback: Any
-    model: Any
-    model_name: str
-    extracts_memories: bool
-    now: Callable[[], float]
-    counter: Callable[[str], int]
-    count: Callable[[str], int]
+    @property
+    def key(self) -> str:
+        """Its name."""
 
-    def offload(self, function: Callable[..., Any], *args: Any) -> "Deferred[Any]":
-        """Do something long on a daemon thread; plain values in and out."""
+    @property
+    def pk(self) -> int | None:
+        """Its database id; None once it is deleted."""
 
-    def commit_compaction(self, plan: Any, folds: Sequence[Any], record: Any) -> None:
-        """Carry out a compaction in one transaction."""
+    @property
+    def scope(self) -> str:
+        """The stable id under which its memory is filed."""
 
-    def commit_masks(self, history: Sequence[Message], record: Mapping[str, Any]) -> None:
-        """Mask tool outputs in one transaction."""
+    @property
+    def obj(self) -> Character:
+        """Its body."""
+
+    @property
+    def enabled(self) -> bool:
+        """Whether it thinks: switched on, in a body, and nobody puppets that body."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether everything slow is loaded, so that ticks may think."""
+
+    @property
+    def config(self) -> AssistantConfig:
+        """Its configuration now."""
+
+    @property
+    def runtime(self) -> RuntimePort:
+        """What it holds in memory while the server runs."""
+
+    @property
+    def state(self) -> StatePort:
+        """Its mode, and what compactions leave for later."""
+
+    @property
+    def history(self) -> HistoryPort:
+        """Its conversation."""
+
+    @property
+    def journal(self) -> JournalPort:
+        """What it wrote down."""
+
+    @property
+    def entities(self) -> EntityPort:
+        """What it knows of people, places and things."""
+
+    @property
+    def ledger(self) -> LedgerPort:
+        """Its pinned notes."""
+
+    @property
+    def memory(self) -> MemoryPort:
+        """Its memory, to search."""
+
+    @property
+    def model(self) -> Any:
+        """The model client."""
+
+    @property
+    def semantic(self) -> SemanticStore:
+        """Its long-term memory."""
+
+    @property
+    def game(self) -> GamePort:
+        """The game around it."""
+
+    @property
+    def tools(self) -> ToolsPort:
+        """What it can do."""
+
+    @property
+    def spend(self) -> SpendPort:
+        """What its calls cost today."""
+
+    @property
+    def model_name(self) -> str:
+        """The model it thinks with."""
+
+    @property
+    def extracts_memories(self) -> bool:
+        """Whether a model turns its journal entries into memories."""
+
+    def now(self) -> float:
+        """The time, seconds since the epoch."""
 
     def clock_time(self, game: bool) -> tuple[int, int]:
-        """Hour and minute of the day now (UTC), of game time if `game`."""
+        """Hour and minute of the day (UTC), in game time if `game`."""
 
-    def save_queue(self) -> None:
-        """Save what was heard but not stored or not answered yet, if that changed."""
+    @property
+    def counter(self) -> Callable[[str], int]:
+        """The token counter of its model; may be called on any thread."""
 
-    def fall_asleep(self) -> None:
-        """Go to sleep; the next tick dreams."""
+    def count(self, text: str) -> int:
+        """Tokens of a short text for its model."""
 
-    def wake(self) -> None:
-        """Wake up."""
+    def offload(self, function: Callable[..., Any], *args: Any) -> Deferred[Any]:
+        """Do something long on a daemon thread; plain values in and out."""
 
-    def dreamt(self, report: dict[str, Any]) -> None:
-        """Keep the report of a sleep cycle."""
+    def run_turn(self, request: TurnRequest) -> Deferred[TurnReport]:
+        """Think and act until done; see `assistant.react_loop.run_turn`."""
+
+    def is_called(self) -> bool:
+        """Whether somebody has spoken to it since its last tick."""
+
+    def at_commit_step(self, name: str) -> None:
+        """Called before each step of a commit or rollback; an exception undoes all of it."""
 
     def compacted(self) -> None:
-        """Show a compaction to players present, if that is wanted."""
+        """Show players present that a compaction was made, if that is wanted."""
 
     def over_spend(self) -> bool:
         """Whether today's cap is reached."""
 
-    def spent(self, reply: Any, purpose: str) -> None:
+    def spent(self, reply: ModelReply, purpose: str) -> None:
         """Count and log one model call."""
 
     def log(self, text: str, warning: bool = False) -> None:
         """A line in the server log that names the assistant."""
 
     def log_error(self, what: str, error: BaseException) -> None:
-        """An error that was survived: counted, logged, shown in `aistatus`."""
+        """Count, log and show in `aistatus` an error that was survived."""
 
     def trouble(self, text: str) -> None:
-        """Something staff should know: logged, and shown in `aistatus`."""
+        """Log something staff should know and show it in `aistatus`."""
 
     def alert(self, text: str) -> None:
-        """As `trouble`, and a line for followers and for the admins who are there."""
+        """As `trouble`, and send a line to followers and to the admins who are online."""
 
     def tell_staff(self, text: str) -> None:
-        """A line for the log and for staff who follow the assistant."""
+        """Log a line and send it to staff who follow the assistant."""
 
     def audit(self, kind: str, **fields: Any) -> None:
         """A line in the audit log."""
@@ -357,38 +580,18 @@ class Assistant(Protocol):
 class Character(Protocol):
     """What a service may use of the assistant's body."""
 
-    key: str
-    stable_id: str
-    journal: JournalPort
-    entities: EntityPort
+    @property
+    def key(self) -> str:
+        """Its name."""
 
+    @property
+    def stable_id(self) -> str:
+        """Its id, which survives a rename."""
 
-class Store(Protocol):
-    """Values by key and category, copied in and out."""
+    @property
+    def journal(self) -> JournalPort:
+        """What the assistant wrote down."""
 
-    def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
-        """A copy of a value as plain data, or the default."""
-
-    def preload(self, keys: Iterable[str], category: str | None = None) -> None:
-        """Make ready for reading these keys."""
-
-    def stamp(self, key: str, category: str | None = None) -> object:
-        """Something that is another object once the value was replaced or changed."""
-
-    def stamps(self, keys: Iterable[str], category: str | None = None) -> tuple[object, ...]:
-        """The stamps of several keys of a category."""
-
-    def set(self, key: str, value: Any, category: str | None = None) -> None:
-        """Store a value."""
-
-    def delete(self, key: str, category: str | None = None) -> None:
-        """Remove a value; nothing happens if there is none."""
-
-    def keys(self, category: str) -> tuple[str, ...]:
-        """All keys of a category, sorted."""
-
-    def transaction(self) -> Any:
-        """A context manager: all of what is written inside, or nothing."""
-
-    def on_commit(self, callback: Callable[[], Any]) -> None:
-        """Call once what was written so far is certain: now, or when the transaction is over."""
+    @property
+    def entities(self) -> EntityPort:
+        """What it knows of people, places and things."""

@@ -12,8 +12,10 @@ from types import SimpleNamespace
 from twisted.internet.defer import fail, succeed
 
 from evennia_ai.assistant import recovery as mending
+from evennia_ai.assistant.react_loop import run_turn
 from evennia_ai.assistant.runtime import Runtime
 from evennia_ai.assistant.state import StateHandler
+from evennia_ai.assistant.tick import is_called
 from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import members
 from evennia_ai.history.live import HistoryHandler
@@ -22,8 +24,6 @@ from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.rag_memory.search import TOOLS
-from evennia_ai.sleep.compaction.commit import CompactionCommit
-from evennia_ai.sleep.compaction.rollback import Rollback
 from evennia_ai.testing import MemorySemanticStore, MemoryStore, ScriptedModel
 from evennia_ai.tools import BUILTIN_TOOLS
 from evennia_ai.tools.execution import ToolRegistry
@@ -275,20 +275,19 @@ class MemoryScript:
     def at_commit_step(self, name):
         """A test puts its own here."""
 
-    def commit_compaction(self, plan, folds, record):
-        self._commit(plan, folds, record)
-
-    def commit_masks(self, history, record):
-        self._commit.masks(history, record)
+    @property
+    def journal(self):
+        return self.obj.journal
 
     @property
-    def _commit(self):
-        return CompactionCommit(self.history, self.obj.journal, self.state, self.at_commit_step)
+    def entities(self):
+        return self.obj.entities
 
-    @property
-    def rollback(self):
-        body = self.obj
-        return Rollback(self.history, body.journal, body.entities, self.state, self.at_commit_step)
+    def run_turn(self, request):
+        return run_turn(self, self.obj, request)
+
+    def is_called(self):
+        return is_called(self)
 
     def audit(self, kind, **fields):
         self.audits.append((kind, fields))

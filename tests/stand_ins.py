@@ -168,6 +168,7 @@ def script(semantic=None, now=time.time, scope="aria", **fields):
     semantic = semantic if semantic is not None else MemorySemantic()
     fields.setdefault("extracts_memories", False)
     fields.setdefault("runtime", Runtime())
+    fields.setdefault("is_called", lambda: False)
     return SimpleNamespace(key="Aria's mind", scope=scope, semantic=semantic, now=now, **fields)
 
 

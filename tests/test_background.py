@@ -208,7 +208,8 @@ ROOT = Path(__file__).parents[1]
 HANGING = """
 import asyncio, time
 from evennia_ai import background
-from evennia_ai.background import AsyncioThread, Worker
+from evennia_ai.background import AsyncioThread, Worker, install_import_gate
+install_import_gate()
 loop, worker = AsyncioThread("loop"), Worker("worker")
 async def block():
     await asyncio.to_thread(time.sleep, 60)
@@ -224,7 +225,8 @@ print("leaving", flush=True)
 IMPORTING = """
 import sys
 from twisted.internet import reactor
-from evennia_ai.background import Worker
+from evennia_ai.background import Worker, install_import_gate
+install_import_gate()
 folder = sys.argv[1]
 sys.path.insert(0, folder)
 worker = Worker("importer")

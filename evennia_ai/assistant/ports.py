@@ -1,7 +1,7 @@
 """What the script offers to services: the ports of `evennia_ai.protocol`, wired to handlers."""
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from evennia import AccountDB
@@ -15,18 +15,21 @@ from evennia_ai.assistant.audit import write_audit
 from evennia_ai.assistant.game import GameHandler
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.markup import literal
+from evennia_ai.assistant.react_loop import run_turn
 from evennia_ai.assistant.runtime import Runtime, runtime_for
 from evennia_ai.assistant.spend import SpendHandler
 from evennia_ai.assistant.state import StateHandler
+from evennia_ai.assistant.tick import is_called
+from evennia_ai.assistant.turn import TurnReport, TurnRequest
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import counter_for, counter_name
 from evennia_ai.rag_memory.indexing import memory_of
+from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
+from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.rag_memory.search import Memory
-from evennia_ai.sleep.compaction.commit import CompactionCommit
-from evennia_ai.sleep.compaction.rollback import Rollback
 from evennia_ai.tools.execution import ToolRegistry
 
 
@@ -61,6 +64,16 @@ class AssistantPorts:
     def ledger(self) -> LedgerHandler:
         """Notes people approved, pinned into every prompt."""
         return LedgerHandler(AttributeStore(self), self._now)
+
+    @property
+    def journal(self) -> JournalHandler:
+        """What the body wrote down."""
+        return self.obj.journal
+
+    @property
+    def entities(self) -> EntityHandler:
+        """What the body knows of people, places and things."""
+        return self.obj.entities
 
     @lazy_property
     def spend(self) -> SpendHandler:
@@ -121,21 +134,17 @@ class AssistantPorts:
         """Do something long on a daemon thread; plain values in and out, no Attributes."""
         return services.workshop().submit(function, *args)
 
+    def run_turn(self, request: TurnRequest) -> "Deferred[TurnReport]":
+        """Think and act until done; see `assistant.react_loop.run_turn`."""
+        return run_turn(self, self.obj, request)
+
+    def is_called(self) -> bool:
+        """Whether somebody has spoken to it since its last tick."""
+        return is_called(self)
+
     def run_exclusive(self, function: Callable[[], Any]) -> "Deferred[Any]":
         """Run something while no tick runs, after the one in flight; fires with its result."""
         return self.runtime.run_exclusive(function)
-
-    def commit_compaction(self, plan: Any, folds: Sequence[Any], record: Any) -> None:
-        """Carry out a compaction in one transaction."""
-        self._commit(plan, folds, record)
-
-    def commit_masks(self, history: Sequence[Message], record: Mapping[str, Any]) -> None:
-        """Mask tool outputs in one transaction."""
-        self._commit.masks(history, record)
-
-    @property
-    def _commit(self) -> CompactionCommit:
-        return CompactionCommit(self.history, self.obj.journal, self.state, self.at_commit_step)
 
     def at_commit_step(self, name: str) -> None:
         """Called before each step of a commit; what it raises takes the commit back."""
@@ -143,12 +152,6 @@ class AssistantPorts:
     def log(self, text: str, warning: bool = False) -> None:
         """A line in the server log that names the assistant."""
         (logger.log_warn if warning else logger.log_info)(f"[ai] {self.key}: {text}")
-
-    @property
-    def rollback(self) -> Rollback:
-        """Takes the latest compaction back."""
-        body = self.obj
-        return Rollback(self.history, body.journal, body.entities, self.state, self.at_commit_step)
 
     def tell_staff(self, text: str) -> None:
         """A line for the log and for staff who follow it; who is staff no more follows no more."""

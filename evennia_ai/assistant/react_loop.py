@@ -2,18 +2,20 @@
 
 import json
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
+from evennia_ai.assistant.runtime import LiveAssistant
+from evennia_ai.assistant.turn import TurnReport, TurnRequest
 from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import new_id
 from evennia_ai.history.pairs import ANSWERED
 from evennia_ai.llm_interaction import build_prompt, model_request
 from evennia_ai.llm_interaction.calls import batches, bounded, storable_call
-from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXT_PRE_COMPACTION, CONTEXTS
+from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, CONTEXTS
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.llm_interaction.reply import (
     CLEANED_CHARS,
@@ -22,7 +24,7 @@ from evennia_ai.llm_interaction.reply import (
     parse_text_tool_calls,
     strip_thoughts,
 )
-from evennia_ai.protocol import Assistant, Character
+from evennia_ai.protocol import Character
 from evennia_ai.rag_memory.recalled import MEMORIES, drawn_on
 from evennia_ai.tools.base import ToolContext
 from evennia_ai.tools.execution import Failures, execute_tool_calls
@@ -37,64 +39,9 @@ TURN_CONTEXTS = 4
 LEAST_TIMEOUT_S = 1.0
 
 
-@dataclass(frozen=True)
-class Turn:
-    """One turn of thought.
-
-    Args:
-        audience: Whom it is for.
-        context: Name of the prompt context.
-        channel: How the one it answers spoke: say, whisper, page, pose.
-        asker: Stable id of the one it answers; None if nobody asked.
-        askers: Stable ids of all whose words it answers; tools need the rights of each.
-        source_ids: Ids of the messages it answers.
-        retrieved: Lines of memories for the prompt.
-        max_iterations: Most model calls.
-        deadline: Time after which no further model call is made, seconds since the epoch.
-        rules: Text instead of the context's rules.
-        talks: Lines on what those present last spoke of.
-        hidden_ids: Ids of live messages the prompt leaves out.
-    """
-
-    audience: str = PUBLIC
-    context: str = CONTEXT_AWAKE
-    channel: str = "say"
-    asker: str | None = None
-    askers: tuple[str, ...] = ()
-    source_ids: tuple[str, ...] = ()
-    retrieved: tuple[str, ...] = ()
-    max_iterations: int = 8
-    deadline: float = float("inf")
-    rules: str | None = None
-    talks: tuple[str, ...] = ()
-    hidden_ids: frozenset[str] = frozenset()
-
-
-@dataclass
-class TurnReport:
-    """What a turn did.
-
-    Args:
-        iterations: Model calls made.
-        stopped_by: ``noop``, ``reply``, ``silence``, ``other_tool``, ``iterations``,
-            ``deadline``, ``tokens``, ``too_large`` or ``spend``.
-        spoken: What was said, in order.
-        tools: Names of the tools called, in order.
-        prompt_tokens: Tokens of all prompts.
-        completion_tokens: Tokens of all replies.
-    """
-
-    iterations: int = 0
-    stopped_by: str = "iterations"
-    spoken: list[str] = field(default_factory=list)
-    tools: list[str] = field(default_factory=list)
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-
 @inlineCallbacks
 def run_turn(
-    script: Assistant, character: Character, turn: Turn
+    script: LiveAssistant, character: Character, turn: TurnRequest
 ) -> Generator[Deferred[Any], Any, TurnReport]:
     """Think and act until done.
 
@@ -145,9 +92,9 @@ def run_turn(
 
 @inlineCallbacks
 def _act(
-    script: Assistant,
+    script: LiveAssistant,
     character: Character,
-    turn: Turn,
+    turn: TurnRequest,
     ctx: ToolContext,
     failures: Failures,
     report: TurnReport,
@@ -181,7 +128,7 @@ def _act(
     return ended
 
 
-def _heal(script: Assistant) -> None:
+def _heal(script: LiveAssistant) -> None:
     """Answer the calls of a turn that ends in mid-air; the next one does where this fails."""
     try:
         script.history.heal()
@@ -191,7 +138,11 @@ def _heal(script: Assistant) -> None:
 
 @inlineCallbacks
 def _ask(
-    script: Assistant, character: Character, turn: Turn, failures: Failures, report: TurnReport
+    script: LiveAssistant,
+    character: Character,
+    turn: TurnRequest,
+    failures: Failures,
+    report: TurnReport,
 ) -> Generator[Deferred[Any], Any, Any]:
     """One model call; fires with its reply, or None where a bound is reached."""
     stopped = _bound_reached(script, turn, report)
@@ -224,7 +175,7 @@ def _ask(
     return reply
 
 
-def _bound_reached(script: Assistant, turn: Turn, report: TurnReport) -> str:
+def _bound_reached(script: LiveAssistant, turn: TurnRequest, report: TurnReport) -> str:
     """Which bound forbids a further model call: time, tokens of the turn, or today's cap."""
     if script.now() >= turn.deadline:
         return "deadline"
@@ -234,7 +185,7 @@ def _bound_reached(script: Assistant, turn: Turn, report: TurnReport) -> str:
 
 
 def _read_reply(
-    script: Assistant, character: Character, reply: Any
+    script: LiveAssistant, character: Character, reply: Any
 ) -> tuple[str, list[dict[str, Any]]]:
     """What a reply says, cleaned, and its tool calls in the API's form."""
     content = reply.content or ""
@@ -251,13 +202,15 @@ def _read_reply(
     return clean_reply(content, [character.key]), calls
 
 
-def _reply_audience(script: Assistant, turn: Turn, calls: Sequence[Mapping[str, Any]]) -> str:
+def _reply_audience(
+    script: LiveAssistant, turn: TurnRequest, calls: Sequence[Mapping[str, Any]]
+) -> str:
     """Who may know of a reply and its results: a whisper in a public turn is between two."""
     people = {_whispered_to(script, turn, call) for call in calls} - {None}
     return private(str(person) for person in people) if people else turn.audience
 
 
-def _whispered_to(script: Assistant, turn: Turn, call: Mapping[str, Any]) -> str | None:
+def _whispered_to(script: LiveAssistant, turn: TurnRequest, call: Mapping[str, Any]) -> str | None:
     """Stable id of whom a call in a public turn whispers to; None if it whispers to nobody."""
     to_one = script.tools.traits.to_one
     if call["function"].get("name") not in to_one or turn.audience != PUBLIC:
@@ -276,7 +229,12 @@ def _arguments(call: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _store_reply(
-    script: Assistant, character: Character, turn: Turn, text: str, calls: Sequence[Any], reply: Any
+    script: LiveAssistant,
+    character: Character,
+    turn: TurnRequest,
+    text: str,
+    calls: Sequence[Any],
+    reply: Any,
 ) -> None:
     """The assistant's message into the history; nothing for an empty or an unspoken reply."""
     if not calls and not (text and CONTEXTS[turn.context].speaks):
@@ -298,13 +256,15 @@ def _store_reply(
     script.history.append([message])
 
 
-def _drawn_on(turn: Turn, text: str, calls: Sequence[Any]) -> list[str]:
+def _drawn_on(turn: TurnRequest, text: str, calls: Sequence[Any]) -> list[str]:
     """The memories in the prompt that a reply may repeat: an extraction must not learn them."""
     said = " ".join([text, *(str(call["function"].get("arguments")) for call in calls)])
     return drawn_on(turn.retrieved, said[:_DRAWN_CHARS]) if turn.retrieved else []
 
 
-def _speak(script: Assistant, ctx: ToolContext, turn: Turn, text: str, report: TurnReport) -> None:
+def _speak(
+    script: LiveAssistant, ctx: ToolContext, turn: TurnRequest, text: str, report: TurnReport
+) -> None:
     """Say the reply to the turn's audience."""
     report.stopped_by = "reply" if text else "silence"
     if not text or not CONTEXTS[turn.context].speaks or text in report.spoken:
@@ -318,7 +278,7 @@ def _speak(script: Assistant, ctx: ToolContext, turn: Turn, text: str, report: T
 
 
 def _speak_aside(
-    script: Assistant, ctx: ToolContext, turn: Turn, aside: str, report: TurnReport
+    script: LiveAssistant, ctx: ToolContext, turn: TurnRequest, aside: str, report: TurnReport
 ) -> None:
     """Say what stood beside tool calls, if the turn ends and nothing was said."""
     stopped = report.stopped_by

@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from evennia_ai.assistant.events import by_audience
-from evennia_ai.assistant.runtime import Unanswered
+from evennia_ai.assistant.runtime import LiveAssistant, Unanswered
 from evennia_ai.assistant.schema import migrate
 from evennia_ai.assistant.timer import restart_timer
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.pairs import ANSWERED, INTERRUPTED
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
-from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.indexing import mend_index
 from evennia_ai.rag_memory.working_memory import from_history
 from evennia_ai.sleep.compaction.extraction import complete_extraction
@@ -23,7 +22,7 @@ from evennia_ai.sleep.compaction.publishing import COMMITTED, SUMMARISING, drop_
 from evennia_ai.sleep.compaction.triggers import check_feasible
 
 
-def mend_at_start(script: Assistant) -> None:
+def mend_at_start(script: LiveAssistant) -> None:
     """The timer, the schema, signals, the mode, and what was heard before the stop."""
     restart_timer(script)
     script.state.signal("pre_compaction", None)
@@ -32,7 +31,7 @@ def mend_at_start(script: Assistant) -> None:
     restore_queue(script)
 
 
-def mend_when_ready(script: Assistant) -> None:
+def mend_when_ready(script: LiveAssistant) -> None:
     """Token counts, unanswered calls, a compaction's remains, the index, talks, feasibility."""
     migrate(script)
     script.history.recount()
@@ -46,7 +45,7 @@ def mend_when_ready(script: Assistant) -> None:
     check_feasible(script)
 
 
-def restore_queue(script: Assistant) -> None:
+def restore_queue(script: LiveAssistant) -> None:
     """Take up again what was heard but is not in the history or not answered yet."""
     saved = script.state.load_queue()
     if not saved:
@@ -82,7 +81,7 @@ def _answers(message: Mapping[str, Any], audience: str, traits: ToolTraits) -> b
     return message.get("name") in traits.to_one and audience in (PUBLIC, message["audience"])
 
 
-def _settle_intent(script: Assistant) -> None:
+def _settle_intent(script: LiveAssistant) -> None:
     """Drop a compaction that a stop cut short, or complete what follows from one."""
     intent = script.state.intent
     if intent.get("phase") == SUMMARISING:

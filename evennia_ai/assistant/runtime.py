@@ -8,11 +8,18 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred, maybeDeferred
 
+from evennia_ai.assistant.config import AssistantConfig
+from evennia_ai.assistant.events import Group
+from evennia_ai.assistant.state import StateHandler
+from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.budget import TokenBudget
+from evennia_ai.protocol import Assistant
+from evennia_ai.rag_memory.journal import JournalHandler
+from evennia_ai.tools.execution import ToolRegistry
 
 QUEUE_LIMIT = 500
 BUDGETS_KEPT = 50
@@ -34,7 +41,7 @@ class Unanswered:
         due: When it is tried again, seconds since the epoch.
     """
 
-    group: Any
+    group: Group
     tries: int
     due: float
 
@@ -69,16 +76,16 @@ class Runtime:
     last_error: str = ""
     compaction_requested: bool = False
     hopeless_told: bool = False
-    feasible_for: Any = None
-    count_cut: tuple[Any, Any, int] | None = None
+    feasible_for: AssistantConfig | None = None
+    count_cut: tuple[tuple[Message, ...], tuple[int, int], int] | None = None
     spent_told: str = ""
     assistant_replies: int = 0
     counts: "Counter[str]" = field(default_factory=Counter)
     budgets: "deque[TokenBudget]" = field(default_factory=lambda: deque(maxlen=BUDGETS_KEPT))
     conversations: dict[str, dict[str, Any]] = field(default_factory=dict)
     unanswered: dict[str, Unanswered] = field(default_factory=dict)
-    answering: tuple[Any, ...] = ()
-    stored: tuple[Any, ...] = ()
+    answering: tuple[Group, ...] = ()
+    stored: tuple[Group, ...] = ()
     exclusive: bool = False
 
     def hear(self, event: Mapping[str, Any], at: float) -> bool:
@@ -113,7 +120,7 @@ class Runtime:
         """A bound on the tokens of what is queued, without counting: characters / 3."""
         return sum(len(e.get("content", "")) // 3 + _LINE_TOKENS for e in self.queue)
 
-    def postpone(self, group: Any, now: float) -> bool:
+    def postpone(self, group: Group, now: float) -> bool:
         """Try a failed turn again later; False once it was tried often enough."""
         before = self.unanswered.pop(group.audience, None)
         tries = (before.tries if before and before.group == group else 0) + 1
@@ -124,7 +131,7 @@ class Runtime:
         self.queue_saved = False
         return True
 
-    def take_stored(self) -> tuple[Any, ...]:
+    def take_stored(self) -> tuple[Group, ...]:
         """The groups that were stored while something held the lock; none are left behind."""
         taken = self.stored
         if taken:
@@ -141,7 +148,7 @@ class Runtime:
         self.answering, self.stored, self.queue_saved = (), (), False
         self.unanswered.clear()
 
-    def answered(self, group: Any) -> None:
+    def answered(self, group: Group) -> None:
         """A group's turn is over, one way or the other."""
         self.answering = tuple(each for each in self.answering if each is not group)
         self.queue_saved = False
@@ -186,6 +193,38 @@ class Runtime:
     def record_budget(self, budget: TokenBudget) -> None:
         """Keep the budget of the last prompts."""
         self.budgets.append(budget)
+
+
+class LiveAssistant(Assistant, Protocol):
+    """An assistant as this folder sees it: with the whole of its state."""
+
+    @property
+    def runtime(self) -> Runtime:
+        """What it holds in memory while the server runs."""
+
+    @property
+    def state(self) -> StateHandler:
+        """Mode, signals, configuration."""
+
+    @property
+    def journal(self) -> JournalHandler:
+        """What it wrote down."""
+
+    @property
+    def tools(self) -> ToolRegistry:
+        """What it can do."""
+
+    def save_queue(self) -> None:
+        """Save what was heard but not stored or not answered yet, if that changed."""
+
+    def fall_asleep(self) -> None:
+        """Go to sleep; the next tick dreams."""
+
+    def wake(self) -> None:
+        """Wake up."""
+
+    def dreamt(self, report: dict[str, Any]) -> None:
+        """Keep the report of a sleep cycle."""
 
 
 _runtimes: dict[str, Runtime] = {}

@@ -7,26 +7,25 @@ next. Each runs in a transaction at server start, once.
 from collections.abc import Callable
 from typing import Any
 
-from evennia_ai.protocol import Assistant
+from evennia_ai.assistant.runtime import LiveAssistant
 
 VERSION_KEY = "schema_version"
 # Of an assistant's data as a whole; each stored value has a version of its own shape besides.
 DATA_VERSION = 2
 
 
-def adopt_unversioned(script: Assistant) -> None:
+def adopt_unversioned(script: LiveAssistant) -> None:
     """From data without a version (hand-made, or none): every message and entry made complete."""
     history = script.history
     history.messages()
     history.checkpoint()
     if script.obj is not None:
-        journal = script.obj.journal
-        store = journal.store
+        store = script.journal.store
         if store.get("journal") is not None:
-            store.set("journal", journal.newest_page())
+            store.set("journal", script.journal.newest_page())
 
 
-def page_closed_notes(script: Assistant) -> None:
+def page_closed_notes(script: LiveAssistant) -> None:
     """From a ledger that held all notes ever taken: the closed ones go into pages."""
     script.ledger.page_closed()
 
@@ -34,7 +33,7 @@ def page_closed_notes(script: Assistant) -> None:
 MIGRATIONS: dict[int, Callable[[Any], None]] = {0: adopt_unversioned, 1: page_closed_notes}
 
 
-def migrate(script: Assistant) -> int:
+def migrate(script: LiveAssistant) -> int:
     """Bring a script's data to `DATA_VERSION`.
 
     Returns:

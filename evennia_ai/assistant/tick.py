@@ -9,16 +9,16 @@ from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
-from evennia_ai.assistant.events import Group, by_audience, resolved
+from evennia_ai.assistant.events import Group, addressed, by_audience, resolved
 from evennia_ai.assistant.hours import within_hours
-from evennia_ai.assistant.react_loop import Turn, run_turn
-from evennia_ai.assistant.runtime import RETRY_WAITS_S
+from evennia_ai.assistant.runtime import RETRY_WAITS_S, LiveAssistant
+from evennia_ai.assistant.turn import TurnRequest
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import STAFF, is_private
 from evennia_ai.history.messages import SPEECH, is_summary, one_line, quoted
 from evennia_ai.language.words import plain, telling_words
 from evennia_ai.llm_interaction.prompt import context_usage, shown_history
-from evennia_ai.protocol import Assistant, Character
+from evennia_ai.protocol import Character
 from evennia_ai.rag_memory.injection import chosen, experiences, memory_line, worth_quoting
 from evennia_ai.rag_memory.working_memory import note, visible_conversations
 from evennia_ai.recall.values import Query
@@ -34,7 +34,6 @@ from evennia_ai.sleep.compaction.service import (
 from evennia_ai.sleep.compaction.triggers import (
     check_feasible,
     count_fires,
-    is_called,
     is_held_up,
     make_plan,
     wants_compaction,
@@ -54,7 +53,7 @@ TALKS_SHOWN = 3
 
 
 @inlineCallbacks
-def run_tick(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, str]:
+def run_tick(script: LiveAssistant, character: Character) -> Generator[Deferred[Any], Any, str]:
     """One tick; fires with a word for what it did, as ``idle``, ``turn``, ``asleep``."""
     if not script.ready:
         return "warming up" if script.enabled else "disabled"
@@ -63,21 +62,32 @@ def run_tick(script: Assistant, character: Character) -> Generator[Deferred[Any]
         return "disabled"
     check_feasible(script)
     if script.state.mode == "sleep":
-        if not is_called(script, character):
-            result = yield _sleeping(script, character)
-            return result
+        if not script.is_called():
+            slept: str = yield _sleeping(script, character)
+            return slept
         script.wake()
     elif _bedtime(script):
         script.fall_asleep()
         return "fell asleep"
     yield check_emergency(script, character)
     yield check_count(script, character)
-    result = yield _awake(script, character)
-    return result
+    done: str = yield _awake(script, character)
+    return done
+
+
+def is_called(script: LiveAssistant) -> bool:
+    """Whether somebody has spoken to the sleeping or dreaming assistant."""
+    heard = script.runtime.heard()
+    if not heard:
+        return False
+    others = [person for person in script.game.present() if person["player"]]
+    return addressed(heard, script.obj.key, listeners=len(others) - 1)
 
 
 @inlineCallbacks
-def check_emergency(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, bool]:
+def check_emergency(
+    script: LiveAssistant, character: Character
+) -> Generator[Deferred[Any], Any, bool]:
     """Compact before any other work if the context is nearly full; fires with whether it was."""
     threshold = script.config.compact_emergency_threshold
     if not wants_compaction(script, threshold, by_count=False):
@@ -101,7 +111,7 @@ def check_emergency(script: Assistant, character: Character) -> Generator[Deferr
     return True
 
 
-def _note_hopeless(script: Assistant, threshold: float, plan: Plan) -> None:
+def _note_hopeless(script: LiveAssistant, threshold: float, plan: Plan) -> None:
     """Say once that folding does not help; the prompt is cut to its limit all the same."""
     if not script.runtime.hopeless_told:
         script.runtime.hopeless_told = True
@@ -115,7 +125,7 @@ def _note_hopeless(script: Assistant, threshold: float, plan: Plan) -> None:
 
 
 @inlineCallbacks
-def check_count(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, bool]:
+def check_count(script: LiveAssistant, character: Character) -> Generator[Deferred[Any], Any, bool]:
     """Compact where the two windows overflow or the assistant asked; fires with whether it did."""
     asked, script.runtime.compaction_requested = script.runtime.compaction_requested, False
     config = script.config
@@ -133,7 +143,7 @@ def check_count(script: Assistant, character: Character) -> Generator[Deferred[A
 
 
 @inlineCallbacks
-def _awake(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, str]:
+def _awake(script: LiveAssistant, character: Character) -> Generator[Deferred[Any], Any, str]:
     runtime = script.runtime
     late = runtime.due(script.now())
     if not runtime.queue and not runtime.stored and late is None:
@@ -159,7 +169,7 @@ def _awake(script: Assistant, character: Character) -> Generator[Deferred[Any], 
     return "turn" if turns else "heard"
 
 
-def _groups_to_answer(script: Assistant, character: Character, late: Any) -> tuple[Group, ...]:
+def _groups_to_answer(script: LiveAssistant, character: Character, late: Any) -> tuple[Group, ...]:
     """Store what was heard, or take up a turn that failed; those groups that call for a turn."""
     runtime = script.runtime
     heard = runtime.queue or runtime.stored
@@ -171,14 +181,14 @@ def _groups_to_answer(script: Assistant, character: Character, late: Any) -> tup
     return wanted
 
 
-def _all_heard(script: Assistant) -> tuple[Group, ...]:
+def _all_heard(script: LiveAssistant) -> tuple[Group, ...]:
     """What was heard, by audience: what was stored while something held the lock, and the queue."""
     runtime = script.runtime
     new = store_events(script) if runtime.queue else ()  # first, as it may fail
     return by_audience(event for group in (*runtime.take_stored(), *new) for event in group.events)
 
 
-def _tell_spent(script: Assistant) -> None:
+def _tell_spent(script: LiveAssistant) -> None:
     """Say once a day that the cap is reached."""
     today = script.spend.today()["day"]
     if script.runtime.spent_told != today:
@@ -186,7 +196,7 @@ def _tell_spent(script: Assistant) -> None:
         script.alert("the spend cap of today is reached; no reply until tomorrow (UTC)")
 
 
-def store_events(script: Assistant) -> tuple[Group, ...]:
+def store_events(script: LiveAssistant) -> tuple[Group, ...]:
     """Queued events become messages of the history, in one write; returns them by audience."""
     here = [person["id"] for person in script.game.present()]
     events = resolved(script.runtime.queue, here)
@@ -198,7 +208,7 @@ def store_events(script: Assistant) -> tuple[Group, ...]:
     return by_audience(stored)
 
 
-def store_meanwhile(script: Assistant) -> None:
+def store_meanwhile(script: LiveAssistant) -> None:
     """Store what is heard while something holds the turn lock, before the queue overflows.
 
     Only where it is safe. Not in a turn: its reply would stand behind lines it does not answer.
@@ -219,7 +229,7 @@ def store_meanwhile(script: Assistant) -> None:
         script.log_error("storing what is heard", error)
 
 
-def _store_many(script: Assistant) -> None:
+def _store_many(script: LiveAssistant) -> None:
     """Store what is heard without being answered, before the queue overflows."""
     script.runtime.take_stored()
     if len(script.runtime.queue) >= STORED_UNANSWERED:
@@ -227,7 +237,7 @@ def _store_many(script: Assistant) -> None:
         script.save_queue()
 
 
-def _calls_for_turn(script: Assistant, character: Character, group: Group) -> bool:
+def _calls_for_turn(script: LiveAssistant, character: Character, group: Group) -> bool:
     """Whether a group of events makes the assistant think."""
     triggers = group.triggers(script.config.greet_arrivals)
     if not triggers or group.audience == STAFF:
@@ -245,17 +255,19 @@ def _calls_for_turn(script: Assistant, character: Character, group: Group) -> bo
 
 @inlineCallbacks
 def think(
-    script: Assistant, character: Character, group: Group
+    script: LiveAssistant, character: Character, group: Group
 ) -> Generator[Deferred[Any], Any, Any]:
     """One turn for one audience; fires with its report, or None if no model answered."""
     config, now = script.config, script.now()
     triggers = group.triggers(config.greet_arrivals) or group.events
     last = triggers[-1]
-    turn = Turn(
+    request = TurnRequest(
         audience=group.audience,
         channel=str(last.get("channel", "say")),
         asker=(last.get("speaker") or {}).get("id"),
-        askers=tuple({(event.get("speaker") or {}).get("id") for event in triggers} - {None}),
+        askers=tuple(
+            {str(who["id"]) for e in triggers if (who := e.get("speaker") or {}).get("id")}
+        ),
         source_ids=tuple(event["id"] for event in group.events),
         retrieved=(yield _retrieved(script, character, group)),
         max_iterations=config.max_react_iterations,
@@ -264,7 +276,7 @@ def think(
     )
     report = None
     try:
-        report = yield run_turn(script, character, turn)
+        report = yield script.run_turn(request)
         script.runtime.counts["turns"] += 1
         script.runtime.unanswered.pop(group.audience, None)
     except AssistantError as error:
@@ -277,7 +289,7 @@ def think(
     return report
 
 
-def _talks(script: Assistant, audience: str) -> list[str]:
+def _talks(script: LiveAssistant, audience: str) -> list[str]:
     """What those present spoke of with the assistant before, newest first."""
     names = {person["id"]: person["key"] for person in script.game.present()}
     talks = visible_conversations(script.runtime.conversations, audience, script.now())
@@ -285,7 +297,7 @@ def _talks(script: Assistant, audience: str) -> list[str]:
     return [f"{one_line(names[t['partner']])} last spoke of: {quoted(t['topic'])}" for t in here]
 
 
-def note_talk(script: Assistant, group: Group) -> None:
+def note_talk(script: LiveAssistant, group: Group) -> None:
     """Keep in working memory who speaks of what."""
     runtime = script.runtime
     for event in group.events:
@@ -298,7 +310,7 @@ def note_talk(script: Assistant, group: Group) -> None:
 
 @inlineCallbacks
 def _retrieved(
-    script: Assistant, character: Character, group: Group
+    script: LiveAssistant, character: Character, group: Group
 ) -> Generator[Deferred[Any], Any, tuple[str, ...]]:
     """Lines of what memory holds about what was just said, what is in the prompt left out."""
     said = " ".join(str(event["content"]) for event in group.events)[-QUERY_CHARS:]
@@ -331,7 +343,7 @@ def _retrieved(
     return tuple(lines)
 
 
-def _shown(script: Assistant, audience: str) -> list[Any]:
+def _shown(script: LiveAssistant, audience: str) -> list[Any]:
     """Messages that the audience's prompt holds, as far as the last prompt tells."""
     budgets = script.runtime.budgets
     left_out = set(budgets[-1].left_out) if budgets else set()
@@ -340,7 +352,7 @@ def _shown(script: Assistant, audience: str) -> list[Any]:
 
 
 @inlineCallbacks
-def _sleeping(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, str]:
+def _sleeping(script: LiveAssistant, character: Character) -> Generator[Deferred[Any], Any, str]:
     """A tick in sleep: dream once, later only compact while usage is high."""
     _store_many(script)
     first = not script.state.dreamt
@@ -355,7 +367,7 @@ def _sleeping(script: Assistant, character: Character) -> Generator[Deferred[Any
     return "dreamt"
 
 
-def _bedtime(script: Assistant) -> bool:
+def _bedtime(script: LiveAssistant) -> bool:
     """Whether an assistant awake should fall asleep: long quiet, or quiet in its hours."""
     runtime, config = script.runtime, script.config
     if runtime.queue or runtime.stored:

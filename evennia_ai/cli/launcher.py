@@ -32,8 +32,10 @@ def doctor(*args: str) -> int:
     import evennia
     from django.conf import settings
 
+    from evennia_ai.background import install_import_gate
     from evennia_ai.cli import doctor as checks
 
+    install_import_gate()
     evennia._init()  # the launcher has not, for commands of others; a second call does nothing
     found: list[Any] = []
     _run_reactor(lambda: checks.doctor(checks.Patient(settings.GAME_DIR)), found)

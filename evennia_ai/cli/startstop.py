@@ -7,7 +7,7 @@ from evennia.utils import logger
 from twisted.internet.defer import CancelledError
 from twisted.internet.task import cooperate
 
-from evennia_ai import services
+from evennia_ai import background, services
 from evennia_ai.assistant.deletions import pay_owed
 from evennia_ai.assistant.recovery import mend_when_ready
 
@@ -24,10 +24,11 @@ def assistants() -> list:
 
 
 def at_server_start() -> None:
-    """Load what is slow in the background, soon; scripts mend themselves in their own hook."""
+    """Prepare the process and schedule `warm_up`; scripts repair themselves in their own hook."""
     from twisted.internet import reactor
 
     global _warm_up
+    background.install_import_gate()
     _warm_up = reactor.callLater(WARM_UP_AFTER_S, warm_up)  # type: ignore[attr-defined]
 
 

@@ -18,6 +18,7 @@ from evennia_ai.llm_interaction.prompt import context_caps, context_usage
 from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.plan import Plan
 from evennia_ai.sleep.compaction.reversal import rollback_compaction
+from evennia_ai.sleep.compaction.rollback import Rollback
 from evennia_ai.sleep.compaction.service import (
     compact_conversation_history,
     run_pre_compaction_extraction,
@@ -86,7 +87,7 @@ class CmdCompact(AssistantCommand):
                 "`compact/rollback` takes back the latest compaction and no other, so it takes no "
                 f"id. Type: compact/rollback {script.obj.key}"
             )
-        record = script.rollback.latest()
+        record = Rollback(script).latest()
         viewer, name = self.viewer, script.obj.key
         what = f"Take back the compaction of {moment(record['at'])} (UTC)? {_undoing(record)}"
         ask_yes_no(

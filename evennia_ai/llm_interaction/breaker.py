@@ -1,12 +1,12 @@
-"""A circuit breaker: a model that keeps failing is left alone for a while.
+"""A circuit breaker: calls to a model that keeps failing pause for a while.
 
-Closed, it lets every call through. After `threshold` failures in a row it opens: calls go
-elsewhere at once instead of waiting for another timeout. After `cooldown_s` it is half-open: one
-call, the probe, may try; its success closes the breaker, its failure opens it again.
+Closed, it lets every call through. After `threshold` failures in a row it opens: calls go to the
+next model at once instead of waiting for another timeout. After `cooldown_s` it is half-open: one
+call, the probe, may try. Success closes the breaker, failure opens it again.
 """
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 CLOSED = "closed"
@@ -51,9 +51,9 @@ class Breaker:
             return self._state()
 
     def admits(self) -> bool:
-        """Whether a call may go out now. Half-open, the first to ask becomes the probe.
+        """Whether a call may go out now; half-open, the first caller becomes the probe.
 
-        Who gets True must report by `succeeded`, `failed` or `abandoned`.
+        After True, call `succeeded`, `failed` or `abandoned`.
         """
         with self._lock:
             state = self._state()
@@ -63,7 +63,7 @@ class Breaker:
             return state == CLOSED
 
     def succeeded(self) -> None:
-        """The model answered: closed, whatever was before."""
+        """The model answered: close."""
         with self._lock:
             self._failures, self._open_until, self._probing = 0, None, False
 
@@ -81,7 +81,7 @@ class Breaker:
             self._open_for(seconds)
 
     def abandoned(self) -> None:
-        """The call was cancelled: it says nothing of the model; another may probe."""
+        """The call was cancelled: nothing is known of the model, and another call may probe."""
         with self._lock:
             self._probing = False
 
@@ -95,7 +95,7 @@ class Breaker:
 
 
 class Breakers:
-    """The breakers of all models, made as they are asked for.
+    """The breakers of all models at their addresses, made on first use.
 
     Args:
         policy: The policy of each.
@@ -106,17 +106,15 @@ class Breakers:
         self._policy = policy
         self._now = now
         self._lock = threading.Lock()
-        self._breakers: dict[Hashable, Breaker] = {}
+        self._breakers: dict[tuple[str, str | None], Breaker] = {}
 
-    def of(self, key: Hashable) -> Breaker:
-        """The breaker of a key, as ``(model, api_base)``."""
+    def of(self, model: str, api_base: str | None = None) -> Breaker:
+        """The breaker of a model at an address."""
         with self._lock:
-            if key not in self._breakers:
-                self._breakers[key] = Breaker(self._policy, self._now)
-            return self._breakers[key]
+            return self._breakers.setdefault((model, api_base), Breaker(self._policy, self._now))
 
-    def states(self) -> dict[Hashable, str]:
-        """The state of each breaker by its key."""
+    def states(self) -> dict[str, str]:
+        """The state of each model's breaker by the model's name."""
         with self._lock:
             breakers = dict(self._breakers)
-        return {key: breaker.state for key, breaker in breakers.items()}
+        return {model: breaker.state for (model, _), breaker in breakers.items()}

@@ -218,7 +218,7 @@ class ModelClient:
 
     def breaker_states(self) -> dict[str, str]:
         """The state of each model's circuit breaker by LiteLLM's name of the model."""
-        return {str(model): state for (model, _), state in self._breakers.states().items()}
+        return self._breakers.states()
 
     def _start(self, work: Any) -> "Deferred[Any]":
         deferred = self._thread.submit(work)
@@ -267,7 +267,7 @@ class ModelClient:
         Returns:
             LiteLLM's response, or the last `Failure`.
         """
-        breaker = self._breakers.of((where.model, where.api_base))
+        breaker = self._breakers.of(where.model, where.api_base)
         until = self._clock() + share_s
         outcome: Any = Failure("breaker_open", True)
         for attempt in range(1, self._retry.attempts + 1):
@@ -350,7 +350,7 @@ class ModelClient:
         )
         began = self._clock()
         outcome = await _outcome(caller.call(where, request), timeout_s)
-        breaker = self._breakers.of((where.model, where.api_base))
+        breaker = self._breakers.of(where.model, where.api_base)
         _tell(breaker, outcome)
         return self._report(model, outcome, self._clock() - began, breaker.state)
 

@@ -1,11 +1,11 @@
-"""OpenAI's client without its walk through every message of a prompt.
+"""OpenAI's client without its conversion of every message in a prompt.
 
-The client looks for files and dates to convert, trying each message against every form a message
-may have, in Python: some 0.5 ms a message, 0.3 s for a long history, and as often as the model is
-called. It does so on a background thread, but with the lock the reactor waits for. What this
-package sends is JSON already; in `extra_body` it goes out as it is.
+The client tries each message against every form a message may have, to find files and dates to
+convert: about 0.5 ms of Python a message, 0.3 s for a long history, at each call. It does so on
+a background thread, but holds the lock the reactor waits for. This package sends plain JSON, and
+`extra_body` passes it through unchanged.
 
-Imports the client, which takes long: import this on a background thread only.
+Importing the client takes long: import this module on a background thread only.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ _LONG = ("messages", "tools")
 
 
 class _Completions(AsyncCompletions):
-    async def create(self, *, extra_body: Any = None, **options: Any) -> Any:  # type: ignore
+    async def create(self, *, extra_body: Any = None, **options: Any) -> Any:
         """As OpenAI's, for messages and tools of plain JSON values."""
         long = {name: options.pop(name) for name in _LONG if name in options}
         body = {**long, **(extra_body or {})}
@@ -28,7 +28,7 @@ class _Completions(AsyncCompletions):
 
 class _Chat(AsyncChat):
     @property
-    def completions(self) -> AsyncCompletions:  # type: ignore[override]
+    def completions(self) -> AsyncCompletions:
         return _Completions(self._client)
 
 
@@ -36,6 +36,6 @@ class PlainClient(AsyncOpenAI):
     """A client that sends chat messages as they are."""
 
     @property
-    def chat(self) -> AsyncChat:  # type: ignore[override]
+    def chat(self) -> AsyncChat:
         """Chat completions."""
         return _Chat(self)

@@ -46,7 +46,8 @@ def packed_traits(text: str) -> int:
     return packed
 
 
-def unpacked_traits(packed: Ints) -> tuple[Floats, Ints]:
+def unpacked_traits(packed: Ints) -> tuple[Floats, Floats]:
     """Traits, a row a text, and word counts, of what `packed_traits` gave."""
     shifts = 2 * np.arange(len(TRAITS))
-    return (packed[:, None] >> shifts & 3) / 3, packed >> 2 * len(TRAITS)
+    rows = (packed[:, None] >> shifts & 3) / 3
+    return rows.astype(np.float32), (packed >> 2 * len(TRAITS)).astype(np.float32)

@@ -19,7 +19,6 @@ from evennia_ai.protocol import Assistant, Character, Entry
 from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.observations import observed
 from evennia_ai.rag_memory.recalled import RECALLED
-from evennia_ai.sleep.compaction.triggers import is_called
 
 # Entries stored, linked and marked together: a crash repeats no more than that, and each batch
 # writes all profiles and the open pages of the journal once. Linking so many takes milliseconds.
@@ -58,7 +57,7 @@ def consolidate_memories_to_semantic(
         waiting = character.journal.unconsolidated(BATCH)
         done = yield _consolidated(script, character, waiting)
         counts = {key: counts[key] + done[key] for key in counts}
-        if not done["consolidated"] + done["skipped"] or is_called(script, character):
+        if not done["consolidated"] + done["skipped"] or script.is_called():
             return counts
         yield pause(reactor)
 

@@ -251,7 +251,7 @@ class TestRights(AssistantTest):
 
     def test_own_classes_are_assistants(self):
         """A game's own class on the mixin counts as an assistant."""
-        bea = create_object("tests.test_hardening.Bea", key="Bea", location=self.room1)
+        bea = create_object("tests.assistant.test_hardening.Bea", key="Bea", location=self.room1)
         self.assertTrue(is_assistant(bea))
         bea.assistant.delete()
 

@@ -14,6 +14,7 @@ from evennia_ai.history.pairs import INTERRUPTED, unanswered
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
 from evennia_ai.sleep.compaction.reversal import rollback_compaction
+from evennia_ai.sleep.compaction.rollback import Rollback
 from evennia_ai.sleep.compaction.service import (
     compact_conversation_history,
     run_pre_compaction_extraction,
@@ -168,8 +169,9 @@ class TestRollback(RecoveryTest):
         """A restart completes the withdrawal from semantic memory and the index."""
         self.fill()
         result = self.compact()
-        record = self.script.rollback.latest()
-        self.script.rollback(record, self.script.now())
+        rollback = Rollback(self.script)
+        record = rollback.latest()
+        rollback(record, self.script.now())
         self.assertIn(result["summary_id"], wait_for(self.world.semantic.sources("Aria")))
         self.world.restart()
         self.assertEqual(wait_for(self.world.semantic.sources("Aria")), {})

@@ -7,7 +7,6 @@ import unittest
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
@@ -144,9 +143,9 @@ class TestConsolidate(ConsolidationCase):
         """Who speaks to the sleeper waits for one batch, not for a backlog."""
         for number in range(2 * BATCH):
             self.journal.add(f"fact {number}")
-        spoken = {"kind": "say", "content": "Aria, wake up!", "channel": "say"}
-        self.script.game = SimpleNamespace(present=lambda: [{"player": True}] * 3)
-        self.semantic.before_add = lambda: self.script.runtime.queue.append(spoken)
+        spoken = []
+        self.script.is_called = lambda: bool(spoken)
+        self.semantic.before_add = lambda: spoken.append("Aria, wake up!")
         self.assertEqual(self.consolidate()["consolidated"], BATCH)
 
     def test_recalled_and_synthesised_text_never_becomes_a_memory(self):

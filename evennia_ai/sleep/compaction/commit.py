@@ -4,13 +4,11 @@ Each step has a name. A crash or an exception between any two leaves everything 
 database and in Evennia's caches.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evennia_ai.assistant.state import StateHandler
-from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, is_summary
-from evennia_ai.rag_memory.journal import JournalHandler
+from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.plan import Plan, spliced
 from evennia_ai.sleep.compaction.rollback_plan import order_before
 
@@ -18,27 +16,15 @@ COMMIT_STEPS = ("archive", "summaries", "history", "journal", "record", "last_co
 
 
 class CompactionCommit:
-    """Carries out a plan in one transaction.
+    """Carries out a plan in one transaction, calling `at_commit_step` before each step.
 
     Args:
-        history: The assistant's history.
-        journal: Its journal.
-        state: Its state.
-        on_step: Called with the name of each step before it is taken, and with ``done`` behind
-            the last, still inside the transaction.
+        script: The assistant.
     """
 
-    def __init__(
-        self,
-        history: HistoryHandler,
-        journal: JournalHandler,
-        state: StateHandler,
-        on_step: Callable[[str], None] = lambda name: None,
-    ):
-        self.history = history
-        self.journal = journal
-        self.state = state
-        self.on_step = on_step
+    def __init__(self, script: Assistant):
+        self.history, self.journal, self.state = script.history, script.journal, script.state
+        self.on_step = script.at_commit_step
 
     def __call__(self, plan: Plan, folds: Sequence[Any], record: Mapping[str, Any]) -> None:
         """Commit; raises what a step raised, with nothing changed.

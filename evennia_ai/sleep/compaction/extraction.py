@@ -5,7 +5,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.assistant.react_loop import Turn, run_turn
+from evennia_ai.assistant.turn import TurnRequest
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC, visible
 from evennia_ai.history.messages import audience_of, is_summary, new_id, utc_iso
@@ -70,7 +70,7 @@ def _passes(
     """
     iterations, stopped = 0, "noop"
     for audience, shown in _views(script, character):
-        turn = Turn(
+        request = TurnRequest(
             audience,
             CONTEXT_PRE_COMPACTION,
             rules=script.config.pre_compact_prompt,
@@ -78,7 +78,7 @@ def _passes(
             max_iterations=max(1, max_iterations - iterations),
             hidden_ids=_raw_ids(script) - shown if shown else frozenset(),
         )
-        report = yield run_turn(script, character, turn)
+        report = yield script.run_turn(request)
         iterations, stopped = iterations + report.iterations, report.stopped_by
     return iterations, stopped
 

@@ -10,6 +10,7 @@ from evennia_ai.history.messages import widest_view_tokens
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.sleep.compaction.publishing import publish_owed
+from evennia_ai.sleep.compaction.rollback import Rollback
 from evennia_ai.sleep.compaction.triggers import usage_with
 
 
@@ -37,7 +38,7 @@ def rollback_compaction(
 
 
 def _roll_back(script: Assistant, compaction_id: str | None) -> dict[str, Any]:
-    rollback = script.rollback
+    rollback = Rollback(script)
     record = rollback.latest()
     if compaction_id not in (None, record["id"]):
         raise AssistantError(

@@ -1,14 +1,12 @@
 """Taking the latest compaction back, in one transaction."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from evennia_ai.assistant.state import StateHandler
 from evennia_ai.errors import AssistantError
-from evennia_ai.history.live import HistoryHandler, checksum
+from evennia_ai.history.live import checksum
 from evennia_ai.history.messages import SCHEMA_VERSION, new_id, utc_iso
-from evennia_ai.rag_memory.journal import JournalHandler
-from evennia_ai.rag_memory.profiles import EntityHandler
+from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.rollback_plan import (
     Undone,
     damage,
@@ -21,38 +19,24 @@ ROLLBACK_STEPS = ("history", "withdrawn", "summaries", "journal", "entities", "r
 
 
 class Rollback:
-    """Undoes a compaction and the extraction that went before it.
+    """Undoes a compaction and the extraction before it, calling `at_commit_step` at each step.
 
     Args:
-        history: The assistant's history.
-        journal: Its journal.
-        entities: Its entity profiles.
-        state: Its state.
-        on_step: Called with the name of each step before it is taken, and with ``done`` behind
-            the last, still inside the transaction.
+        script: The assistant.
     """
 
-    def __init__(
-        self,
-        history: HistoryHandler,
-        journal: JournalHandler,
-        entities: EntityHandler,
-        state: StateHandler,
-        on_step: Callable[[str], None] = lambda name: None,
-    ):
-        self.history = history
-        self.journal = journal
-        self.entities = entities
-        self.state = state
-        self.on_step = on_step
+    def __init__(self, script: Assistant):
+        self.history, self.journal, self.state = script.history, script.journal, script.state
+        self.entities = script.entities
+        self.on_step = script.at_commit_step
 
-    def latest(self) -> Mapping[str, Any]:
+    def latest(self) -> dict[str, Any]:
         """The compaction that would be taken back.
 
         Raises:
             AssistantError: If there is none.
         """
-        for record in reversed(self.history.compactions()):
+        for record in self.history.compactions()[::-1]:
             if record["status"] == "committed":
                 return record
         raise AssistantError("There is no compaction to take back.")

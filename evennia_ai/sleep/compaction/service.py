@@ -26,6 +26,7 @@ from evennia_ai.history.messages import (
 from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.llm_interaction.summary import LEVELS
 from evennia_ai.protocol import Assistant, Character
+from evennia_ai.sleep.compaction.commit import CompactionCommit
 from evennia_ai.sleep.compaction.extraction import (
     EMERGENCY_MAX_ITERATIONS,
     run_pre_compaction_extraction,
@@ -190,7 +191,7 @@ def _mask_if_enough(
         "reduction_pct": _pct(before, before - freed),
     }
     record = _record(script, trigger, result, masked=sorted(ids))
-    script.commit_masks(history, record)
+    CompactionCommit(script).masks(history, record)
     _tell(script, plan, result, record)
     return result
 
@@ -266,7 +267,7 @@ def _commit(
         leaving=[m["id"] for m in plan.leaving],
         speakers={key: list(seen) for key, seen in speakers(plan.leaving).items()},
     )
-    script.commit_compaction(plan, folds, record)
+    CompactionCommit(script)(plan, folds, record)
     _tell(script, plan, result, record)
     return result
 

@@ -1,6 +1,5 @@
-"""What wakes a sleeper; when a compaction fires, and what it would take: counts, room, holds."""
+"""When a compaction fires, and what it would take: counts, room, holds."""
 
-from evennia_ai.assistant.events import addressed
 from evennia_ai.history.audience import most_seen
 from evennia_ai.history.messages import is_summary, total_tokens, widest_view_tokens
 from evennia_ai.llm_interaction.budget import feasible, usage
@@ -10,7 +9,7 @@ from evennia_ai.llm_interaction.prompt import (
     context_usage,
     measure_fixed,
 )
-from evennia_ai.protocol import Assistant, Character
+from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.plan import Plan, cut_by_count, plan_compaction
 
 # A compaction aims this far under its trigger, so that the next message does not fire it again.
@@ -56,9 +55,9 @@ def _count_cut(script: Assistant) -> int:
     Every tick asks, so it is worked out anew only when the history or a window has changed.
     """
     config, runtime = script.config, script.runtime
-    windows = (config.immediate_window, config.recent_window)
-    if None in windows:
+    if config.immediate_window is None or config.recent_window is None:
         return 0
+    windows = (config.immediate_window, config.recent_window)
     messages = script.history.messages()
     known = runtime.count_cut
     if known is None or known[0] is not messages or known[1] != windows:
@@ -66,7 +65,7 @@ def _count_cut(script: Assistant) -> int:
         stay, leave = windows[0] + 1, windows[1]
         cut = cut_by_count(messages, stay, leave, PART_TOKENS)
         known = runtime.count_cut = (messages, windows, cut)
-    return int(known[2])
+    return known[2]
 
 
 def make_plan(script: Assistant, automatic: bool, threshold: float | None = None) -> Plan:
@@ -104,15 +103,6 @@ def kept_capacity(script: Assistant, threshold: float) -> int | None:
     room = int(threshold * context_limit(script) * HEADROOM)
     room -= script.runtime.fixed_tokens + caps.volatile + _summaries_seen(script) * caps.summary
     return room if room > 0 else None
-
-
-def is_called(script: Assistant, character: Character) -> bool:
-    """Whether somebody speaks to the sleeping or dreaming assistant."""
-    heard = script.runtime.heard()
-    if not heard:
-        return False
-    others = [person for person in script.game.present() if person["player"]]
-    return addressed(heard, character.key, listeners=len(others) - 1)
 
 
 def worth_a_try(script: Assistant, threshold: float) -> bool:
