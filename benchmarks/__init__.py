@@ -1,1 +1,1 @@
-"""Measurements, one command each; every one prints JSON."""
+"""Benchmarks. Each is one command that prints JSON."""

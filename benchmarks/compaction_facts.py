@@ -1,14 +1,14 @@
-"""A hundred facts told, ten compactions, and every fact looked for again. Prints JSON.
+"""Tell a hundred facts, compact ten times and look for every fact again. Prints JSON.
 
-Real handlers, services and recall index, the offline model as speaker and as summariser. Each
-fact is looked for by the search of `aihistory/search` and by the tool `search_memory`, with a
-question in other words than it was told in, then asked by a player and answered. Beside it
-stands the naive way: one rolling summary, nothing kept besides.
+The benchmark uses the real handlers, services and recall index, with the offline model as speaker
+and as summariser. Each fact is searched for with `aihistory/search` and with the tool
+`search_memory`, by a question in other words. Then a player asks for it. For comparison, the naive
+way keeps one rolling summary and nothing else.
 
     python -m benchmarks.compaction_facts --facts 100 --compactions 10
 
-The exit code is 1 if a fact is not found by its words, in the search of staff or by the tool, if a
-compaction has no retention score, or if the proof is not clean. What she answers is a figure.
+The exit code is 1 if either search does not find a fact, if a compaction has no retention score, or
+if verification fails. The assistant's answers are only reported.
 """
 
 import argparse
@@ -30,7 +30,7 @@ WINDOW = 6
 
 
 class OfflineClient:
-    """The offline model with the port of the model client, without the background thread."""
+    """The offline model behind the interface of the model client, without a thread."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -53,15 +53,15 @@ class OfflineClient:
         return succeed(answer)
 
     def window(self, model: str) -> int | None:
-        """Unknown."""
+        """Return None: the window is unknown."""
         return None
 
 
 class Tavern:
-    """An assistant in memory among the benchmark's players.
+    """An assistant in memory, with the benchmark's players.
 
     Args:
-        seed: Of the talk.
+        seed: Seed of the conversation.
     """
 
     def __init__(self, seed: int):
@@ -81,11 +81,11 @@ class Tavern:
 
     @property
     def script(self) -> Any:
-        """The script now."""
+        """The current script."""
         return self.world.script
 
     def hear(self, who: str, text: str) -> tuple[str, str]:
-        """Somebody speaks; the message's id and what she says."""
+        """Let somebody speak; return the message's id and the assistant's answer."""
         from evennia_ai.assistant.tick import run_tick
         from evennia_ai.history.messages import new_id, utc_iso
 
@@ -107,7 +107,7 @@ class Tavern:
         return event_id, " ".join(text for _, text in script.game.said[before:])
 
     def compact(self) -> dict[str, Any]:
-        """An extraction and a compaction, as by the command."""
+        """Run an extraction and a compaction, as the command does."""
         from evennia_ai.sleep.compaction.service import (
             compact_conversation_history,
             run_pre_compaction_extraction,
@@ -118,7 +118,7 @@ class Tavern:
         return dict(self.wait_for(compact_conversation_history(script, body, force=True)))
 
     def searched(self, query: str, message_id: str) -> bool:
-        """Whether the search of staff finds the message."""
+        """Return whether the staff search finds the message."""
         from evennia_ai.recall.values import Query
 
         hits = self.wait_for(
@@ -129,7 +129,7 @@ class Tavern:
         return any(hit.turn_id == message_id for hit in hits)
 
     def tool_finds(self, query: str, fact: Any, message_id: str) -> bool:
-        """Whether the assistant's own tool finds the message, or its fact in the journal."""
+        """Return whether the assistant's tool finds the message, or its fact in the journal."""
         from evennia_ai.tools.base import ToolContext
 
         tool = self.script.tools.tools["search_memory"]
@@ -142,31 +142,30 @@ class Tavern:
 
 
 class RollingSummary:
-    """The naive way: one summary, made from the one before and the new lines."""
+    """The naive way: one summary, made from the previous one and the new lines."""
 
     def __init__(self, tavern: Tavern):
         self.tavern, self.text = tavern, ""
 
     def fold(self, messages: list[Any]) -> None:
-        """Summarise them, and keep nothing else."""
+        """Summarise messages and keep nothing else."""
         from evennia_ai.llm_interaction.summary import summarise
 
         made = self.tavern.wait_for(summarise(self.tavern.script, messages, self.text))
         self.text = made.text
 
     def holds(self, fact: Any) -> bool:
-        """Whether a fact is still in the text."""
+        """Return whether the text still contains a fact."""
         text = self.text.lower()
         return fact.value.lower() in text and fact.about.lower() in text
 
 
 def measure(facts: int, compactions: int, seed: int, half: str) -> dict[str, Any]:
-    """Tell, compact, look and ask.
+    """Tell the facts, compact, and look for them.
 
     Returns:
-        ``{"facts", "compactions", "found_by_history_search", "found_by_search_memory",
-        "answered", "retention_by_generation", "naive_rolling_summary", "verified", "missed",
-        "seconds"}``.
+        ``{"facts", "compactions", "found_by_history_search", "found_by_search_memory", "answered",
+        "retention_by_generation", "naive_rolling_summary", "verified", "missed", "seconds"}``.
     """
     began = time.monotonic()
     tavern = Tavern(seed)
@@ -191,7 +190,7 @@ def measure(facts: int, compactions: int, seed: int, half: str) -> dict[str, Any
 def _tell(
     tavern: Tavern, naive: RollingSummary, told: list[Any], compactions: int
 ) -> tuple[dict[str, str], list[dict[str, Any]]]:
-    """All facts amid chatter, compacted in equal parts, a restart in the middle."""
+    """Tell all facts amid small talk, with compactions at equal distances and one restart."""
     ids: dict[str, str] = {}
     results = []
     step = -(-len(told) // compactions)
@@ -212,7 +211,7 @@ def _tell(
 def _look(
     tavern: Tavern, naive: RollingSummary, told: list[Any], ids: dict[str, str], half: str
 ) -> dict[str, Any]:
-    """Every fact looked for in three ways, in other words than it was told."""
+    """Look for every fact in three ways, by other words than it was told in."""
     asked = [(fact, talk.ask_about(tavern.rng, fact, half)) for fact in told]
     missed, offered = [], 0
     counts = dict.fromkeys(("by_words", "history", "tool_by_words", "tool", "answered", "naive"), 0)
@@ -246,11 +245,11 @@ def _look(
 
 
 def shortfalls(figures: dict[str, Any], compactions: int) -> list[str]:
-    """What the figures of `measure` fall short of, in plain words.
+    """List in plain words where the figures fall short.
 
     Args:
-        figures: What `measure` returned.
-        compactions: How many there were to be.
+        figures: The result of `measure`.
+        compactions: How many compactions were expected.
     """
     facts, scores = figures["facts"], figures["retention_by_generation"]
     found = {
@@ -265,11 +264,11 @@ def shortfalls(figures: dict[str, Any], compactions: int) -> list[str]:
         short.append(f"compactions: {figures['compactions']} of {compactions}")
     if len(scores) < compactions or None in scores:
         short.append(f"retention scores: {scores}")
-    return short if figures["verified"] else [*short, "the proof is not clean"]
+    return short if figures["verified"] else [*short, "verification failed"]
 
 
 def main() -> None:
-    """Print the figures; the exit code tells whether they are what they must be."""
+    """Print the figures. The exit code says whether they meet the requirements."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--facts", type=int, default=100)
     parser.add_argument("--compactions", type=int, default=10)

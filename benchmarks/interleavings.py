@@ -1,9 +1,9 @@
-"""Random interleavings of talk, compactions, rollbacks, failures and restarts. Prints JSON.
+"""Random sequences of talk, compactions, rollbacks, failures and restarts. Prints JSON.
 
-After each step every message ever recorded must be there once, its raw bytes equal to an
-independent record, in order, the proof clean, and every prompt legal, within its limit and free
-of other people's whispers (`tests/interleaving.py`). Real handlers and services on stores in
-memory.
+After each step, every message ever recorded must exist once, in order and byte-identical to an
+independent record; verification must pass; and every prompt must be valid, within its limit and
+free of other people's whispers (`tests/interleaving.py`). The benchmark uses the real handlers and
+services on stores in memory.
 
     python -m benchmarks.interleavings --count 5000
 """
@@ -21,16 +21,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 
 def measure(count: int, length: int, first_seed: int = 0) -> dict[str, Any]:
-    """Run interleavings of consecutive seeds.
+    """Run sequences with consecutive seeds.
 
     Args:
-        count: How many.
-        length: Steps of each; the rollbacks at its end come on top.
-        first_seed: Seed of the first.
+        count: Number of sequences.
+        length: Steps of each sequence, without the rollbacks at its end.
+        first_seed: Seed of the first sequence.
 
     Returns:
-        ``{"interleavings", "first_seed", "steps", "by_step", "messages", "broken": [first lines
-        of what failed], "seconds"}``.
+        ``{"interleavings", "first_seed", "steps", "by_step", "messages", "broken": [first lines of
+        the failures], "seconds"}``.
     """
     from tests.interleaving import Broken, Interleaving
     from tests.memory_assistant import MemoryWorld
@@ -59,7 +59,7 @@ def measure(count: int, length: int, first_seed: int = 0) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the figures; the exit code tells whether anything broke."""
+    """Print the figures. The exit code says whether a sequence failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=5000)
     parser.add_argument("--length", type=int, default=30)

@@ -1,4 +1,4 @@
-"""What a game's database holds of what an assistant heard, read by a process beside the game."""
+"""Count what a game's database holds of what an assistant heard, from outside the game."""
 
 import json
 from typing import Any
@@ -22,11 +22,11 @@ print(json.dumps({
 
 
 def kept(game: Game) -> dict[str, Any]:
-    """Look into a game's database.
+    """Read a game's database.
 
     Returns:
-        ``{"times", "doubled", "violations"}``: how often each line she heard is kept, live or
-        archived; ids kept more than once; what the proof found wrong.
+        ``{"times", "doubled", "violations"}``: how often each heard line is stored, live or
+        archived; ids that are stored more than once; and what verification found.
     """
     found: dict[str, Any] = json.loads(game.python(SOURCE).splitlines()[-1])
     return found

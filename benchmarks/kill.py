@@ -1,24 +1,24 @@
-"""Kills a running assistant with SIGKILL, again and again, and counts what that cost. Prints JSON.
+"""Kill a running assistant with SIGKILL many times and count the damage. Prints JSON.
 
-Each life is a process of its own: Evennia on an SQLite file, Mem0 and the recall index on disk,
-a reactor, an assistant that hears, thinks, journals, dreams, compacts and rolls back. It is
-killed before a named step, at a random database statement, or at a random moment by its parent.
-The next life begins with the server's start hooks and looks at everything.
+Each life is a separate process: Evennia on an SQLite file, Mem0 and the recall index on disk, a
+reactor, and an assistant that hears, thinks, writes its journal, dreams, compacts and rolls back.
+It is killed before a named step, at a random database statement, or at a random moment by its
+parent. The next life begins with the server's start hooks and checks everything.
 
-What the assistant is to hear is written to a log and synced before she hears it, what she stored
-after the store returned. A message is lost if it was logged as stored and is nowhere; doubled if
-it is in more than one place.
+What the assistant is going to hear is logged and synced to disk before it hears it. What it stored
+is logged after the store returned. A message is lost if it was logged as stored and is nowhere. It
+is duplicated if it is in more than one place.
 
-What is heard is in memory until the next tick begins, which stores it or saves the queue. So a
-heard line is lost as well if a tick began after it and it is neither stored, archived nor queued
-after the restart. One that no tick came after may vanish with the process; ``unsaved`` counts
-those: they were heard within one tick (``tick_interval_s``) of the kill.
+What an assistant hears stays in memory until the next tick stores it or saves the queue. A heard
+line is therefore also lost if a tick began after it and the line is neither stored, archived nor
+queued after the restart. A line that no tick followed may vanish with the process. ``unsaved``
+counts those lines; they were heard within one tick (``tick_interval_s``) of the kill.
 
     python -m benchmarks.kill --kills 200
     python -m benchmarks.kill --kills 200 --started
 
-With ``--started`` it is the Server of a really started game that is killed, see `kill_game`. That
-takes some ten seconds a kill; the forked lives take one or two.
+With ``--started`` the Server of a started game is killed, see `kill_game`. That takes about ten
+seconds per kill; the forked lives take one or two.
 """
 
 import argparse
@@ -39,17 +39,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 LIFE_S = 60.0
 STATEMENTS, MOMENT_S = 600, 2.5
-# Lives of one assistant: its archive grows, and with it the time each look takes.
+# Lives of one assistant. Its archive grows, and with it the time of each check.
 LIVES_EACH = 25
 
 
 def measure(kills: int, seed: int, folder: Path) -> dict[str, Any]:
-    """Kill so many lives of one assistant.
+    """Kill an assistant a number of times.
 
     Returns:
         ``{"kills", "by_step", "heard", "stored", "unsaved", "lost", "doubled", "changed",
-        "misplaced", "violations", "timer_stopped", "memory_doubled", "ghosts", "recovered",
-        "lives that ended unkilled", "notes", "seconds"}``.
+        "misplaced", "violations", "timer_stopped", "memory_doubled", "ghosts", "recovered", "lives
+        that ended unkilled", "notes", "seconds"}``.
     """
     from benchmarks import kill_life, kill_look, kill_steps
 
@@ -91,7 +91,7 @@ def measure(kills: int, seed: int, folder: Path) -> dict[str, Any]:
 
 
 def _live(function: Any, folder: Path, plan: dict[str, Any], seed: int) -> int:
-    """Run a function in a forked process; returns its exit code, -9 if it was killed."""
+    """Run a function in a forked process; return its exit code, -9 if it was killed."""
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -109,7 +109,7 @@ def _live(function: Any, folder: Path, plan: dict[str, Any], seed: int) -> int:
 
 
 def _waited(pid: int, after_s: float | None) -> int:
-    """Wait for a process, killing it after a time counted from its first sign of life."""
+    """Wait for a process; kill it some time after its first sign of life."""
     end = time.monotonic() + LIFE_S
     due = None if after_s is None else time.monotonic() + after_s
     while True:
@@ -128,11 +128,11 @@ def _waited(pid: int, after_s: float | None) -> int:
 
 def forked(options: argparse.Namespace) -> dict[str, Any]:
     """Kill forked processes, in a folder of their own."""
-    # A killed process leaves its writes to the system: memory is as good a disk as any here.
+    # The system completes the writes of a killed process, so a disk in memory is good enough.
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix="evennia-ai-kill-", dir=memory))
     try:
-        with contextlib.redirect_stdout(sys.stderr):  # Evennia says things while it is loaded
+        with contextlib.redirect_stdout(sys.stderr):  # Evennia prints while it loads
             figures = measure(options.kills, options.seed, folder)
     finally:
         if not options.keep:
@@ -148,12 +148,14 @@ def started(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the figures; the exit code tells whether anything was lost."""
+    """Print the figures. The exit code says whether something was lost."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--started", action="store_true", help="a started game, not forked lives")
-    parser.add_argument("--keep", action="store_true", help="leave the folder where it is")
+    parser.add_argument(
+        "--started", action="store_true", help="kill a started game instead of forked lives"
+    )
+    parser.add_argument("--keep", action="store_true", help="keep the folder")
     options = parser.parse_args()
     from benchmarks import kill_look
 

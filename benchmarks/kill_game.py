@@ -1,16 +1,16 @@
-"""Kills the Server of a really started game with SIGKILL, again and again; called by `kill.py`.
+"""Kill the Server of a started game with SIGKILL many times. Called by `kill.py`.
 
-One game is made as `evennia-ai new` makes it and started by Evennia's launcher. Three players
-and the admin are in it by telnet: they talk to the assistant, who thinks with the offline model,
-and the admin lets her compact, takes compactions back, sends her to sleep and writes into her
-journal. The Server is killed in the middle, before a named step or at a database statement by a
-module inside it (`kill_server`), or from here at a random moment of its life or of its start.
-Then it is started by the command Portal uses. Portal and the connections live on, as they do in
-a game whose Server crashed. The new Server looks at everything and begins to live.
+A game is made as by `evennia-ai new` and started by Evennia's launcher. Three players and the admin
+are connected by telnet. They talk to the assistant, who uses the offline model. The admin starts
+compactions, rolls them back, sends the assistant to sleep and writes to its journal. The Server is
+killed in the middle of this: by a module inside it (`kill_server`), before a named step or at a
+database statement, or from outside at a random moment, also while it starts. Then it is started
+with the command that Portal uses. Portal and the connections stay, as in a game whose Server
+crashed. The new Server checks everything and continues.
 
-Beside the Server's own log this keeps one of what the players said. A line counts as told once
-`aihistory` has shown it; the next Server must have it once. One that was sent since the last look
-and is nowhere counts as ``sent_and_gone``: it was in the Server's memory, or on the way to it.
+Besides the Server's own log there is a log of what the players said. A line counts as told when
+`aihistory` has shown it; the next Server must then have it once. A line that was sent since the
+last check and is nowhere counts as ``sent_and_gone``: it was in the Server's memory, or on its way.
 """
 
 import json
@@ -46,12 +46,12 @@ PLAYERS = ("Alice", "Bob", "Carol")
 STATEMENTS, MOMENT_S, START_S = 250, 8.0, 10.0
 LIFE_S, ANSWER_S, LOOK_S = 60.0, 20.0, 90.0
 GONE = "sent_and_gone"
-# Lives of one assistant: its archive grows, and with it the time each look takes.
+# Lives of one assistant. Its archive grows, and with it the time of each check.
 LIVES_EACH = 25
-# Talks after which a history has grown by more than half of what a compaction leaves.
+# Number of talks that grow a history by more than half of what a compaction leaves.
 TALKS = 4
 ALL_DEEDS = ("talk", "talk", "compact", "roll_back", "dream", "journal", "mask", "emergency")
-READINGS = 3  # of the chronicle, before its texts are hidden
+READINGS = 3  # of the chronicle, before its texts are masked
 
 
 class Dead(Exception):
@@ -59,11 +59,11 @@ class Dead(Exception):
 
 
 class Tavern:
-    """A started game, the people in it, and what they said.
+    """A started game with its players and what they said.
 
     Args:
-        game: The game; it is started.
-        seed: Of what is done.
+        game: The game. It is started.
+        seed: Seed of what happens.
     """
 
     def __init__(self, game: Game, seed: int):
@@ -73,7 +73,7 @@ class Tavern:
         self.number = 0
         self.lines: set[str] = set()
         self.told: set[str] = set()
-        self.new: set[str] = set()  # lines since the last look
+        self.new: set[str] = set()  # lines since the last check
         self.counts: Counter[str] = Counter()
         self.admin = game.admin(60)
         self.players = {name: game.player(name, timeout_s=60) for name in PLAYERS}
@@ -85,7 +85,7 @@ class Tavern:
         self.player("Alice").ask("say Hello, Aria!", r"Aria says", ANSWER_S)
 
     def player(self, name: str) -> Telnet:
-        """A player's connection."""
+        """Return a player's connection."""
         return self.players[name]
 
     # -- the Server ----------------------------------------------------------------------------
@@ -94,15 +94,15 @@ class Tavern:
         return int(game_processes.pids(self.game.folder).get("server", 0))
 
     def is_alive(self) -> bool:
-        """Whether the Server that lives by the plan still does."""
+        """Return whether the Server that runs the plan is still alive."""
         return self._server() == self.server
 
     def kill(self) -> None:
-        """End it from outside."""
+        """Kill the Server from outside."""
         os.kill(self.server, signal.SIGKILL)
 
     def plan(self, plan: dict[str, Any]) -> None:
-        """Give the Server its plan, or see to it from here."""
+        """Give the Server its plan, or carry it out from here."""
         (self.folder / "look.json").unlink(missing_ok=True)
         if "after_s" in plan:
             threading.Timer(plan["after_s"], self._kill_if_alive, [self.server]).start()
@@ -116,7 +116,7 @@ class Tavern:
             os.kill(server, signal.SIGKILL)
 
     def start(self) -> dict[str, Any]:
-        """Start the Server again; returns what it found when it looked at everything."""
+        """Start the Server; return the result of its check."""
         self.server = self.game.start_server()
         found = self._look()
         for who in self.everybody:
@@ -124,14 +124,14 @@ class Tavern:
         return found
 
     def _enter(self, who: Telnet) -> None:
-        """Into the character again, which a connection that outlived its Server has lost."""
+        """Enter the character again, which a connection that outlived its Server has lost."""
         try:
             who.ask("ic", "You become", ANSWER_S)
         except Timeout:
             self.counts["not let in"] += 1
 
     def start_and_kill(self, after_s: float) -> None:
-        """Start the Server and kill it so many seconds later, wherever it is by then."""
+        """Start the Server and kill it after a number of seconds, however far it got."""
         self.game.spawn_server()
         end = time.monotonic() + after_s
         while time.monotonic() < end or not self._server():
@@ -151,7 +151,7 @@ class Tavern:
         return {"failed": "there was no look"}
 
     def begin_anew(self) -> None:
-        """Back to the assistant of the beginning, while there is no Server."""
+        """Restore the original assistant while no Server is running."""
         server = self.game.folder / "server"
         for path in server.glob("evennia.db3*"):
             path.unlink()
@@ -162,14 +162,14 @@ class Tavern:
             lines.clear()
 
     def keep_pristine(self) -> None:
-        """Remember the assistant of the beginning, while there is no Server."""
+        """Save the original assistant while no Server is running."""
         server = self.game.folder / "server"
         shutil.copy(server / "evennia.db3", self.game.base / "pristine.db3")
 
-    # -- what is done in the game --------------------------------------------------------------
+    # -- actions in the game -------------------------------------------------------------------
 
     def live(self, plan: dict[str, Any]) -> bool:
-        """Do what leads to the plan's step, until the Server is dead; False if it lives on."""
+        """Do what leads to the plan's step until the Server dies; return False if it survives."""
         end = time.monotonic() + LIFE_S
         try:
             while time.monotonic() < end:
@@ -180,7 +180,7 @@ class Tavern:
         return not self.is_alive()
 
     def talk(self) -> None:
-        """Everybody says things, and she answers."""
+        """Let everybody speak, and the assistant answer."""
         said = []
         for _ in range(self.rng.randrange(3, 8)):
             self.number += 1
@@ -202,7 +202,7 @@ class Tavern:
         self._send(self.player(name), how + text)
 
     def _see_stored(self, said: list[str]) -> None:
-        """Lines that staff are shown as part of her history are told from now on."""
+        """Count lines as told once staff see them in the assistant's history."""
         self._send(self.admin, "aihistory Aria")
         shown = self._wait(self.admin, r"newest first[\s\S]*" + re.escape(said[0])) or ""
         shown = re.sub(r"\s+", " ", shown + self.admin.drain(0.15))
@@ -213,13 +213,13 @@ class Tavern:
                 self.told.add(text)
 
     def compact(self) -> None:
-        """A compaction by command."""
+        """Compact by command."""
         self._send(self.admin, "compact Aria")
         shown = self._wait(self.admin, r"Aria (compacted \d|did not compact)") or ""
         self.counts["compactions"] += "compacted" in shown
 
     def roll_back(self) -> None:
-        """The latest compaction is taken back; one is made before."""
+        """Compact, then roll the compaction back."""
         self.talk()
         self.compact()
         self._send(self.admin, "compact/rollback Aria")
@@ -231,12 +231,12 @@ class Tavern:
         self.counts["rollbacks"] += "Taken back" in shown
 
     def journal(self) -> None:
-        """Many entries, so that pages turn."""
+        """Write many entries, so that the journal turns pages."""
         self._call(f"journal({self.rng.randrange(20, 60)})", "entries are written")
 
     def mask(self) -> None:
-        """Large tool outputs, and a trigger in the night that hiding them is enough for."""
-        self.compact()  # whatever holds automatic triggers ends with it
+        """Produce large tool outputs and a trigger at night that masking them satisfies."""
+        self.compact()  # ends any hold on automatic triggers
         for _ in range(READINGS):
             self._send(self.player("Alice"), "say Aria, look at the chronicle.")
             self._wait(self.player("Alice"), r"Aria (says|whispers)")
@@ -246,8 +246,8 @@ class Tavern:
         self._call("restore()", "as ever")
 
     def emergency(self) -> None:
-        """A context that is nearly full when a tick begins."""
-        self.compact()  # whatever holds automatic triggers ends with it
+        """Fill the context before a tick begins."""
+        self.compact()  # ends any hold on automatic triggers
         for _ in range(TALKS):
             self.talk()
         self._call("lower('compact_emergency_threshold')", "is low")
@@ -260,7 +260,7 @@ class Tavern:
         self._wait(self.admin, shown)
 
     def dream(self) -> None:
-        """A night; she is woken again."""
+        """Let the assistant sleep and dream, then wake it."""
         self._send(self.admin, "ai/sleep Aria")
         self._wait(self.admin, r"falls asleep\.|asleep already")
         self._pause(2.0)
@@ -275,7 +275,7 @@ class Tavern:
         who.send(line)
 
     def _wait(self, who: Telnet, pattern: str) -> str | None:
-        """What is shown up to a pattern; None if that does not come while the Server lives."""
+        """Return the output up to a pattern, or None if the Server dies first."""
         end = time.monotonic() + ANSWER_S
         while time.monotonic() < end:
             try:
@@ -293,12 +293,12 @@ class Tavern:
                 raise Dead
             time.sleep(0.03)
 
-    # -- what was said -------------------------------------------------------------------------
+    # -- said lines ---------------------------------------------------------------------------
 
     def faults_of_lines(self, kept: dict[str, int]) -> tuple[dict[str, int], list[str]]:
-        """Told lines that are gone and lines that are kept twice, as counts and notes.
+        """Count told lines that are gone and lines that are stored twice, with notes.
 
-        Sent ones that are gone are counted once, in the first look after them.
+        Sent lines that are gone are counted once, in the first check after them.
         """
         gone, self.new = self.new - self.told - set(kept), set()
         lost = [text for text in self.told if text not in kept]
@@ -309,7 +309,7 @@ class Tavern:
 
 
 def _deeds(plan: dict[str, Any]) -> tuple[str, ...]:
-    """What leads to a named step; nothing in particular for other plans."""
+    """Return the actions that lead to a named step, or any actions for other plans."""
     step = str(plan.get("step", ""))
     if step.startswith("rollback"):
         return ("roll_back",)
@@ -325,19 +325,19 @@ def _deeds(plan: dict[str, Any]) -> tuple[str, ...]:
 
 
 def plan_of(number: int, rng: random.Random) -> dict[str, Any]:
-    """As `kill_steps.plan_of`; of the random moments every second one is in a start."""
+    """Like `kill_steps.plan_of`, but every second random moment is during a start."""
     if number % 8 == 7:
         return {"kind": "start", "start_s": round(rng.uniform(0.5, START_S), 3)}
     return kill_steps.plan_of(number, rng, STATEMENTS, MOMENT_S)
 
 
 def measure(kills: int, seed: int, keep: bool = False) -> dict[str, Any]:
-    """Kill a started game's Server so many times.
+    """Kill a started game's Server a number of times.
 
     Returns:
         The figures of `kill.measure`, and ``sent_and_gone``, ``looks``, ``settled_s``, ``said``,
-        ``told``, ``deeds``, ``tracebacks`` and ``seconds_a_kill``. A life that was killed in its
-        start got no look of its own.
+        ``told``, ``deeds``, ``tracebacks`` and ``seconds_a_kill``. A life that was killed during
+        its start has no check of its own.
     """
     game = Game(settings=SETTINGS, start=False, keep=keep)
     with game:
@@ -352,7 +352,7 @@ def measure(kills: int, seed: int, keep: bool = False) -> dict[str, Any]:
 
 
 class _Tally:
-    """Counts what comes of the kills."""
+    """Counts the results of the kills."""
 
     def __init__(self, tavern: Tavern, seed: int):
         self.tavern, self.rng = tavern, random.Random(seed)
@@ -363,14 +363,14 @@ class _Tally:
         self.killed = 0
 
     def run(self, kills: int) -> dict[str, Any]:
-        """Kill until there are so many; gives up after three times as many lives."""
+        """Kill until the number is reached; give up after three times as many lives."""
         began = time.monotonic()
         for number in range(3 * kills):
             if self.killed >= kills:
                 break
             try:
                 self._one(number)
-            except AssertionError as error:  # the game does not come up
+            except AssertionError as error:  # the game does not start
                 self.notes.append(f"life {number}: {error}")
                 break
             took = round((time.monotonic() - began) / max(1, self.killed), 1)
@@ -379,7 +379,7 @@ class _Tally:
         return self._result(time.monotonic() - began)
 
     def _one(self, number: int) -> None:
-        """One life, its end, and the look at what it left."""
+        """Run one life to its end and check what it left."""
         plan = plan_of(number, self.rng)
         tavern, end = self.tavern, plan
         starts = plan["kind"] == "start"

@@ -1,7 +1,7 @@
-"""One life of the assistant of `kill.py`, and the look at what it left.
+"""One life of the assistant of `kill.py`, and the check of what it left.
 
-Both run in forked processes of their own. The parent has imported everything, so that a life
-begins at once, but has never touched an object of the game.
+Both run in forked processes. The parent has imported everything, so that a life begins at once, but
+has never touched an object of the game.
 """
 
 import json
@@ -31,7 +31,7 @@ DEEDS = (
 
 
 def prepare(folder: Path) -> None:
-    """Import everything and make a game with an assistant in it, once, in the parent."""
+    """Import everything and make a game with an assistant, once, in the parent."""
     os.environ["EVENNIA_AI_KILL_FOLDER"] = str(folder)
     os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.kill_settings"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -60,7 +60,7 @@ def prepare(folder: Path) -> None:
 
 
 def _load_what_is_slow() -> None:
-    """Vocabularies, vectors and modules, so that no life spends its time on them."""
+    """Load vocabularies, vectors and modules, so that no life spends time on them."""
     import evennia_ai.offline.brain
     import evennia_ai.recall.index
     import evennia_ai.sleep.compaction.reversal  # noqa: F401
@@ -73,7 +73,7 @@ def _load_what_is_slow() -> None:
 
 
 def begin_anew(folder: Path) -> None:
-    """A new assistant, as an old one's archive makes each look at it slower."""
+    """Create a new assistant, because an old one's archive slows down each check."""
     for path in folder.glob("game.db3*"):
         path.unlink()
     shutil.copy(folder / "pristine.db3", folder / "game.db3")
@@ -102,7 +102,7 @@ class Life:
     Args:
         folder: The game's folder.
         plan: What kills it, see `kill_steps.plan_of`; None for nothing.
-        seed: Of its deeds.
+        seed: Seed of its actions.
     """
 
     def __init__(self, folder: Path, plan: dict[str, Any] | None, seed: int):
@@ -119,18 +119,18 @@ class Life:
         self.script.at_server_start()
 
     def run(self, deeds: int = 60) -> None:
-        """Live: so many deeds, unless killed before."""
+        """Live for a number of actions, unless killed before."""
         self.talk()
         for _ in range(deeds):
             getattr(self, self.rng.choice(DEEDS))()
 
     def talk(self) -> None:
-        """Somebody speaks, she answers."""
+        """Let somebody speak, and the assistant answer."""
         self._hear(self.rng.randrange(2, 9))
         self.tick()
 
     def tick(self) -> None:
-        """A tick without the wait before it; lines and a late tick may come in its midst."""
+        """Run a tick at once; lines and a late tick may arrive in the middle of it."""
         self.script.runtime.last_turn_at = 0.0
         running = self.script.at_tick()
         self._hear(self.rng.randrange(3))
@@ -153,26 +153,26 @@ class Life:
             self.script.hear(new_event(alice, channel, text * 3, audience))
 
     def journal(self) -> None:
-        """Many entries, so that pages turn."""
+        """Write many entries, so that the journal turns pages."""
         for _ in range(self.rng.randrange(5, 30)):
             self.number += 1
             self.body.journal.add(f"Entry {self.number} of {os.getpid()}: Bob owes Alice.")
 
     def compact(self) -> None:
-        """A manual compaction."""
+        """Compact manually."""
         from evennia_ai.sleep.compaction.service import compact_conversation_history
 
         self.wait(compact_conversation_history(self.script, self.body, force=True))
 
     def extract(self) -> None:
-        """An extraction and a compaction."""
+        """Run an extraction and a compaction."""
         from evennia_ai.sleep.compaction.service import run_pre_compaction_extraction
 
         self.wait(run_pre_compaction_extraction(self.script, self.body, 3))
         self.compact()
 
     def roll_back(self) -> None:
-        """Take the latest compaction back; one is made before."""
+        """Roll back the latest compaction; make one first."""
         from evennia_ai.errors import AssistantError
         from evennia_ai.sleep.compaction.reversal import rollback_compaction
 
@@ -184,19 +184,19 @@ class Life:
             return
 
     def mask(self) -> None:
-        """Large tool outputs, and a trigger in the night that hiding them is enough for."""
+        """Produce large tool outputs and a trigger at night that masking them satisfies."""
         self.reading = 2
         self.talk()
         self.talk()
         self._triggered("compact_sleep_threshold", self.dream)
 
     def emergency(self) -> None:
-        """A context that is nearly full when a tick begins."""
+        """Fill the context before a tick begins."""
         self.talk()
         self._triggered("compact_emergency_threshold", self.talk)
 
     def _triggered(self, option: str, deed: Callable[[], None]) -> None:
-        """Do something while usage lies just above a trigger, and nothing holds that up."""
+        """Do something while usage is just above a trigger and nothing holds it up."""
         if self.script.state.hold or self.script.state.stalled_out:
             self.compact()
             self.talk()
@@ -205,13 +205,13 @@ class Life:
         kill_steps.restore(self.script)
 
     def dream(self) -> None:
-        """All steps of the sleep cycle."""
+        """Run all steps of the sleep cycle."""
         from evennia_ai.sleep import run_sleep_tick
 
         self.wait(run_sleep_tick(self.script, self.body))
 
     def rest(self) -> None:
-        """What a reload saves."""
+        """Save what a reload saves."""
         self.script.at_server_reload()
 
     def _answer(self, request: Any) -> Any:
@@ -232,7 +232,7 @@ class Life:
 
 
 def _services(folder: Path, answer: Any) -> Any:
-    """Put the services in place; returns what waits for a Deferred."""
+    """Install the services; return a function that waits for a Deferred."""
     from evennia_ai import services
     from evennia_ai.rag_memory import Mem0Store
     from evennia_ai.testing import ScriptedModel
@@ -253,7 +253,7 @@ def live(folder: Path, plan: dict[str, Any], seed: int) -> None:
 
 
 def look(folder: Path, plan: dict[str, Any], seed: int) -> None:
-    """Start again, undisturbed, and write what is found to ``look.json``."""
+    """Start again undisturbed and write the results of the check to ``look.json``."""
     from benchmarks import kill_look
 
     life = Life(folder, None, seed)

@@ -1,4 +1,4 @@
-"""What `kill.py` looks at after a restart: is everything there, once, unchanged, in order?"""
+"""Check after a restart of `kill.py` that everything is stored once, unchanged and in order."""
 
 import time
 from collections import Counter
@@ -29,17 +29,17 @@ SETTLE_S = 60.0
 
 @inlineCallbacks
 def look(script: Any, log: Any) -> Generator[Deferred[Any], Any, dict[str, Any]]:
-    """Look at an assistant that was started again, once its start has completed what it must.
+    """Check an assistant that was started again, once its start has finished.
 
-    It holds the turn lock and ends with a night, as that mends semantic memory.
+    The check holds the turn lock and ends with a night, which repairs semantic memory.
 
     Args:
         script: The assistant's script.
-        log: What was heard and stored before, a `kill_steps.Log`; the look is noted there.
+        log: What was heard and stored before, a `kill_steps.Log`. The check is recorded there.
 
     Returns:
-        A Deferred that fires with counts by the names of `FIGURES`; ``notes``, a list of texts;
-        and ``settled_s``, the seconds until nothing of a compaction was owed any more.
+        A Deferred that fires with counts by the names of `FIGURES`; ``notes``, a list of texts; and
+        ``settled_s``, the seconds until no work of a compaction was pending.
     """
     notes: list[str] = []
     found = yield script.run_exclusive(lambda: _settled_look(script, log, notes))
@@ -73,7 +73,7 @@ def until(condition: Callable[[], Any], timeout_s: float) -> Generator[Deferred[
 
 
 def verdict(found: dict[str, Any]) -> dict[str, Any]:
-    """What was found, with whether all of it was as it should be."""
+    """Return the results, with whether all of them are as they should be."""
     return {**found, "recovered": int(not any(found.get(name) for name in FAULTS))}
 
 
@@ -88,7 +88,7 @@ def _look(
 
 
 def kept_lists(script: Any) -> list[list[dict[str, Any]]]:
-    """All raw messages: the live ones, and each segment that was not restored."""
+    """Return all raw messages: the live ones, and those of each segment that was not restored."""
     from evennia_ai.history.messages import is_summary
 
     history = script.history
@@ -99,9 +99,9 @@ def kept_lists(script: Any) -> list[list[dict[str, Any]]]:
 
 
 def _messages(script: Any, log: list[dict[str, Any]], notes: list[str]) -> dict[str, int]:
-    """Each logged message is there once, unchanged, in order; each entry of the journal, too.
+    """Check that each logged message and journal entry exists once, unchanged and in order.
 
-    A heard line that waits for its turn in the queue is there as well.
+    A heard line that waits in the queue counts as existing.
     """
     from benchmarks.kill_steps import sha
 
@@ -134,13 +134,13 @@ def _messages(script: Any, log: list[dict[str, Any]], notes: list[str]) -> dict[
 
 
 def heard_lines(log: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
-    """Heard lines by whether a tick came between them and the end of their life.
+    """Sort heard lines by whether a tick came between them and the end of their life.
 
-    What is heard is only in memory until a tick begins; that stores or saves it.
+    What is heard is only in memory until a tick begins, which stores or saves it.
 
     Returns:
-        Ids of all that must be there since a tick came, and of those since the last look that a
-        kill may have taken.
+        Ids that must exist because a tick came, and ids since the last check that a kill may have
+        removed.
     """
     due: list[str] = []
     fresh: list[str] = []
@@ -160,7 +160,7 @@ def heard_lines(log: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
 
 
 def _misplaced(kept: list[list[dict[str, Any]]], order: list[str]) -> list[str]:
-    """Ids that stand behind one that was stored later."""
+    """Return ids that are behind one that was stored later."""
     place = {each: number for number, each in enumerate(order)}
     found = []
     for messages in kept:
@@ -175,7 +175,7 @@ def _since_last_look(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _proof(script: Any, notes: list[str]) -> dict[str, int]:
-    """The proof, legal prompts, and nothing that was left half done."""
+    """Check that verification passes, prompts are valid and nothing is half done."""
     from evennia_ai.history.evidence import verify_history
     from evennia_ai.llm_interaction.prompt import build_prompt
     from tests.loopback import check_pairs
@@ -196,7 +196,7 @@ def _proof(script: Any, notes: list[str]) -> dict[str, int]:
 
 @inlineCallbacks
 def _memories(script: Any, notes: list[str]) -> Generator[Deferred[Any], Any, dict[str, int]]:
-    """After another night there is one memory a source, and none of what was withdrawn."""
+    """Check after another night that each source has one memory and nothing withdrawn is left."""
     from evennia_ai.sleep import run_sleep_tick
 
     yield run_sleep_tick(script, script.obj)

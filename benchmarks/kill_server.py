@@ -1,8 +1,8 @@
-"""What `kill_game.py` puts into the started game: a start/stop module of its Server.
+"""The start/stop module that `kill_game.py` puts into the started game.
 
-At each start it logs what the assistant stores and waits until everything is loaded and the timer
-has ticked; then it looks at everything and writes that to ``look.json``. From then on it lives by
-``plan.json`` whenever that file is put there. All files are in the folder ``kill`` of the game.
+At each start it logs what the assistant stores, and waits until everything is loaded and the timer
+has ticked. Then it checks everything and writes the result to ``look.json``. From then on it
+follows ``plan.json`` whenever that file appears. All files are in the folder ``kill`` of the game.
 """
 
 import json
@@ -28,7 +28,7 @@ TICKS = 2  # of the timer, after everything is loaded
 
 
 def at_server_start() -> None:
-    """Begin to log, and look as soon as that can be done."""
+    """Start logging, and check as soon as possible."""
     killer = Killer(Log(FOLDER / "log.jsonl"))
     killer.arm()
     _look_and_tell(killer).addErrback(_tell_failure)
@@ -36,7 +36,7 @@ def at_server_start() -> None:
 
 
 def journal(count: int) -> str:
-    """Write entries into the assistant's journal, for the game's command `py`."""
+    """Write entries to the assistant's journal, for the game's command `py`."""
     body = _assistant().obj
     number = random.randrange(10**6)
     for each in range(count):
@@ -45,7 +45,7 @@ def journal(count: int) -> str:
 
 
 def shelve() -> str:
-    """Put a thing with a long description beside the assistant, for the game's command `py`."""
+    """Put a thing with a long description next to the assistant, for the command `py`."""
     from evennia import create_object
 
     room = _assistant().obj.location
@@ -95,12 +95,12 @@ def _look_and_tell(killer: Killer) -> Generator[Deferred[Any], Any, None]:
 
 
 def _ticks(script: Any) -> int:
-    """How often the timer has called since the start."""
+    """Return how often the timer has fired since the start."""
     return int(script.runtime.counts["ticks"] + script.runtime.counts["late"])
 
 
 def _lines(script: Any) -> dict[str, int]:
-    """How often each heard line is kept: in the history, its archive, or what waits for it."""
+    """Count how often each heard line is stored: in history, archive or queue."""
     messages = [m for messages in kept_lists(script) for m in messages if m["role"] == "user"]
     known = {message["id"] for message in messages}
     waiting = [event for event in script.runtime.pending() if event["id"] not in known]
@@ -112,7 +112,7 @@ def _tell_failure(failure: Any) -> None:
 
 
 def _tell(found: dict[str, Any]) -> None:
-    """Write what was found, in one piece."""
+    """Write the results in one piece."""
     draft = FOLDER / "look.draft"
     draft.write_text(json.dumps({**found, "pid": os.getpid()}))
     draft.rename(FOLDER / "look.json")

@@ -1,7 +1,7 @@
-"""What `kill.py` kills at, how a step is armed in the process that is to die, and its log.
+"""The steps at which `kill.py` kills, how a step is armed in the process, and the log.
 
-Used by forked processes (`kill_life`) and inside a started game (`kill_server`) alike. The hooks
-sit on classes, as Evennia may drop an object of the game and load it anew.
+Forked processes (`kill_life`) and started games (`kill_server`) both use it. The hooks are on
+classes, because Evennia may drop an object of the game and load it again.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-# Options of the assistant that is killed: small windows, so that compactions come often.
+# Options of the assistant that is killed. Small windows make compactions frequent.
 CONFIG = {
     "compact_preserve_window": 6,
     "max_context_tokens": 9000,
@@ -22,9 +22,9 @@ CONFIG = {
     "reply_cooldown_s": 0,
     "sleep_after_idle_s": None,
 }
-# A thing whose description is a large tool output; its text is longer than what is shown of it.
+# A thing whose description is a large tool output. Its text is longer than what is shown of it.
 CHRONICLE = " ".join(f"In year {year} the river rose {year % 7} ells." for year in range(900, 1200))
-# What a deed sets just below the usage there is, so that it fires.
+# What an action sets just below the current usage, so that it fires.
 TRIGGERS = ("compact_sleep_threshold", "compact_emergency_threshold")
 COMMIT = ("archive", "summaries", "history", "journal", "record", "last_compaction", "done")
 MASK = tuple(f"mask {name}" for name in ("history", "record", "last_compaction", "done"))
@@ -43,13 +43,13 @@ STEPS = (*MASK, *EMERGENCY, *(f"commit {name}" for name in COMMIT), *ROLLBACK, *
 
 
 def plan_of(number: int, rng: random.Random, statements: int, moment_s: float) -> dict[str, Any]:
-    """What kills the life of this number: named steps in turn, then statements and moments.
+    """Return what kills a life: named steps in turn, then statements and moments.
 
     Args:
-        number: Of the life.
-        rng: Where chance comes from.
-        statements: The last statement that may be hit, counted from the arming.
-        moment_s: The last moment, seconds from the arming.
+        number: Number of the life.
+        rng: Random source.
+        statements: Highest number of a statement, counted from arming.
+        moment_s: Latest moment, in seconds from arming.
     """
     if number % 2 == 0:
         return {"kind": "step", "step": STEPS[number // 2 % len(STEPS)]}
@@ -66,33 +66,33 @@ def lower(script: Any, option: str) -> None:
 
 
 def restore(script: Any) -> None:
-    """Set its triggers to their defaults; a kill may have left them low."""
+    """Reset its triggers to their defaults; a kill may have left them low."""
     for option in TRIGGERS:
         script.attributes.remove(option)
 
 
 class Log:
-    """What was heard and stored, a JSON object a line, on the disk before anything goes on.
+    """What was heard and stored: one JSON object per line, synced to disk before going on.
 
     Args:
-        path: The file; it is made, or continued.
+        path: The file. It is created or continued.
     """
 
     def __init__(self, path: Path):
         self.path = path
         self._file = open(path, "a", encoding="utf-8")  # noqa: SIM115 - lives as long
         if self._file.tell():
-            self._file.write("\n")  # a line that a kill cut short must not spoil the next
+            self._file.write("\n")  # an incomplete line must not corrupt the next one
 
     def note(self, kind: str, *entries: dict[str, Any]) -> None:
-        """Write entries and wait until they are on the disk."""
+        """Write entries and wait until they are on disk."""
         for entry in entries:
             self._file.write(json.dumps({"kind": kind, **entry}) + "\n")
         self._file.flush()
         os.fsync(self._file.fileno())
 
     def entries(self) -> list[dict[str, Any]]:
-        """All entries, of earlier processes too."""
+        """Return all entries, also those of earlier processes."""
         return list(_parsed(self.path.read_text(encoding="utf-8").splitlines()))
 
 
@@ -100,22 +100,22 @@ def _parsed(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
     for line in lines:
         try:
             yield json.loads(line)
-        except ValueError:  # empty, or cut by a kill: nothing was acknowledged by it
+        except ValueError:  # empty or incomplete after a kill: it acknowledged nothing
             continue
 
 
 def sha(message: dict[str, Any]) -> str:
-    """A digest of what must never change of a message."""
+    """Return a digest of the parts of a message that must never change."""
     names = ("id", "role", "content", "speaker", "tool_calls", "tool_call_id", "name", "audience")
     kept = {name: message.get(name) for name in (*names, "created_at")}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 
 class Killer:
-    """Kills its own process where a plan says so, and logs what the assistant stores.
+    """Kills its own process according to a plan, and logs what the assistant stores.
 
     Args:
-        log: Where that is noted.
+        log: The log.
         plan: See `plan_of`; empty for nothing. It may be replaced at any time.
     """
 
@@ -125,7 +125,7 @@ class Killer:
         self._written = 0
 
     def die(self) -> None:
-        """As a pulled plug: no handler, no flush, no cleanup."""
+        """Die as if by power failure: no handler, no flush, no cleanup."""
         os.kill(os.getpid(), signal.SIGKILL)
 
     def at(self, step: str) -> None:
@@ -134,11 +134,11 @@ class Killer:
             self.die()
 
     def set_plan(self, plan: dict[str, Any]) -> None:
-        """Live by another plan; statements are counted anew."""
+        """Follow another plan; the count of statements restarts."""
         self.plan, self._written = plan, 0
 
     def arm(self) -> None:
-        """Put the hooks in place, once in a process, on the thread that owns the database."""
+        """Install the hooks, once per process, on the thread that owns the database."""
         from django.db import connection
 
         connection.ensure_connection()
@@ -268,15 +268,15 @@ class Killer:
 
 
 def _is_emergency(record: dict[str, Any]) -> bool:
-    """Whether a compaction's record is that of one that a nearly full context called for."""
+    """Return whether a compaction's record is from an emergency compaction."""
     return record["trigger"] == "emergency"
 
 
 def _extracts(message: dict[str, Any]) -> bool:
-    """Whether a message was made by the extraction before a compaction."""
+    """Return whether a message belongs to the extraction before a compaction."""
     return bool((message.get("metadata") or {}).get("context") == "pre_compaction")
 
 
 def _wrap(owner: type, name: str, around: Callable[[Any], Any]) -> None:
-    """Replace a method by what a function makes of it."""
+    """Replace a method by the result of a function of it."""
     setattr(owner, name, around(getattr(owner, name)))

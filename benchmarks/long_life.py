@@ -1,15 +1,17 @@
-"""Facts told in a started game, then thousands of lines, nights and restarts; asked at last.
+"""Tell facts in a started game, then live through thousands of lines, nights and restarts.
 
     python -m benchmarks.long_life --facts 20 --lines 2000 --nights 4
 
-Six players log in by telnet and tell facts at the beginning; then they talk of other things. Each
-night the assistant sleeps, dreams and, as her context is small, compacts. Halfway the game is
-killed with SIGKILL and started again, at the end it is reloaded. Then every fact is asked for in
-other words, mixed with questions on what nobody told, and after each answer she is asked how she
-knows. Prints one JSON object: answered, offered (with "I don't know that for certain"), unknown
-and wrong of what was told, admitted of what was not, and for how many answers the id she named is
-that of a message that holds the answer. The exit code is 1 if a line that was said is not kept, or
-kept twice, if the proof is not clean, or if there is a traceback in the log.
+Six players log in by telnet and tell facts at the beginning. Then they talk about other things.
+Each night the assistant sleeps, dreams and, because its context is small, compacts. Halfway the
+game is killed with SIGKILL and started again; at the end it is reloaded. Then the players ask for
+every fact in other words, mixed with questions about things nobody told, and after each answer how
+the assistant knows.
+
+The result is one JSON object: how many told facts were answered, offered (with "I don't know that
+for certain"), unknown or wrong; how many untold ones were admitted; and for how many answers the
+assistant named the id of a message that contains the answer. The exit code is 1 if a line is
+missing or stored twice, if verification fails, or if the log contains a traceback.
 """
 
 import argparse
@@ -32,7 +34,7 @@ CREATION_THROTTLE_LIMIT = None
 LOGIN_THROTTLE_LIMIT = None
 """
 CONTEXT_TOKENS = 20_000
-BURST = 60  # lines said before a pause, well under the bound of heard lines
+BURST = 60  # lines before a pause, well below the limit of the queue
 ANSWER_S = 60
 SAID = re.compile(r"Aria says, \"(.*)\"")
 
@@ -42,17 +44,20 @@ class Tavern:
 
     Args:
         game: A running game.
-        seed: Of the talk.
-        names: Of the players.
+        seed: Seed of the conversation.
+        names: Names of the players.
+        made: Whether they have their accounts already.
     """
 
-    def __init__(self, game: Game, seed: int, names: tuple[str, ...] = talk.PLAYERS):
+    def __init__(
+        self, game: Game, seed: int, names: tuple[str, ...] = talk.PLAYERS, made: bool = False
+    ):
         self.game, self.rng, self.names = game, random.Random(seed), names
-        self.made, self.said = False, Counter[str]()
+        self.made, self.said = made, Counter[str]()
         self.enter()
 
     def enter(self) -> None:
-        """Everybody logs in; the first time with a new account."""
+        """Log everybody in, the first time with a new account."""
         self.admin = self.game.admin(60)
         self.players: dict[str, Telnet] = {}
         for name in self.names:
@@ -67,18 +72,18 @@ class Tavern:
         return player
 
     def leave(self) -> None:
-        """Everybody hangs up."""
+        """Log everybody out."""
         for connection in (self.admin, *self.players.values()):
             connection.close()
 
     def tell(self, who: str, text: str) -> None:
-        """Say something in her hearing; she may answer or not."""
+        """Say something to the assistant, which may answer or not."""
         self.said[text] += 1
         self.players[who].ask(f"say {text}", "You say")
         self._hush()
 
     def ask(self, who: str, question: str) -> str:
-        """Ask her; returns what she says."""
+        """Ask the assistant; return the answer."""
         self._hush()
         self.said[question] += 1
         shown = self.players[who].ask(f"say {question}", r"Aria says, \"[^\n]*", ANSWER_S)
@@ -90,7 +95,7 @@ class Tavern:
             player.drain(0.02)
 
     def chat(self, lines: int) -> None:
-        """Other talk, in bursts, so that she hears every line."""
+        """Say other lines, in bursts that the assistant can hear completely."""
         for number in range(1, lines + 1):
             who, line = self.rng.choice(self.names), small_talk(self.rng)
             self.said[line] += 1
@@ -101,7 +106,7 @@ class Tavern:
         self.admin.drain(6)
 
     def night(self) -> None:
-        """She sleeps until she has dreamt, and wakes."""
+        """Let the assistant sleep until it has dreamt, then wake it."""
         self.admin.drain(1)
         self.admin.ask("ai/sleep Aria", r"(?i)asleep")
         end = time.monotonic() + 300
@@ -113,7 +118,7 @@ class Tavern:
         self.admin.ask("ai/wake Aria", r"(?i)wake|awake")
 
     def faults(self) -> dict[str, Any]:
-        """What of all that was said is not kept as often as it was said, and what else is wrong."""
+        """Return lines that are not stored as often as they were said, and other faults."""
         found = kept(self.game)
         times = Counter(found["times"])
         return {
@@ -124,7 +129,7 @@ class Tavern:
         }
 
     def evidence(self, value: str) -> str:
-        """What staff find of a value: lines that begin with ids."""
+        """Return what staff find for a value: lines that begin with ids."""
         self.admin.drain(0.5)
         self.admin.send(f"aihistory/search Aria = {value}")
         shown = self.admin.drain(2)
@@ -133,7 +138,7 @@ class Tavern:
 
 
 def measure(facts: int, untold: int, lines: int, nights: int, seed: int, half: str) -> Any:
-    """Play it all; returns the figures."""
+    """Run everything; return the figures."""
     rng = random.Random(seed)
     told = talk.make_facts(rng, half, facts)
     never = talk.make_untold(rng, half, told, untold)
@@ -167,7 +172,7 @@ def measure(facts: int, untold: int, lines: int, nights: int, seed: int, half: s
 
 
 def _compactions(tavern: Tavern) -> int:
-    """How many segments left the prompt, as `aistatus` tells."""
+    """Return how many segments left the prompt, according to `aistatus`."""
     shown = tavern.admin.ask("aistatus Aria", r"Last trouble[^\n]*", ANSWER_S)
     found = re.search(r"archived in (\d+)", shown)
     return int(found.group(1)) if found else 0
@@ -204,25 +209,25 @@ def _questions(tavern: Tavern, rng: random.Random, asked: Any, half: str) -> dic
 
 
 def _source(tavern: Tavern, asker: str, fact: Any) -> tuple[str, str]:
-    """Whether she names the id of something that holds the answer; what she says of it."""
+    """Return whether the assistant names the id of a source of the answer, and what it says."""
     reply = tavern.ask(asker, "Aria, how do you know that?")
     found = re.search(r"\b([me]1\w{8,})\b", reply)
     if not found:
         return "names no id", reply
-    # What is found of a common value may be more than a search shows: then by her own words.
+    # A search may not show all hits for a common value; then search for the assistant's words.
     shown = "\n".join(tavern.evidence(wanted) for wanted in (fact.value, _quote(reply)))
     line = next((x for x in shown.split("\n") if found.group(1) in x), "")
     return ("right id" if fact.value.lower() in line.lower() else "another id"), reply
 
 
 def _quote(reply: str) -> str:
-    """The words she quotes, or else all she says."""
+    """Return the words that the assistant quotes, or else all it says."""
     quoted = re.search(r': "([^"]+)"', reply)
     return quoted.group(1) if quoted else reply
 
 
 def main() -> None:
-    """Print the figures; the exit code tells whether anything was lost or went wrong."""
+    """Print the figures. The exit code says whether something was lost or failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--facts", type=int, default=20)
     parser.add_argument("--untold", type=int, default=8)

@@ -1,17 +1,18 @@
-"""Weeks of tavern talk, then questions: what the recall index finds, and what is answered.
+"""Weeks of tavern talk, then questions: what the recall index finds and what is answered.
 
     python benchmarks/mudlife.py --seed 1 --weeks 4 --lines 120
 
-Everything is generated from the seed. Fourteen patrons talk every evening; amid the talk they tell
-facts, some of which change weeks later (the newer telling is the evidence), and some things nobody
-tells. A fact is asked for in other words than it was told in. Printed as JSON, for each ranking:
-the share of questions whose evidence is among the first 5 and 10 found, and *latest fact*, the
-share of changed facts whose newest telling stands above the older one. Then the offline model is
-asked, in the tool loop of `offline_model.py`: told questions are answered, stale (the old value),
-unknown or wrong; untold ones are admitted or wrong.
+Everything is generated from the seed. Fourteen patrons talk every evening. In between they tell
+facts; some facts change weeks later (the newer statement is the evidence), and some are never told.
+Questions use other words than the statements.
 
-*game* is the search as the game runs it, through `Memory.search` with its limit, and *game_asked*
-the same after each question was asked aloud 12 times; *ours_asked* is the bare index after that.
+The result is JSON. For each ranking it gives the share of questions whose evidence is among the
+first 5 and 10 hits, and *latest fact*, the share of changed facts whose newest statement ranks
+above the older one. Then the offline model is asked, in the tool loop of `offline_model.py`: told
+facts are answered, stale (the old value), unknown or wrong; untold ones are admitted or wrong.
+
+*game* is the search as the game runs it, through `Memory.search` with its limit. *game_asked* is
+the same after each question was asked aloud 12 times. *ours_asked* is the bare index after that.
 """
 
 import argparse
@@ -38,19 +39,19 @@ from evennia_ai.recall import RecallIndex, Turn  # noqa: E402
 from evennia_ai.recall.values import Query  # noqa: E402
 
 PATRONS = (*PLAYERS, "Gwen", "Hob", "Ines", "Jarl", "Kit", "Lorna", "Mab", "Ned")
-# Relations of which a newer telling makes an older one untrue.
+# Relations in which a newer statement replaces an older one.
 CHANGEABLE = (
     *("residence", "trade", "fav_drink", "hidden", "debt", "herd", "weapon", "password"),
     *("market", "departure", "plan", "boss", "friend", "nickname"),
 )
 CUTS = (5, 10)
-TRIES = 60  # a relation that gives nothing new in so many draws has been told out
-DEEP = 50  # how far down a ranking the tellings of a changed fact are looked for
-ASKINGS = 12  # how often each question was asked before
-START = 1_767_290_400  # an evening at six
+TRIES = 60  # a relation without a new fact in this many draws is exhausted
+DEEP = 50  # how deep in a ranking the statements of a changed fact are searched
+ASKINGS = 12  # how often each question is asked beforehand
+START = 1_767_290_400  # 18:00
 DAY = 86_400
 
-# Small talk that names the same people, places and things as the facts, and tells none of them.
+# Small talk about the same people, places and things as the facts, without any of the facts.
 SMALL_TALK = (
     "Did you hear {person} singing last night?",
     "The road to {town} was mud up to the axles.",
@@ -82,7 +83,7 @@ SMALL_TALK = (
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that may be told: whom and what it is about, its value, one telling of it."""
+    """A fact: whom it is about, its relation, its value and one statement of it."""
 
     relation: str
     about: str
@@ -94,13 +95,13 @@ class Fact:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What a newer telling of the same overwrites."""
+        """What a newer statement of the same fact replaces."""
         return self.relation, self.about, self.second
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One question: what the answer is, and the ids of the newest and the older telling."""
+    """A question with its answer and the ids of the newest and the older statement."""
 
     kind: str
     fact: Fact
@@ -111,17 +112,17 @@ class Asked:
 
 @dataclass(frozen=True)
 class Life:
-    """All that was said, in order, and what is asked about it."""
+    """Everything that was said, in order, and the questions about it."""
 
     turns: tuple[Turn, ...]
     asked: tuple[Asked, ...]
 
 
-# -- what is told --------------------------------------------------------------------------------
+# -- facts ---------------------------------------------------------------------------------------
 
 
 def _all_relations() -> dict[str, tuple[dict[str, Any], tuple[str, str]]]:
-    """Relations, and in which words each is told and asked: never both in those of one half."""
+    """Relations with the words for telling and asking, never both from one half."""
     found = {name: (spec, ("tuning", "seen")) for name, spec in phrases.RELATIONS.items()}
     fresh = {name: (spec, ("held_out", "held_out")) for name, spec in phrases.FRESH.items()}
     return {**fresh, **found}
@@ -131,7 +132,7 @@ RELATIONS = _all_relations()
 
 
 def make_fact(rng: random.Random, relation: str, like: Fact | None = None) -> Fact:
-    """A fact of a relation; `like` another one, with a new value, where one is given."""
+    """Make a fact of a relation, or one like `like` with a new value."""
     spec, halves = RELATIONS[relation]
     told_in, asked_in = rng.sample(halves, 2)
     said = spec[told_in]
@@ -170,17 +171,17 @@ def distinct_facts(
     count: int,
     taken: Sequence[Fact] = (),
 ) -> list[Fact]:
-    """Facts no two of which are about the same, nor about what is taken; relations in turn.
+    """Return facts about different subjects, with the relations in turn.
 
     Raises:
-        ValueError: There is less to tell than was asked for.
+        ValueError: There is less to tell than requested.
     """
     known = {fact.key: fact for fact in taken}
     found: list[Fact] = []
     left = list(relations)
     while len(found) < count:
         if not left:
-            raise ValueError(f"Only {len(found)} of {count} facts can be told; ask for fewer.")
+            raise ValueError(f"Only {len(found)} of {count} facts are possible; ask for fewer.")
         relation = left.pop(0)
         fact = _fresh_fact(rng, relation, known)
         if fact:
@@ -193,13 +194,13 @@ def distinct_facts(
 def _fresh_fact(
     rng: random.Random, relation: str, known: dict[tuple[str, str, str], Fact]
 ) -> Fact | None:
-    """A fact that clashes with none; None where all that is told of a relation is told already."""
+    """Return a fact that conflicts with no other, or None if the relation is exhausted."""
     tries = (make_fact(rng, relation) for _ in range(TRIES))
     return next((fact for fact in tries if not _clashes(fact, known)), None)
 
 
 def _clashes(fact: Fact, known: dict[tuple[str, str, str], Fact]) -> bool:
-    """Whether a fact's answer could be taken from a known one: same one, or same one's home."""
+    """Return whether a known fact could answer for this one (same subject or its home)."""
     homes = ("residence", "residence2")
     return any(
         (fact.relation == each.relation or (fact.relation in homes and each.relation in homes))
@@ -209,11 +210,11 @@ def _clashes(fact: Fact, known: dict[tuple[str, str, str], Fact]) -> bool:
     )
 
 
-# -- the evenings --------------------------------------------------------------------------------
+# -- evenings ------------------------------------------------------------------------------------
 
 
 def make_life(seed: int, weeks: int, lines: int, questions: int) -> Life:
-    """`lines` lines an evening; questions: 3 in 10 on what changed, 2 on what was untold."""
+    """Make `lines` lines per evening; 3 in 10 questions are on changes, 2 on untold facts."""
     rng = random.Random(f"mudlife {seed}")
     changed = questions * 3 // 10
     untold = questions // 5
@@ -244,7 +245,7 @@ def _evenings(
     newer: Sequence[Fact],
     plain: Sequence[Fact],
 ) -> tuple[list[Turn], dict[Fact, str]]:
-    """Turns of all evenings, and the id of each fact's telling; what changes, changes later."""
+    """Return the turns of all evenings and the id of each statement; changes come later."""
     told: dict[int, list[Fact]] = {day: [] for day in range(days)}
     half = days // 2
     for old, new in zip(older, newer, strict=True):
@@ -277,18 +278,18 @@ def _turn(
 
 
 def small_talk(rng: random.Random) -> str:
-    """A line that tells nothing anybody asks for."""
+    """Return a line without any fact that is asked for."""
     if rng.random() < 0.25:
         return rng.choice(phrases.CHATTER)
     fill = {name: rng.choice(_pool(name)) for name in phrases.POOLS}
     return rng.choice(SMALL_TALK).format(person2=rng.choice(PATRONS), **fill)
 
 
-# -- what is found -------------------------------------------------------------------------------
+# -- search --------------------------------------------------------------------------------------
 
 
 def found_figures(life: Life, rank: Callable[[str], Sequence[str]]) -> dict[str, Any]:
-    """Recall at the cuts of told and changed facts, latest facts above older ones, time."""
+    """Return recall for told and changed facts, the share of latest facts, and time."""
     hits: dict[str, list[list[bool]]] = {"told": [], "changed": []}
     latest, times = [], []
     for asked in life.asked:
@@ -339,7 +340,7 @@ def _game_search(index: RecallIndex) -> Callable[[str], Sequence[str]]:
 
 
 def earlier_askings(life: Life) -> list[Turn]:
-    """Each question asked aloud `ASKINGS` times by guests, an hour apart, after all else."""
+    """Return each question asked aloud `ASKINGS` times by guests, an hour apart, at the end."""
     last = float(max(turn.at for turn in life.turns))
     spoken = [each.fact.question for each in life.asked for _ in range(ASKINGS)]
     return [
@@ -348,11 +349,11 @@ def earlier_askings(life: Life) -> list[Turn]:
     ]
 
 
-# -- what is answered ----------------------------------------------------------------------------
+# -- answers -------------------------------------------------------------------------------------
 
 
 def answered_figures(life: Life, index: RecallIndex, seed: int) -> dict[str, Any]:
-    """How the offline model answers, with the index for its memory."""
+    """Return how the offline model answers with the index as its memory."""
     rng = random.Random(f"asking {seed}")
     game = Game(_searching(index), lambda *_: None, visible=False)
     outcomes: dict[str, Counter[str]] = {kind: Counter() for kind in ("told", "changed", "untold")}
@@ -394,7 +395,7 @@ def _outcome(asked: Asked, reply: str) -> str:
 
 
 def run(seed: int, weeks: int, lines: int, questions: int) -> dict[str, Any]:
-    """One life: its figures."""
+    """Run one life; return its figures."""
     life = make_life(seed, weeks, lines, questions)
     index = RecallIndex(":memory:")
     index.add("mudlife", life.turns)
@@ -424,9 +425,11 @@ def main() -> None:
     """Run each seed and print JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seeds", type=int, default=1, help="how many seeds, from --seed on")
+    parser.add_argument(
+        "--seeds", type=int, default=1, help="number of seeds, starting with --seed"
+    )
     parser.add_argument("--weeks", type=int, default=4)
-    parser.add_argument("--lines", type=int, default=120, help="lines an evening")
+    parser.add_argument("--lines", type=int, default=120, help="lines per evening")
     parser.add_argument("--questions", type=int, default=200)
     options = parser.parse_args()
     seeds = range(options.seed, options.seed + options.seeds)

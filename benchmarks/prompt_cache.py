@@ -1,7 +1,7 @@
-"""How much of a prompt repeats the previous prompt's prefix in a steady talk. Prints JSON.
+"""Measure how much of a prompt repeats the previous prompt's prefix. Prints JSON.
 
-Providers bill a repeated prefix at a fraction, if it repeats to the letter. Beside ours stands
-the naive order in the same run: retrieved memories and the present moment in the system message.
+Providers charge less for a repeated prefix if it is identical. For comparison, the naive order is
+measured in the same run: retrieved memories and the present moment in the system message.
 
     python -m benchmarks.prompt_cache --turns 60
 """
@@ -25,12 +25,12 @@ LINES = (
 
 
 def as_text(request: Any) -> str:
-    """A request as one text, tools first, as providers hash it."""
+    """Return a request as one text, tools first, as providers hash it."""
     return json.dumps(list(request.tools)) + "".join(json.dumps(m) for m in request.messages)
 
 
 def naive_text(request: Any) -> str:
-    """The same with the volatile blocks moved into the system message."""
+    """Return the same request with the volatile blocks in the system message."""
     system, *rest = request.messages
     volatile = [m for m in rest if str(m.get("content")).startswith(("[Memories]", "[Present"))]
     others = [m for m in rest if m not in volatile]
@@ -40,7 +40,7 @@ def naive_text(request: Any) -> str:
 
 
 def repeated(texts: Sequence[str], count: Any) -> list[float]:
-    """Share of each text's tokens that repeat the beginning of the one before."""
+    """Return the share of each text's tokens that repeat the beginning of the previous one."""
     shares = []
     for before, now in zip(texts, texts[1:], strict=False):
         same = next(

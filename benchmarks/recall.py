@@ -1,18 +1,19 @@
-"""How well and how fast the recall index finds: LoCoMo evidence recall, latency, size.
+"""Measure the recall index: LoCoMo evidence recall, latency and size. Prints JSON.
 
-Prints one JSON object. No model is called: the question is the query, and what is counted is
-the share of a question's evidence turns among the first k found (mean over questions).
+No model is called. The question is the query, and the result is the share of a question's evidence
+turns among the first k hits (mean over questions).
 
     python benchmarks/recall.py [path/to/locomo.json] [--no-mem0] [--no-latency]
 
-The headline is honest: on the conversations that the shipped weights were learned on, each is
-ranked by weights learned on the others (`ours_left_out`). The hand-made lexicon of kinds cannot be
-left out like that, so the same without it is printed too. `ours_shipped` on those conversations
-has seen the answers and is no measure; on any other file it is the headline.
+For the conversations on which the shipped weights were learned, the main figure is `ours_left_out`:
+each conversation is ranked with weights learned on the others. The hand-written lexicon of kinds
+cannot be left out in this way, so the figure without the lexicon is printed as well. `ours_shipped`
+has seen the answers of those conversations and does not measure them. For any other file it is the
+main figure.
 
-LoCoMo: Maharana et al., "Evaluating Very Long-Term Conversational Memory of LLM Agents", ACL
-2024. Categories 1 multi-hop, 2 temporal, 3 open-domain, 4 single-hop; 5 (adversarial) asks about
-the wrong speaker on purpose and is reported apart.
+LoCoMo: Maharana et al., "Evaluating Very Long-Term Conversational Memory of LLM Agents", ACL 2024.
+Categories 1 multi-hop, 2 temporal, 3 open-domain, 4 single-hop; 5 (adversarial) asks about the
+wrong speaker on purpose and is reported separately.
 """
 
 import argparse
@@ -48,14 +49,14 @@ CUTS = (5, 10, 20)
 CATEGORIES = {1: "multi_hop", 2: "temporal", 3: "open_domain", 4: "single_hop"}
 ADVERSARIAL = 5
 HEADLINE = "categories_1_to_4"
-# Features that the hand-made lexicon feeds.
+# Features that depend on the hand-written lexicon.
 LEXICON = "kind_"
 Ranking = Callable[[str], Sequence[str]]
 
 
 @dataclass(frozen=True)
 class Question:
-    """One question, its category and the ids of the turns that answer it."""
+    """A question, its category and the ids of the turns that answer it."""
 
     text: str
     category: int
@@ -64,7 +65,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Conversation:
-    """One conversation and what is asked about it."""
+    """A conversation and the questions about it."""
 
     name: str
     turns: tuple[Turn, ...]
@@ -72,9 +73,9 @@ class Conversation:
 
 
 def read_conversations(path: Path) -> list[Conversation]:
-    """Read LoCoMo; questions none of whose evidence names a turn are left out."""
+    """Read LoCoMo, without the questions whose evidence names no turn."""
     if not path.is_file():
-        sys.exit(f"`{path}` is not there: give the path of a LoCoMo file in JSON.")
+        sys.exit(f"`{path}` does not exist: give the path of a LoCoMo file in JSON.")
     return [_conversation(sample) for sample in json.loads(path.read_text(encoding="utf-8"))]
 
 
@@ -105,7 +106,7 @@ def _question(raw: dict[str, Any], known: set[str]) -> Question:
 
 
 def bm25_ranking(turns: Sequence[Turn]) -> Ranking:
-    """Plain BM25 (k1 1.2, b 0.75) over speaker and text, stemmed, stop words out."""
+    """Rank by plain BM25 (k1 1.2, b 0.75) over speaker and text, stemmed, without stop words."""
     documents = [_stems(f"{turn.speaker} {turn.text}") for turn in turns]
     holders: dict[str, list[int]] = defaultdict(list)
     for number, document in enumerate(documents):
@@ -132,7 +133,7 @@ def _stems(text: str) -> list[str]:
 
 
 def vector_ranking(turns: Sequence[Turn]) -> Ranking:
-    """Cosine of the static vectors of query and turn (with its speaker) alone."""
+    """Rank by the cosine of the static vectors of query and turn (with its speaker)."""
     embed = default_embedder().embed
     vectors = embed([f"{turn.speaker}: {turn.text}" for turn in turns])
 
@@ -144,14 +145,14 @@ def vector_ranking(turns: Sequence[Turn]) -> Ranking:
 
 
 def our_ranking(turns: Sequence[Turn], model: LinearModel | None = None) -> Ranking:
-    """The recall index, with the shipped weights or others."""
+    """Rank with the recall index, with the shipped weights or others."""
     index = RecallIndex(":memory:", model=model)
     index.add("talk", turns)
     return lambda query: [hit.turn_id for hit in index.search("talk", query, limit=max(CUTS))]
 
 
 def mem0_ranking(turns: Sequence[Turn]) -> Ranking:
-    """Embedded Mem0's own search (Qdrant on disk, the static embedder), a memory a turn."""
+    """Rank with embedded Mem0 (Qdrant on disk, the static embedder), one memory per turn."""
     from evennia_ai.rag_memory.mem0_backend.engine import Engine
 
     folder = tempfile.mkdtemp()
@@ -173,7 +174,7 @@ def mem0_ranking(turns: Sequence[Turn]) -> Ranking:
 def evidence_recall(
     conversations: Sequence[Conversation], make: Callable[[Conversation], Ranking]
 ) -> dict[str, Any]:
-    """Mean recall of a ranking at each cut: headline, by category, by conversation."""
+    """Return the mean recall of a ranking at each cut: overall, by category and conversation."""
     groups: dict[str, list[list[float]]] = defaultdict(list)
     for conversation in conversations:
         rank = make(conversation)
@@ -204,12 +205,12 @@ def _means(rows: list[list[float]]) -> dict[str, float]:
 def all_recalls(
     conversations: Sequence[Conversation], seen: bool, mem0: bool
 ) -> dict[str, dict[str, Any]]:
-    """Evidence recall of every ranking on the same questions.
+    """Return the evidence recall of every ranking on the same questions.
 
     Args:
-        conversations: What is asked about.
+        conversations: The conversations with their questions.
         seen: Whether the shipped weights were learned on them.
-        mem0: Whether embedded Mem0 is measured.
+        mem0: Whether to measure embedded Mem0.
     """
     makers = {"bm25": bm25_ranking, "static_vectors": vector_ranking}
     makers |= {"mem0_embedded": mem0_ranking} if mem0 else {}
@@ -225,7 +226,7 @@ def all_recalls(
 
 
 def _left_out(conversations: Sequence[Conversation], without: str | None = None) -> dict[str, Any]:
-    """Each conversation searched with weights learned on the others."""
+    """Search each conversation with weights learned on the others."""
     from scripts.train_recall import left_out_models
 
     models = left_out_models(conversations, without)
@@ -234,14 +235,14 @@ def _left_out(conversations: Sequence[Conversation], without: str | None = None)
 
 
 def weights_have_seen(path: Path) -> bool:
-    """Whether the shipped weights were learned on this file."""
+    """Return whether the shipped weights were learned on this file."""
     from scripts.train_recall import digest
 
     return json.loads(WEIGHTS.read_text(encoding="utf-8"))["trained_on_sha256"] == digest(path)
 
 
 def speed(conversations: Sequence[Conversation], size: int, searches: int) -> dict[str, Any]:
-    """Adding `size` turns one talk after the other, then searching; milliseconds and bytes."""
+    """Add `size` turns, one conversation after the other, then search; milliseconds and bytes."""
     turns = _many_turns(conversations, size)
     rng = random.Random(7)
     asked = [q.text for c in conversations for q in c.questions]
@@ -278,7 +279,7 @@ def _remove_then_search(index: RecallIndex, turn_id: str) -> None:
 
 
 def _plain_fts5_ms(path: Path, queries: Sequence[str]) -> dict[str, float]:
-    """The same file asked for the ten best by FTS5's own BM25, for comparison."""
+    """Ask the same file for the ten best by FTS5's own BM25, for comparison."""
     sql = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY bm25(words) LIMIT 10"
     with sqlite3.connect(path) as db:
         matches = [" OR ".join(f'"{w}"' for w in words(q) if w not in STOP_WORDS) for q in queries]
@@ -288,7 +289,7 @@ def _plain_fts5_ms(path: Path, queries: Sequence[str]) -> dict[str, float]:
 
 
 def _many_turns(conversations: Sequence[Conversation], size: int) -> list[Turn]:
-    """Turns of the kind, varied: each word may be swapped for another of the corpus."""
+    """Return varied turns: each word may be replaced by another one of the corpus."""
     rng = random.Random(11)
     pool = [turn for each in conversations for turn in each.turns]
     vocabulary = [word for turn in pool for word in turn.text.split()]

@@ -1,7 +1,7 @@
-"""Does `evennia reload` come back while model calls hang? Prints JSON.
+"""Check that `evennia reload` comes back while model calls hang. Prints JSON.
 
-Starts a game whose model is a server on loopback that never answers, talks to the assistant so
-that calls are in flight, reloads, and waits for the new Server; so many times.
+The benchmark starts a game whose model is a local server that never answers. It talks to the
+assistant so that calls are in flight, reloads, and waits for the new Server, a number of times.
 
     python -m benchmarks.reload --times 20
 """
@@ -46,7 +46,7 @@ def measure(times: int) -> dict[str, object]:
 
 
 def _hang_a_call(game: Game, server: LoopbackServer) -> bool:
-    """Speak to the assistant until a request hangs on the server; returns whether one does."""
+    """Speak to the assistant until a request hangs on the server; return whether one does."""
     before = len(server.requests)
     with game.admin() as player:
         for _ in range(WAIT_S):

@@ -1,8 +1,8 @@
-"""How long a game takes to start with the package and without it. Prints JSON.
+"""Measure how long a game takes to start with and without the package. Prints JSON.
 
-Two games as `evennia --init` makes them; into one the package is installed and an assistant put.
-They are started and stopped in turn. A start lasts from the command until the game greets at its
-telnet port, which it does once the Server is up.
+There are two games as `evennia --init` makes them; one has the package and an assistant. They are
+started and stopped in turn. A start lasts from the command until the game greets on its telnet
+port, which it does once the Server is up.
 
     python -m benchmarks.server_start --times 5
 """
@@ -42,9 +42,9 @@ class PlainGame:
     """A game as Evennia makes it.
 
     Args:
-        base: Folder it is made in.
-        name: Its name.
-        package: Whether the package is installed into it.
+        base: Folder in which to make it.
+        name: Name of the game.
+        package: Whether to install the package into it.
     """
 
     def __init__(self, base: Path, name: str, package: bool):
@@ -55,14 +55,14 @@ class PlainGame:
         if package:
             install(self.folder, apply=True, say=lambda line: None)
         self._evennia("migrate")
-        self.start()  # the first start makes the admin and the first room, and restarts
+        self.start()  # the first start creates the admin and the first room, and restarts
         time.sleep(8)
         if package:
             self._run([sys.executable, "-W", "ignore", "-c", CREATE], self.folder)
         self.stop()
 
     def start(self) -> float:
-        """Start it; returns seconds until it greets."""
+        """Start it; return the seconds until it greets."""
         began = time.monotonic()
         self._evennia("start")
         end = began + 120
@@ -111,7 +111,7 @@ class PlainGame:
 
 
 def measure(times: int) -> dict[str, object]:
-    """Start both games `times` times in turn; seconds, medians and the difference."""
+    """Start both games `times` times in turn; return seconds, medians and the difference."""
     with tempfile.TemporaryDirectory(prefix="evennia-ai-start-") as folder:
         games = {
             name: PlainGame(Path(folder), name, package=name == "with_package")
@@ -121,7 +121,7 @@ def measure(times: int) -> dict[str, object]:
         for _ in range(times):
             for name, game in games.items():
                 seconds[name].append(round(game.start(), 2))
-                time.sleep(5)  # what goes on in the background after the start
+                time.sleep(5)  # wait for background work after the start
                 game.stop()
     medians = {name: statistics.median(found) for name, found in seconds.items()}
     return {

@@ -1,15 +1,15 @@
-"""The longest stall of the reactor with many assistants talking, compacting and dreaming.
+"""Measure the longest reactor stall while many assistants talk, compact and dream. Prints JSON.
 
-Prints JSON. Assistants talk to a server on loopback (in a process of its own) that answers after
-half a second; their memory is the embedded Mem0 that a game has. Each begins with a history just
-under its compaction trigger and with journal entries that no dream has seen yet; some are sent
-to sleep in turn. A heartbeat every 5 ms measures how late the reactor comes to it, and how much
-processor time of its own the reactor spent between two beats: what is late beyond that was spent
-waiting, for Python's lock or for a processor. Beside the talk stands a quiet phase of the same
-process, as the machine's own noise.
+Assistants talk to a local server (a separate process) that answers after half a second. Their
+memory is the embedded Mem0 that a game has. Each begins with a history just under its compaction
+trigger and with journal entries that no dream has seen yet. Some are sent to sleep in turn.
+
+A heartbeat every 5 ms measures how late the reactor is, and how much processor time the reactor
+itself used between two beats. The rest was spent waiting for Python's lock or for a processor. A
+quiet phase of the same process shows the machine's own noise.
 
     python -m benchmarks.stalls --assistants 100 --seconds 60
-    python -m benchmarks.stalls --trace 30    # stacks of the reactor when it is 30 ms late
+    python -m benchmarks.stalls --trace 30    # print stacks when the reactor is 30 ms late
 """
 
 import argparse
@@ -32,15 +32,15 @@ from evennia_ai.history.messages import new_id, utc_iso
 
 BEAT_S = 0.005
 QUIET_S = 5.0
-# Between the filling of the world and the quiet phase: the recall index takes in what it got.
+# Time between filling the world and the quiet phase, for the recall index to catch up.
 SETTLE_S = 5.0
-# A context in which histories of some hundred messages fill it up to the trigger.
+# A context that histories of a few hundred messages fill up to the trigger.
 CONTEXT_TOKENS = 16_000
-# Usage each assistant begins with: over the sleep trigger of 0.7, up to the awake one of 0.8.
+# Usage each assistant begins with: above the sleep trigger of 0.7, up to the emergency one of 0.8.
 FILLED = (0.70, 0.795)
 TICK_S = 2.0
 JOURNAL_ENTRIES = 40
-# One assistant goes to sleep in so many seconds, its dream follows at its next tick.
+# Seconds after which the next assistant goes to sleep; its dream follows at its next tick.
 SLEEPER_EVERY_S = 2.0
 NAMES = ("Mirabel", "Osric", "Tamsin", "Alder", "Wren", "Hobb", "Isolde", "Corin")
 GOODS = ("barrels of ale", "silver coins", "sacks of flour", "lanterns", "goats", "letters")
@@ -48,7 +48,7 @@ PLACES = ("the Mill Bridge", "Lantern Street", "the Old Ferry", "Saltmarsh", "Cr
 
 
 def line(rng: random.Random) -> str:
-    """Something somebody says: names, numbers and a place, as a retention gate looks for."""
+    """Return a line with the names, numbers and places that a retention check looks for."""
     who, whom = rng.sample(NAMES, 2)
     facts = (
         f"{who} owes {whom} {rng.randint(2, 90)} {rng.choice(GOODS)} since the fair",
@@ -63,7 +63,7 @@ class Heartbeat:
 
     Args:
         reactor: The reactor.
-        trace_ms: Note the reactor's stack when a beat is so late; 0 for never.
+        trace_ms: Record the reactor's stack when a beat is this late; 0 for never.
     """
 
     def __init__(self, reactor: Any, trace_ms: float = 0.0):
@@ -75,7 +75,7 @@ class Heartbeat:
         self._due = self._used = 0.0
 
     def start(self) -> None:
-        """Begin."""
+        """Start the heartbeat."""
         self._due, self._used = time.perf_counter() + BEAT_S, time.thread_time()
         self.reactor.callLater(BEAT_S, self._beat)
         if self._trace_s:
@@ -90,7 +90,7 @@ class Heartbeat:
         self.reactor.callLater(BEAT_S, self._beat)
 
     def _watch(self, ident: int) -> None:
-        """On a thread of its own: one stack for each stall that lasts."""
+        """Record one stack for each stall that lasts, on a thread of its own."""
         noted = 0.0
         while True:
             time.sleep(self._trace_s / 4)
@@ -100,14 +100,14 @@ class Heartbeat:
                 self.stacks["".join(traceback.format_stack(sys._current_frames()[ident])[-9:])] += 1
 
     def take(self) -> dict[str, Any]:
-        """The figures since the last take, milliseconds."""
+        """Return the figures since the last call, in milliseconds."""
         late, self.late = self.late, []
         busy, self.busy = self.busy, []
         return {"beats": len(late), **spread(late), "own_processor_time": spread(busy)}
 
 
 class Collections:
-    """Times Python's garbage collections, on whichever thread: they stop all threads."""
+    """Times Python's garbage collections on any thread: they stop all threads."""
 
     def __init__(self) -> None:
         self.taken_ms: dict[int, list[float]] = {0: [], 1: [], 2: []}
@@ -122,7 +122,7 @@ class Collections:
             self.taken_ms[info["generation"]].append((now - self._began) * 1000)
 
     def take(self) -> dict[str, Any]:
-        """By generation how many there were since the last take, and the longest."""
+        """Return how many collections of each generation there were, and the longest."""
         taken, self.taken_ms = self.taken_ms, {0: [], 1: [], 2: []}
         return {
             f"generation_{number}": {"times": len(ms), "max_ms": round(max(ms, default=0.0), 2)}
@@ -131,7 +131,7 @@ class Collections:
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Median, high percentiles and maximum of values in milliseconds."""
+    """Return median, high percentiles and maximum of values in milliseconds."""
     ordered = sorted(values)
     last = len(ordered) - 1
     shares = {"p50_ms": 0.5, "p99_ms": 0.99, "p999_ms": 0.999, "max_ms": 1.0}
@@ -139,7 +139,7 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def _person_beside(body: Any) -> dict[str, str]:
-    """A character in the same room, as the speaker of messages."""
+    """Create a character in the same room, as the speaker of messages."""
     from evennia import create_object
 
     from evennia_ai.assistant.identity import speaker_of
@@ -153,8 +153,8 @@ class Crew:
 
     Args:
         make: Makes an assistant by its name.
-        count: How many.
-        rng: Source of what is said.
+        count: Number of assistants.
+        rng: Random source of the conversation.
     """
 
     def __init__(self, make: Any, count: int, rng: random.Random):
@@ -180,7 +180,7 @@ class Crew:
             body.journal.add(line(self.rng), importance=6)
 
     def _fill(self, script: Any) -> None:
-        """A talk that uses the context up to somewhere between the triggers."""
+        """Create a conversation that fills the context to between the triggers."""
         from evennia_ai.llm_interaction.prompt import context_usage, measure_fixed
 
         measure_fixed(script, script.obj)
@@ -195,7 +195,7 @@ class Crew:
         return [heard, {**heard, "role": "assistant", "speaker": own, "content": line(self.rng)}]
 
     def _heard(self, script: Any) -> dict[str, Any]:
-        """A line whispered to one of them by who stands beside it."""
+        """Return a line that somebody next to one of them whispers to it."""
         speaker = self._people[script]
         return {
             "content": line(self.rng),
@@ -205,23 +205,23 @@ class Crew:
         }
 
     def hear(self) -> None:
-        """One of them is spoken to."""
+        """Let somebody speak to one of them."""
         script = self.rng.choice(self.scripts)
         event = {"id": new_id("m"), "created_at": utc_iso(time.time()), "metadata": {}}
         script.hear({**self._heard(script), **event})
 
     def tick(self) -> None:
-        """The next one's timer. A tick's Deferred is not waited for, as Evennia does not."""
+        """Fire the next one's timer. As in Evennia, nobody waits for the tick's Deferred."""
         next(self._turns).at_tick()
 
     def sleep(self) -> None:
-        """One of those awake falls asleep."""
+        """Let one of those awake fall asleep."""
         awake = [script for script in self.scripts if script.state.mode == "awake"]
         if awake:
             self.rng.choice(awake).fall_asleep()
 
     def counts(self) -> dict[str, int]:
-        """What all of them did since they were made."""
+        """Return what all of them did since they were made."""
         did: Counter[str] = Counter()
         for script in self.scripts:
             did.update(script.runtime.counts)
@@ -237,7 +237,7 @@ class Crew:
         }
 
     def done(self) -> dict[str, int]:
-        """What they did since the start of the measured time."""
+        """Return what they did since the measurement began."""
         return {name: count - self.before[name] for name, count in self.counts().items()}
 
 
@@ -245,9 +245,14 @@ def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--assistants", type=int, default=100)
-    parser.add_argument("--lines", type=float, default=10.0, help="lines heard in a second")
+    parser.add_argument("--lines", type=float, default=10.0, help="lines heard per second")
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--trace", type=float, default=0.0, help="ms late; print stacks to stderr")
+    parser.add_argument(
+        "--trace",
+        type=float,
+        default=0.0,
+        help="print stacks to stderr when the reactor is this many ms late",
+    )
     options = parser.parse_args()
     server = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.talker", "--delay", "0.5"],
@@ -263,7 +268,7 @@ def main() -> None:
 
 
 def run(url: str, options: Any) -> dict[str, Any]:
-    """The phases: quiet, then talk with compactions and dreams."""
+    """Run the phases: quiet, then talk with compactions and dreams."""
     from evennia_ai.llm_interaction.client import ModelClient
 
     figures: dict[str, Any] = dict(vars(options))

@@ -1,7 +1,7 @@
-"""What an idle tick, a stored turn and a journal entry cost the reactor. Prints JSON.
+"""Measure what an idle tick, a stored turn and a journal entry cost the reactor. Prints JSON.
 
-Beside ours stands the naive way in the same run: one Attribute that holds the whole list, read
-and appended to as a builder would.
+For comparison, the naive way is measured in the same run: one Attribute that holds the whole list,
+read and extended as a builder would.
 
     python -m benchmarks.storage
 """
@@ -23,12 +23,12 @@ FILLED_TOGETHER = 1000
 
 
 def timed(work: Callable[[], Any], times: int, apart: bool = False) -> dict[str, float]:
-    """Median, p95 and maximum of a call, in milliseconds.
+    """Return median, p95 and maximum of a call, in milliseconds.
 
     Args:
         work: The call.
-        times: How often.
-        apart: Let the index's thread come to rest before each call, as talk has pauses.
+        times: Number of repetitions.
+        apart: Wait for the index's thread before each call, as conversation has pauses.
     """
     taken = []
     for _ in range(times):
@@ -46,23 +46,23 @@ def timed(work: Callable[[], Any], times: int, apart: bool = False) -> dict[str,
 
 
 def settle() -> None:
-    """Wait until the recall index has taken in what was stored; it has a thread of its own."""
+    """Wait until the recall index has processed what was stored, on its own thread."""
     wait_for(services.worker().submit(int), 600)
 
 
 def talk(tokens: int) -> dict[str, Any]:
-    """A message of about so many tokens."""
+    """Return a message of about this many tokens."""
     return {"role": "user", "content": " ".join(WORDS[n % len(WORDS)] for n in range(tokens - 5))}
 
 
 def fill(script: Any, messages: int, tokens: int) -> None:
-    """Put a history in place."""
+    """Store a history."""
     script.history.append(talk(tokens) for _ in range(messages))
     script.history.checkpoint()
 
 
 def idle_tick(make: Callable[[str], Any], messages: int) -> dict[str, Any]:
-    """An idle tick with a history of so many messages of 165 tokens."""
+    """Measure an idle tick with a history of this many messages of 165 tokens."""
     script, _ = make(f"Idle{messages}")
     script.attributes.add("max_context_tokens", 1_000_000)
     fill(script, messages, 165)
@@ -72,7 +72,7 @@ def idle_tick(make: Callable[[str], Any], messages: int) -> dict[str, Any]:
 
 
 def stored_turn(make: Callable[[str], Any]) -> dict[str, Any]:
-    """Storing a heard line and a reply behind a history of 600 messages."""
+    """Measure storing a heard line and a reply after a history of 600 messages."""
     script, _ = make("Storing")
     fill(script, 600, 165)
 
@@ -92,7 +92,7 @@ def _checkpoint(script: Any) -> None:
 
 
 def naive_turn(make: Callable[[str], Any]) -> dict[str, Any]:
-    """The same in one Attribute, appended to in place."""
+    """Measure the same in one Attribute that is extended in place."""
     script, _ = make("Naive")
     script.db.naive = [talk(165) for _ in range(600)]
 
@@ -104,9 +104,9 @@ def naive_turn(make: Callable[[str], Any]) -> dict[str, Any]:
 
 
 def journal(make: Callable[[str], Any], entries: int) -> dict[str, Any]:
-    """Appending to a journal that holds so many entries.
+    """Measure appending to a journal of this many entries.
 
-    They are put in past the recall index, which would take minutes to take in 100,000.
+    The entries bypass the recall index, which would take minutes to process 100,000.
     """
     from evennia_ai.assistant.attribute_store import AttributeStore
     from evennia_ai.rag_memory.journal import JournalHandler

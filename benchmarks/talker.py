@@ -1,9 +1,9 @@
-"""A model for benchmarks that costs next to nothing: an OpenAI-compatible server of its own.
+"""A model for benchmarks that costs next to nothing: an OpenAI-compatible local server.
 
-It answers at once what a model would after a while: a reply, sometimes with a journal entry
-first; facts, where it is asked to extract; a shortened text, where it is asked to summarise.
+After a delay it answers as a model would: with a reply, sometimes with a journal entry first; with
+facts when asked to extract; with a shortened text when asked to summarise.
 
-    python -m benchmarks.talker --delay 0.5    # the first line printed is its port
+    python -m benchmarks.talker --delay 0.5    # prints its port first
 """
 
 import argparse
@@ -15,7 +15,7 @@ from typing import Any
 from tests.loopback import Answer, LoopbackServer, call, calls, text
 
 EXTRACTING = {"noop", "add_journal_entry", "update_entity_observation"}
-# One reply in so many writes into the journal first.
+# One reply in this many writes to the journal first.
 JOURNALS_EVERY = 4
 FACTS = 3
 SUMMARY_WORDS = 300
@@ -23,11 +23,11 @@ USAGE = {"prompt_tokens": 2000, "completion_tokens": 40}
 
 
 def respond(body: Mapping[str, Any], number: int) -> Answer:
-    """The answer to a request.
+    """Return the answer to a request.
 
     Args:
         body: The request.
-        number: How many came before it.
+        number: Number of earlier requests.
     """
     tools = {tool["function"]["name"] for tool in body.get("tools") or ()}
     last = body["messages"][-1]

@@ -1,4 +1,4 @@
-"""A real Evennia database in a temporary file, with assistants in it, for benchmarks."""
+"""A real Evennia database in a temporary file, with assistants, for benchmarks."""
 
 import os
 import tempfile
@@ -11,11 +11,11 @@ CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"
 
 @contextmanager
 def world(model: Any = None, mem0: bool = False):
-    """Set Evennia up on a fresh SQLite file; gives a function that makes an assistant.
+    """Set Evennia up on a fresh SQLite file; return a function that makes an assistant.
 
     Args:
-        model: The model client; a scripted one that says nothing by default.
-        mem0: Whether semantic memory is the embedded Mem0 of a game, not one in memory.
+        model: The model client; by default a scripted one that says nothing.
+        mem0: Whether semantic memory is a game's embedded Mem0 instead of one in memory.
     """
     with tempfile.TemporaryDirectory() as folder:
         _configure(Path(folder))
@@ -64,7 +64,7 @@ def _configure(folder: Path) -> None:
 
 
 def _make_assistant(name: str = "Aria") -> tuple[Any, Any]:
-    """An assistant in a room of its own, its timer stopped: script and body."""
+    """Make an assistant in its own room with its timer stopped; return script and body."""
     from evennia import create_object
 
     room = create_object("evennia.objects.objects.DefaultRoom", key=f"Room of {name}")

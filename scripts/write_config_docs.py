@@ -1,4 +1,4 @@
-"""Write `docs/config.md` from the table of options, the one source of defaults and help.
+"""Write `docs/config.md` from the options in `evennia_ai/assistant/config.py`.
 
 Usage: python scripts/write_config_docs.py [path]
 """
@@ -10,26 +10,28 @@ from evennia_ai.assistant.config import OPTIONS, default_of
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "config.md"
 HEAD = """\
-# Options of an assistant
+# Options
 
-This page is written by `scripts/write_config_docs.py`; do not edit it by hand.
+`scripts/write_config_docs.py` writes this page from `evennia_ai/assistant/config.py`. Do not edit
+it by hand.
 
 Each option is an Attribute of the assistant's script. In the game:
 
 ```
-aiconfig Aria                                  all options and their values
-aiconfig Aria persona                          what one means
-aiconfig Aria persona = A retired smuggler.    change it, at once
-aiconfig Aria persona = default                take the default again
+aiconfig Aria                                  list all options and their values
+aiconfig Aria persona                          explain one option
+aiconfig Aria persona = A retired smuggler.    change it; takes effect at once
+aiconfig Aria persona = default                restore the default
 ```
 
-A value that cannot be used is refused. One that was put there by other means, as Evennia's own
-`set`, is reported once, shown in `aistatus`, and the default is used.
+`aiconfig` refuses an invalid value. If an invalid value was set in another way, for example with
+Evennia's `set` command, the assistant uses the default, reports the problem once and shows it in
+`aistatus`.
 """
 
 
 def page() -> str:
-    """The whole page as Markdown."""
+    """Return the whole page as Markdown."""
     groups: dict[str, list[str]] = {}
     for name, item in OPTIONS.items():
         groups.setdefault(item.metadata["group"], []).append(row(name))
@@ -41,7 +43,7 @@ def page() -> str:
 
 
 def row(name: str) -> str:
-    """One option as a row of its table."""
+    """Return the table row of one option."""
     meta = OPTIONS[name].metadata
     cells = (f"`{name}`", f"`{default_of(name)!r}`", meta["kind"].says, meta["unit"], meta["help"])
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

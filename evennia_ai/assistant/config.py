@@ -116,12 +116,12 @@ def _schedule(value: Any) -> str:
 
 FLAG = Kind("True or False", _flag)
 SHARE = Kind("a share from 0.0 to 1.0", _between(0.0, 1.0))
-TEXT = Kind("a text", _text)
-TEXT_OR_NONE = Kind("a text, or None", _or_none(_text))
-NAMES = Kind("names parted by commas", _names)
-LEVELS = Kind("{tool name: off, dry run or on}", _levels)
+TEXT = Kind("text", _text)
+TEXT_OR_NONE = Kind("text, or None", _or_none(_text))
+NAMES = Kind("names separated by commas", _names)
+LEVELS = Kind("a dict of tool name to off, dry run or on", _levels)
 SCHEDULE = Kind(
-    "None or a span as 23:00-06:00, with 'game ' before it for game time", _or_none(_schedule)
+    "None, or hours such as 23:00-06:00 (game 23:00-06:00 for game time)", _or_none(_schedule)
 )
 
 
@@ -163,142 +163,158 @@ class AssistantConfig:
         True,
         FLAG,
         "",
-        "Compaction at all; off, the raw history is shown as far as it fits.",
+        "Allow compaction. If off, the prompt holds the raw history, as much as fits.",
         COMPACTION,
     )
     compact_auto: bool = option(
-        True, FLAG, "", "Compaction without being told to; `compact` still works.", COMPACTION
+        True, FLAG, "", "Compact automatically. The `compact` command works either way.", COMPACTION
     )
     compact_sleep_threshold: float = option(
         0.7,
         SHARE,
         "share of the context",
-        "Usage at which a sleeping assistant compacts.",
+        "Context usage at which a sleeping assistant compacts.",
         COMPACTION,
     )
     compact_emergency_threshold: float = option(
         0.8,
         SHARE,
         "share of the context",
-        "Usage at which one awake compacts before all else.",
+        "Context usage at which an awake assistant compacts before anything else.",
         COMPACTION,
     )
     compact_preserve_window: int = option(
         20,
         whole(1, 10_000),
         "messages",
-        "Newest messages a compaction leaves as they are; short private talk stays besides.",
+        "Newest messages that a compaction keeps in full. Short private talk is kept as well.",
         COMPACTION,
     )
     compact_preserve_token_share: float = option(
         0.2,
         number(0.0, 0.9),
         "share of max_context_tokens",
-        "Least share of the newest messages an automatic compaction keeps.",
+        "An automatic compaction keeps at least this much of the newest messages.",
         COMPACTION,
     )
     compact_model: str | None = option(
         None,
         TEXT_OR_NONE,
         "",
-        "Model that writes summaries; None is the assistant's own.",
+        "Model that writes the summaries. None: the assistant's own model.",
         COMPACTION,
     )
     compact_prompt: str | None = option(
-        None, TEXT_OR_NONE, "", "Prompt for summaries instead of the built-in one.", COMPACTION
+        None, TEXT_OR_NONE, "", "Replaces the built-in prompt for summaries.", COMPACTION
     )
     compact_strategy: str = option(
         "cascade",
         choice("cascade", "single"),
         "",
-        "Two tiers of summaries from raw messages, or one carried on.",
+        "cascade: a recent and a long-term summary. single: one summary, updated each time.",
         COMPACTION,
     )
     immediate_window: int | None = option(
         None,
         whole(1, 100_000, none=True),
         "messages",
-        "Live messages kept when counting; short private talk and what an extraction adds are not "
-        "counted.",
+        "Messages kept when compacting by count. Short private talk and messages of an "
+        "extraction do not count.",
         COMPACTION,
     )
     recent_window: int | None = option(
         None,
         whole(1, 100_000, none=True),
         "messages",
-        "Messages folded at a time when counting; what an extraction adds leaves besides, short "
-        "private talk stays.",
+        "Messages summarised at a time when compacting by count. Messages of an extraction "
+        "leave with them; short private talk stays.",
         COMPACTION,
     )
     summary_max_tokens: int = option(
-        800, whole(50, 100_000), "tokens", "Cap of each tier of summaries.", COMPACTION
+        800, whole(50, 100_000), "tokens", "Largest size of each summary.", COMPACTION
     )
     mask_min_tokens: int = option(
         200,
         whole(10, 1_000_000),
         "tokens",
-        "Old tool outputs larger than this are masked.",
+        "Compaction masks old tool outputs that are larger than this.",
         COMPACTION,
     )
     compact_notice: bool = option(
         False,
         FLAG,
         "",
-        "Show players present, in character, that memories are being sorted.",
+        "Show `compact_emote` to the players present at a compaction.",
         COMPACTION,
     )
     pre_compact_extraction_enabled: bool = option(
-        True, FLAG, "", "Write facts into the journal before a compaction.", COMPACTION
+        True, FLAG, "", "Save facts to the journal before a compaction.", COMPACTION
     )
     pre_compact_max_iterations: int = option(
-        5, whole(1, 50), "model calls", "Bound of that extraction while asleep.", COMPACTION
+        5,
+        whole(1, 50),
+        "model calls",
+        "Most model calls of the pre-compaction extraction while asleep.",
+        COMPACTION,
     )
     pre_compact_prompt: str | None = option(
         None,
         TEXT_OR_NONE,
         "",
-        "Prompt for that extraction instead of the built-in one.",
+        "Replaces the built-in prompt of the pre-compaction extraction.",
         COMPACTION,
     )
     max_context_tokens: int = option(
-        100_000, whole(50, 10_000_000), "tokens", "Most a request to the model may hold.", CONTEXT
+        100_000, whole(50, 10_000_000), "tokens", "Largest size of a request to the model.", CONTEXT
     )
     reply_reserve_tokens: int = option(
-        1024, whole(16, 200_000), "tokens", "Room kept for the model's reply.", CONTEXT
+        1024, whole(16, 200_000), "tokens", "Room reserved for the model's reply.", CONTEXT
     )
     ledger_max_tokens: int = option(
-        500, whole(0, 100_000), "tokens", "Cap of the pinned ledger.", CONTEXT
+        500,
+        whole(0, 100_000),
+        "tokens",
+        "Largest size of the pinned ledger in the prompt.",
+        CONTEXT,
     )
     memory_inject_tokens: int = option(
-        500, whole(0, 100_000), "tokens", "Cap of retrieved memories in a prompt.", CONTEXT
+        500,
+        whole(0, 100_000),
+        "tokens",
+        "Largest size of the memories injected into the prompt.",
+        CONTEXT,
     )
     tail_max_tokens: int = option(
-        800, whole(50, 100_000), "tokens", "Cap of room, time and people present.", CONTEXT
+        800,
+        whole(50, 100_000),
+        "tokens",
+        "Largest size of the prompt's part about room, time and people.",
+        CONTEXT,
     )
     llm_model: str | None = option(
-        None, TEXT_OR_NONE, "", "LiteLLM model name; None is the game's setting.", MODEL
+        None, TEXT_OR_NONE, "", "LiteLLM model name. None: the game's setting.", MODEL
     )
     llm_fallback_models: tuple[str, ...] = option(
-        (), NAMES, "", "Models tried in turn when the main one fails.", MODEL
+        (), NAMES, "", "Models to try, in order, when the main model fails.", MODEL
     )
     llm_api: str = option(
         "chat",
         choice("chat", "completion"),
         "",
-        "Chat messages, or one transcript prompt for base models.",
+        "chat: chat messages. completion: a plain transcript, for base models.",
         MODEL,
     )
     llm_timeout_s: float = option(
-        60.0, number(0.1, 3600), "seconds", "Most one call to the model may take.", MODEL
+        60.0, number(0.1, 3600), "seconds", "Longest time a model call may take.", MODEL
     )
     llm_temperature: float | None = option(
-        None, number(0, 2, none=True), "", "Sampling temperature; None is the model's own.", MODEL
+        None, number(0, 2, none=True), "", "Sampling temperature. None: the model's default.", MODEL
     )
     llm_tool_protocol: str = option(
         "native",
         choice("native", "text"),
         "",
-        "Tool calls by the provider's interface, or written as text lines.",
+        "native: the provider's tool calling. text: tool calls written as text lines.",
         MODEL,
     )
     persona: str = option(
@@ -306,56 +322,58 @@ class AssistantConfig:
         "they do not know.",
         TEXT,
         "",
-        "Who the assistant is, in its system prompt.",
+        "Who the assistant is. Part of the system prompt.",
         LIFE,
     )
-    tick_interval_s: int = option(
-        2, whole(1, 3600), "seconds", "Time between ticks, whole seconds.", LIFE
-    )
+    tick_interval_s: int = option(2, whole(1, 3600), "seconds", "Time between two ticks.", LIFE)
     max_react_iterations: int = option(
         8, whole(1, 100), "model calls", "Most model calls in one turn.", LIFE
     )
     turn_timeout_s: float = option(
-        120.0, number(1, 3600), "seconds", "Most one turn may take.", LIFE
+        120.0, number(1, 3600), "seconds", "Longest time a turn may take.", LIFE
     )
     reply_cooldown_s: float = option(
-        1.0, number(0, 3600), "seconds", "Least time between two turns.", LIFE
+        1.0, number(0, 3600), "seconds", "Shortest time between two turns.", LIFE
     )
     sleep_after_idle_s: float | None = option(
         1800.0,
         number(1, 10_000_000, none=True),
         "seconds",
-        "Quiet time after which it falls asleep; None never.",
+        "Quiet time after which the assistant falls asleep. None: never.",
         LIFE,
     )
     sleep_schedule: str | None = option(
-        None, SCHEDULE, "clock times", "Hours in which it sleeps.", LIFE
+        None, SCHEDULE, "clock times", "Hours during which the assistant sleeps.", LIFE
     )
     sleep_emote: str | None = option(
         "yawns, leans back and falls asleep.",
         TEXT_OR_NONE,
         "",
-        "Shown when it falls asleep; None shows nothing.",
+        "Emote shown when it falls asleep. None: no emote.",
         LIFE,
     )
     wake_emote: str | None = option(
-        "stirs and wakes up.", TEXT_OR_NONE, "", "Shown when it wakes; None shows nothing.", LIFE
+        "stirs and wakes up.", TEXT_OR_NONE, "", "Emote shown when it wakes. None: no emote.", LIFE
     )
     compact_emote: str | None = option(
         "looks into the distance for a moment, sorting memories.",
         TEXT_OR_NONE,
         "",
-        "Shown at a compaction if `compact_notice` is set.",
+        "Emote shown at a compaction if `compact_notice` is on.",
         LIFE,
     )
     greet_arrivals: bool = option(
-        False, FLAG, "", "Think when a player arrives, not only when one speaks.", LIFE
+        False, FLAG, "", "Start a turn when a player arrives, not only when one speaks.", LIFE
     )
     tool_levels: dict[str, str] = option(
-        {}, LEVELS, "", "What a tool may do: off, dry run or on (default).", LIFE
+        {}, LEVELS, "", "Switches tools: off, dry run (does nothing) or on (default).", LIFE
     )
     spend_max_tokens_day: int | None = option(
-        None, whole(0, 10**12, none=True), "tokens", "Most tokens of model calls in a day.", SPEND
+        None,
+        whole(0, 10**12, none=True),
+        "tokens",
+        "Most tokens that model calls may use in a day. None: no limit.",
+        SPEND,
     )
 
 

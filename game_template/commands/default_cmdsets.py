@@ -1,4 +1,4 @@
-"""The game's default command sets; each takes Evennia's own and may add to it."""
+"""The game's default command sets. Each extends the one of Evennia."""
 
 from evennia import default_cmds
 
@@ -6,29 +6,29 @@ import evennia_ai.commands
 
 
 class CharacterCmdSet(default_cmds.CharacterCmdSet):
-    """What characters can do."""
+    """Commands of characters."""
 
     key = "DefaultCharacter"
 
     def at_cmdset_creation(self):
-        """Evennia's commands, then the assistants'."""
+        """Add Evennia's commands and those of the assistants."""
         super().at_cmdset_creation()
         self.add(evennia_ai.commands.AssistantCmdSet)
 
 
 class AccountCmdSet(default_cmds.AccountCmdSet):
-    """What accounts can always do."""
+    """Commands of accounts, with or without a character."""
 
     key = "DefaultAccount"
 
 
 class UnloggedinCmdSet(default_cmds.UnloggedinCmdSet):
-    """What can be done before logging in."""
+    """Commands before login."""
 
     key = "DefaultUnloggedin"
 
 
 class SessionCmdSet(default_cmds.SessionCmdSet):
-    """What sessions can do."""
+    """Commands of sessions."""
 
     key = "DefaultSession"

@@ -1,4 +1,4 @@
-"""People of the village who need no model: they walk their rounds and do their work."""
+"""Villagers, who need no model: they walk their rounds and do their work."""
 
 import random
 
@@ -9,32 +9,32 @@ ROUND_S = 40
 
 
 class Villager(Character):
-    """Somebody with a daily round, who works where others can see it.
+    """A character with a daily round, who works where others can see it.
 
     Attributes a builder may set on it:
-        rounds (list of rooms): where it goes, one after the other; leave it out to stay.
-        doings (dict): room tag name to a list of lines shown there; ``""`` for any room. In a
-            line ``{name}`` stands for its name.
-        greeting (str): what is shown when somebody speaks its name; ``{other}`` is the speaker.
+        rounds (list of rooms): where the villager goes, in this order. Without it, it stays.
+        doings (dict): lists of lines to show, by the tag of the room; ``""`` is any room.
+            ``{name}`` in a line is the villager's name.
+        greeting (str): the line to show when a player says its name; ``{other}`` is the player.
     """
 
     def at_object_creation(self):
-        """Start at once; after a restart `start_rounds` does it."""
+        """Start the rounds. After a restart `start_rounds` does it."""
         super().at_object_creation()
         self.locks.add("get:false();puppet:perm(Builder)")
         self.start()
 
     def at_object_delete(self):
-        """Stop the clock before going."""
+        """Stop the ticker before the object is deleted."""
         TICKER_HANDLER.remove(ROUND_S, self.at_round, idstring=_ticker_name(self), persistent=False)
         return super().at_object_delete()
 
     def start(self):
-        """Begin the rounds; calling it again changes nothing."""
+        """Start the rounds. Calling it again changes nothing."""
         TICKER_HANDLER.add(ROUND_S, self.at_round, idstring=_ticker_name(self), persistent=False)
 
     def at_round(self, *args, **kwargs):
-        """One step of the day: mostly work, now and then a walk to the next place."""
+        """Work, or sometimes walk on to the next place."""
         if self.location is None:
             return
         if random.random() < 0.3 and self.db.rounds:
@@ -43,7 +43,7 @@ class Villager(Character):
             self._work()
 
     def msg(self, text=None, from_obj=None, session=None, options=None, **kwargs):
-        """Hear the room; answer with a nod when its name is spoken aloud."""
+        """Receive a message; greet a player who says the villager's name."""
         super().msg(text=text, from_obj=from_obj, session=session, options=options, **kwargs)
         if self._is_named_by(text, from_obj):
             line = self.db.greeting or "{name} nods to {other}."
@@ -76,12 +76,12 @@ class Villager(Character):
             self._show(random.choice(lines))
 
     def _show(self, line):
-        """Narrate: no speech and no speaker, so that no assistant feels addressed."""
+        """Show a line without a speaker, so that no assistant takes it as addressed to it."""
         self.location.msg_contents(line.replace("{name}", self.key), exclude=[self])
 
 
 def start_rounds():
-    """Set every villager going; called at each start of the Server."""
+    """Start the rounds of all villagers. Called at each start of the Server."""
     for villager in Villager.objects.all_family():
         villager.start()
 

@@ -1,4 +1,4 @@
-"""Addresses of the game's web site: ours first, then Evennia's own."""
+"""URLs of the game's website: the game's own first, then Evennia's."""
 
 from django.urls import include, path
 from evennia.web.urls import urlpatterns as evennia_default_urlpatterns

@@ -1,7 +1,7 @@
-"""Build the world of `gilded_lantern.py` once, and leave it alone afterwards.
+"""Build the world described in `gilded_lantern.py`.
 
-Runs at every start of the Server. A part that was ever built is noted and never built again:
-what a builder changes, moves or throws away stays changed, moved or gone.
+This runs at every start of the Server, but builds each part only once. What a builder changes,
+moves or deletes afterwards stays that way.
 """
 
 from django.conf import settings
@@ -17,7 +17,7 @@ DONE = "gilded_lantern_built"
 
 
 def build_world():
-    """Build what was never built; returns how many parts that were."""
+    """Build the parts that were never built. Return how many there were."""
     start_room = ObjectDB.objects.get_id(settings.START_LOCATION)
     if start_room is None:
         return 0
@@ -37,12 +37,12 @@ def build_world():
 
 
 def find(name):
-    """The object built for a part of the plan; None if it is gone."""
+    """Return the object that was built for a part, or None if it was deleted."""
     return ObjectDB.objects.get_by_tag(key=name, category=CATEGORY).first()
 
 
 def _parts(start_room):
-    """All parts in building order: pairs of a name and a function without arguments."""
+    """Yield the name of each part and a function that builds it, in building order."""
     yield plan.START, lambda: _furnish_start_room(start_room)
     for room in plan.ROOMS:
         if room.name != plan.START:
@@ -56,7 +56,7 @@ def _parts(start_room):
 
 
 def _furnish_start_room(start_room):
-    """Turn Evennia's first room into the tavern."""
+    """Turn the start room into the tavern."""
     room = next(room for room in plan.ROOMS if room.name == plan.START)
     start_room.key = room.key
     start_room.aliases.add(list(room.aliases))
@@ -100,7 +100,7 @@ def _make_villager():
 
 
 def _make_assistant():
-    """Aria: her typeclass brings her script with her; the persona is hers to keep."""
+    """Create Aria. Her typeclass creates her script."""
     aria = _make(
         plan.ASSISTANT,
         "evennia_ai.assistant_character.AssistantCharacter",

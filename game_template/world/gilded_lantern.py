@@ -1,4 +1,4 @@
-"""The Gilded Lantern and what lies around it, as data. `build.py` makes it real, once."""
+"""The rooms, things and people of The Gilded Lantern, as data for `build.py`."""
 
 from dataclasses import dataclass
 
@@ -8,14 +8,14 @@ class Part:
     """A room, exit, thing or person.
 
     Args:
-        name: Its name in this plan; becomes a tag and must never change.
-        key: What players call it.
-        desc: What they see when they look at it.
-        aliases: Other words for it.
+        name: Its name in this file. It becomes a tag and must not change.
+        key: The name that players see.
+        desc: The description that players see.
+        aliases: Other names for it.
         location: Name of the room it starts in.
-        fixed: What somebody is told who tries to take it; empty if it can be taken.
-        origin: Of an exit, the room it leaves from.
-        destination: Of an exit, the room it leads to.
+        fixed: Message for a player who tries to take it. If empty, it can be taken.
+        origin: For an exit, the room it leads from.
+        destination: For an exit, the room it leads to.
     """
 
     name: str
@@ -77,7 +77,7 @@ EXITS = (
     Part(
         "lantern_up",
         "up",
-        "Stairs, the third of which complains.",
+        "A flight of stairs. The third step creaks.",
         ("u", "upstairs", "gallery"),
         origin="lantern",
         destination="gallery",
@@ -148,7 +148,7 @@ THINGS = (
         "cling in the seams. Somebody has scratched on the rim, very small: |wcome home|n.",
         ("lantern", "lamp"),
         "lantern",
-        "It has hung there longer than you have lived. Let it.",
+        "It has hung there longer than you have lived. Leave it.",
     ),
     Part(
         "board",
@@ -193,7 +193,7 @@ THINGS = (
         "that the painter must have made up.",
         ("doors", "painted doors", "birds"),
         "gallery",
-        "Doors do not come along.",
+        "The doors stay on their hinges.",
     ),
     Part(
         "cask",
@@ -278,8 +278,8 @@ ASSISTANT = Part(
 ASSISTANT_PERSONA = (
     "You are Aria, keeper of The Gilded Lantern, a tavern on Chandler Street. You are warm, dry "
     "and curious, you speak in short plain sentences, and you like a good story better than a "
-    "long one. People tell you things because you remember them: you write what matters into "
-    "your journal. You never make up what you were not told; you say that you do not know. You "
+    "long one. People tell you things because you remember them: you write what matters in "
+    "your journal. You never invent facts; if you do not know something, you say so. You "
     "know the house well: the upper gallery with its four painted doors, the cellar with the one "
     "chained cask, the stable where Odo Marrek the ostler keeps Penny, the grey mare. A twelfth "
     "tin soldier is missing from your mantel, and you would like it back."

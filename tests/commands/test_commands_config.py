@@ -37,15 +37,15 @@ class TestConfig(CommandLineTest):
         self.configure(max_context_tokens=4000)
         self.assertTold(
             "aiconfig Aria",
-            "compact_enabled = True (default)\n      Compaction at all; off",
-            "max_context_tokens = 4000 tokens (changed; default 100000)\n      Most a request",
+            "compact_enabled = True (default)\n      Allow compaction.",
+            "max_context_tokens = 4000 tokens (changed; default 100000)\n      Largest size of",
         )
 
     def test_help(self):
         """One option is explained: meaning, values, unit, default, present value."""
         self.assertTold(
             "aiconfig Aria max_context_tokens",
-            "Most a request to the model may hold.",
+            "Largest size of a request to the model.",
             "a whole number from 50 to 10,000,000, in tokens",
             "Default: 100000",
             "Now, for Aria: 100000",

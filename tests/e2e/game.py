@@ -48,7 +48,7 @@ class Game:
 
     def __enter__(self):
         try:
-            create_game(self.folder)
+            self._make()
             shutil.copy(Path(__file__).with_name("steady_amp.py"), self.folder / "server/conf")
             with open(self.folder / "server/conf/settings.py", "a", encoding="utf-8") as file:
                 file.write(STEADY + "\n" + self._settings + "\n")
@@ -68,6 +68,9 @@ class Game:
             game_processes.kill(self.folder)
             if not self._keep:
                 shutil.rmtree(self.base, ignore_errors=True)
+
+    def _make(self):
+        create_game(self.folder)
 
     @property
     def ports(self):

@@ -1,4 +1,4 @@
-"""Hooks that Evennia calls as the Server starts and stops."""
+"""Hooks that Evennia calls when the Server starts and stops."""
 
 import os
 import time
@@ -10,11 +10,11 @@ _LOADED_AT = time.time()
 
 
 def at_server_init():
-    """First, while the Server starts."""
+    """Called first, while the Server starts."""
 
 
 def at_server_start():
-    """Whenever the Server has started, for whatever reason."""
+    """Called whenever the Server has started."""
     from typeclasses.npcs import start_rounds
     from world.build import build_world
 
@@ -25,33 +25,33 @@ def at_server_start():
 
 
 def at_server_stop():
-    """Just before the Server stops, for whatever reason."""
+    """Called just before the Server stops."""
     _ready_file().unlink(missing_ok=True)
 
 
 def at_server_reload_start():
-    """After a reload."""
+    """Called after a reload."""
 
 
 def at_server_reload_stop():
-    """Before a reload."""
+    """Called before a reload."""
 
 
 def at_server_cold_start():
-    """After a shutdown or a reset."""
+    """Called after a shutdown or a reset."""
 
 
 def at_server_cold_stop():
-    """Before a shutdown or a reset."""
+    """Called before a shutdown or a reset."""
 
 
 def _ready_file():
-    """Names the Server process that is up, its world built; `evennia-ai start` waits for it."""
+    """Return the file that `evennia-ai start` waits for; it holds the Server's process id."""
     return Path(settings.GAME_DIR) / "server" / "ready"
 
 
 def _is_about_to_restart():
-    """Whether this is the first boot of a new game, after which Evennia restarts once."""
+    """Return whether this is the first start of a new game; Evennia then restarts once."""
     from evennia.server.models import ServerConfig
 
     return (ServerConfig.objects.conf("server_epoch") or 0) > _LOADED_AT

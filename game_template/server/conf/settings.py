@@ -1,9 +1,9 @@
-"""Settings of the game: Evennia's defaults, and what differs from them.
+"""Settings of the game. They override Evennia's defaults.
 
-All of Evennia's settings are in `evennia/settings_default.py`. Secrets belong in
-`secret_settings.py`, or into the environment. The assistant's model is set by
-`EVENNIA_AI_LLM_MODEL`, `EVENNIA_AI_LLM_API_BASE` and `EVENNIA_AI_LLM_API_KEY` in either place;
-with none set the offline model speaks.
+`evennia/settings_default.py` lists all of Evennia's settings. Put secrets in `secret_settings.py`
+or in the environment. To choose the assistant's model, set `EVENNIA_AI_LLM_MODEL`,
+`EVENNIA_AI_LLM_API_BASE` and `EVENNIA_AI_LLM_API_KEY` in either place. Without them the assistant
+uses the offline model.
 """
 
 import os
@@ -16,8 +16,8 @@ SERVERNAME = "The Gilded Lantern"
 
 INSTALLED_APPS += ["evennia_ai"]  # noqa: F405
 
-# Ports: TELNET_PORT, WEBSERVER_PORT and WEBSOCKET_PORT of the environment, or Evennia's own.
-# The choice is kept in server/ports.json, and the two inner ports follow it.
+# The ports come from TELNET_PORT, WEBSERVER_PORT and WEBSOCKET_PORT in the environment, or are
+# Evennia's defaults. They are stored in server/ports.json, with two internal ports to match.
 _ports = game_ports(GAME_DIR)  # noqa: F405
 TELNET_PORTS = [_ports.telnet]
 WEBSERVER_PORTS = [(_ports.webserver, _ports.internal)]
@@ -26,8 +26,8 @@ AMP_PORT = _ports.amp
 SSH_ENABLED = False
 SSL_ENABLED = False
 
-# Only this machine can connect until you open the game: GAME_INTERFACE=0.0.0.0 in the
-# environment, or set the three here.
+# Only this machine can connect. To open the game to others, set GAME_INTERFACE=0.0.0.0 in the
+# environment, or set the three interfaces here.
 _interface = os.environ.get("GAME_INTERFACE", "127.0.0.1")
 TELNET_INTERFACES = [_interface]
 WEBSERVER_INTERFACES = [_interface]

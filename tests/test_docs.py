@@ -1,0 +1,105 @@
+"""README and docs name only modules, files and names that exist."""
+
+import importlib
+import re
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "evennia_ai"
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+FOLDERS = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+TOP = ("evennia_ai/", "tests/", "scripts/", "benchmarks/", "docs/")
+_FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_QUOTED = re.compile(r"`([^`\n]+)`")
+_PATH = re.compile(r"\w[\w/-]*/(?:[\w-]+\.\w+)?")
+_DOTTED = re.compile(r"evennia_ai(\.\w+)+")
+_IMPORTED = re.compile(r"^from (evennia_ai[\w.]*) import (.+)$", re.MULTILINE)
+_NAMES_IN_FILE = re.compile(r"`([\w/]+\.py)` \(((?:`\w+`(?:, )?)+)\)")
+_LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def quoted() -> list[tuple[str, str]]:
+    """Every text between backticks outside code blocks, after the name of its page."""
+    texts = [(page.name, _FENCED.sub("", page.read_text(encoding="utf-8"))) for page in PAGES]
+    return [(name, found) for name, text in texts for found in _QUOTED.findall(text)]
+
+
+def file_of(path: str) -> Path:
+    """The file of a path from the root, or from the package."""
+    return (ROOT if path.startswith(TOP) else PACKAGE) / path
+
+
+def exists_as_name(dotted: str) -> bool:
+    """Whether a dotted name is a module or an attribute in one."""
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        for name in parts[length:]:
+            if not hasattr(found, name):
+                return False
+            found = getattr(found, name)
+        return True
+    return False
+
+
+class TestDocs(unittest.TestCase):
+    """What the pages name is there."""
+
+    def test_paths(self):
+        """A quoted path exists, from the root or from the package."""
+        paths = [
+            (page, text)
+            for page, text in quoted()
+            if _PATH.fullmatch(text) and (text.startswith(TOP) or text.split("/")[0] in FOLDERS)
+        ]
+        self.assertGreater(len(paths), 20)
+        self.assertEqual([path for path in paths if not file_of(path[1]).exists()], [])
+
+    def test_dotted_names(self):
+        """A quoted dotted name of the package can be imported."""
+        names = [(page, match[0]) for page, text in quoted() if (match := _DOTTED.match(text))]
+        self.assertGreater(len(names), 5)
+        self.assertEqual([name for name in names if not exists_as_name(name[1])], [])
+
+    def test_imports_of_snippets(self):
+        """A snippet imports names that are there."""
+        lines = [
+            (page.name, f"{module}.{name.strip()}")
+            for page in PAGES
+            for module, names in _IMPORTED.findall(page.read_text(encoding="utf-8"))
+            for name in names.split(",")
+        ]
+        self.assertGreater(len(lines), 5)
+        self.assertEqual([line for line in lines if not exists_as_name(line[1])], [])
+
+    def test_names_in_files(self):
+        """In `path.py` (`name`), the file holds the name."""
+        wrong = [
+            (page.name, path, name)
+            for page in PAGES
+            for path, names in _NAMES_IN_FILE.findall(page.read_text(encoding="utf-8"))
+            for name in _QUOTED.findall(names)
+            if not re.search(rf"\b{name}\b", file_of(path).read_text(encoding="utf-8"))
+        ]
+        self.assertEqual(wrong, [])
+
+    def test_links(self):
+        """A relative link leads to a file."""
+        wrong = [
+            (page.name, target)
+            for page in PAGES
+            for target in _LINK.findall(_FENCED.sub("", page.read_text(encoding="utf-8")))
+            if "://" not in target and not (page.parent / target).exists()
+        ]
+        self.assertEqual(wrong, [])
+
+    def test_settings(self):
+        """Each setting of a game stands in the documentation."""
+        from evennia_ai.checks import KNOWN
+
+        rows = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+        self.assertEqual([name for name in KNOWN if f"| `{name}` |" not in rows], [])
