@@ -12,10 +12,13 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # values only
+    from pathlib import Path
+
     from twisted.internet.defer import Deferred
 
     from evennia_ai.assistant.config import AssistantConfig
     from evennia_ai.assistant.turn import TurnReport, TurnRequest
+    from evennia_ai.background import Worker
     from evennia_ai.history.messages import Message
     from evennia_ai.history.tool_traits import ToolTraits
     from evennia_ai.llm_interaction.budget import TokenBudget
@@ -239,13 +242,27 @@ class MemoryPort(Protocol):
         """Remove turns from the index; fires with their number, None if that failed."""
 
 
-class SemanticStore(Protocol):
-    """Long-term semantic memory (Mem0). Every method answers by a Deferred, off the reactor.
+class MemoryBackend(Protocol):
+    """Long-term memory, found by meaning; Mem0 by default, another by `EVENNIA_AI_MEMORY_BACKEND`.
 
-    A memory: ``{"id", "text", "metadata": {...}, "score"?}``; metadata holds at least
-    ``source_id`` (the journal entry or summary it was made from), ``audience``, ``type``. A store
-    may have ``near``, the score from which on a memory counts that shares no word with a query.
+    Everything but `from_settings` returns a Deferred and works off the reactor thread; what fails
+    fails with a `StoreError` of one sentence. A memory: ``{"id", "text", "metadata", "score"}``;
+    metadata holds at least ``source_id`` (the journal entry or summary it was made from),
+    ``audience`` and ``type``. A back end may have ``near``, the score from which on a memory
+    counts that shares no word with a query (0.3 without it).
     """
+
+    @classmethod
+    def from_settings(
+        cls, directory: Path, setting: Callable[[str], Any], worker: Worker | None = None
+    ) -> MemoryBackend:
+        """Make one; nothing slow happens before the first call.
+
+        Args:
+            directory: The folder for derived data; files belong into a folder of their own in it.
+            setting: Reads a setting of the game by its name without ``EVENNIA_AI_``.
+            worker: A daemon thread to work on; without one it starts its own when needed.
+        """
 
     def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> Deferred[list[str]]:
         """Store items ``{"source_id", "text", "metadata"}``; fires with their memory ids.
@@ -501,7 +518,7 @@ class Assistant(Protocol):
         """The model client."""
 
     @property
-    def semantic(self) -> SemanticStore:
+    def semantic(self) -> MemoryBackend:
         """Its long-term memory."""
 
     @property

@@ -43,11 +43,9 @@ def model() -> Any:
 
 
 def semantic() -> Any:
-    """The semantic memory store."""
+    """The memory back end; `ConfigError` if the one in the settings cannot be used."""
     if "semantic" not in _made:
-        from evennia_ai.rag_memory import Mem0Store
-
-        _made["semantic"] = Mem0Store(conf.data_dir() / "mem0", config=conf.setting("MEM0_CONFIG"))
+        _made["semantic"] = conf.memory_backend()
     return _made["semantic"]
 
 

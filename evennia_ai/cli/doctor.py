@@ -18,6 +18,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred
 from evennia_ai import checks, conf
 from evennia_ai.background import Worker
 from evennia_ai.cli import processes as game_processes
+from evennia_ai.errors import ConfigError
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 
 SUPPORTED_PYTHON = ((3, 11), (3, 13))
@@ -53,7 +54,7 @@ class Patient:
     Args:
         game_dir: The game's folder.
         client: A `ModelClient`.
-        store: A `Mem0Store`; in the running game its own, as that holds the files' lock.
+        store: A `MemoryBackend`; in the running game its own, as that holds the files' lock.
         worker: A thread for slow work.
     """
 
@@ -76,7 +77,10 @@ class Patient:
 
         from evennia_ai import services
 
-        return cls(settings.GAME_DIR, services.model(), services.semantic())
+        try:
+            return cls(settings.GAME_DIR, services.model(), services.semantic())
+        except ConfigError:
+            return cls(settings.GAME_DIR, services.model())  # `check_memory` reports it
 
     @property
     def model(self) -> str:
@@ -102,10 +106,7 @@ class Patient:
         """The semantic memory store."""
         if self._store is not None:
             return self._store
-        from evennia_ai.rag_memory import Mem0Store
-
-        folder = conf.data_dir() / "mem0"
-        return Mem0Store(folder, conf.setting("MEM0_CONFIG"), worker=self.worker)
+        return conf.memory_backend(self.worker)
 
 
 def check_versions(patient: Patient) -> Check:
@@ -271,6 +272,11 @@ def check_embedder(patient: Patient) -> Any:
 @inlineCallbacks
 def check_memory(patient: Patient) -> Any:
     """The semantic memory store can be opened. Fires with a Check."""
+    try:
+        store = patient.store
+    except ConfigError as error:
+        hint = f"Correct `{checks.MEMORY_BACKEND}`, or remove it to use Mem0."
+        return Check("memory", False, str(error), hint)
     if patient.owns_store and game_processes.is_running(patient.game_dir):
         return Check(
             "memory",
@@ -278,7 +284,6 @@ def check_memory(patient: Patient) -> Any:
             "the game is running and holds the memory store, as it should",
             "For its state type ai/doctor in the game.",
         )
-    store = patient.store
     status = yield store.status()
     if patient.owns_store:
         yield store.close()

@@ -231,10 +231,12 @@ class Memory:
         self, sources: Sequence[str], count: int | None
     ) -> Generator["Deferred[Any]", Any, int | None]:
         """Delete what semantic memory made of these; fires with the count that was given."""
-        store = self._semantic()
-        if not sources or store is None:
+        if not sources:
             return count
         try:
+            store = self._semantic()
+            if store is None:
+                return count
             known = yield store.sources(self.scope)
             yield store.delete(self.scope, [known[each] for each in sources if each in known])
         except CancelledError:
@@ -356,10 +358,10 @@ class Memory:
     @inlineCallbacks
     def _memories(self, query: Query) -> Generator["Deferred[Any]", Any, list[Hit]]:
         """What the memory back end finds: near in meaning, or with a word of the query."""
-        backend = self._semantic()
-        if backend is None:
-            return []
         try:
+            backend = self._semantic()
+            if backend is None:
+                return []
             found = backend.search(
                 self.scope, query.text, limit=depth(query), audience=query.audience
             )

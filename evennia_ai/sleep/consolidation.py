@@ -174,7 +174,7 @@ def is_memorable(entry: Mapping[str, Any]) -> bool:
 
 
 def memory_item(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """A journal entry as an item for the semantic store (`ports.SemanticStore.add`)."""
+    """A journal entry as an item for the semantic store (`protocol.MemoryBackend.add`)."""
     metadata = {
         "source_id": entry["id"],
         "audience": audience_of(entry),

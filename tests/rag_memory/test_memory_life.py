@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evennia_ai import services
 from evennia_ai.assistant.identity import stable_id
-from evennia_ai.rag_memory import Mem0Store
+from evennia_ai.rag_memory import Mem0Backend
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.indexing import rebuild_index
 from evennia_ai.recall.values import Query
@@ -222,7 +222,7 @@ class TestThrownAway(AssistantTest):
         forgotten = self.aria.journal.add("a thing to forget")
 
         def night():
-            store = Mem0Store(folder / "mem0", embedder=HashingEmbedder())
+            store = Mem0Backend(folder / "mem0", embedder=HashingEmbedder())
             services.use(semantic=store)
             report = wait_for(self.script._run_sleep_tick(), 120)
             held = set(wait_for(store.sources(self.script.scope), 60))
