@@ -1,16 +1,20 @@
-# make demo       a game with Aria in it, in ./demo, running; no question asked
-# make demo-stop  stop it
-# make install    the virtual environment (the others call it when needed)
-# make test       the tests
+# make demo       create a game with Aria in ./demo and start it
+# make demo-stop  stop the demo
+# make install    create the virtual environment (the other targets do this if needed)
+# make test       run the tests
+# make test-e2e   run the tests that start real games
+# make lint       run ruff, mypy and import-linter
+# make clean      stop and remove the demo, the virtual environment and caches
 #
-# Variables: VENV (default .venv), PYTHON (default: the newest that works of 3.13, 3.12, 3.11),
-# DEMO (default demo), TESTS (arguments of pytest), COVERAGE=1 (measure, and hold the floors).
+# Variables: VENV (default .venv), PYTHON (default: the newest working one of 3.13, 3.12, 3.11),
+# DEMO (default demo), TESTS (arguments for pytest), COVERAGE=1 (measure coverage and enforce the
+# minimum).
 VENV ?= .venv
 DEMO ?= demo
 PYTHON ?=
 TESTS ?=
 COVERAGE ?=
-# Least coverage of branches, per cent, of the whole package; pure modules must reach 100.
+# Minimum branch coverage of the package in per cent. Pure modules must reach 100.
 FLOOR := 85
 PURE = $(shell $(BIN)/python .ci/pure_modules.py)
 # One file's tests stay on one core; more than four processes gain little.
@@ -32,10 +36,10 @@ $(STAMP): pyproject.toml
 	@set -e; python="$(PYTHON)"; \
 	if ! $(BIN)/python --version >/dev/null 2>&1; then \
 	    if [ -z "$$python" ]; then python=$$(bash .ci/find-python); fi; \
-	    echo "Making $(VENV) with $$python"; \
+	    echo "Creating $(VENV) with $$python"; \
 	    rm -rf "$(VENV)"; "$$python" -m venv "$(VENV)"; \
 	fi
-	@echo "Installing evennia-ai and what it needs into $(VENV) (some minutes the first time)"
+	@echo "Installing evennia-ai and its dependencies into $(VENV) (takes a few minutes)"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[test]'
 	@touch $(STAMP)
 
@@ -48,7 +52,7 @@ demo: $(STAMP)
 
 demo-stop:
 	@if [ -x $(BIN)/evennia-ai ]; then $(BIN)/evennia-ai stop $(DEMO); \
-	else echo "Nothing is installed: nothing to stop."; fi
+	else echo "Nothing to stop: evennia-ai is not installed."; fi
 
 test: $(STAMP)
 ifeq ($(COVERAGE),)
@@ -62,7 +66,7 @@ endif
 test-e2e: $(STAMP)
 	$(BIN)/python -m pytest -m e2e --numprocesses 2 --dist loadfile $(TESTS)
 
-# `make -k lint` goes on after a finding and shows those of all four.
+# `make -k lint` continues after a failure and runs all four.
 lint: lint-style lint-format lint-types lint-imports
 
 lint-style: install-lint

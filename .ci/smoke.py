@@ -1,4 +1,4 @@
-"""Play a running demo for a moment: `python .ci/smoke.py <telnet port> <password>`."""
+"""Check a running demo: `python .ci/smoke.py <telnet port> <password>`."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.e2e.telnet import Telnet  # noqa: E402
 
 
 def main(port, password):
-    """Log in, look round, greet Aria and print what was seen; raises if anything is missing."""
+    """Log in, look, greet Aria and print the output. Raise if something is missing."""
     with Telnet(int(port), timeout_s=30) as player:
         player.login("admin", password)
         player.ask("look", r"The Gilded Lantern[\s\S]*Aria")

@@ -47,7 +47,7 @@ def prepare(folder: Path) -> None:
     _load_what_is_slow()
     from django.db import connections
 
-    # A connection must not live on in a fork.
+    # A fork must not share the parent's connection.
     connections.close_all()
     pid = os.fork()
     if pid == 0:

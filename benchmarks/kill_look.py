@@ -23,7 +23,7 @@ FIGURES = (
     "recovered",
 )
 FAULTS = tuple(name for name in FIGURES if name not in ("heard", "stored", "unsaved", "recovered"))
-# What is owed to semantic memory waits for Mem0, which is imported anew in each life.
+# Pending work for semantic memory waits for Mem0, which each life has to import.
 SETTLE_S = 60.0
 
 
@@ -51,9 +51,9 @@ def look(script: Any, log: Any) -> Generator[Deferred[Any], Any, dict[str, Any]]
 def _settled_look(
     script: Any, log: Any, notes: list[str]
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
-    # Under the lock, as the first tick may compact again and owe something anew.
+    # Under the lock, because the first tick may compact again and leave new pending work.
     began = time.monotonic()
-    yield until(lambda: not script.state.intent, SETTLE_S)  # `_proof` reports one that stays
+    yield until(lambda: not script.state.intent, SETTLE_S)  # `_proof` reports an intent that stays
     settled = round(time.monotonic() - began, 2)
     found = yield _look(script, log.entries(), notes)
     return {**found, "settled_s": settled}
@@ -118,7 +118,7 @@ def _messages(script: Any, log: list[dict[str, Any]], notes: list[str]) -> dict[
     doubled = [each for each, count in times.items() if count > 1]
     doubled += [e["id"] for e in script.runtime.queue if e["id"] in times]
     changed = [each for each, was in stored.items() if digests.get(each, was) != was]
-    entries = Counter(e["id"] for e in script.obj.journal.recent(10**6))
+    entries = Counter(e.id for e in script.obj.journal.recent(10**6))
     lost += [e["id"] for e in log if e["kind"] == "entry" and e["id"] not in entries]
     doubled += [each for each, count in entries.items() if count > 1]
     misplaced = _misplaced(kept, list(stored))
@@ -200,17 +200,17 @@ def _memories(script: Any, notes: list[str]) -> Generator[Deferred[Any], Any, di
     from evennia_ai.sleep import run_sleep_tick
 
     yield run_sleep_tick(script, script.obj)
-    yield until(lambda: not script.state.intent, SETTLE_S)  # summaries are published beside it
-    ids = yield script.semantic.ids(script.scope)
-    sources = yield script.semantic.sources(script.scope)
-    journal = {e["id"]: e for e in script.obj.journal.recent(10**6)}
+    yield until(lambda: not script.state.intent, SETTLE_S)  # summaries are published in parallel
+    ids = yield script.mind.memories.ids(script.scope)
+    sources = yield script.mind.memories.sources(script.scope)
+    journal = {e.id: e for e in script.obj.journal.recent(10**6)}
     records = {r["id"]: r for r in script.history.summaries()}
     ghosts = []
     for each in sources:
-        item = journal.get(each) or records.get(each) or {"withdrawn": True}
-        if item.get("withdrawn") or item.get("status") == "rolled back":
-            ghosts.append(each)
-    withdrawn = [each for each, entry in journal.items() if entry.get("withdrawn")]
+        entry, record = journal.get(each), records.get(each, {})
+        gone = entry.withdrawn if entry else record.get("status", "rolled back") == "rolled back"
+        ghosts += [each] if gone else []
+    withdrawn = [each for each, entry in journal.items() if entry.withdrawn]
     scope = script.scope
     indexed = yield script.memory._run(lambda index: index.get(scope, withdrawn))
     ghosts += [turn.id for turn in indexed]

@@ -238,7 +238,7 @@ class Killer:
         def adding(inner: Any) -> Any:
             def add(journal: Any, content: str, **fields: Any) -> Any:
                 entry = inner(journal, content, **fields)
-                on_commit(lambda: self.log.note("entry", {"id": entry["id"]}))
+                on_commit(lambda: self.log.note("entry", {"id": entry.id}))
                 return entry
 
             return add

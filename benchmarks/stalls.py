@@ -316,9 +316,9 @@ def run(url: str, options: Any) -> dict[str, Any]:
                 print(result, file=sys.stderr)
 
         def begin() -> None:
-            done = services.model().warm_up()
-            done.addCallback(lambda _: services.semantic().sources("nobody"))
-            done.addCallback(lambda _: services.worker().submit(int))
+            done = services.warm_up()
+            done.addCallback(lambda _: services.mind().memories.sources("nobody"))
+            done.addCallback(lambda _: services.mind().worker.submit(int))
             done.addCallback(lambda _: deferLater(reactor, SETTLE_S))
             done.addCallback(quiet).addCallback(talk).addCallback(over).addBoth(end)
 

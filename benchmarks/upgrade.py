@@ -1,19 +1,20 @@
-"""A game made by an earlier version of the package, opened with this one: is all in place?
+"""Open a game of an earlier version of the package with this one, and compare. Prints JSON.
 
     python -m benchmarks.upgrade --old ../earlier --keep ../kept-game
     python -m benchmarks.upgrade --kept ../kept-game
 
-With `--old`, a checkout of the earlier version makes a game, as its own `evennia-ai new` and
-`start` do, and players live in it for some minutes (`upgrade_life.py`): talk aloud and in private,
-notes, compactions, rollbacks, a night. It is stopped, and all that is stored is read without
-either version's code (`upgrade_record.py`); `--keep` puts a copy of the game into a folder, which
-`--kept` opens another time without the earlier version. Then this version starts the folder, and
-the same is read again and compared. The players come back, ask for what they told, compact and
-roll back; nothing that was stored before may be changed or gone by then.
+With `--old`, a checkout of the earlier version makes a game with its own `evennia-ai new` and
+`start`, and players live in it for some minutes (`upgrade_life.py`): talk aloud and in private,
+notes, compactions, rollbacks, a night. The game is stopped, and everything stored is read without
+the code of either version (`upgrade_record.py`). `--keep` copies the game into a folder, which
+`--kept` opens again without the earlier version. Then this version starts the game, and everything
+stored is read again and compared. The players come back, ask for what they told, compact and roll
+back. After that, nothing stored before may be changed or missing.
 
-Prints one JSON object: counts of what is stored, the proofs, and what is wrong: `differences`,
-`wrong` answers, `tracebacks` in the logs, paths of the package that the game's files and database
-name and that are not `importable` any more. The exit code is 1 if there is any of that.
+The result is one JSON object: counts of what is stored, the results of verification, and what is
+wrong: `differences`, `wrong` answers, `tracebacks` in the logs, and paths of the package that the
+game's files and database name but that are no longer `importable`. The exit code is 1 if anything
+is wrong.
 """
 
 import argparse
@@ -37,9 +38,9 @@ from benchmarks.upgrade_life import PLAYERS, SEED, Staff, Stay
 from benchmarks.upgrade_record import Record, parts, recorded
 from tests.e2e.game import REPOSITORY, Game
 
-# Attributes of Evennia's own that tell of a timer that is paused, from a stop to the next start.
+# Evennia's Attributes for a paused timer, from a stop to the next start.
 PAUSED = ("_paused_time", "_paused_callcount", "_manually_paused")
-# Of a summary what no later compaction changes: its status does, and who absorbed it.
+# Fields of a summary that no later compaction changes; status and absorber may change.
 LASTING = ("id", "tier", "created_at", "audience", "text", "source_ids", "segment")
 SHOWN = 50
 RESOLVE = """
@@ -65,7 +66,7 @@ class Upgraded(Game):
     """A game that one version of the package makes and another opens.
 
     Args:
-        checkout: The version that begins.
+        checkout: The version that makes the game.
     """
 
     def __init__(self, checkout: Path):
@@ -73,7 +74,7 @@ class Upgraded(Game):
         self.use(checkout)
 
     def use(self, checkout: Path) -> None:
-        """Take another version for all that is done from now on; the game must be stopped."""
+        """Use another version from now on. The game must be stopped."""
         self.checkout = checkout
         self.environ["PYTHONPATH"] = os.pathsep.join([str(self.base), str(checkout)])
 
@@ -81,20 +82,20 @@ class Upgraded(Game):
         self.command("new", str(self.folder), "--no-start")
 
     def start(self, timeout_s: float = 300.0) -> None:
-        """Start it by the command a user types."""
+        """Start the game with the command that a user types."""
         self.command("start", str(self.folder), timeout_s=timeout_s)
 
     def stop(self) -> None:
-        """Stop it by the command a user types."""
+        """Stop the game with the command that a user types."""
         if self.folder.exists():
             self.command("stop", str(self.folder))
 
     def command(self, *words: str, timeout_s: float = 120.0) -> str:
-        """Run `evennia-ai` of the version in use; returns what it printed."""
+        """Run `evennia-ai` of the version in use; return its output."""
         project = tomllib.loads((self.checkout / "pyproject.toml").read_text(encoding="utf-8"))
         module, _, function = project["project"]["scripts"]["evennia-ai"].partition(":")
         code = f"import sys; from {module} import {function}; sys.exit({function}())"
-        with tempfile.TemporaryFile("w+") as output:  # the daemons would hold a pipe open
+        with tempfile.TemporaryFile("w+") as output:  # the daemons would keep a pipe open
             done = subprocess.run(
                 [sys.executable, "-W", "ignore", "-c", code, *words],
                 cwd=self.base,
@@ -112,7 +113,7 @@ class Upgraded(Game):
         return shown
 
     def faults(self) -> list[str]:
-        """What `evennia-ai doctor` finds wrong."""
+        """Return what `evennia-ai doctor` reports as wrong."""
         try:
             self.command("doctor", str(self.folder))
         except AssertionError as error:
@@ -120,7 +121,7 @@ class Upgraded(Game):
         return []
 
     def web_status(self) -> int:
-        """The HTTP status of the package's page, which is for staff."""
+        """Return the HTTP status of the package's page, which is for staff."""
         url = f"http://127.0.0.1:{self.ports.webserver}/ai/status/"
         try:
             with urllib.request.urlopen(url, timeout=20) as page:
@@ -129,7 +130,7 @@ class Upgraded(Game):
             return error.code
 
     def tracebacks(self) -> int:
-        """How many there are in its logs."""
+        """Count the tracebacks in the logs."""
         folder = self.folder / "server" / "logs"
         paths = [*folder.glob("server.log*"), *folder.glob("portal.log*")]
         texts = (path.read_text(encoding="utf-8", errors="replace") for path in paths)
@@ -141,7 +142,7 @@ def lived(game: Upgraded) -> dict[str, Any]:
 
     Returns:
         ``{"record", "export", "proof", "wrong"}``: what was stored at the end, what the assistant
-        exported, what its proof said, and which answers were wrong already then.
+        exported, the result of verification, and which answers were already wrong.
     """
     game.start()
     stay = Stay(Tavern(game, SEED, PLAYERS))
@@ -157,13 +158,13 @@ def lived(game: Upgraded) -> dict[str, Any]:
 
 
 def keep(game: Upgraded, told: dict[str, Any], folder: Path) -> None:
-    """Copy a stopped game and what was found in it into a new folder."""
+    """Copy a stopped game and its results into a new folder."""
     shutil.copytree(game.folder, folder / "game")
     (folder / "told.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
 
 
 def take(game: Upgraded, folder: Path) -> dict[str, Any]:
-    """Copy a kept game to where this one is to be; returns what was found in it."""
+    """Copy a kept game to the place of this one; return its results."""
     shutil.rmtree(game.folder)
     shutil.copytree(folder / "game", game.folder)
     told: dict[str, Any] = json.loads((folder / "told.json").read_text(encoding="utf-8"))
@@ -171,12 +172,12 @@ def take(game: Upgraded, folder: Path) -> dict[str, Any]:
 
 
 def opened(game: Upgraded, told: dict[str, Any]) -> dict[str, Any]:
-    """Open a game with this version, compare, and live on in it; returns the figures."""
+    """Open a game with this version, compare, and continue to live in it; return the figures."""
     in_files = upgrade_record.paths_in_files(game.folder)
     in_database = upgrade_record.paths_in_database(game.folder)
     game.use(REPOSITORY)
     game.start()
-    with game.admin(60) as admin:  # she stands where no assistant hears her come
+    with game.admin(60) as admin:  # log in where no assistant hears it
         after, differences, proof = _at_start(game, Staff(admin), told)
     stay = _lived_on(game)
     proofs = [told["proof"], proof, stay.proof()]
@@ -204,7 +205,7 @@ def opened(game: Upgraded, told: dict[str, Any]) -> dict[str, Any]:
 
 
 def _at_start(game: Upgraded, staff: Staff, told: dict[str, Any]) -> tuple[Record, list[str], str]:
-    """What is stored once everything is loaded and mended, how it differs, and the proof."""
+    """Return what is stored after the start, how it differs, and the verification."""
     _see_package(game, staff)
     staff.until_idle()
     after, before = recorded(game), told["record"]
@@ -223,7 +224,7 @@ def _see_package(game: Upgraded, staff: Staff) -> None:
 
 
 def _lived_on(game: Upgraded) -> Stay:
-    """The players come back, ask for everything, and let her compact and take that back."""
+    """Let the players come back, ask for everything, compact and roll back."""
     stay = Stay(Tavern(game, SEED, PLAYERS, made=True))
     stay.ask_all()
     stay.compact()
@@ -234,13 +235,13 @@ def _lived_on(game: Upgraded) -> Stay:
 
 
 def _exported(staff: Staff) -> dict[str, Any]:
-    """What the assistant writes into a file, but for the hour, and Attributes (see `recorded`)."""
+    """Return what the assistant exports, without the time and the Attributes (see `recorded`)."""
     data: dict[str, Any] = json.loads(Path(staff.export()).read_text(encoding="utf-8"))
     return {key: value for key, value in data.items() if key not in ("exported_at", "attributes")}
 
 
 def _counts(record: Record) -> dict[str, Any]:
-    """How much is stored, of each assistant and of the whole game."""
+    """Count what is stored, for each assistant and for the whole game."""
     found: dict[str, Any] = {
         name: {part: len(items) for part, items in parts(record, name).items()}
         for name in sorted(upgrade_record.assistants(record))
@@ -254,20 +255,20 @@ def _counts(record: Record) -> dict[str, Any]:
 
 
 def _different_records(before: Record, after: Record) -> Iterator[str]:
-    """What is gone or changed; what a start adds is left out."""
+    """Return what is missing or changed, apart from what a start adds."""
     for part in ("objects", "attributes", "memories", "index"):
         yield from _different(part, _at_rest(part, before), _at_rest(part, after))
 
 
 def _at_rest(part: str, record: Record) -> dict[str, Any]:
-    """A part of a record without what comes and goes with starts and with the admin's logins."""
+    """Return a part of a record without what changes with starts and logins of the admin."""
     looker = ("AccountDB 1", "ObjectDB 1")
     kept = {name: each for name, each in record[part].items() if name.split(":")[0] not in looker}
     return {name: each for name, each in kept.items() if not name.endswith(PAUSED)}
 
 
 def _different(path: str, before: Any, after: Any) -> Iterator[str]:
-    """Each place where two plain values differ."""
+    """Return each place where two plain values differ."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after}):
             inner = f"{path} / {key}"
@@ -290,7 +291,7 @@ def _short(value: Any) -> str:
 
 
 def _lost(before: Record, after: Record) -> Iterator[str]:
-    """What of an earlier record is gone or another one, after a life in which much was added."""
+    """Return what is missing or changed of an earlier record, after much was added."""
     for name in upgrade_record.assistants(before):
         was, now = _lasting(parts(before, name)), _lasting(parts(after, name))
         for part, items in was.items():
@@ -299,7 +300,7 @@ def _lost(before: Record, after: Record) -> Iterator[str]:
 
 
 def _lasting(found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What of an assistant's parts no later life changes."""
+    """Return the parts of an assistant that no later life changes."""
     messages = {**found["archived_messages"], **found["live_messages"]}.items()
     summaries = found["summaries"].items()
     return {
@@ -310,7 +311,7 @@ def _lasting(found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def _unmasked(message: dict[str, Any]) -> dict[str, Any]:
-    """A message without the note that a large output in it is hidden from the prompt."""
+    """Return a message without the mark that a large output in it is masked."""
     noted = {key: each for key, each in message["metadata"].items() if key != "masked"}
     return {**message, "metadata": noted, "tokens": 0}
 
@@ -320,7 +321,7 @@ def _is_pickled(place: str) -> bool:
 
 
 def _not_importable(game: Upgraded, paths: set[str]) -> list[str]:
-    """Paths that the version in use does not have."""
+    """Return the paths that the version in use does not have."""
     source = RESOLVE.replace("{paths!r}", repr(sorted(paths)))
     missing: list[str] = json.loads(game.python(source).splitlines()[-1])
     return missing
@@ -340,7 +341,7 @@ def measure(old: Path | None, kept: Path | None, keep_in: Path | None) -> dict[s
 
 
 def main() -> None:
-    """Print the figures; the exit code tells whether anything is not as it was."""
+    """Print the figures. The exit code says whether anything changed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     game = parser.add_mutually_exclusive_group(required=True)
     game.add_argument("--old", type=Path, help="a checkout of the earlier version")

@@ -1,4 +1,4 @@
-"""What `upgrade.py` lives through in a game of the earlier version, and asks in the present one."""
+"""What `upgrade.py` does in a game of the earlier version, and asks in the present one."""
 
 import random
 import re
@@ -26,12 +26,12 @@ CONFIG = {
     "tool_levels": '{"move": "off"}',
 }
 TOLD = "Aria, please remember that my ferry is called Heron."
-# A question on what was said aloud, who asks, and what is answered.
+# A question about what was said aloud, who asks, and the answer.
 QUESTIONS = (
     ("Alice", "Aria, what is my ferry called?", "Heron"),
     ("Bob", "Aria, what is Alice's ferry called?", "Heron"),
 )
-# Who told it in private and how, in which words, and the question on it and its answer.
+# Who told it in private, how and in which words, the question about it and the answer.
 SECRETS = (
     (
         "Alice",
@@ -58,14 +58,14 @@ NOTES = (
     ("Bob", "airemember Aria = Everybody must bow to me.", "reject"),
     ("Alice", "airemember Aria = Bob must never be served stout.", "wait"),
 )
-# Written into the journal besides what she writes herself, so that pages turn.
+# Additional journal entries, so that the journal turns pages.
 ENTRIES = 120
 JOURNAL = (
     "py [me.search('Aria', global_search=True).journal.add("
     "f'Cask {number} came from Oakhaven.', importance=1 + number % 10) "
     f"for number in range({ENTRIES})] and 'written'"
 )
-# The villager walks his rounds no more: she hears him come and go, at any moment.
+# Stop the villager's rounds: the assistant would hear him come and go at any moment.
 STAYS = "py me.search('Odo Marrek', global_search=True).attributes.add('rounds', []) or 'stays'"
 
 
@@ -80,12 +80,12 @@ class Staff:
         self.admin = admin
 
     def package(self) -> Path:
-        """The folder the Server's package lies in."""
+        """Return the folder of the Server's package."""
         shown = self.admin.ask("py 'FROM:' + __import__('evennia_ai').__file__", "FROM:/[^\n]*")
         return Path(shown[shown.rfind("FROM:") + len("FROM:") :].strip()).parents[1]
 
     def proof(self) -> str:
-        """What `compact/verify` says."""
+        """Return what `compact/verify` says."""
         self.admin.drain(1)
         told = r"Aria: (proven[\s\S]*?checksum\.|\d+ violation)"
         shown = self.admin.ask("compact/verify Aria", told, ANSWER_S)
@@ -94,16 +94,16 @@ class Staff:
         return re.sub(r"\s+", " ", shown[shown.rfind("Aria:") :]).strip()
 
     def until_idle(self) -> None:
-        """Wait until everything is loaded and mended, so that she ticks."""
+        """Wait until everything is loaded and repaired, so that the assistant ticks."""
         for _ in range(60):
             shown = self.admin.ask("aistatus Aria", r"Last trouble[^\n]*", ANSWER_S)
             if re.search(r"tick idle [1-9]", shown):
                 return
             self.admin.drain(1)
-        raise AssertionError(f"Aria does not begin to live:\n{shown}")
+        raise AssertionError(f"Aria does not start to tick:\n{shown}")
 
     def export(self) -> str:
-        """Let everything be written into a file; returns its path."""
+        """Export everything to a file; return its path."""
         self.admin.drain(1)
         shown = self.admin.ask("aihistory/export Aria", r"Written: [\s\S]*?\.json", ANSWER_S)
         return re.sub(r"\s+", "", shown[shown.rfind("Written:") + len("Written:") :])
@@ -113,7 +113,7 @@ class Stay(Staff):
     """The admin and the players in a started game.
 
     Args:
-        tavern: They.
+        tavern: The game with the players.
     """
 
     def __init__(self, tavern: Tavern):
@@ -124,7 +124,7 @@ class Stay(Staff):
     # -- in the earlier version ----------------------------------------------------------------
 
     def live(self) -> None:
-        """A life with all that is stored: talk, notes, compactions, a rollback, a night."""
+        """Live with everything that is stored: talk, notes, compactions, a rollback, a night."""
         for name, value in CONFIG.items():
             self.admin.ask(f"aiconfig Aria {name} = {value}", "is now")
         self.tavern.ask("Alice", "Hello, Aria!")
@@ -151,7 +151,7 @@ class Stay(Staff):
         self.tavern.ask("Bob", "Aria, how do you do?")
 
     def notes(self) -> None:
-        """Notes that hold, wait, are approved, rejected, replaced, taken back."""
+        """Create notes that are active, waiting, approved, rejected, replaced and removed."""
         for who, line, then in NOTES:
             shown = self.tavern.players[who].ask(line, r"\(\w+, \w+\): ", ANSWER_S)
             note = re.findall(r"\((\w+), \w+\): ", shown)[-1]
@@ -161,7 +161,7 @@ class Stay(Staff):
                 self.tavern.players[who].ask(f"airemember/forget Aria = {note}", "puts note")
 
     def a_second_assistant(self) -> None:
-        """Borin, in the stable, who is switched off; the admin stays there."""
+        """Create Borin, who is switched off, in the stable; the admin stays there."""
         self.admin.drain(1)
         self.admin.ask("out", "Chandler Street")
         self.admin.ask("east", "Stable")
@@ -172,7 +172,7 @@ class Stay(Staff):
         self.admin.ask("ai/stop Borin", "is switched off")
 
     def withdraw_an_entry(self) -> None:
-        """One of her journal entries is taken out of all searches."""
+        """Remove one of the journal entries from all searches."""
         self.admin.send("aijournal/search Aria = Cask 7")
         shown = self.admin.drain(2)
         entry = re.findall(r"\b(e1\w{8,})\b", shown)[0]
@@ -183,7 +183,7 @@ class Stay(Staff):
     # -- in both -------------------------------------------------------------------------------
 
     def in_private(self, who: str, how: str, text: str) -> str:
-        """Say something to her alone; returns what she answers."""
+        """Say something to the assistant in private; return the answer."""
         player = self.tavern.players[who]
         self.tavern.admin.drain(1)
         player.drain(0.5)
@@ -192,7 +192,7 @@ class Stay(Staff):
         return shown + player.drain(1.5)
 
     def compact(self, chat: bool = True) -> None:
-        """A compaction by command, after talk."""
+        """Talk, then compact by command."""
         if chat:
             self.tavern.chat(LINES)
         self.admin.drain(1)
@@ -201,13 +201,13 @@ class Stay(Staff):
             self.wrong.append(shown[shown.rfind("Aria ") :])
 
     def roll_back(self) -> None:
-        """The latest compaction is taken back."""
+        """Roll back the latest compaction."""
         self.admin.drain(1)
         self.admin.ask("compact/rollback Aria", "live again", ANSWER_S)
         self.admin.ask("y", "Taken back", ANSWER_S)
 
     def ask_all(self) -> None:
-        """What was told is answered, what was told in private only to whom it was told by."""
+        """Check all answers; what was told in private is answered only to those who told it."""
         for who, question, value in (*QUESTIONS, *_asked()):
             reply = self.tavern.ask(who, question)
             if value.lower() not in reply.lower():
@@ -230,7 +230,7 @@ def _facts() -> list[Any]:
 
 
 def _asked() -> list[tuple[str, str, str]]:
-    """Who asks for each fact, and how, and what is to be answered."""
+    """Return who asks for each fact, the question and the answer."""
     rng = random.Random(SEED)
     other = {"Alice": "Bob", "Bob": "Alice"}
     return [

@@ -1,7 +1,7 @@
-"""What stands in a game's database and memory files, read without the package that wrote it.
+"""Read a game's database and memory files without the package that wrote them.
 
 `upgrade.py` compares two such records. Attributes are read as Evennia stores them, by a process
-beside the game, and files by `sqlite3`: neither asks a module of the package, which a later
+next to the game, and files by `sqlite3`. Neither imports a module of the package, which a later
 version may have moved.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 
 from tests.e2e.game import Game
 
-# Reads every Attribute of every object, whoever it belongs to, and what the objects are.
+# Reads every Attribute of every object, and the objects.
 SOURCE = """
 import json
 from collections import deque
@@ -67,10 +67,10 @@ Record = dict[str, Any]
 
 
 def recorded(game: Game) -> Record:
-    """All that is stored in a game.
+    """Return everything that is stored in a game.
 
     Args:
-        game: It may be running; then what is only in its memory is not there.
+        game: It may be running. What is only in its memory is then missing.
 
     Returns:
         ``{"objects", "attributes", "memories", "index"}``: rows and Attributes by their owner's
@@ -82,7 +82,7 @@ def recorded(game: Game) -> Record:
 
 
 def _memories(folder: Path) -> dict[str, Any]:
-    """Mem0's own account of each memory: what happened to it, and its text."""
+    """Return Mem0's own record of each memory: its history and its text."""
     rows = _rows(
         folder / "mem0" / "history.db",
         "SELECT memory_id, event, new_memory, is_deleted FROM history ORDER BY memory_id, id",
@@ -117,7 +117,7 @@ def _rows(path: Path, query: str) -> list[Any]:
 
 
 def assistants(record: Record) -> dict[str, str]:
-    """The rows of the assistants' scripts, by the bodies' names, as `ScriptDB 3`."""
+    """Return the rows of the assistants' scripts, by the bodies' names, as `ScriptDB 3`."""
     objects = record["objects"]
     return {
         objects[f"ObjectDB {row['db_obj_id']}"]["db_key"]: name
@@ -127,19 +127,19 @@ def assistants(record: Record) -> dict[str, str]:
 
 
 def body_of(record: Record, script: str) -> str:
-    """The row of the body an assistant's script sits on."""
+    """Return the row of the body of an assistant's script."""
     return f"ObjectDB {record['objects'][script]['db_obj_id']}"
 
 
 def attributes_of(record: Record, owner: str, category: str | None = None) -> dict[str, Any]:
-    """Stored values of an owner by category and key, or by key where a category is given."""
+    """Return an owner's stored values by category and key, or by key in one category."""
     start = f"{owner}: " if category is None else f"{owner}: {category}/"
     kept = record["attributes"].items()
     return {name[len(start) :]: each["value"] for name, each in kept if name.startswith(start)}
 
 
 def parts(record: Record, name: str = "Aria") -> dict[str, dict[str, Any]]:
-    """What an assistant has stored, part by part and by ids, for counting and comparing."""
+    """Return what an assistant has stored, by part and id, for counting and comparing."""
     script = assistants(record)[name]
     body = body_of(record, script)
     live = [
@@ -166,7 +166,7 @@ def parts(record: Record, name: str = "Aria") -> dict[str, dict[str, Any]]:
 
 
 def _by_id(value: Any, key: str) -> dict[str, Any]:
-    """All dicts with an id and another key, however deep."""
+    """Return all dicts that have an id and another key, at any depth."""
     return {each["id"]: each for each in _dicts(value) if "id" in each and key in each}
 
 
@@ -188,7 +188,7 @@ def _consolidated(journal: Any) -> Iterator[str]:
 
 
 def paths_in_files(folder: Path) -> dict[str, list[str]]:
-    """Each dotted path of the package in a game's own files, and the files it stands in."""
+    """Return each dotted path of the package in a game's own files, with the files."""
     found: dict[str, list[str]] = {}
     for path in sorted(folder.rglob("*")):
         inner = path.relative_to(folder)
@@ -208,9 +208,9 @@ def _named(text: str) -> set[str]:
 
 
 def paths_in_database(folder: Path) -> dict[str, list[str]]:
-    """Each dotted path of the package in the database, and the columns it stands in.
+    """Return each dotted path of the package in the database, with its columns.
 
-    A class that a pickled value names is listed as standing in ``pickled table.column``.
+    A class that a pickled value names is listed in ``pickled table.column``.
     """
     found: dict[str, set[str]] = {}
     database = folder / "server" / "evennia.db3"
@@ -242,7 +242,7 @@ def _in_cell(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def unpacked(raw: bytes) -> bytes | None:
-    """The pickle in a cell, which Evennia may have put in base64; None if there is none."""
+    """Return the pickle in a cell, which Evennia may have put in base64, or None."""
     for data in (raw, _decoded(raw)):
         if data[:1] == b"\x80" and data[-1:] == b".":
             return data
@@ -257,20 +257,20 @@ def _decoded(raw: bytes) -> bytes:
 
 
 class _Names(pickle.Unpickler):
-    """Notes each class and function that a pickle names."""
+    """Records each class and function that a pickle names."""
 
     def __init__(self, data: bytes):
         super().__init__(io.BytesIO(data))
         self.names: set[str] = set()
 
     def find_class(self, module: str, name: str) -> Any:
-        """Look one up, as unpickling does."""
+        """Look a class up, as unpickling does."""
         self.names.add(f"{module}.{name}")
         return super().find_class(module, name)
 
 
 def pickled_names(data: bytes) -> set[str]:
-    """The classes and functions a pickle names; without them it cannot be read."""
+    """Return the classes and functions that a pickle names and needs."""
     reader = _Names(data)
     reader.load()
     return reader.names

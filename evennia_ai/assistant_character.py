@@ -15,6 +15,7 @@ from evennia_ai.assistant.identity import speaker_of, stable_id
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import new_id, storable, utc_iso
 from evennia_ai.rag_memory.journal import JournalHandler
+from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.profiles import EntityHandler
 
 SCRIPT_TYPECLASS = "evennia_ai.assistant_script.AssistantScript"
@@ -99,12 +100,12 @@ class AssistantMixin:
         """What is known of people, places and things."""
         return EntityHandler(AttributeStore(self))
 
-    def _index_entry(self, entry: dict[str, Any]) -> None:
+    def _index_entry(self, entry: JournalEntry) -> None:
         script = self.assistant
         if script is not None:
             script.memory.remember_entry(entry)
 
-    def _correct_entry(self, entry: dict[str, Any]) -> None:
+    def _correct_entry(self, entry: JournalEntry) -> None:
         script = self.assistant
         if script is not None:
             script.memory.correct_entry(entry)

@@ -1,4 +1,4 @@
-"""What a service may use: the assistant, its body, its stores.
+"""What a service may use: the assistant, its body, its stores, and the mind that works for it.
 
 Services take an `Assistant` and never import Evennia; `evennia_ai.testing.FakeAssistant` is one
 without a game. Everything here is called on the reactor thread. What returns a Deferred does its
@@ -21,9 +21,13 @@ if TYPE_CHECKING:  # values only
     from evennia_ai.background import Worker
     from evennia_ai.history.messages import Message
     from evennia_ai.history.tool_traits import ToolTraits
+    from evennia_ai.history.verification import Evidence, Violation
     from evennia_ai.llm_interaction.budget import TokenBudget
-    from evennia_ai.llm_interaction.client import ModelReply
+    from evennia_ai.llm_interaction.client import ModelReply, ModelRequest, ProbeReport
+    from evennia_ai.rag_memory.journal_entry import JournalEntry
+    from evennia_ai.rag_memory.provenance import Grounds
     from evennia_ai.recall.values import Hit, Query
+    from evennia_ai.sleep.compaction.retention import Item
 
 Entry = dict[str, Any]
 # The `type` of memories that are summaries.
@@ -154,28 +158,40 @@ class JournalPort(Protocol):
     ``compaction`` (a synthesis, never consolidated) or ``import``.
     """
 
-    def add(self, content: str, **fields: Any) -> Entry:
-        """Append an entry; `importance`, `source_type`, `tags`, `entities`, `audience`, ..."""
+    def add(
+        self,
+        content: str,
+        *,
+        importance: int | None = None,
+        source_type: str = ...,
+        tags: Iterable[str] = (),
+        entities: Iterable[str] = (),
+        source_message_ids: Iterable[str] = (),
+        audience: str | None = None,
+        timestamp: str | None = None,
+        id: str | None = None,
+    ) -> JournalEntry:
+        """Append an entry; the fields are those of `JournalEntry`."""
 
-    def recent(self, limit: int = 50) -> tuple[Entry, ...]:
+    def recent(self, limit: int = 50) -> tuple[JournalEntry, ...]:
         """The newest entries, oldest first."""
 
-    def oldest(self) -> tuple[Entry, ...]:
+    def oldest(self) -> tuple[JournalEntry, ...]:
         """The entries of the first page."""
 
-    def get(self, entry_id: str, most_read: int | None = None) -> Entry | None:
+    def get(self, entry_id: str, most_read: int | None = None) -> JournalEntry | None:
         """One entry by its id; an id that holds no time is looked for in so many pages."""
 
-    def unconsolidated(self, limit: int = 200) -> tuple[Entry, ...]:
+    def unconsolidated(self, limit: int = 200) -> tuple[JournalEntry, ...]:
         """Oldest entries not yet marked consolidated, without syntheses."""
 
     def mark_consolidated(self, entry_ids: Iterable[str]) -> int:
         """Record that entries are in long-term memory; returns how many were newly marked."""
 
-    def consolidated(self) -> Iterator[Entry]:
+    def consolidated(self) -> Iterator[JournalEntry]:
         """Every entry that is marked as being in long-term memory, newest page first."""
 
-    def all(self) -> Iterator[Entry]:
+    def all(self) -> Iterator[JournalEntry]:
         """Every entry, newest page first, each page oldest first; loads a page at a time."""
 
     def withdraw(self, entry_ids: Iterable[str]) -> int:
@@ -300,6 +316,134 @@ class MemoryBackend(Protocol):
 
     def close(self) -> Deferred[None]:
         """Release files and locks."""
+
+
+class ModelBackend(Protocol):
+    """What asks models (`llm_interaction.client.ModelClient`)."""
+
+    def complete(self, request: ModelRequest) -> Deferred[ModelReply]:
+        """Ask a model; fails with `ModelError`. Cancelling the Deferred cancels the call."""
+
+    def probe(
+        self, model: str, api: str = "chat", timeout_s: float = 20.0
+    ) -> Deferred[ProbeReport]:
+        """Fires with whether a model can be reached."""
+
+    def window(self, model: str) -> int | None:
+        """A model's context window in tokens as far as it is known. Answers at once."""
+
+    def cancel_all(self) -> int:
+        """Cancel all calls in flight; returns how many there were."""
+
+    def warm_up(self) -> Deferred[None]:
+        """Load what is slow; fires when it is loaded."""
+
+
+class Mind(Protocol):
+    """All that computes or waits: models, long-term memory, long work on texts.
+
+    Plain values in and out, so that it may run in another process. Deferreds fire on the reactor
+    thread. `services.mind()` is the game's; `services.use` replaces it or a part of it.
+    """
+
+    @property
+    def memories(self) -> MemoryBackend:
+        """Long-term memory of all assistants."""
+
+    def complete(self, request: ModelRequest) -> Deferred[ModelReply]:
+        """Ask a model; fails with `ModelError`. Cancelling the Deferred cancels the call."""
+
+    def probe(
+        self, model: str, api: str = "chat", timeout_s: float = 20.0
+    ) -> Deferred[ProbeReport]:
+        """Fires with whether a model can be reached."""
+
+    def window(self, model: str) -> int | None:
+        """A model's context window in tokens as far as it is known. Answers at once."""
+
+    def cancel_calls(self) -> int:
+        """Cancel all model calls in flight; returns how many there were."""
+
+    def count_tokens(self, text: str, model: str) -> Deferred[int]:
+        """Fires with the tokens of a text for a model."""
+
+    def packed_lines(
+        self, lines: Sequence[str], room_tokens: int, model: str
+    ) -> Deferred[tuple[tuple[str, ...], ...]]:
+        """Fires with the lines in runs that fit a request; see `llm_interaction.summary.packed`."""
+
+    def finished_summary(
+        self,
+        reply: ModelReply,
+        source_tokens: int,
+        cap_tokens: int,
+        model: str,
+        extract: bool = False,
+    ) -> Deferred[str]:
+        """Fires with the summary in a reply, cut to its cap; fails with `ModelError` if none is."""
+
+    def items_to_keep(
+        self,
+        messages: Sequence[Message],
+        earlier: str,
+        names: Sequence[str],
+        own_name: str,
+        traits: ToolTraits,
+    ) -> Deferred[tuple[Item, ...]]:
+        """Fires with the names, numbers and quoted words that a summary must keep."""
+
+    def missing_items(
+        self, items: Sequence[Item], texts: Sequence[str]
+    ) -> Deferred[tuple[Item, ...]]:
+        """Fires with the items that stand in none of the texts."""
+
+    def with_appendix(
+        self,
+        items: Sequence[Item],
+        text: str,
+        lost: tuple[Item, ...],
+        elsewhere: Sequence[str],
+        cap_tokens: int,
+        model: str,
+    ) -> Deferred[tuple[str, tuple[Item, ...], tuple[Item, ...], tuple[Item, ...]]]:
+        """Fires as `sleep.compaction.retention_gate.with_appendix` returns."""
+
+    def drift(self, older: Sequence[str], newer: str) -> Deferred[float]:
+        """Fires with the share of older texts' items that a newer one lacks."""
+
+    def is_recalled(
+        self, text: str, memories: Sequence[str], heard: Sequence[str] | None
+    ) -> Deferred[bool]:
+        """Fires with whether a text only repeats memories."""
+
+    def grounds_of_turn(
+        self,
+        note: str,
+        messages: Sequence[Message],
+        answered: Collection[str],
+        retrieved: Sequence[str],
+        traits: ToolTraits,
+    ) -> Deferred[Grounds]:
+        """Fires with what a note rests on, of the messages a turn answers."""
+
+    def grounds_of_history(
+        self,
+        note: str,
+        messages: Sequence[Message],
+        audience: str,
+        retrieved: Sequence[str],
+        traits: ToolTraits,
+    ) -> Deferred[Grounds]:
+        """Fires with what a note rests on, of all that an audience may see."""
+
+    def verify(self, evidence: Evidence) -> Deferred[tuple[Violation, ...]]:
+        """Fires with the violations of a history's invariant."""
+
+    def warm_up(self, model: str) -> Deferred[None]:
+        """Load what is slow; fires when it is loaded."""
+
+    def close(self) -> Deferred[None]:
+        """Cancel calls and release files; fires when that is done."""
 
 
 class GamePort(Protocol):
@@ -514,12 +658,8 @@ class Assistant(Protocol):
         """Its memory, to search."""
 
     @property
-    def model(self) -> Any:
-        """The model client."""
-
-    @property
-    def semantic(self) -> MemoryBackend:
-        """Its long-term memory."""
+    def mind(self) -> Mind:
+        """What computes or waits for it."""
 
     @property
     def game(self) -> GamePort:
@@ -549,13 +689,10 @@ class Assistant(Protocol):
 
     @property
     def counter(self) -> Callable[[str], int]:
-        """The token counter of its model; may be called on any thread."""
+        """The token counter of its model, for short texts."""
 
     def count(self, text: str) -> int:
-        """Tokens of a short text for its model."""
-
-    def offload(self, function: Callable[..., Any], *args: Any) -> Deferred[Any]:
-        """Do something long on a daemon thread; plain values in and out."""
+        """Tokens of a short text for its model; count long ones with `mind.count_tokens`."""
 
     def run_turn(self, request: TurnRequest) -> Deferred[TurnReport]:
         """Think and act until done; see `assistant.react_loop.run_turn`."""

@@ -17,7 +17,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC, visible
 from evennia_ai.history.messages import new_id
-from evennia_ai.llm_interaction.client import ModelReply, ModelRequest
+from evennia_ai.llm_interaction.client import ModelReply, ModelRequest, ProbeReport
 
 # Stands for a stored None, which must differ from nothing stored.
 _STORED_NONE = object()
@@ -70,6 +70,12 @@ class ScriptedModel:
         waiting: Deferred[ModelReply] = Deferred()
         self._waiting.append((waiting, answer, request.model))
         return waiting
+
+    def probe(
+        self, model: str, api: str = "chat", timeout_s: float = 20.0
+    ) -> "Deferred[ProbeReport]":
+        """Reached at once."""
+        return succeed(ProbeReport(model, True, 0.0, "", "scripted", "closed"))
 
     def release(self) -> None:
         """Let the answers that are held go; later calls are answered at once again."""

@@ -43,10 +43,9 @@ class AssistantTest(BaseEvenniaTest):
         services.reset()
         services.use(
             model=self.model,
-            semantic=self.semantic,
+            memories=self.semantic,
             worker=Worker("test-recall"),
             ready=True,
-            data_dir=path,
         )
         super().setUp()
         self.aria = create_object(CHARACTER, key="Aria", location=self.room1)

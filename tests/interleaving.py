@@ -22,6 +22,7 @@ from evennia_ai.history.live import ARCHIVE, HISTORY, SUMMARIES, HistoryHandler
 from evennia_ai.history.messages import audience_of, is_summary, new_id, utc_iso
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, context_limit
 from evennia_ai.offline.brain import respond
+from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
 from evennia_ai.sleep.compaction.reversal import rollback_compaction
 from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS
@@ -570,27 +571,28 @@ class Interleaving:
 
     def _check_derived(self, script):
         """Index and semantic memory hold nothing that is not, or no longer, there."""
-        journal = {e["id"]: e for e in self.world.body.journal.recent(5000)}
+        journal = {e.id: e for e in self.world.body.journal.recent(5000)}
         known = {each for each, _ in self.record}
         summaries = {r["id"]: r for r in script.history.summaries()}
         for each in self.world.indexed():
             entry = journal.get(each)
             assert each in known or entry, f"the index holds {each}, which is nowhere"
-            assert not (entry or {}).get("withdrawn"), f"the index holds {each}, withdrawn"
+            assert not (entry and entry.withdrawn), f"the index holds {each}, withdrawn"
         self._check_labels(script, journal.values(), summaries.values())
         sources = [m["metadata"]["source_id"] for m in self.world.memories()]
         assert len(sources) == len(set(sources)), "a memory is doubled"
         for each in sources:
             entry = journal.get(each) or summaries.get(each)
             assert entry, f"semantic memory holds {each}, which is nowhere"
-            gone = entry.get("withdrawn") or entry.get("status") == "rolled back"
+            is_entry = isinstance(entry, JournalEntry)
+            gone = entry.withdrawn if is_entry else entry["status"] == "rolled back"
             assert not gone, f"semantic memory holds {each}, withdrawn"
 
     def _check_labels(self, script, journal, summaries):
         """What is derived from a circle's words is labelled for that circle or a narrower one."""
         items = [
             *script.history.messages(),
-            *journal,
+            *(entry.to_dict() for entry in journal),
             *summaries,
             *(o for p in self.world.body.entities.profiles().values() for o in p["observations"]),
             *({**m["metadata"], "text": m["text"]} for m in self.world.memories()),

@@ -24,6 +24,7 @@ from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.rag_memory.search import TOOLS
+from evennia_ai.services import InlineMind
 from evennia_ai.testing import MemorySemanticStore, MemoryStore, ScriptedModel
 from evennia_ai.tools import BUILTIN_TOOLS
 from evennia_ai.tools.execution import ToolRegistry
@@ -241,7 +242,9 @@ class MemoryScript:
     enabled = ready = True
 
     def __init__(self, storage, clock, model, semantic, index):
-        self.storage, self.clock, self.model, self.semantic = storage, clock, model, semantic
+        self.storage, self.clock = storage, clock
+        desk = InlineWorker()
+        self.mind = InlineMind(model, semantic, desk, lambda: index, desk, lambda name: count)
         self.runtime, self.game = Runtime(last_heard_at=clock[0]), MemoryGame()
         self.memory = memory_of(self, InlineWorker(), lambda: index, lambda: semantic)
         self.obj = MemoryCharacter(storage, self.now, self.memory)
@@ -261,9 +264,6 @@ class MemoryScript:
         return self.clock[0]
 
     count = counter = staticmethod(count)
-
-    def offload(self, function, *args):
-        return InlineWorker().submit(function, *args)
 
     def compacted(self):
         self.audits.append(("compacted", {}))

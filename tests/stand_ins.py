@@ -3,6 +3,7 @@
 import copy
 import time
 import zlib
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy
@@ -11,6 +12,7 @@ from twisted.internet.defer import fail, succeed
 from evennia_ai.assistant.runtime import Runtime
 from evennia_ai.errors import StoreError
 from evennia_ai.history.messages import new_id, utc_iso
+from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.testing import MemoryStore
 
 
@@ -53,29 +55,26 @@ class MemoryJournal:
 
     def add(self, content, **fields):
         """Append an entry with the defaults of a journal."""
-        defaults = {"importance": 5, "source_type": "assistant", "audience": "public"}
-        lists = {"tags": [], "entities": [], "source_message_ids": []}
-        entry = {"id": new_id("j"), "timestamp": utc_iso(self._now()), "content": content}
-        self.entries.append({**entry, **defaults, **lists, **fields})
-        return copy.deepcopy(self.entries[-1])
+        raw = {"id": new_id("j"), "timestamp": utc_iso(self._now()), "content": content}
+        self.entries.append(JournalEntry.from_dict({**raw, **fields}))
+        return self.entries[-1]
 
     def recent(self, limit=50):
         """The newest entries, oldest first."""
-        return tuple(copy.deepcopy(self.entries[-limit:])) if limit else ()
+        return tuple(self.entries[-limit:]) if limit else ()
 
     def get(self, entry_id):
         """One entry by its id."""
-        found = [entry for entry in self.entries if entry["id"] == entry_id]
-        return copy.deepcopy(found[0]) if found else None
+        return next((entry for entry in self.entries if entry.id == entry_id), None)
 
     def unconsolidated(self, limit=200):
         """Oldest entries not marked consolidated, without syntheses."""
         waiting = [
             entry
             for entry in self.entries
-            if entry["id"] not in self.consolidated_ids and entry["source_type"] != "compaction"
+            if entry.id not in self.consolidated_ids and entry.source_type != "compaction"
         ]
-        return tuple(copy.deepcopy(waiting[:limit]))
+        return tuple(waiting[:limit])
 
     def mark_consolidated(self, entry_ids):
         """Mark entries; returns how many were new."""
@@ -86,16 +85,20 @@ class MemoryJournal:
     def consolidated(self):
         """The marked entries, newest first."""
         for entry in reversed(list(self.entries)):
-            if entry["id"] in self.consolidated_ids:
-                yield copy.deepcopy(entry)
+            if entry.id in self.consolidated_ids:
+                yield entry
 
     def count(self):
         """How many entries there are."""
         return len(self.entries)
 
+    def change(self, **fields):
+        """Change the first entry, as somebody does by hand."""
+        self.entries[0] = replace(self.entries[0], **fields)
+
     def remove(self, entry_id):
         """Forget an entry, as a privacy command does."""
-        self.entries = [entry for entry in self.entries if entry["id"] != entry_id]
+        self.entries = [entry for entry in self.entries if entry.id != entry_id]
 
 
 class MemoryEntities:
@@ -169,7 +172,8 @@ def script(semantic=None, now=time.time, scope="aria", **fields):
     fields.setdefault("extracts_memories", False)
     fields.setdefault("runtime", Runtime())
     fields.setdefault("is_called", lambda: False)
-    return SimpleNamespace(key="Aria's mind", scope=scope, semantic=semantic, now=now, **fields)
+    mind = SimpleNamespace(memories=semantic)
+    return SimpleNamespace(key="Aria's mind", scope=scope, mind=mind, now=now, **fields)
 
 
 def character(profiles=(), now=time.time):

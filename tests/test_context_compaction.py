@@ -266,11 +266,11 @@ class TestCompactConversationHistoryJournal(CompactionTest):
         self.fill(50)
         self.compact(force=True)
         (entry,) = self.aria.journal.recent()
-        self.assertTrue(entry["id"].startswith("compact_"))
-        self.assertTrue(entry["content"].startswith(SYNTHESIS_TITLE))
-        self.assertEqual(entry["source_type"], "compaction")
-        self.assertEqual(entry["importance"], 7)
-        self.assertEqual(entry["tags"], ["compaction", "synthesis"])
+        self.assertTrue(entry.id.startswith("compact_"))
+        self.assertTrue(entry.content.startswith(SYNTHESIS_TITLE))
+        self.assertEqual(entry.source_type, "compaction")
+        self.assertEqual(entry.importance, 7)
+        self.assertEqual(entry.tags, ("compaction", "synthesis"))
 
     def test_synthesis_is_no_fact(self):
         """It is never consolidated into semantic memory."""
@@ -284,7 +284,7 @@ class TestCompactConversationHistoryJournal(CompactionTest):
         self.fill(30, audience="private:o9.abc")
         self.model.answers = ["The room's summary.", "The secret summary."]
         self.compact(force=True)
-        synth = {entry["audience"]: entry["content"] for entry in self.aria.journal.recent()}
+        synth = {entry.audience: entry.content for entry in self.aria.journal.recent()}
         self.assertIn("room's", synth["public"])
         self.assertIn("secret", synth["private:o9.abc"])
         public, secret = self.model.requests

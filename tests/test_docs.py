@@ -1,7 +1,10 @@
 """README and docs name only modules, files and names that exist."""
 
+import contextlib
 import importlib
+import io
 import re
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -28,6 +31,16 @@ def quoted() -> list[tuple[str, str]]:
 def file_of(path: str) -> Path:
     """The file of a path from the root, or from the package."""
     return (ROOT if path.startswith(TOP) else PACKAGE) / path
+
+
+def table_rows(page: Path) -> list[str]:
+    """The rows of a page's tables, without their heads and rules."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    return [
+        line
+        for line, after in zip(lines, [*lines[1:], ""], strict=True)
+        if line.startswith("|") and not line.startswith("|--") and not after.startswith("|--")
+    ]
 
 
 def exists_as_name(dotted: str) -> bool:
@@ -103,3 +116,49 @@ class TestDocs(unittest.TestCase):
 
         rows = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
         self.assertEqual([name for name in KNOWN if f"| `{name}` |" not in rows], [])
+
+    def test_benchmarks(self):
+        """Each benchmark in the table is a module."""
+        rows = table_rows(ROOT / "docs" / "benchmarks.md")
+        names = [text.split()[0] for row in rows for text in _QUOTED.findall(row.split("|")[-2])]
+        self.assertGreater(len(names), 10)
+        missing = [name for name in names if not (ROOT / "benchmarks" / f"{name}.py").exists()]
+        self.assertEqual(missing, [])
+
+    def test_commands(self):
+        """Each command in the tables exists, with its switch."""
+        from evennia_ai.commands.cmdset import COMMANDS
+
+        switches = {command.key: getattr(command, "switches_known", ()) for command in COMMANDS}
+        switches["say"] = ()
+        rows = table_rows(ROOT / "docs" / "commands.md")
+        typed = [text for row in rows for text in _QUOTED.findall(row.split("|")[1])]
+        self.assertGreater(len(typed), 40)
+        last, wrong = "", []
+        for text in typed:
+            name, _, switch = text.split()[0].partition("/")
+            last = name or last  # `/reject` alone belongs to the command before it
+            if last not in switches or (switch and switch not in switches[last]):
+                wrong.append(text)
+        self.assertEqual(wrong, [])
+
+    def test_snippet_of_recall(self):
+        """The snippet of the recall page runs, and finds the raven first."""
+        text = (ROOT / "docs" / "recall.md").read_text(encoding="utf-8")
+        snippet = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+        shown = io.StringIO()
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(shown):
+            names = {}
+            exec(snippet.replace("recall.sqlite", f"{folder}/recall.sqlite"), names)
+            names["index"].close()
+        self.assertTrue(shown.getvalue().splitlines()[0].endswith("A raven called Pepper."))
+
+    def test_snippet_of_a_tool(self):
+        """The tool of the developing page can be offered to a model."""
+        text = (ROOT / "docs" / "developing.md").read_text(encoding="utf-8")
+        snippet = re.search(r"```python\n(# world/tools.py.*?)```", text, re.DOTALL)[1]
+        names = {}
+        exec(snippet, names)
+        schema = names["RingBell"]().schema()["function"]
+        self.assertEqual(schema["name"], "ring_bell")
+        self.assertEqual(schema["parameters"]["required"], ["how"])

@@ -32,7 +32,7 @@ class TestPreCompactionExtraction(AssistantTest):
         self.assertEqual(
             result, {"success": True, "facts_recorded": 1, "iterations": 2, "stopped_by": "noop"}
         )
-        self.assertIn("barrels", self.aria.journal.recent()[-1]["content"])
+        self.assertIn("barrels", self.aria.journal.recent()[-1].content)
 
     def test_bounded(self):
         """It ends at the iteration limit."""
@@ -116,7 +116,7 @@ class TestPreCompactionExtraction(AssistantTest):
         self.model.default = call("noop")
         self.extract()
         (entry,) = self.aria.journal.recent()
-        self.assertEqual(entry["source_message_ids"][0], said["id"])
+        self.assertEqual(entry.source_message_ids[0], said["id"])
 
     def test_an_old_value_read_late_outdates_nothing(self):
         """An observation has the time of what it rests on, and names it beside the extraction."""
@@ -161,7 +161,7 @@ class TestPreCompactionExtraction(AssistantTest):
         self.model.default = call("noop")
         self.extract()
         (entry,) = self.aria.journal.recent()
-        self.assertEqual(entry["audience"], circle)
+        self.assertEqual(entry.audience, circle)
 
     def test_switched_off(self):
         """Off, no call is made."""

@@ -58,13 +58,14 @@ def delete_derived(scope: str) -> Generator["Deferred[Any]", Any, bool]:
     Returns:
         A Deferred that fires with whether nothing is left; else it stays owed.
     """
+    mind = services.mind()
     memory = Memory(
-        scope, services.worker(), services.index, services.semantic, lambda what, e: _log(scope, e)
+        scope, mind.worker, mind.index, lambda: mind.memories, lambda what, e: _log(scope, e)
     )
     cleared = yield memory.clear()
     try:
-        ids = yield services.semantic().ids(scope)
-        yield services.semantic().delete(scope, ids)
+        ids = yield mind.memories.ids(scope)
+        yield mind.memories.delete(scope, ids)
     except AssistantError as error:
         _log(scope, error)
         return False

@@ -25,6 +25,7 @@ from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import counter_for, counter_name
+from evennia_ai.protocol import Mind
 from evennia_ai.rag_memory.indexing import memory_of
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
@@ -83,7 +84,8 @@ class AssistantPorts:
     @lazy_property
     def memory(self) -> Memory:
         """Everything heard, said or written, to be found again."""
-        return memory_of(self, services.worker(), services.index, services.semantic)
+        mind = services.mind()
+        return memory_of(self, mind.worker, lambda: mind.index(), lambda: mind.memories)
 
     @lazy_property
     def tools(self) -> ToolRegistry:
@@ -97,14 +99,9 @@ class AssistantPorts:
         return self.state.config()
 
     @property
-    def model(self) -> Any:
-        """The model client."""
-        return services.model()
-
-    @property
-    def semantic(self) -> Any:
-        """Semantic memory."""
-        return services.semantic()
+    def mind(self) -> Mind:
+        """What computes or waits for it."""
+        return services.mind()
 
     @property
     def ready(self) -> bool:
@@ -122,17 +119,13 @@ class AssistantPorts:
         return GameHandler(self.obj)
 
     @property
-    def counter(self) -> Any:
-        """The token counter of the assistant's model; may be called on any thread."""
+    def counter(self) -> Callable[[str], int]:
+        """The token counter of its model, for short texts."""
         return counter_for(self.model_name)
 
     def count(self, text: str) -> int:
-        """Tokens of a text for the assistant's model."""
+        """Tokens of a short text for its model; count long ones with `mind.count_tokens`."""
         return self.counter(text)
-
-    def offload(self, function: Any, *args: Any) -> "Deferred[Any]":
-        """Do something long on a daemon thread; plain values in and out, no Attributes."""
-        return services.workshop().submit(function, *args)
 
     def run_turn(self, request: TurnRequest) -> "Deferred[TurnReport]":
         """Think and act until done; see `assistant.react_loop.run_turn`."""
@@ -194,7 +187,7 @@ class AssistantPorts:
         """
         path = conf.log_path()
         line = {"assistant": self.key, **fields}
-        written = services.workshop().submit(write_audit, path, kind, line, self.now())
+        written = services.on_disk(write_audit, path, kind, line, self.now())
         written.addErrback(lambda failure: _not_written(path, failure))
 
     def spent(self, reply: Any, purpose: str) -> None:

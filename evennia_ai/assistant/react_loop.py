@@ -168,7 +168,7 @@ def _ask(
     left_s = turn.deadline - script.now()
     request = replace(request, timeout_s=min(request.timeout_s, max(left_s, LEAST_TIMEOUT_S)))
     report.iterations += 1
-    reply = yield script.model.complete(request)
+    reply = yield script.mind.complete(request)
     report.prompt_tokens += reply.prompt_tokens
     report.completion_tokens += reply.completion_tokens
     script.spent(reply, turn.context)

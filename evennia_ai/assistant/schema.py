@@ -20,9 +20,7 @@ def adopt_unversioned(script: LiveAssistant) -> None:
     history.messages()
     history.checkpoint()
     if script.obj is not None:
-        store = script.journal.store
-        if store.get("journal") is not None:
-            store.set("journal", script.journal.newest_page())
+        script.journal.store_complete()
 
 
 def page_closed_notes(script: LiveAssistant) -> None:

@@ -18,7 +18,6 @@ from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred
 from evennia_ai import checks, conf
 from evennia_ai.background import Worker
 from evennia_ai.cli import processes as game_processes
-from evennia_ai.errors import ConfigError
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 
 SUPPORTED_PYTHON = ((3, 11), (3, 13))
@@ -77,10 +76,7 @@ class Patient:
 
         from evennia_ai import services
 
-        try:
-            return cls(settings.GAME_DIR, services.model(), services.semantic())
-        except ConfigError:
-            return cls(settings.GAME_DIR, services.model())  # `check_memory` reports it
+        return cls(settings.GAME_DIR, services.mind(), services.mind().memories)
 
     @property
     def model(self) -> str:
@@ -93,7 +89,7 @@ class Patient:
         if self._client is None:
             from evennia_ai import services
 
-            self._client = services.model()
+            self._client = services.mind()
         return self._client
 
     @property
@@ -106,7 +102,9 @@ class Patient:
         """The semantic memory store."""
         if self._store is not None:
             return self._store
-        return conf.memory_backend(self.worker)
+        from evennia_ai import services
+
+        return services.memory_backend(self.worker)
 
 
 def check_versions(patient: Patient) -> Check:
@@ -272,11 +270,6 @@ def check_embedder(patient: Patient) -> Any:
 @inlineCallbacks
 def check_memory(patient: Patient) -> Any:
     """The semantic memory store can be opened. Fires with a Check."""
-    try:
-        store = patient.store
-    except ConfigError as error:
-        hint = f"Correct `{checks.MEMORY_BACKEND}`, or remove it to use Mem0."
-        return Check("memory", False, str(error), hint)
     if patient.owns_store and game_processes.is_running(patient.game_dir):
         return Check(
             "memory",
@@ -284,6 +277,7 @@ def check_memory(patient: Patient) -> Any:
             "the game is running and holds the memory store, as it should",
             "For its state type ai/doctor in the game.",
         )
+    store = patient.store
     status = yield store.status()
     if patient.owns_store:
         yield store.close()
@@ -294,7 +288,7 @@ def check_memory(patient: Patient) -> Any:
         "memory",
         False,
         detail,
-        f"Check `{checks.MEM0_CONFIG}` and the folder {conf.data_dir()}.",
+        f"Check `{checks.MEMORY_BACKEND}`, `{checks.MEM0_CONFIG}` and {conf.data_dir()}.",
     )
 
 

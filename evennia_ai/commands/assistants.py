@@ -220,7 +220,7 @@ class CmdAI(AssistantCommand):
             found = as_records(lines)
             viewer.page(found or "The audit log has no lines for this yet.")
 
-        viewer.later(services.workshop().submit(last_lines, path, name), tell, "Reading the log")
+        viewer.later(services.on_disk(last_lines, path, name), tell, "Reading the log")
 
 
 def good_name(text: str) -> str:
@@ -286,7 +286,7 @@ def ask(script: Assistant, text: str) -> Generator["Deferred[Any]", Any, Any]:
     regions = Regions(system=system, tools=(), history=(message,))
     prompt = fit_prompt(regions, context_caps(script), context_limit(script), script.count)
     request = model_request(script, script.obj, prompt, "test")
-    reply = yield script.model.complete(request)
+    reply = yield script.mind.complete(request)
     script.spent(reply, "test")
     return reply
 

@@ -13,7 +13,7 @@ from evennia_ai.commands.show import Viewer, as_records, audience_mark, counted,
 from evennia_ai.history.audience import visible
 from evennia_ai.history.evidence import gathered_evidence
 from evennia_ai.history.messages import OVERHEAD_TOKENS, one_line, total_tokens
-from evennia_ai.history.verification import Violation, verify
+from evennia_ai.history.verification import Violation
 from evennia_ai.llm_interaction.prompt import context_caps, context_usage
 from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.plan import Plan
@@ -107,7 +107,7 @@ class CmdCompact(AssistantCommand):
         """Prove that nothing was lost."""
         script = self.assistant()
         done = gathered_evidence(script.history)
-        done.addCallback(lambda evidence: script.offload(verify, evidence))
+        done.addCallback(lambda evidence: script.mind.verify(evidence))
         self.viewer.later(
             done,
             lambda found: self.viewer.tell(as_records(verify_lines(script, found))),

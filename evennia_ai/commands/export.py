@@ -45,7 +45,7 @@ def export_assistant(
     at = time.strftime("%Y%m%d-%H%M%S", time.gmtime(script.now()))
     name = re.sub(r"[^\w-]+", "_", script.obj.key) or "assistant"
     path = (folder or export_folder()) / f"{name}-{script.obj.pk}-{at}.json"
-    yield services.workshop().submit(_write, path, data)
+    yield services.on_disk(_write, path, data)
     return path
 
 
@@ -85,7 +85,7 @@ def _collected(script: Assistant, data: dict[str, Any]) -> Iterator[None]:
     data["compactions"] += script.history.compactions()
     yield
     for number, entry in enumerate(body.journal.all()):
-        data["journal"].append(entry)
+        data["journal"].append(entry.to_dict())
         if number % 50 == 0:
             yield
     data["journal"].sort(key=lambda entry: str(entry["timestamp"]))

@@ -1,6 +1,6 @@
 """`aijournal`: what an assistant found worth keeping."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from twisted.internet.task import cooperate
@@ -9,6 +9,7 @@ from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.show import as_record, audience_mark, escaped, moment
 from evennia_ai.history.audience import visible
 from evennia_ai.protocol import Assistant
+from evennia_ai.rag_memory.journal_entry import JournalEntry
 
 NEWEST = 50
 _SLICE = 50
@@ -54,11 +55,11 @@ class CmdAIJournal(AssistantCommand):
         """Entries with all of some words."""
         script = self.assistant()
         words = self.words("aijournal/search <assistant> = <words>")
-        found: list[dict[str, Any]] = []
+        found: list[JournalEntry] = []
         searching = cooperate(_matching(script.obj.journal, words.lower().split(), found))
 
         def tell(done: Any) -> None:
-            entries = sorted(self._seen(found), key=lambda e: str(e["timestamp"]), reverse=True)
+            entries = sorted(self._seen(found), key=lambda e: e.timestamp, reverse=True)
             self._list(script, entries, f"with `{escaped(words)}`: {len(entries)}")
 
         self.viewer.later(searching.whenDone(), tell, "The search")
@@ -70,8 +71,8 @@ class CmdAIJournal(AssistantCommand):
         empty += f" {which.split(':')[0]}." if which.startswith("with") else " yet."
         self.viewer.listing(entries, entry_line, head, empty)
 
-    def _seen(self, entries: Any) -> list[dict[str, Any]]:
-        return [entry for entry in entries if visible(entry["audience"], self.audience)]
+    def _seen(self, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
+        return [entry for entry in entries if visible(entry.audience, self.audience)]
 
 
 class NewestFirst:
@@ -89,25 +90,23 @@ class NewestFirst:
     def __len__(self) -> int:
         return int(self._journal.count())
 
-    def __getitem__(self, wanted: slice) -> list[dict[str, Any]]:
+    def __getitem__(self, wanted: slice) -> list[JournalEntry]:
         first, last, _ = wanted.indices(len(self))
         return list(self._seen(self._journal.stretch(first, last)))
 
 
-def _matching(journal: Any, words: list[str], found: list[dict[str, Any]]) -> Iterator[None]:
+def _matching(journal: Any, words: list[str], found: list[JournalEntry]) -> Iterator[None]:
     """Collect entries that hold all words, a slice at each step."""
     for number, entry in enumerate(journal.all()):
-        text = entry["content"].lower()
+        text = entry.content.lower()
         if all(word in text for word in words):
             found.append(entry)
         if number % _SLICE == 0:
             yield
 
 
-def entry_line(entry: Any) -> str:
+def entry_line(entry: JournalEntry) -> str:
     """One entry: time, id, importance, audience, text."""
-    mark = ("withdrawn: " if entry.get("withdrawn") else "") + audience_mark(entry["audience"])
-    return as_record(
-        f"{moment(entry['timestamp'])} {entry['id']} importance {entry['importance']}: "
-        f"{mark}{entry['content']}"
-    )
+    mark = ("withdrawn: " if entry.withdrawn else "") + audience_mark(entry.audience)
+    head = f"{moment(entry.timestamp)} {entry.id} importance {entry.importance}"
+    return as_record(f"{head}: {mark}{entry.content}")

@@ -130,13 +130,13 @@ class CmdAIMemory(AssistantCommand):
         name, by = escaped(script.obj.key), self.caller.key
 
         def tell(found: int) -> None:
-            script.audit("forget", entry=entry["id"], by=by)
+            script.audit("forget", entry=entry.id, by=by)
             viewer.tell(
-                f"{name} finds journal entry {entry['id']} no more; "
+                f"{name} finds journal entry {entry.id} no more; "
                 f"{found} of its memories left semantic memory. The journal keeps it, withdrawn."
             )
 
-        done = script.run_exclusive(lambda: forget_entry(script, script.obj, entry["id"]))
+        done = script.run_exclusive(lambda: forget_entry(script, script.obj, entry.id))
         viewer.later(done, tell, "The forgetting")
 
     def do_rebuild(self) -> None:
@@ -202,8 +202,8 @@ def memory_status(script: Assistant) -> Generator["Deferred[Any]", Any, list[str
 def semantic_line(script: Assistant) -> Generator["Deferred[Any]", Any, str]:
     """State of the semantic store, and how many memories there are of this assistant."""
     try:
-        status = yield script.semantic.status()
-        own = yield script.semantic.ids(script.scope)
+        status = yield script.mind.memories.status()
+        own = yield script.mind.memories.ids(script.scope)
     except AssistantError as error:
         return f"Semantic memory: does not work: {error}"
     state = "works" if status["ok"] else "does not work"

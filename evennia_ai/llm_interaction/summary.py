@@ -9,7 +9,6 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.errors import ModelError
 from evennia_ai.history.messages import Message, call_ids, on_one_line, one_line, rendered
 from evennia_ai.llm_interaction.client import ModelReply, ModelRequest
-from evennia_ai.llm_interaction.pieces import packed
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
 from evennia_ai.llm_interaction.reply import (
     is_refusal,
@@ -146,7 +145,7 @@ def ask_model(
     else:
         messages = ({"role": "system", "content": system}, {"role": "user", "content": user})
         request = ModelRequest(messages=messages, **common)
-    reply = yield script.model.complete(request)
+    reply = yield script.mind.complete(request)
     script.spent(reply, purpose)
     return reply
 
@@ -202,7 +201,7 @@ def summarise_lines(
     made: list[Summary] = []
     parts: list[Summary] = []
     while True:
-        runs = yield script.offload(packed, lines, room, script.counter)
+        runs = yield script.mind.packed_lines(lines, room, script.model_name)
         # Summaries of summaries end: where they are not fewer than before, one request takes all.
         last = bool(made) and len(runs) >= len(parts)
         parts = []
@@ -235,12 +234,13 @@ def _one_summary(
 ) -> Generator[Deferred[Any], Any, Summary]:
     """The summary of one request's text, by the first level whose answer is one."""
     rejected: list[str] = []
-    source = yield script.offload(script.counter, text)
+    source = yield script.mind.count_tokens(text, script.model_name)
     for level, model in summary_levels(script):
         try:
             reply = yield ask_model(script, prompt, text, model=model, max_tokens=cap)
-            finish = _extract if model == OFFLINE_MODEL else shortened
-            short = yield script.offload(finish, reply, source, cap, script.counter)
+            short = yield script.mind.finished_summary(
+                reply, source, cap, script.model_name, extract=model == OFFLINE_MODEL
+            )
         except ModelError as error:
             rejected.append(f"{level} ({model}): {error}")
         else:
@@ -255,7 +255,7 @@ def _one_summary(
     raise ModelError("no summary: " + "; ".join(rejected), kind="bad_response")
 
 
-def _extract(reply: ModelReply, source: int, cap: int, count: Callable[[str], int]) -> str:
+def extract(reply: ModelReply, source: int, cap: int, count: Callable[[str], int]) -> str:
     """The offline extract, cut until it is shorter than its source of `source` tokens.
 
     It is the last level and no model's word: what is in it was said, whatever it looks like.
@@ -306,7 +306,7 @@ def request_room(script: Assistant, models: Iterable[str], *frame: str) -> int:
         frame: The other texts in it.
     """
     used = sum(map(script.count, frame)) + context_caps(script).summary + FRAME_TOKENS
-    windows = [script.model.window(model) for model in models]
+    windows = [script.mind.window(model) for model in models]
     least = min([int(script.config.max_context_tokens), *filter(None, windows)])
     return max(100, least - used)
 

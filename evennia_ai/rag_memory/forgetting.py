@@ -40,8 +40,8 @@ def forget_entry(
 @inlineCallbacks
 def _forget_memory(script: Assistant, entry_id: str) -> Generator["Deferred[Any]", Any, int]:
     """Delete what semantic memory made of an entry; fires with how many memories that were."""
-    known = yield script.semantic.sources(script.scope)
+    known = yield script.mind.memories.sources(script.scope)
     if entry_id not in known:
         return 0
-    gone: int = yield script.semantic.delete(script.scope, [known[entry_id]])
+    gone: int = yield script.mind.memories.delete(script.scope, [known[entry_id]])
     return gone

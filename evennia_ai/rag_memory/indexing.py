@@ -62,7 +62,7 @@ def mend_index(script: Assistant) -> "Deferred[Any]":
     entries = script.obj.journal.recent()
     done = script.memory.catch_up(
         lambda: _newest(script, entries),
-        gone=[entry["id"] for entry in entries if entry.get("withdrawn")],
+        gone=[entry.id for entry in entries if entry.withdrawn],
     )
     done.addCallback(lambda added: _restored_if_lost(script, added))
     return done.addErrback(_survived, script)

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from evennia_ai.history.audience import STAFF
 from evennia_ai.history.messages import new_id
 from evennia_ai.language.sentences import asks, sentences
 from evennia_ai.rag_memory.entities import (
@@ -23,6 +22,7 @@ from evennia_ai.rag_memory.entities import (
     tidy,
     with_observation,
 )
+from evennia_ai.rag_memory.journal_entry import JournalEntry
 
 # Sentences of an entry that are read.
 SENTENCES = 6
@@ -63,7 +63,7 @@ _TAIL = re.compile(
 def observed(
     entity_id: str,
     profile: Mapping[str, Any],
-    entries: Iterable[Mapping[str, Any]],
+    entries: Iterable[JournalEntry],
     names: NamesIndex,
     make_id: Callable[[str], str] = new_id,
 ) -> Profile:
@@ -72,7 +72,7 @@ def observed(
     Args:
         entity_id: Whose profile it is.
         profile: The profile before.
-        entries: Journal entries: `id`, `content`, `timestamp`, `audience`.
+        entries: Journal entries.
         names: The `names_index` of all profiles; a name of two entities tells of neither.
         make_id: Makes an observation's id from a prefix.
 
@@ -83,12 +83,12 @@ def observed(
     result: Profile = {**profile}
     full = False
     for entry in entries:
-        if entry["id"] in known:
+        if entry.id in known:
             continue
         if not full and _is_full(result):  # what says the same is merged before it counts
             result = tidy(result)
             full = _is_full(result)
-        known.add(entry["id"])
+        known.add(entry.id)
         result = _with_entry(entity_id, result, entry, names, make_id, full)
     same = len(result.get("observations", ())) == len(profile.get("observations", ()))
     return result if same else tidy(result)
@@ -97,21 +97,21 @@ def observed(
 def _with_entry(
     entity_id: str,
     profile: Profile,
-    entry: Mapping[str, Any],
+    entry: JournalEntry,
     names: NamesIndex,
     make_id: Callable[[str], str],
     full: bool,
 ) -> Profile:
     """A profile, not tidied, with what an entry tells; of a full one only properties."""
     result = profile
-    for text, subject, predicate, value in _told(entity_id, str(entry.get("content") or ""), names):
+    for text, subject, predicate, value in _told(entity_id, entry.content, names):
         if not predicate and full:
             continue
         observation = new_observation(
             text,
-            str(entry["timestamp"]),
-            str(entry["id"]),
-            entry.get("audience") or STAFF,
+            entry.timestamp,
+            entry.id,
+            entry.audience,
             subject,
             predicate,
             value,

@@ -20,10 +20,6 @@ from evennia_ai.language.words import bare, singular, spoken_words
 from evennia_ai.rag_memory.injection import parts_of_line
 from evennia_ai.recall.values import Hit
 
-# Source of a journal entry that repeats what was just found in memory.
-RECALLED = "recalled"
-# Sources of entries that only repeat or sum up what stands elsewhere.
-DERIVED_SOURCES = (RECALLED, "compaction", "retention")
 # Key of a reply's metadata under which the memories stand that it drew on.
 MEMORIES = "memories"
 # Share of a text's words that a memory must hold, in their order, to be the same.

@@ -19,6 +19,7 @@ from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.language.words import telling_words
 from evennia_ai.protocol import MEMORY_SUMMARY
 from evennia_ai.rag_memory.episodic_index import is_pruned
+from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
 from evennia_ai.rag_memory.observation_search import found_observations
 from evennia_ai.rag_memory.ranking import (
     depth,
@@ -28,7 +29,6 @@ from evennia_ai.rag_memory.ranking import (
     rank,
     shortlist,
 )
-from evennia_ai.rag_memory.recalled import RECALLED
 from evennia_ai.rag_memory.turns import turn_of_entry, turn_of_message, turns_of
 from evennia_ai.recall.values import Hit, Query, Turn
 
@@ -144,9 +144,9 @@ class Memory:
         """Index what was said; fires with how many turns that were."""
         return self._add(turns_of(messages, (), self._now(), self._traits()))
 
-    def remember_entry(self, entry: Mapping[str, Any]) -> "Deferred[int]":
+    def remember_entry(self, entry: JournalEntry) -> "Deferred[int]":
         """Index a journal entry, unless it only repeats what memory held already."""
-        recalled = entry.get("source_type") == RECALLED
+        recalled = entry.source_type == RECALLED
         return succeed(0) if recalled else self._add([turn_of_entry(entry)])
 
     def forget(self, ids: Iterable[str]) -> "Deferred[Any]":
@@ -201,14 +201,14 @@ class Memory:
         added = self._run(add_missing)
         return added.addCallback(lambda count: self._without_memories(changed, count))
 
-    def correct_entry(self, entry: Mapping[str, Any]) -> "Deferred[Any]":
+    def correct_entry(self, entry: JournalEntry) -> "Deferred[Any]":
         """Index a journal entry as somebody changed it by hand."""
-        self._outdate([entry["id"]])
+        self._outdate([entry.id])
         turns = turns_of((), [entry], self._now(), self._traits())
         if turns:
             return self.catch_up(lambda: turns)
-        taken_out = self.catch_up(list, gone=[entry["id"]])
-        return taken_out.addCallback(lambda n: self._without_memories([entry["id"]], n))
+        taken_out = self.catch_up(list, gone=[entry.id])
+        return taken_out.addCallback(lambda n: self._without_memories([entry.id], n))
 
     def correct_messages(
         self, messages: Iterable[Mapping[str, Any]], gone: Collection[str] = ()
@@ -349,11 +349,7 @@ class Memory:
             replace(hit, importance=known.get(hit.turn_id)) if hit.turn_id in entries else hit
             for hit in hits
         )
-        return [
-            hit
-            for hit in weighed
-            if not is_pruned({"importance": hit.importance, "timestamp": hit.at}, now)
-        ]
+        return [hit for hit in weighed if not is_pruned(hit.importance, hit.at, now)]
 
     @inlineCallbacks
     def _memories(self, query: Query) -> Generator["Deferred[Any]", Any, list[Hit]]:

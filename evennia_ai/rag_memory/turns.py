@@ -8,7 +8,7 @@ from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import SPEECH, audience_of, tool_calls
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.rag_memory.episodic_index import is_pruned
-from evennia_ai.rag_memory.recalled import RECALLED
+from evennia_ai.rag_memory.journal_entry import RECALLED, SYNTHESIS, JournalEntry
 from evennia_ai.recall.values import Turn
 
 # Summaries of summaries would only bring recalled text up again.
@@ -64,7 +64,7 @@ def _spoken_text(call: Mapping[str, Any]) -> str:
 
 def turns_of(
     messages: Iterable[Mapping[str, Any]],
-    entries: Iterable[Mapping[str, Any]],
+    entries: Iterable[JournalEntry],
     now: float,
     traits: ToolTraits,
 ) -> list[Turn]:
@@ -73,18 +73,17 @@ def turns_of(
     return said + [turn_of_entry(entry) for entry in entries if is_indexed(entry, now)]
 
 
-def _is_lived(entry: Mapping[str, Any]) -> bool:
-    recalled = entry.get("source_type") == RECALLED
-    return not (recalled or entry.get("withdrawn")) and bool(entry["content"].strip())
-
-
-def is_indexed(entry: Mapping[str, Any], now: float) -> bool:
+def is_indexed(entry: JournalEntry, now: float) -> bool:
     """Whether a journal entry takes part in retrieval at a time, seconds since the epoch."""
-    return _is_lived(entry) and not is_pruned(entry, now)
+    is_lived = entry.source_type != RECALLED and not entry.withdrawn
+    return (
+        is_lived
+        and bool(entry.content.strip())
+        and not is_pruned(entry.importance, entry.timestamp, now)
+    )
 
 
-def turn_of_entry(entry: Mapping[str, Any]) -> Turn:
+def turn_of_entry(entry: JournalEntry) -> Turn:
     """A journal entry as a turn for the index."""
-    kind = "summary" if entry.get("source_type") == "compaction" else "journal"
-    at, audience = entry["timestamp"], entry["audience"]
-    return Turn(entry["id"], "", entry["content"], at, None, audience, kind)
+    kind = "summary" if entry.source_type == SYNTHESIS else "journal"
+    return Turn(entry.id, "", entry.content, entry.timestamp, None, entry.audience, kind)

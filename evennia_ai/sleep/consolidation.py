@@ -12,13 +12,12 @@ from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import pause
 from evennia_ai.errors import ModelError
-from evennia_ai.history.messages import audience_of
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.llm_interaction.summary import call_llm_simple
-from evennia_ai.protocol import Assistant, Character, Entry
+from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory import entities
+from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
 from evennia_ai.rag_memory.observations import observed
-from evennia_ai.rag_memory.recalled import RECALLED
 
 # Entries stored, linked and marked together: a crash repeats no more than that, and each batch
 # writes all profiles and the open pages of the journal once. Linking so many takes milliseconds.
@@ -26,7 +25,6 @@ BATCH = 50
 # Entries of the journal looked through at a time before others get their turn on the reactor;
 # reading them takes a few milliseconds.
 SLICE = 100
-SYNTHESIS = "compaction"
 
 
 @inlineCallbacks
@@ -63,9 +61,9 @@ def consolidate_memories_to_semantic(
 
 
 @inlineCallbacks
-def _consolidated(script: Assistant, character: Character, waiting: Sequence[Entry]) -> Any:
+def _consolidated(script: Assistant, character: Character, waiting: Sequence[JournalEntry]) -> Any:
     """Store, link and mark one batch; fires with its counts."""
-    skipped = [entry["id"] for entry in waiting if not is_memorable(entry)]
+    skipped = [entry.id for entry in waiting if not is_memorable(entry)]
     counts = {"consolidated": 0, "linked": 0, "skipped": len(skipped)}
     if skipped:
         character.journal.mark_consolidated(skipped)
@@ -74,7 +72,7 @@ def _consolidated(script: Assistant, character: Character, waiting: Sequence[Ent
         stored = yield _store(script, chosen)
         stored = yield _withdraw_forgotten(script, character, stored)
         counts["linked"] = _link(character, stored)
-        marked = (entry["id"] for entry, _ in stored)
+        marked = (entry.id for entry, _ in stored)
         counts["consolidated"] = character.journal.mark_consolidated(marked)
     return counts
 
@@ -96,15 +94,15 @@ def repair_semantic_memory(script: Assistant, character: Character, reactor: Any
     Raises:
         StoreError: If the store fails; what was done before stays done.
     """
-    held = yield script.semantic.sources(script.scope)
+    held = yield script.mind.memories.sources(script.scope)
     counts = {"repaired": 0, "linked": 0}
-    restored: list[tuple[Entry, str]] = []
+    restored: list[tuple[JournalEntry, str]] = []
     marked = character.journal.consolidated()
     while entries := list(islice(marked, SLICE)):
-        missing = [e for e in entries if is_memorable(e) and e["id"] not in held]
-        taken_back = [held[e["id"]] for e in entries if e.get("withdrawn") and e["id"] in held]
+        missing = [e for e in entries if is_memorable(e) and e.id not in held]
+        taken_back = [held[e.id] for e in entries if e.withdrawn and e.id in held]
         if taken_back:
-            yield script.semantic.delete(script.scope, taken_back)
+            yield script.mind.memories.delete(script.scope, taken_back)
         for start in range(0, len(missing), BATCH):
             stored = yield _store(script, missing[start : start + BATCH])
             counts["linked"] += _link(character, stored)
@@ -118,18 +116,23 @@ def repair_semantic_memory(script: Assistant, character: Character, reactor: Any
 
 @inlineCallbacks
 def _withdraw_unmarked(
-    script: Assistant, character: Character, restored: Iterable[tuple[Entry, str]], reactor: Any
+    script: Assistant,
+    character: Character,
+    restored: Iterable[tuple[JournalEntry, str]],
+    reactor: Any,
 ) -> Any:
     """Delete again what was restored from entries that were forgotten or changed meanwhile."""
-    gone = {entry["id"]: (entry, memory_id) for entry, memory_id in restored}
+    gone = {entry.id: (entry, memory_id) for entry, memory_id in restored}
     marked = character.journal.consolidated()
     while entries := list(islice(marked, SLICE)):
         for now in entries:
-            if now["id"] in gone and _is_same(gone[now["id"]][0], now):
-                del gone[now["id"]]
+            if now.id in gone and _is_same(gone[now.id][0], now):
+                del gone[now.id]
         yield pause(reactor)
     if gone:
-        yield script.semantic.delete(script.scope, [memory_id for _, memory_id in gone.values()])
+        yield script.mind.memories.delete(
+            script.scope, [memory_id for _, memory_id in gone.values()]
+        )
 
 
 @inlineCallbacks
@@ -149,7 +152,7 @@ def prune_orphaned_memory_links(script: Assistant, character: Character) -> Any:
     # Only links that stood before the question are judged by the answer: a memory stored
     # meanwhile is not in it.
     before = _links(character)
-    held = yield script.semantic.ids(script.scope)
+    held = yield script.mind.memories.ids(script.scope)
     gone = before - set(held)
     changed = {}
     pruned = 0
@@ -164,31 +167,28 @@ def prune_orphaned_memory_links(script: Assistant, character: Character) -> Any:
     return {"checked": len(before), "pruned": pruned}
 
 
-def is_memorable(entry: Mapping[str, Any]) -> bool:
+def is_memorable(entry: JournalEntry) -> bool:
     """Whether a journal entry may become a memory: lived through, not recalled or taken back."""
-    if entry.get("source_type") in (SYNTHESIS, RECALLED) or entry.get(RECALLED):
-        return False
-    if entry.get("withdrawn"):
-        return False
-    return RECALLED not in (entry.get("tags") or ()) and bool(_text(entry))
+    is_tagged = RECALLED in entry.tags
+    return entry.may_consolidate and not is_tagged and bool(entry.content.strip())
 
 
-def memory_item(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """A journal entry as an item for the semantic store (`protocol.MemoryBackend.add`)."""
+def memory_item(entry: JournalEntry) -> dict[str, Any]:
+    """A journal entry as an item for the memory back end (`protocol.MemoryBackend.add`)."""
     metadata = {
-        "source_id": entry["id"],
-        "audience": audience_of(entry),
+        "source_id": entry.id,
+        "audience": entry.audience,
         "type": "journal",
-        "importance": entry.get("importance"),
-        "tags": list(entry.get("tags") or ()),
-        "at": entry.get("timestamp"),
-        "entities": list(entry.get("entities") or ()),
+        "importance": entry.importance,
+        "tags": list(entry.tags),
+        "at": entry.timestamp,
+        "entities": list(entry.entities),
     }
-    return {"source_id": entry["id"], "text": _text(entry), "metadata": metadata}
+    return {"source_id": entry.id, "text": entry.content.strip(), "metadata": metadata}
 
 
 @inlineCallbacks
-def _store(script: Assistant, chosen: list[Entry]) -> Any:
+def _store(script: Assistant, chosen: list[JournalEntry]) -> Any:
     """Store entries; fires with pairs of entry and memory id."""
     items = [memory_item(entry) for entry in chosen]
     if script.extracts_memories:
@@ -197,23 +197,23 @@ def _store(script: Assistant, chosen: list[Entry]) -> Any:
             memory_id = yield _extracted(script, item)
             ids.append(memory_id)
     else:
-        ids = yield script.semantic.add(script.scope, items)
+        ids = yield script.mind.memories.add(script.scope, items)
     return list(zip(chosen, ids, strict=True))
 
 
 @inlineCallbacks
 def _extracted(script: Assistant, item: Mapping[str, Any]) -> Any:
     """Store what a model makes of an entry; the entry as it is where no model answers."""
-    prompt = yield script.semantic.extraction_prompt(script.scope, item)
+    prompt = yield script.mind.memories.extraction_prompt(script.scope, item)
     if prompt and script.extracts_memories:
         try:
             answer = yield _asked(script, prompt)
         except ModelError as error:
             script.log_error("extracting a memory", error)
         else:
-            memory_id = yield script.semantic.add_extracted(script.scope, item, answer)
+            memory_id = yield script.mind.memories.add_extracted(script.scope, item, answer)
             return memory_id
-    ids = yield script.semantic.add(script.scope, [item])
+    ids = yield script.mind.memories.add(script.scope, [item])
     return ids[0]
 
 
@@ -224,7 +224,7 @@ def _asked(script: Assistant, prompt: Sequence[Mapping[str, str]]) -> Any:
         "\n".join(m["content"] for m in prompt if (m["role"] == "system") is wanted)
         for wanted in (True, False)
     )
-    tokens = yield script.offload(script.counter, f"{system}\n{user}")
+    tokens = yield script.mind.count_tokens(f"{system}\n{user}", script.model_name)
     needed, limit = tokens + script.config.reply_reserve_tokens, context_limit(script)
     if needed > limit:
         raise ModelError(f"Mem0's prompt takes {needed:,} tokens, more than the limit of {limit:,}")
@@ -234,7 +234,7 @@ def _asked(script: Assistant, prompt: Sequence[Mapping[str, str]]) -> Any:
 
 @inlineCallbacks
 def _withdraw_forgotten(
-    script: Assistant, character: Character, stored: list[tuple[Entry, str]]
+    script: Assistant, character: Character, stored: list[tuple[JournalEntry, str]]
 ) -> Any:
     """Delete memories of entries that are no longer in the journal as they were.
 
@@ -243,34 +243,34 @@ def _withdraw_forgotten(
     """
     gone = _gone(character, stored)
     if gone:
-        yield script.semantic.delete(script.scope, [id_ for e, id_ in stored if e["id"] in gone])
+        yield script.mind.memories.delete(script.scope, [id_ for e, id_ in stored if e.id in gone])
         gone |= _gone(character, stored)
-    return [pair for pair in stored if pair[0]["id"] not in gone]
+    return [pair for pair in stored if pair[0].id not in gone]
 
 
-def _gone(character: Character, stored: Iterable[tuple[Entry, str]]) -> set[str]:
+def _gone(character: Character, stored: Iterable[tuple[JournalEntry, str]]) -> set[str]:
     """The ids of those entries that are not in the journal as they were.
 
     The waiting ones are asked for first, as looking up one entry may go through every page.
     """
-    waiting = {entry["id"]: entry for entry in character.journal.unconsolidated(2 * BATCH)}
-    found = ((e, waiting.get(e["id"]) or character.journal.get(e["id"])) for e, _ in stored)
-    return {entry["id"] for entry, now in found if not _is_same(entry, now)}
+    waiting = {entry.id: entry for entry in character.journal.unconsolidated(2 * BATCH)}
+    found = ((e, waiting.get(e.id) or character.journal.get(e.id)) for e, _ in stored)
+    return {entry.id for entry, now in found if not _is_same(entry, now)}
 
 
-def _is_same(entry: Entry, now: Entry | None) -> bool:
+def _is_same(entry: JournalEntry, now: JournalEntry | None) -> bool:
     """Whether an entry of a while ago is still to be remembered as it was."""
     return now is not None and is_memorable(now) and memory_item(now) == memory_item(entry)
 
 
-def _link(character: Character, stored: Iterable[tuple[Entry, str]]) -> int:
+def _link(character: Character, stored: Iterable[tuple[JournalEntry, str]]) -> int:
     """Link memories to the profiles of the entities their entries name; how many links are new.
 
     What an entry tells of an entity becomes an observation of it, in the same write.
     """
     profiles = character.entities.profiles()
     names = entities.names_index(profiles)
-    told: dict[str, list[tuple[Entry, str]]] = {}
+    told: dict[str, list[tuple[JournalEntry, str]]] = {}
     for entry, memory_id in stored:
         for entity_id in entities_of(entry, profiles, names):
             if memory_id not in profiles[entity_id].get("memory_links", ()):
@@ -286,20 +286,16 @@ def _link(character: Character, stored: Iterable[tuple[Entry, str]]) -> int:
 
 
 def entities_of(
-    entry: Mapping[str, Any],
+    entry: JournalEntry,
     profiles: Mapping[str, Any],
     names: Mapping[str, tuple[str, ...]],
 ) -> list[str]:
     """The ids of known entities that an entry names, in its `entities` or in its text."""
-    named = (entities.find(profiles, str(name), names) for name in entry.get("entities") or ())
+    named = (entities.find(profiles, str(name), names) for name in entry.entities)
     found = [entity_id for entity_id in named if entity_id is not None]
-    return list(dict.fromkeys([*found, *entities.mentioned(profiles, _text(entry), names)]))
+    return list(dict.fromkeys([*found, *entities.mentioned(profiles, entry.content, names)]))
 
 
 def _links(character: Character) -> set[str]:
     profiles = character.entities.profiles().values()
     return {link for profile in profiles for link in profile.get("memory_links") or ()}
-
-
-def _text(entry: Mapping[str, Any]) -> str:
-    return str(entry.get("content") or "").strip()

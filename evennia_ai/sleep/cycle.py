@@ -60,17 +60,16 @@ def prune_episodic_index(
     Returns:
         A Deferred that fires with ``{"pruned", "kept"}``.
     """
-    counts, gone = {"pruned": 0, "kept": 0}, []
+    pruned, kept, gone = 0, 0, list[str]()
     entries = character.journal.all()
     while some := list(islice(entries, SLICE)):
-        found = prune_low_importance_entries(
-            [entry for entry in some if not entry.get("withdrawn")], script.now()
-        )
-        gone += [*found["pruned_ids"], *(entry["id"] for entry in some if entry.get("withdrawn"))]
-        counts = {key: counts[key] + found[key] for key in counts}
+        held = [entry for entry in some if not entry.withdrawn]
+        found = prune_low_importance_entries(held, script.now())
+        gone += [*found["pruned_ids"], *(entry.id for entry in some if entry.withdrawn)]
+        pruned, kept = pruned + found["pruned"], kept + found["kept"]
         yield pause(reactor)
     yield script.memory.forget(gone)
-    return counts
+    return {"pruned": pruned, "kept": kept}
 
 
 def clear_stale(script: Assistant, character: Character) -> dict[str, Any]:

@@ -71,11 +71,12 @@ class Tool(ABC):
     extracts: ClassVar[bool] = False
 
     @abstractmethod
-    def run(self, ctx: ToolContext, **arguments: Any) -> Any:
+    def run(self, ctx: ToolContext, *args: Any, **arguments: Any) -> Any:
         """Do it.
 
         Args:
             ctx: What it gets to work with.
+            *args: None; subclasses name their arguments.
             **arguments: Checked arguments.
 
         Returns:

@@ -9,8 +9,8 @@ from evennia_ai.history.audience import visible
 from evennia_ai.language.words import plain
 from evennia_ai.rag_memory.entities import find, new_profile, observe, unmet_id, with_alias
 from evennia_ai.rag_memory.importance_scoring import score_importance
-from evennia_ai.rag_memory.provenance import Grounds, grounds_of_history, grounds_of_turn
-from evennia_ai.rag_memory.recalled import DERIVED_SOURCES, RECALLED, is_recalled
+from evennia_ai.rag_memory.journal_entry import OWN, RECALLED, JournalEntry
+from evennia_ai.rag_memory.provenance import Grounds
 from evennia_ai.tools.base import Tool, ToolContext
 from evennia_ai.tools.parameters import Scale, Text
 
@@ -43,20 +43,20 @@ class AddJournalEntry(Tool):
         """
         known = _written(ctx, content)
         if known is not None:
-            return f"That is in your journal already: entry {known['id']}."
+            return f"That is in your journal already: entry {known.id}."
         grounds = yield _grounds(ctx, content)
         recalled = grounds.recalled
         if recalled and grounds.told:
             held = _held(ctx)
-            recalled = yield ctx.script.offload(is_recalled, content, held, grounds.heard)
+            recalled = yield ctx.script.mind.is_recalled(content, held, grounds.heard)
         entry = ctx.character.journal.add(
             content,
             importance=importance or score_importance(content),
-            source_type=RECALLED if recalled else "assistant",
+            source_type=RECALLED if recalled else OWN,
             audience=ctx.audience,
             source_message_ids=_sources(ctx, grounds),
         )
-        return f"Entry {entry['id']} written."
+        return f"Entry {entry.id} written."
 
 
 def _grounds(ctx: ToolContext, note: str) -> "Deferred[Grounds]":
@@ -65,10 +65,10 @@ def _grounds(ctx: ToolContext, note: str) -> "Deferred[Grounds]":
     An extraction looks at all that the note's audience may see, any other turn at what it answers.
     """
     seen, shown = ctx.script.history.messages()[-_HISTORY_SEEN:], ctx.retrieved
-    offload, traits = ctx.script.offload, ctx.script.tools.traits
+    mind, traits = ctx.script.mind, ctx.script.tools.traits
     if ctx.whole_history:
-        return offload(grounds_of_history, note, seen, ctx.audience, shown, traits)
-    return offload(grounds_of_turn, note, seen, ctx.source_message_ids, shown, traits)
+        return mind.grounds_of_history(note, seen, ctx.audience, shown, traits)
+    return mind.grounds_of_turn(note, seen, ctx.source_message_ids, shown, traits)
 
 
 def _sources(ctx: ToolContext, grounds: Grounds) -> tuple[str, ...]:
@@ -76,24 +76,21 @@ def _sources(ctx: ToolContext, grounds: Grounds) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*grounds.sources, *ctx.source_message_ids)))
 
 
-def _written(ctx: ToolContext, content: str) -> dict[str, Any] | None:
+def _written(ctx: ToolContext, content: str) -> JournalEntry | None:
     """A newer entry for the same audience that has these very words."""
     for entry in ctx.character.journal.recent(_JOURNAL_SEEN):
-        same = entry["audience"] == ctx.audience and not entry.get("withdrawn")
-        if same and plain(entry["content"]) == plain(content):
-            found: dict[str, Any] = entry
-            return found
+        is_meant = entry.audience == ctx.audience and not entry.withdrawn
+        if is_meant and plain(entry.content) == plain(content):
+            return entry
     return None
 
 
 def _held(ctx: ToolContext) -> list[str]:
     """What newer entries say that are searched, of those the turn's audience may know."""
     return [
-        entry["content"]
+        entry.content
         for entry in ctx.character.journal.recent(_JOURNAL_SEEN)
-        if entry["source_type"] not in DERIVED_SOURCES
-        and not entry.get("withdrawn")
-        and visible(entry["audience"], ctx.audience)
+        if entry.may_consolidate and visible(entry.audience, ctx.audience)
     ]
 
 

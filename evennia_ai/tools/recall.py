@@ -48,12 +48,12 @@ class ExpandMemory(Tool):
         if found is None:
             found = yield _archived(ctx, wanted)
         if found is None:
-            source = yield ctx.script.semantic.source_of(ctx.script.scope, wanted)
+            source = yield ctx.script.mind.memories.source_of(ctx.script.scope, wanted)
             found = _look_up(ctx, source) if source else None
         if found is None:
             raise ToolError(f"there is nothing you may see under `{wanted}`")
         room = min(MOST_CHARS, context_limit(ctx.script))
-        page = yield _page(found, int(asked.get("offset") or 0), room)
+        page: dict[str, Any] = yield _page(found, int(asked.get("offset") or 0), room)
         return page
 
 
@@ -104,10 +104,10 @@ def _message(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
 
 def _entry(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
     entry = ctx.character.journal.get(wanted, JOURNAL_PAGES_OPENED)
-    if entry is None or entry.get("withdrawn") or not visible(entry["audience"], ctx.audience):
+    if entry is None or entry.withdrawn or not visible(entry.audience, ctx.audience):
         return None
-    found = {"id": wanted, "kind": "journal", "at": entry["timestamp"], "text": entry["content"]}
-    ids = entry["source_message_ids"][:_SOURCES_SHOWN]
+    found = {"id": wanted, "kind": "journal", "at": entry.timestamp, "text": entry.content}
+    ids = list(entry.source_message_ids[:_SOURCES_SHOWN])
     return {**found, "around": _said(ctx.script.history.by_ids(ids), ctx.audience)}
 
 

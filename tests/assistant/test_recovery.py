@@ -131,7 +131,7 @@ class TestRollback(RecoveryTest):
         self.roll_back()
         self.assertEqual(self.prompt(), before)
         self.assertEqual(self.script.state.last_compaction, last)
-        self.assertTrue(all(e["withdrawn"] for e in self.body.journal.recent()))
+        self.assertTrue(all(e.withdrawn for e in self.body.journal.recent()))
         self.assert_proven()
 
     def test_what_arrived_during_the_extraction_stays(self):
@@ -152,7 +152,7 @@ class TestRollback(RecoveryTest):
         self.compact()
         self.roll_back()
         self.assertIn("meanwhile", [m["content"] for m in self.script.history.messages()])
-        kept = [e["content"] for e in self.body.journal.recent() if not e.get("withdrawn")]
+        kept = [e.content for e in self.body.journal.recent() if not e.withdrawn]
         self.assertEqual(kept, ["Written by hand."])
 
     def test_a_withdrawn_entry_is_not_remembered_again(self):

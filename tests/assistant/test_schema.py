@@ -22,7 +22,7 @@ class TestMigrate(AssistantTest):
         (message,) = self.script.history.messages()
         self.assertTrue(message["id"])
         (entry,) = self.aria.journal.recent(5)
-        self.assertEqual(entry["content"], "Bob likes figs.")
+        self.assertEqual(entry.content, "Bob likes figs.")
         self.assertEqual(self.aria.attributes.get("journal")["version"], SCHEMA_VERSION)
         self.assertEqual(migrate(self.script), 0)
 

@@ -385,7 +385,7 @@ class TestDelete(CommandLineTest):
         self.typed("ai/delete Aria")
         self.typed("y", until="is deleted")
         self.assertEqual(self.semantic.memories[scope], {})
-        self.assertEqual(services.index().count(scope), 0)
+        self.assertEqual(services.mind().index().count(scope), 0)
 
     def remembered(self):
         """Give it an entry in index and store; returns its scope and how much is there."""
@@ -393,19 +393,22 @@ class TestDelete(CommandLineTest):
         scope = self.script.scope
         self.semantic.add(scope, [{"source_id": "e1", "text": "Bob keeps bees."}])
         wait_for(self.script.memory.count())
-        return scope, lambda: (services.index().count(scope), len(self.semantic.memories[scope]))
+        return scope, lambda: (
+            services.mind().index().count(scope),
+            len(self.semantic.memories[scope]),
+        )
 
     def test_what_a_crash_leaves_goes_at_the_start(self):
         """A server that dies behind the body's deletion deletes the rest when it starts."""
         scope, left = self.remembered()
         store = HangingStore()  # the process gets no further
-        services.use(semantic=store)
+        services.use(memories=store)
         self.typed("ai/delete Aria")
         self.typed("y")
         pump_until(lambda: store.asked)
         self.assertIsNone(self.script.pk)
-        services.use(semantic=self.semantic)
-        services.index().add(scope, [Turn("e9", "Bob", "Bees", "2026-01-01T00:00:00+00:00")])
+        services.use(memories=self.semantic)
+        services.mind().index().add(scope, [Turn("e9", "Bob", "Bees", "2026-01-01T00:00:00+00:00")])
         self.assertEqual((owed(), left()), ([scope], (1, 1)))
         startstop.warm_up()
         pump_until(lambda: not owed())
@@ -414,12 +417,12 @@ class TestDelete(CommandLineTest):
     def test_what_a_failing_store_leaves_goes_at_the_start(self):
         """The deletion is told as done, what the store holds is owed until it works."""
         scope, left = self.remembered()
-        services.use(semantic=BrokenStore())
+        services.use(memories=BrokenStore())
         self.typed("ai/delete Aria")
         self.typed("y", until="is deleted")
         wait_for(pay_owed())
         self.assertEqual((owed(), left()), ([scope], (0, 1)))
-        services.use(semantic=self.semantic)
+        services.use(memories=self.semantic)
         wait_for(pay_owed())
         self.assertEqual((owed(), left()), ([], (0, 0)))
 
@@ -434,7 +437,7 @@ class TestDelete(CommandLineTest):
         self.assertEqual(owed(), [scope])
         pump_until(lambda: not owed())
         self.assertEqual(left(), (0, 0))
-        self.assertEqual(services.index().count(other.assistant.scope), 1)
+        self.assertEqual(services.mind().index().count(other.assistant.scope), 1)
 
     def test_a_body_that_stays_keeps_its_memories(self):
         """Nothing is deleted of one that was to be deleted and was not."""

@@ -252,7 +252,7 @@ class TestHistory(MemoryLineTest):
         self.assertEqual(data["history"], [dict(m) for m in self.script.history.messages()])
         self.assertEqual(data["archive"], list(self.script.history.segments()))
         self.assertEqual(data["summaries"], self.script.history.summaries())
-        self.assertEqual(data["journal"], list(self.aria.journal.all()))
+        self.assertEqual(data["journal"], [entry.to_dict() for entry in self.aria.journal.all()])
         self.assertEqual(data["entities"], self.aria.entities.profiles())
 
     def test_export_leaves_nothing_out(self):
@@ -625,7 +625,7 @@ class TestMemory(MemoryLineTest):
         self.typed("compact Aria", until="compacted")
         self.aria.journal.add("Bob keeps bees.")
         wait_for(self.script.memory.count())
-        services.index().clear(self.script.scope)
+        services.mind().index().clear(self.script.scope)
         self.assertEqual(wait_for(self.script.memory.count()), 0)
         shown = self.typed("aimemory/rebuild Aria", until="items again")
         self.assertIn("holds 42 items again, in ", shown)
@@ -676,7 +676,7 @@ class TestJournal(MemoryLineTest):
     def test_withdrawn(self):
         """What was taken back is marked as such."""
         entry = self.aria.journal.add("A synthesis.")
-        self.aria.journal.withdraw([entry["id"]])
+        self.aria.journal.withdraw([entry.id])
         self.assertTold("aijournal Aria", "withdrawn: A synthesis.")
 
     def test_empty(self):

@@ -4,6 +4,7 @@ import unittest
 
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.rag_memory.episodic_index import DAY_S, prune_low_importance_entries
+from evennia_ai.rag_memory.journal_entry import JournalEntry
 
 NOW = 1_800_000_000.0
 
@@ -11,7 +12,8 @@ NOW = 1_800_000_000.0
 def entry(entry_id, days_ago, importance=5, timestamp=None):
     """A journal entry of some age."""
     at = utc_iso(NOW - days_ago * DAY_S) if timestamp is None else timestamp
-    return {"id": entry_id, "timestamp": at, "importance": importance, "content": "x"}
+    raw = {"id": entry_id, "timestamp": at, "importance": importance, "content": "x"}
+    return JournalEntry.from_dict(raw)
 
 
 class TestPrune(unittest.TestCase):
@@ -43,7 +45,7 @@ class TestPrune(unittest.TestCase):
         """No time, a senseless time or no importance never prunes an entry."""
         entries = [
             entry("senseless", 0, 1, timestamp="long ago"),
-            {"id": "none", "importance": 1},
+            JournalEntry.from_dict({"id": "none", "importance": 1}),
             entry("unrated", 90, None),
         ]
         self.assertEqual(prune_low_importance_entries(entries, NOW)["pruned"], 0)

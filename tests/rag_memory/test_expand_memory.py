@@ -65,13 +65,13 @@ class TestExpandMemory(AssistantTest):
         """A journal entry comes with the messages it rests on, also by its memory's id."""
         source = self.hear("Elin keeps bees")
         entry = self.aria.journal.add("Elin has bees.", source_message_ids=[source])
-        found = self.expand(entry["id"])
+        found = self.expand(entry.id)
         self.assertEqual((found["kind"], found["around"][0]["id"]), ("journal", source))
         wait_for(self.script._run_sleep_tick(), 30)
         (memory,) = wait_for(self.semantic.ids(self.script.scope))
-        self.assertEqual(self.expand(memory)["id"], entry["id"])
-        self.aria.journal.withdraw([entry["id"]])
-        self.assertIn("nothing you may see", self.expand(entry["id"])["error"])
+        self.assertEqual(self.expand(memory)["id"], entry.id)
+        self.aria.journal.withdraw([entry.id])
+        self.assertIn("nothing you may see", self.expand(entry.id)["error"])
 
     def test_note(self):
         """A note of the ledger comes with its giver."""
@@ -105,7 +105,7 @@ class TestExpandMemory(AssistantTest):
         note = self.script.ledger.add(
             "I hide gold", {"key": "B", "id": "o9.b"}, state="approved", audience=circle
         )
-        for wanted in (message, entry["id"], note["id"], "m0"):
+        for wanted in (message, entry.id, note["id"], "m0"):
             self.assertIn("nothing you may see", self.expand(wanted)["error"])
 
     def test_long_text_in_parts(self):

@@ -23,6 +23,7 @@ from evennia_ai.rag_memory.journal import PAGE_ENTRIES, JournalHandler
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.values import Query
+from evennia_ai.services import IndexFile
 from evennia_ai.sleep.cycle import prune_episodic_index
 from tests.base import AssistantTest
 from tests.memory_assistant import InlineWorker
@@ -39,29 +40,29 @@ class TestForgetting(SearchTest):
 
     def forget(self):
         """Forget the entry."""
-        return wait_for(forget_entry(self.world.script, self.world.body, self.entry["id"]))
+        return wait_for(forget_entry(self.world.script, self.world.body, self.entry.id))
 
     def test_index_down(self):
         """A forgetting the index did not take part in fails, and can be repeated."""
         self.index.broken = True
         with self.assertRaisesRegex(StoreError, "aimemory/forget` again"):
             self.forget()
-        self.assertTrue(self.world.body.journal.get(self.entry["id"])["withdrawn"])
+        self.assertTrue(self.world.body.journal.get(self.entry.id).withdrawn)
         self.index.broken = False
         self.forget()
         self.assertEqual(self.search("mat"), [])
 
     def test_killed_in_between(self):
         """What was withdrawn when the server died leaves the index at the next start."""
-        self.world.body.journal.withdraw([self.entry["id"]])
-        self.assertEqual(ids(self.search("mat")), [self.entry["id"]])
+        self.world.body.journal.withdraw([self.entry.id])
+        self.assertEqual(ids(self.search("mat")), [self.entry.id])
         self.world.restart()
         self.assertEqual(self.search("mat"), [])
 
     def test_before_the_night(self):
         """An entry of small importance is found for a month, though the index still holds it."""
         self.world.later((KEEP_DAYS - 1) * 86400)
-        self.assertEqual(ids(self.search("mat")), [self.entry["id"]])
+        self.assertEqual(ids(self.search("mat")), [self.entry.id])
         self.world.later(2 * 86400)
         self.assertEqual(self.search("mat"), [])
         self.assertEqual(self.index.count("Aria"), 1)
@@ -71,11 +72,11 @@ class TestForgetting(SearchTest):
         withdrawn = self.world.body.journal.add("The mat is red.")
         for number in range(1_050):
             self.world.body.journal.add(f"Nothing of note, {number}.", importance=9)
-        self.world.body.journal.withdraw([withdrawn["id"]])
+        self.world.body.journal.withdraw([withdrawn.id])
         self.world.later((KEEP_DAYS + 1) * 86400)
         counts = wait_for(prune_episodic_index(self.world.script, self.world.body))
         self.assertEqual(counts, {"pruned": 1, "kept": 1_050})
-        gone = {self.entry["id"], withdrawn["id"]}
+        gone = {self.entry.id, withdrawn.id}
         self.assertEqual(gone & set(ids(self.search("mat", limit=100))), set())
 
 
@@ -115,7 +116,7 @@ class TestByHand(SearchTest):
 
     def test_narrowed(self):
         """What is kept from others is found by them no more, nor its memory, and not lost."""
-        item = {"source_id": self.entry["id"], "text": "A key", "metadata": {"audience": "public"}}
+        item = {"source_id": self.entry.id, "text": "A key", "metadata": {"audience": "public"}}
         for restarts in (False, True):
             wait_for(self.world.semantic.add("Aria", [item]))
             tail, page = self.tail(), self.page()
@@ -126,7 +127,7 @@ class TestByHand(SearchTest):
                 self.world.restart()
             self.assertEqual(self.search("key"), [])
             found = ids(self.search("key", audience=circle))
-            self.assertEqual(sorted(found), sorted([self.first, self.entry["id"]]))
+            self.assertEqual(sorted(found), sorted([self.first, self.entry.id]))
             self.assertEqual(self.world.memories(), [])
 
     def test_withdrawn(self):
@@ -138,7 +139,7 @@ class TestByHand(SearchTest):
 
     def test_taken_out(self):
         """What is taken out or blanked by hand is found no more, nor its memory."""
-        item = {"source_id": self.entry["id"], "text": "A key", "metadata": {"audience": "public"}}
+        item = {"source_id": self.entry.id, "text": "A key", "metadata": {"audience": "public"}}
         wait_for(self.world.semantic.add("Aria", [item]))
         second = self.say("Bram", "The key is blue.")[0]
         tail, page = self.tail(), self.page()
@@ -158,7 +159,7 @@ class TestByHand(SearchTest):
         page["entries"][0]["content"] = " "
         self.put(page=page)
         self.assertEqual(ids(self.search("key")), [self.first])
-        self.assertFalse(self.index.get("Aria", [self.entry["id"]]))
+        self.assertFalse(self.index.get("Aria", [self.entry.id]))
 
     def test_moved(self):
         """What another handler folded, or put on another page, is found still."""
@@ -170,7 +171,7 @@ class TestByHand(SearchTest):
         journal = JournalHandler(self.stores["body"])
         for number in range(PAGE_ENTRIES):
             journal.add(f"Barrel {number}.")
-        self.assertEqual(sorted(ids(self.search("key"))), sorted([self.first, self.entry["id"]]))
+        self.assertEqual(sorted(ids(self.search("key"))), sorted([self.first, self.entry.id]))
 
     def test_nothing_changed(self):
         """An Attribute that is written as it was is indexed no second time."""
@@ -257,7 +258,7 @@ class TestWholeIndex(SearchTest):
         self.index.clear("Aria")
         clock = Clock()
         restore_index(self.world.script, clock)
-        entries = {entry["id"] for entry in self.world.body.journal.all()}
+        entries = {entry.id for entry in self.world.body.journal.all()}
         while not (indexed := {turn.id for turn in self.index.get("Aria", entries)}):
             clock.advance(1)
         self.assertLess(len(indexed), len(entries))
@@ -366,21 +367,17 @@ class TestLostFile(unittest.TestCase):
     """The index's file, deleted under a running game."""
 
     def setUp(self):
-        kept = dict(services._made)
-        self.addCleanup(services._made.update, kept)
-        self.addCleanup(services.reset)
-        services.reset()
         self.folder = Path(self.enterContext(TemporaryDirectory()))
-        services.use(data_dir=self.folder)
+        self.opened = IndexFile(self.folder / "recall.sqlite3")
 
     def test_opened_anew(self):
         """What is added after it is in a file that a restart finds; till then it stays open."""
-        first = services.index()
+        first = self.opened()
         first.add("Aria", [Turn("m1", "Bram", "A key.", 1.7e9)])
-        self.assertIs(services.index(), first)
+        self.assertIs(self.opened(), first)
         for path in self.folder.iterdir():
             path.unlink()
-        second = services.index()
+        second = self.opened()
         self.assertIsNot(second, first)
         second.add("Aria", [Turn("m2", "Bram", "A key.", 1.7e9)])
         second.close()
@@ -390,11 +387,11 @@ class TestLostFile(unittest.TestCase):
 
     def test_another_file(self):
         """A file that was put in its place is opened."""
-        first = services.index()
+        first = self.opened()
         RecallIndex(self.folder / "other").close()
         (self.folder / "other").replace(self.folder / "recall.sqlite3")
-        self.assertIsNot(services.index(), first)
-        services.index().close()
+        self.assertIsNot(self.opened(), first)
+        self.opened().close()
 
     def filled(self):
         """The path of a closed index's file, with many turns in it."""
@@ -408,7 +405,7 @@ class TestLostFile(unittest.TestCase):
         """A file that is no database is put aside for an empty one, and goes with a removal."""
         path = self.filled()
         path.write_bytes(b"not a database at all" * 100)
-        index = services.index()
+        index = self.opened()
         self.addCleanup(index.close)
         self.assertEqual(index.count("Aria"), 0)
         aside = self.folder / "recall.sqlite3.damaged"
@@ -438,12 +435,12 @@ class TestLostFile(unittest.TestCase):
         memory = Memory(
             "Aria",
             InlineWorker(),
-            services.index,
+            self.opened,
             report=lambda *e: errors.append(e),
-            on_new_index=lambda: lost.append(services.index().count("Aria")),
+            on_new_index=lambda: lost.append(self.opened().count("Aria")),
         )
         self.assertEqual(wait_for(memory.search(Query("key 7"))), [])
-        self.addCleanup(services.index().close)
+        self.addCleanup(self.opened().close)
         self.assertEqual((errors, lost), ([], [0]))
         self.assertTrue((self.folder / "recall.sqlite3.damaged").exists())
 
@@ -451,17 +448,8 @@ class TestLostFile(unittest.TestCase):
         """A file that cannot be opened for another reason stays where it is."""
         (self.folder / "recall.sqlite3").mkdir()
         with self.assertRaises(StoreError):
-            services.index()
+            self.opened()
         self.assertTrue((self.folder / "recall.sqlite3").is_dir())
-
-    def test_put_in_place(self):
-        """An index somebody put in place is used whatever becomes of files."""
-        services.index().close()
-        mine = RecallIndex(":memory:")
-        services.use(index=mine)
-        for path in self.folder.iterdir():
-            path.unlink()
-        self.assertIs(services.index(), mine)
 
 
 class TestRebuild(AssistantTest):
@@ -471,7 +459,7 @@ class TestRebuild(AssistantTest):
         """An index that cannot be written is an error, not a count."""
         closed = RecallIndex(":memory:")
         closed.close()
-        services.use(index=closed)
+        services.use(index=lambda: closed)
         with self.assertRaises(StoreError):
             wait_for(rebuild_index(self.script))
 
@@ -499,5 +487,5 @@ class TestDoctor(AssistantTest):
         self.assertTrue(self.looked().ok)
         closed = RecallIndex(":memory:")
         closed.close()
-        services.use(index=closed)
+        services.use(index=lambda: closed)
         self.assertIn("cannot be read", self.looked().detail)

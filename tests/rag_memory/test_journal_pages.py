@@ -26,21 +26,21 @@ class TestByHand(unittest.TestCase):
     def test_is_told(self):
         """It is told once, as one that was added, at the next look; what was there is not."""
         self.journal.add("by her")
-        whole = {**self.journal.recent()[0], "id": "e5", "content": "whole"}
+        whole = {**self.journal.recent()[0].to_dict(), "id": "e5", "content": "whole"}
         self.write({"content": "by hand"}, whole)
         self.journal.recent()
         self.write("one more")
-        told = [each["content"] for each in self.told]
+        told = [each.content for each in self.told]
         self.assertEqual(told, ["by her", "by hand", "whole", "one more"])
 
     def test_found_when_old(self):
         """It has an id under which it is found on any page, as those made by older versions."""
         self.write({"content": "by hand"}, {"id": "e123456789abcde", "content": "older"})
-        own = self.journal.recent()[0]["id"]
+        own = self.journal.recent()[0].id
         for number in range(3 * PAGE_ENTRIES):
             self.journal.add(f"filler {number}")
         for entry_id, content in ((own, "by hand"), ("e123456789abcde", "older")):
-            self.assertEqual(self.journal.get(entry_id)["content"], content)
+            self.assertEqual(self.journal.get(entry_id).content, content)
         self.assertEqual({own[:2]}, {"eh"})
 
 
@@ -60,7 +60,7 @@ class TestPages(unittest.TestCase):
     def test_every_entry_is_found(self):
         """Each is found by its id."""
         for entry_id in self.ids[::7]:
-            self.assertEqual(self.journal.get(entry_id)["content"], f"said {entry_id}")
+            self.assertEqual(self.journal.get(entry_id).content, f"said {entry_id}")
 
     def test_few_pages_are_read(self):
         """Neither an old entry nor an id that is not there costs a look at every page."""
@@ -71,7 +71,7 @@ class TestPages(unittest.TestCase):
 
     def test_importance_of_old_entries(self):
         """Hits from all over the journal are weighed; each page is read once for all of them."""
-        heavy = self.journal.add("heavy", id=self.make("e"), importance=9)["id"]
+        heavy = self.journal.add("heavy", id=self.make("e"), importance=9).id
         wanted = [self.ids[0], self.ids[1], self.ids[2], self.ids[700], heavy]
         self.assertEqual(
             self.journal.importance_of([*wanted, "nowhere"]),
@@ -104,7 +104,7 @@ class TestPages(unittest.TestCase):
         """The pages behind the last entry that is marked are not read."""
         batch = self.journal.unconsolidated(PAGE_ENTRIES)
         self.store.reads = 0
-        self.assertEqual(self.journal.mark_consolidated(e["id"] for e in batch), PAGE_ENTRIES)
+        self.assertEqual(self.journal.mark_consolidated(e.id for e in batch), PAGE_ENTRIES)
         self.assertLess(self.store.reads, 3)
 
     def test_a_stretch(self):
@@ -112,19 +112,19 @@ class TestPages(unittest.TestCase):
         newest = self.ids[::-1]
         for start, stop in ((0, 1), (0, 60), (49, 51), (777, 790), (1990, 2005), (5, 5)):
             self.store.reads = 0
-            found = [entry["id"] for entry in self.journal.stretch(start, stop)]
+            found = [entry.id for entry in self.journal.stretch(start, stop)]
             self.assertEqual(found, newest[start:stop])
             self.assertLess(self.store.reads, 4)
         self.journal.add("one more", id="e1")
-        self.assertEqual([e["id"] for e in self.journal.stretch(0, 2)], ["e1", newest[0]])
+        self.assertEqual([e.id for e in self.journal.stretch(0, 2)], ["e1", newest[0]])
 
     def test_made_elsewhere(self):
         """An entry with an id of its own, and one beside pages written by hand, are found."""
         self.journal.add("by hand", id="the one")
-        self.assertEqual(self.journal.get("the one")["content"], "by hand")
+        self.assertEqual(self.journal.get("the one").content, "by hand")
         by_hand = {"page": 20, "entries": [{"id": "x", "content": "odd"}]}
         self.store.set("page_000020", by_hand, category=PAGES)
-        self.assertEqual(self.journal.get("x")["content"], "odd")
+        self.assertEqual(self.journal.get("x").content, "odd")
         self.assertIsNotNone(self.journal.get(self.ids[100]))
         self.assertIsNone(self.journal.get("nowhere"))
 
@@ -132,7 +132,7 @@ class TestPages(unittest.TestCase):
         """Entries of two pages are withdrawn, and no others."""
         wanted = [self.ids[3], self.ids[4], self.ids[1500], "e00000000000000b"]
         self.assertEqual(self.journal.withdraw(wanted), 3)
-        gone = [entry["id"] for entry in self.journal.all() if entry.get("withdrawn")]
+        gone = [entry.id for entry in self.journal.all() if entry.withdrawn]
         self.assertEqual(sorted(gone), sorted(wanted[:3]))
 
     def test_entries_out_of_order(self):
@@ -141,4 +141,4 @@ class TestPages(unittest.TestCase):
         for _ in range(PAGE_ENTRIES):
             self.journal.add("filler", id=self.make("e"))
         self.journal.add("late", id=late)
-        self.assertEqual(self.journal.get(late)["content"], "late")
+        self.assertEqual(self.journal.get(late).content, "late")

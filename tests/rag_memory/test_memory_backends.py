@@ -138,25 +138,32 @@ class TestBySetting(AssistantTest):
         on = override_settings(EVENNIA_AI_MEMORY_BACKEND=path)
         on.enable()
         self.addCleanup(on.disable)
-        services._made.pop("semantic")
+        services.use(memories=services.memory_backend())
 
     def test_consolidates_and_searches(self):
         """What the journal holds is dreamt into it and found through it."""
         self.use(TINY)
         entry = self.aria.journal.add("Elin keeps bees behind the mill.")
         wait_for(self.script._run_sleep_tick(), 30)
-        self.assertIsInstance(self.script.semantic, TinyBackend)
-        sources = wait_for(self.script.semantic.sources(self.script.scope))
-        self.assertEqual(set(sources), {entry["id"]})
-        wait_for(self.script.memory.forget([entry["id"]]))
+        self.assertIsInstance(self.script.mind.memories, TinyBackend)
+        sources = wait_for(self.script.mind.memories.sources(self.script.scope))
+        self.assertEqual(set(sources), {entry.id})
+        wait_for(self.script.memory.forget([entry.id]))
         (hit,) = wait_for(self.script.memory.search(Query("who keeps bees")))
-        self.assertEqual((hit.turn_id, hit.kind), (entry["id"], "memory"))
+        self.assertEqual((hit.turn_id, hit.kind), (entry.id, "memory"))
 
     def test_unusable(self):
-        """Without a usable one, searches go on in the index, and the error names the setting."""
+        """With one that cannot be made, searches go on in the index; its status names the setting."""
         self.use("world.nothing.Backend")
         with self.assertRaisesRegex(ConfigError, "EVENNIA_AI_MEMORY_BACKEND"):
-            services.semantic()
+            conf.memory_backend()
         entry = self.aria.journal.add("Elin keeps bees behind the mill.")
         (hit,) = wait_for(self.script.memory.search(Query("who keeps bees")))
-        self.assertEqual((hit.turn_id, hit.kind), (entry["id"], "journal"))
+        self.assertEqual((hit.turn_id, hit.kind), (entry.id, "journal"))
+        status = wait_for(self.script.mind.memories.status())
+        self.assertFalse(status["ok"])
+        self.assertIn("EVENNIA_AI_MEMORY_BACKEND", status["detail"])
+        with self.assertRaises(StoreError):
+            wait_for(self.script.mind.memories.ids("aria"))
+        wait_for(self.script._run_sleep_tick(), 30)
+        self.assertEqual([e.id for e in self.aria.journal.unconsolidated()], [entry.id])

@@ -98,7 +98,7 @@ class TestSleep(AssistantTest):
     def setUp(self):
         super().setUp()
         self.mem0 = Mem0Backend(Path(self.folder.name) / "mem0", embedder=HashingEmbedder())
-        services.use(semantic=self.mem0)
+        services.use(memories=self.mem0)
         self.wanted = override_settings(EVENNIA_AI_MEM0_INFER=True)
         self.wanted.enable()
         self.aria.journal.add("Alice keeps bees behind the mill and sells honey.")

@@ -52,7 +52,7 @@ class TestWeek(AssistantTest):
         wait_for(self.script._run_sleep_tick(), 60)
         memories = len(wait_for(self.semantic.ids(self.script.scope)))
         journal = self.aria.journal
-        lived = [e for e in journal.all() if e["source_type"] != "recalled"]
+        lived = [e for e in journal.all() if e.source_type != "recalled"]
         return memories, len(lived), journal.count()
 
     def test_the_store_stays_bounded(self):
@@ -68,7 +68,7 @@ class TestWeek(AssistantTest):
         self.assertGreater(journaled[0], 3, "the model did write down what it was shown")
         self.assertLess(journaled[-1], 3 + 7 * 3 * 5)
         hits = wait_for(self.script.memory.search(Query("who keeps bees", limit=30)))
-        recalled = {e["id"] for e in self.aria.journal.all() if e["source_type"] == "recalled"}
+        recalled = {e.id for e in self.aria.journal.all() if e.source_type == "recalled"}
         self.assertFalse(recalled & {hit.turn_id for hit in hits})
 
 
@@ -162,11 +162,11 @@ class TestToldAgain(AssistantTest):
         self.say(FACTS[0])
         self.tick()
         entry = self.asked_to_remember()
-        self.assertEqual(entry["source_type"], "assistant")
+        self.assertEqual(entry.source_type, "assistant")
         hits = wait_for(self.script.memory.search(Query("who keeps bees")))
-        self.assertIn(entry["id"], {hit.turn_id for hit in hits})
+        self.assertIn(entry.id, {hit.turn_id for hit in hits})
         wait_for(self.script._run_sleep_tick(), 60)
-        self.assertIn(entry["id"], wait_for(self.semantic.sources(self.script.scope)))
+        self.assertIn(entry.id, wait_for(self.semantic.sources(self.script.scope)))
         self.aria.journal.add("The key is red.")
         self.model.answers = [
             call("search_memory", query="bees"),
@@ -174,14 +174,14 @@ class TestToldAgain(AssistantTest):
         ]
         self.say("Aria, please remember: my sister Elin keeps bees behind the mill.")
         self.tick()
-        self.assertEqual(self.aria.journal.recent(1)[0]["source_type"], "recalled")
+        self.assertEqual(self.aria.journal.recent(1)[0].source_type, "recalled")
 
     def test_another_value_is_news(self):
         """What the journal has another value of is kept, though the words were heard before."""
         self.aria.journal.add("Char's sister Elin keeps bees behind the smithy.")
         self.say(FACTS[0])
         self.tick()
-        self.assertEqual(self.asked_to_remember()["source_type"], "assistant")
+        self.assertEqual(self.asked_to_remember().source_type, "assistant")
 
 
 class TestThrownAway(AssistantTest):
@@ -206,11 +206,13 @@ class TestThrownAway(AssistantTest):
         self.aria.journal.add("Char keeps bees again", source_type="recalled")
         self.aria.journal.add("bees, once", importance=1, timestamp="2020-01-01T00:00:00+00:00")
         wait_for(self.script._run_sleep_tick(), 60)
-        self.aria.journal.withdraw([gone["id"]])
-        wait_for(self.script.memory.forget([gone["id"]]))
+        self.aria.journal.withdraw([gone.id])
+        wait_for(self.script.memory.forget([gone.id]))
         before = self.found()
         self.assertTrue(all(before))
-        wait_for(services.worker().submit(lambda: services.index().clear(self.script.scope)))
+        wait_for(
+            services.mind().worker.submit(lambda: services.mind().index().clear(self.script.scope))
+        )
         wait_for(rebuild_index(self.script), 60)
         self.assertEqual(self.found(), before)
 
@@ -223,15 +225,15 @@ class TestThrownAway(AssistantTest):
 
         def night():
             store = Mem0Backend(folder / "mem0", embedder=HashingEmbedder())
-            services.use(semantic=store)
+            services.use(memories=store)
             report = wait_for(self.script._run_sleep_tick(), 120)
             held = set(wait_for(store.sources(self.script.scope), 60))
             wait_for(store.close(), 60)
             return report, held
 
-        self.assertEqual(night()[1], {entry["id"] for entry in [*entries, forgotten]})
-        self.aria.journal.withdraw([forgotten["id"]])
+        self.assertEqual(night()[1], {entry.id for entry in [*entries, forgotten]})
+        self.aria.journal.withdraw([forgotten.id])
         shutil.rmtree(folder / "mem0")
         report, held = night()
         self.assertEqual(report["memory_repair"]["repaired"], len(FACTS))
-        self.assertEqual(held, {entry["id"] for entry in entries})
+        self.assertEqual(held, {entry.id for entry in entries})

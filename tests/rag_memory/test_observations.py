@@ -1,6 +1,7 @@
 """Observations read off journal entries, and taken out again with them."""
 
 import unittest
+from dataclasses import replace
 from itertools import count
 
 from hypothesis import given
@@ -14,6 +15,7 @@ from evennia_ai.rag_memory.entities import (
     tidy,
     without_sources,
 )
+from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.observations import MOST_OBSERVATIONS, observed
 
 PROFILES = {
@@ -27,12 +29,8 @@ NAMES = names_index(PROFILES)
 
 
 def entry(number, content, audience="public"):
-    return {
-        "id": f"e{number}",
-        "content": content,
-        "timestamp": f"2026-01-{number + 1:02d}T10:00:00+00:00",
-        "audience": audience,
-    }
+    at = f"2026-01-{number + 1:02d}T10:00:00+00:00"
+    return JournalEntry(f"e{number}", at, content, audience=audience)
 
 
 def facts(*contents, entity_id="o1"):
@@ -123,10 +121,11 @@ class TestObserved(unittest.TestCase):
         """A profile takes no more sentences than it can hold, but always a property."""
         profile = PROFILES["o1"]
         for number in range(MOST_OBSERVATIONS + 5):
-            told = {**entry(1, f"Bob sang song {number}."), "id": f"e{number}"}
+            told = replace(entry(1, f"Bob sang song {number}."), id=f"e{number}")
             profile = observed("o1", profile, [told], NAMES)
         self.assertEqual(len(profile["observations"]), MOST_OBSERVATIONS)
-        profile = observed("o1", profile, [entry(9, "Bob lives in Ford.") | {"id": "last"}], NAMES)
+        last = replace(entry(9, "Bob lives in Ford."), id="last")
+        profile = observed("o1", profile, [last], NAMES)
         self.assertEqual(profile["observations"][-1]["value"], "Ford")
 
     @given(st.lists(st.text(alphabet="Bobs '.?!:lives in", max_size=60), max_size=4))

@@ -18,7 +18,7 @@ LATER = [f"later {number}" for number in range(60)]
 
 def contents(journal):
     """All contents in sorted order, each as often as it stands there."""
-    return sorted(entry["content"] for entry in journal.all())
+    return sorted(entry.content for entry in journal.all())
 
 
 class TestJournal(unittest.TestCase):
@@ -36,8 +36,8 @@ class TestJournal(unittest.TestCase):
         """A journal on what is stored, as of a new process."""
         return JournalHandler(
             self.store,
-            on_add=lambda entry: self.told.append(entry["content"]),
-            on_change=lambda entry: self.out.append(entry["content"]),
+            on_add=lambda entry: self.told.append(entry.content),
+            on_change=lambda entry: self.out.append(entry.content),
         )
 
     def newest(self, **changes):
@@ -67,7 +67,7 @@ class TestJournal(unittest.TestCase):
                 wanted = [*FIRST[:100], *kept]
                 self.assertEqual(contents(self.journal), sorted(wanted))
                 self.assertEqual(self.journal.count(), len(wanted))
-                self.assertEqual(self.journal.stretch(0, 200)[-1]["content"], FIRST[0])
+                self.assertEqual(self.journal.stretch(0, 200)[-1].content, FIRST[0])
                 before = {key: self.store.get(key, PAGES) for key in self.store.keys(PAGES)}
                 for text in LATER:
                     self.journal.add(text)
@@ -78,11 +78,11 @@ class TestJournal(unittest.TestCase):
 
     def test_open_pages(self):
         """What was not in semantic memory is found for it still, and what was, is not again."""
-        done = [entry["id"] for entry in self.journal.unconsolidated(70)]
+        done = [entry.id for entry in self.journal.unconsolidated(70)]
         self.journal.mark_consolidated(done)
         for value in ({"entries": self.newest()["entries"]}, self.newest(open_pages=None)):
             self.store.set(JOURNAL, value)
-            found = [entry["content"] for entry in self.journal.unconsolidated()]
+            found = [entry.content for entry in self.journal.unconsolidated()]
             self.assertEqual(found, FIRST[70:])
         self.journal.add("one more")
         self.assertEqual(self.store.get(JOURNAL)["open_pages"], [2])
@@ -127,7 +127,7 @@ class TestJournal(unittest.TestCase):
             page = page if isinstance(page, list) else {**page, "entries": ["put in"]}
             self.store.set("page_000003", page, PAGES)
             self.store.set(JOURNAL, self.newest())
-            (wanted,) = [e["id"] for e in self.journal.all() if e["content"] == "put in"]
+            (wanted,) = [e.id for e in self.journal.all() if e.content == "put in"]
             self.assertEqual(self.journal.withdraw([wanted]), 1)
             self.assertTrue(self.store.get("page_000003", PAGES)["entries"][0]["withdrawn"])
             self.assertEqual(self.store.get("page_000001", PAGES), before)

@@ -17,6 +17,7 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.rag_memory import Mem0Backend
 from evennia_ai.rag_memory.entities import new_profile
+from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.observations import MOST_OBSERVATIONS
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.consolidation import (
@@ -108,12 +109,12 @@ class TestConsolidate(ConsolidationCase):
         stored = self.semantic.rows[self.links("o1")[0]]
         self.assertEqual(stored["text"], "She keeps bees.")
         wanted = {
-            "source_id": first["id"],
+            "source_id": first.id,
             "audience": "public",
             "type": "journal",
             "importance": 7,
             "tags": ["bees"],
-            "at": first["timestamp"],
+            "at": first.timestamp,
             "entities": ["o1"],
         }
         self.assertEqual(stored["metadata"], wanted)
@@ -151,22 +152,21 @@ class TestConsolidate(ConsolidationCase):
     def test_recalled_and_synthesised_text_never_becomes_a_memory(self):
         """What was remembered or summarised is left out, once, and blocks nothing behind it."""
         self.journal.add("a synthesis", source_type="compaction")
-        self.journal.add("recalled by mark", recalled=True)
         self.journal.add("recalled by tag", tags=["recalled"])
         self.journal.add("recalled by type", source_type="recalled")
         self.journal.add("   ")
         self.journal.add("lived through")
-        self.assertEqual(self.consolidate(), {"consolidated": 1, "linked": 0, "skipped": 4})
+        self.assertEqual(self.consolidate(), {"consolidated": 1, "linked": 0, "skipped": 3})
         texts = [row["text"] for row in self.semantic.rows.values()]
         self.assertEqual(texts, ["lived through"])
 
     def test_a_synthesis_is_not_memorable(self):
         """Also where a journal hands it out."""
-        self.assertFalse(is_memorable({"content": "x", "source_type": "compaction"}))
+        self.assertFalse(is_memorable(JournalEntry("j1", "", "x", source_type="compaction")))
 
     def test_an_entry_without_extras_is_still_an_item(self):
         """Fields that an imported entry lacks get harmless values."""
-        item = memory_item({"id": "j1", "content": " x "})
+        item = memory_item(JournalEntry.from_dict({"id": "j1", "content": " x "}))
         self.assertEqual((item["text"], item["metadata"]["audience"]), ("x", "public"))
 
     def test_a_failing_store_leaves_entries_waiting(self):
@@ -200,7 +200,7 @@ class TestConsolidate(ConsolidationCase):
         """An entry removed while the store worked leaves no memory and no link."""
         gone = self.journal.add("Alice has a secret.")
         self.journal.add("Alice keeps bees.")
-        self.semantic.before_add = lambda: self.journal.remove(gone["id"])
+        self.semantic.before_add = lambda: self.journal.remove(gone.id)
         self.assertEqual(self.consolidate()["consolidated"], 1)
         texts = [row["text"] for row in self.semantic.rows.values()]
         self.assertEqual(texts, ["Alice keeps bees."])
@@ -213,11 +213,11 @@ class TestConsolidate(ConsolidationCase):
         delete = self.semantic.delete
 
         def slow_delete(scope, memory_ids):
-            self.journal.remove(second["id"])
+            self.journal.remove(second.id)
             return delete(scope, memory_ids)
 
         self.semantic.delete = slow_delete
-        self.semantic.before_add = lambda: self.journal.remove(first["id"])
+        self.semantic.before_add = lambda: self.journal.remove(first.id)
         self.assertEqual(self.consolidate()["linked"], 0)
 
     def test_what_was_changed_meanwhile_is_stored_anew(self):
@@ -227,20 +227,20 @@ class TestConsolidate(ConsolidationCase):
         for change in ({"audience": "private:o1"}, {"content": "Alice has none."}):
             self.journal.consolidated_ids.clear()
             self.semantic.rows.clear()
-            self.semantic.before_add = partial(self.journal.entries[0].update, change)
+            self.semantic.before_add = partial(self.journal.change, **change)
             self.assertEqual(self.consolidate()["consolidated"], 2)
             rows = self.semantic.rows.values()
             stored = [(row["text"], row["metadata"]["audience"]) for row in rows]
-            entries = [(each["content"], each["audience"]) for each in self.journal.entries]
+            entries = [(each.content, each.audience) for each in self.journal.entries]
             self.assertCountEqual(stored, entries)
 
     def test_what_was_changed_during_a_repair_is_stored_the_next_night(self):
         """Until then nothing of it is remembered; one taken back is remembered no more."""
         entry = self.journal.add("Alice has a secret.")
         for change in ({"audience": "private:o1"}, {"withdrawn": True}):
-            self.journal.mark_consolidated([entry["id"]])
+            self.journal.mark_consolidated([entry.id])
             self.semantic.rows.clear()
-            self.semantic.before_add = partial(self.journal.entries[0].update, change)
+            self.semantic.before_add = partial(self.journal.change, **change)
             self.repair()
             self.assertEqual(self.semantic.rows, {})
             self.semantic.before_add = lambda: None
@@ -318,10 +318,10 @@ class TestPruneAndRepair(ConsolidationCase):
         kept = self.journal.add("Alice keeps bees.")
         self.consolidate()
         self.semantic.rows.clear()
-        self.semantic.before_add = lambda: self.journal.remove(gone["id"])
+        self.semantic.before_add = lambda: self.journal.remove(gone.id)
         self.repair()
         sources = [row["source_id"] for row in self.semantic.rows.values()]
-        self.assertEqual(sources, [kept["id"]])
+        self.assertEqual(sources, [kept.id])
 
     def test_a_partly_lost_store_gets_back_only_what_it_lacks(self):
         """Memories that are there are neither stored nor counted again."""
@@ -362,14 +362,14 @@ class TestOnMem0(ConsolidationCase):
         self.open_store()
 
     def open_store(self):
-        self.script.semantic = store = Mem0Backend(self.folder, embedder=HashingEmbedder())
+        self.script.mind.memories = store = Mem0Backend(self.folder, embedder=HashingEmbedder())
         self.addCleanup(lambda: wait_for(store.close(), 60))
 
     def count(self):
-        return wait_for(self.script.semantic.status(), 60)["count"]
+        return wait_for(self.script.mind.memories.status(), 60)["count"]
 
     def search(self, query, **kwargs):
-        found = wait_for(self.script.semantic.search("aria", query, **kwargs), 60)
+        found = wait_for(self.script.mind.memories.search("aria", query, **kwargs), 60)
         return [memory["text"] for memory in found]
 
     def test_a_crash_between_store_and_mark_makes_no_duplicate(self):
@@ -388,7 +388,7 @@ class TestOnMem0(ConsolidationCase):
             self.consolidate()
         self.assertEqual(self.count(), 3)
         self.journal.mark_consolidated = mark
-        wait_for(self.script.semantic.close())
+        wait_for(self.script.mind.memories.close())
         self.open_store()
         self.assertEqual(self.consolidate()["consolidated"], 3)
         self.assertEqual(self.count(), 3)
@@ -407,7 +407,7 @@ class TestOnMem0(ConsolidationCase):
         for number in range(4):
             self.journal.add(f"Alice did thing {number}")
         self.consolidate()
-        wait_for(self.script.semantic.close())
+        wait_for(self.script.mind.memories.close())
         shutil.rmtree(self.folder)
         self.open_store()
         self.assertEqual(self.consolidate()["consolidated"], 0)
@@ -419,7 +419,7 @@ class TestOnMem0(ConsolidationCase):
     def test_a_week_of_nights_on_recalled_text_keeps_the_store_small(self):
         """Each day she writes down what she finds; the store holds only what was lived."""
         world = MemoryWorld(ScriptedModel(default=writes_down_what_it_finds))
-        world.semantic = self.script.semantic
+        world.semantic = self.script.mind.memories
         world.restart()
         world.body.journal.add("Alice keeps bees behind the mill.")
         for day in range(7):
@@ -437,7 +437,7 @@ class TestOnMem0(ConsolidationCase):
             self.assertEqual(wait_for(run_tick(world.script, world.body), 60), "turn")
             report = wait_for(run_sleep_tick(world.script, world.body), 60)
             self.assertTrue(report["memory_links"]["success"], report)
-        kinds = Counter(entry["source_type"] for entry in world.body.journal.all())
+        kinds = Counter(entry.source_type for entry in world.body.journal.all())
         self.assertEqual(kinds["assistant"], 1)
         self.assertGreater(kinds["recalled"], 0)
-        self.assertEqual(len(wait_for(self.script.semantic.ids(world.script.scope), 60)), 1)
+        self.assertEqual(len(wait_for(self.script.mind.memories.ids(world.script.scope), 60)), 1)

@@ -26,7 +26,7 @@ class AttributeWorld:
     def __init__(self, test):
         self.test, self.model = test, test.model
         self.index = DictIndex()
-        services.use(worker=InlineWorker(), index=self.index)
+        services.use(worker=InlineWorker(), index=lambda: self.index)
         self.script, self.body = test.script, test.aria
 
     def configure(self, **values):

@@ -31,7 +31,7 @@ class WireTest(AssistantTest):
         self.configure(max_context_tokens=LIMIT, llm_timeout_s=2.0)
 
     def tearDown(self):
-        services.model().cancel_all()
+        services.mind().cancel_calls()
         self.server.stop()
         super().tearDown()
 

@@ -129,7 +129,7 @@ class TestRollback(LosslessTest):
         self.assertIn(result["summary_id"], wait_for(self.semantic.sources(self.script.scope)))
         self.roll_back()
         self.assertEqual(wait_for(self.semantic.sources(self.script.scope)), {})
-        self.assertTrue(all(e["withdrawn"] for e in self.aria.journal.recent()))
+        self.assertTrue(all(e.withdrawn for e in self.aria.journal.recent()))
 
     def test_automatic_triggers_hold(self):
         """After a rollback nothing is folded in sleep, until a manual compaction."""
@@ -353,7 +353,7 @@ class TestHostileSummariser(LosslessTest):
                 if marker["metadata"].get("type"):
                     self.assertLessEqual(self.script.count(marker["content"]), 310)
             self.assert_proven()
-        kept = " ".join(e["content"] for e in self.aria.journal.recent(500))
+        kept = " ".join(e.content for e in self.aria.journal.recent(500))
         kept += str(self.script.history.messages())
         for word in ("Mirabel", "47", "Salt Chapel"):
             self.assertIn(word, kept)
@@ -514,7 +514,7 @@ class TestCrashInExtraction(LosslessTest):
         self.roll_back()
         self.assertEqual(self.prompt(), before)
         self.assertEqual(self.script.history.messages(), stored)
-        entries = [(e["content"], bool(e.get("withdrawn"))) for e in self.aria.journal.recent()]
+        entries = [(e.content, bool(e.withdrawn)) for e in self.aria.journal.recent()]
         self.assertEqual(
             [e for e in entries if "CONTEXT" not in e[0]],
             [("Bob owes Alice.", True), ("Written by herself.", False)],

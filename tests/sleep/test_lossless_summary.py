@@ -171,7 +171,7 @@ class TestFullSummary(unittest.TestCase):
         """Each name is in the summary, its line or the journal; the score counts the cut ones."""
         dense = "They met " + ". They met ".join(self.KEPT) + "."
         world, record = self.compacted(dense)
-        entries = [e["content"] for e in world.body.journal.recent(500)]
+        entries = [e.content for e in world.body.journal.recent(500)]
         texts = [record["text"], *(t for t in entries if "CONTEXT SYNTHESIS" not in t)]
         nowhere = [n for n in self.KEPT + self.LEFT_OUT if not any(n in text for text in texts)]
         self.assertEqual(nowhere, [])

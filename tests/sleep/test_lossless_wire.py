@@ -161,7 +161,7 @@ class TestHostileSummariser(WatchedTest):
     def assert_losses_reported(self, record, messages):
         """What the summary itself did not keep is named in its record, and is somewhere."""
         items = source_items(messages, TRAITS)
-        entries = [e["content"] for e in self.aria.journal.recent(500)]
+        entries = [e.content for e in self.aria.journal.recent(500)]
         self.assertEqual(missing(items, record["text"], *entries), ())
         own_words = record["text"].split("\nAlso mentioned:")[0]
         unkept = {item.text for item in missing(items, own_words)}

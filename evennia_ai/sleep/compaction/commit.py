@@ -87,7 +87,7 @@ class CompactionCommit:
     def _journal(self, plan: Plan, folds: Sequence[Any], record: Mapping[str, Any]) -> None:
         made = []
         for fields in (dict(entry) for one in folds for entry in one.entries):
-            made.append(self.journal.add(fields.pop("content"), **fields)["id"])
+            made.append(self.journal.add(fields.pop("content"), **fields).id)
         record["entries"] = made  # type: ignore[index]
 
     def _record(self, plan: Any, folds: Sequence[Any], record: Mapping[str, Any]) -> None:

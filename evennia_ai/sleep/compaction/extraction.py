@@ -138,7 +138,7 @@ class _ExtractionTrace:
         """Ids of the entries made; what others wrote meanwhile has another source."""
         since = int(self._character.journal.count() - self._entries)
         entries = self._character.journal.recent(since) if since > 0 else ()
-        return [e["id"] for e in entries if self.id in e["source_message_ids"]]
+        return [e.id for e in entries if self.id in e.source_message_ids]
 
     def _said(self) -> list[str]:
         """Ids of the messages of the extraction itself, not of what arrived meanwhile."""
@@ -202,7 +202,7 @@ def complete_extraction(script: Assistant, character: Character) -> None:
         if is_extraction(message) and message["id"] not in known
     ]
     newest = character.journal.recent(MOST_ENTRIES)
-    entries = [entry["id"] for entry in newest if begun in entry["source_message_ids"]]
+    entries = [entry.id for entry in newest if begun in entry.source_message_ids]
     profiles = character.entities.profiles()
     former = {key: _former_profile(now, begun) for key, now in profiles.items()}
     script.state.note_extraction(_merged(noted, begun, said, entries, former, profiles))

@@ -76,15 +76,15 @@ def publish_summaries(script: Assistant) -> Generator[Deferred[Any], Any, dict[s
     """
     withdrawn = withdrawn_sources(script.history.compactions())
     yield script.memory.forget(withdrawn)
-    known = yield script.semantic.sources(script.scope)
+    known = yield script.mind.memories.sources(script.scope)
     gone = [known[source] for source in withdrawn if source in known]
     if gone:
-        yield script.semantic.delete(script.scope, gone)
+        yield script.mind.memories.delete(script.scope, gone)
     items = [
         summary_item(r) for r in _publishable(script.history.summaries()) if r["id"] not in known
     ]
     if items:
-        yield script.semantic.add(script.scope, items)
+        yield script.mind.memories.add(script.scope, items)
     return {"published": len(items)}
 
 

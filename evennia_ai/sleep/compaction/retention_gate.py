@@ -22,10 +22,10 @@ from evennia_ai.llm_interaction.summary import (
     capped,
     format_messages_for_compaction,
     request_room,
-    shortened,
     summary_prompt,
 )
 from evennia_ai.protocol import Assistant, Character
+from evennia_ai.rag_memory.journal_entry import SYNTHESIS
 from evennia_ai.sleep.compaction.retention import (
     Item,
     appendix,
@@ -93,19 +93,19 @@ def retained(
     """
     names = [profile["name"] for profile in character.entities.profiles().values()]
     traits = script.tools.traits
-    items = yield script.offload(_items, messages, earlier, names, character.key, traits)
+    items = yield script.mind.items_to_keep(messages, earlier, names, character.key, traits)
     elsewhere = _elsewhere(script, character, audience)
     text, again = summary.text, None
-    lost = yield script.offload(missing, items, text, *elsewhere)
+    lost = yield script.mind.missing_items(items, [text, *elsewhere])
     if lost and summary.model and summary.model != OFFLINE_MODEL:
         prompt = summary_prompt(script, instructions)
         again = yield _asked_again(script, prompt, messages, earlier, summary, lost)
-        still = yield script.offload(missing, items, again.text if again else "", *elsewhere)
+        still = yield script.mind.missing_items(items, [again.text if again else "", *elsewhere])
         if again and len(still) < len(lost):
             text, lost = again.text, still
     cap = context_caps(script).summary
-    text, lost, overflow, not_in_it = yield script.offload(
-        _appended, items, text, lost, elsewhere, cap, script.counter
+    text, lost, overflow, not_in_it = yield script.mind.with_appendix(
+        items, text, lost, elsewhere, cap, script.model_name
     )
     named = tuple(dict.fromkeys(item.text for item in items if item.kind == "name"))
     return Kept(
@@ -113,7 +113,7 @@ def retained(
     )
 
 
-def _appended(
+def with_appendix(
     items: Sequence[Item],
     text: str,
     lost: tuple[Item, ...],
@@ -139,7 +139,7 @@ def _appended(
     return (f"{text}\n{line}" if line else text), lost, overflow, missing(items, text)
 
 
-def _items(
+def items_to_keep(
     messages: Sequence[Message],
     earlier: str,
     names: Sequence[str],
@@ -168,12 +168,12 @@ def _asked_again(
     cap = context_caps(script).summary
     request = missing_request(summary.text, lost)
     source = format_messages_for_compaction(messages, earlier)
-    tokens = yield script.offload(script.counter, source)
+    tokens = yield script.mind.count_tokens(source, script.model_name)
     if tokens <= request_room(script, (summary.model,), prompt, request):
         request = f"{source}\n\n{request}"
     try:
         reply = yield ask_model(script, prompt, request, model=summary.model, max_tokens=cap)
-        again = yield script.offload(shortened, reply, tokens, cap, script.counter)
+        again = yield script.mind.finished_summary(reply, tokens, cap, script.model_name)
     except ModelError:
         return None
     return replace(
@@ -193,9 +193,9 @@ def _elsewhere(script: Assistant, character: Character, audience: str) -> list[s
     notes = [entry["text"] for entry in script.ledger.shown(audience)]
     entries = character.journal.recent(JOURNAL_ENTRIES)
     return notes + [
-        entry["content"]
+        entry.content
         for entry in entries
-        if visible(entry["audience"], audience)
-        and not entry.get("withdrawn")
-        and entry.get("source_type") != "compaction"
+        if visible(entry.audience, audience)
+        and not entry.withdrawn
+        and entry.source_type != SYNTHESIS
     ]
