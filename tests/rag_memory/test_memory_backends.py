@@ -153,7 +153,7 @@ class TestBySetting(AssistantTest):
         self.assertEqual((hit.turn_id, hit.kind), (entry.id, "memory"))
 
     def test_unusable(self):
-        """With one that cannot be made, searches go on in the index; its status names the setting."""
+        """With one that cannot be made, searches go on in the index; its status names it."""
         self.use("world.nothing.Backend")
         with self.assertRaisesRegex(ConfigError, "EVENNIA_AI_MEMORY_BACKEND"):
             conf.memory_backend()
