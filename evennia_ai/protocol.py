@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # values only
     from evennia_ai.llm_interaction.client import ModelReply, ModelRequest, ProbeReport
     from evennia_ai.rag_memory.journal_entry import JournalEntry
     from evennia_ai.rag_memory.provenance import Grounds
-    from evennia_ai.recall.values import Hit, Query
+    from evennia_ai.recall.values import Hit, Query, Turn
     from evennia_ai.sleep.compaction.retention import Item
 
 Entry = dict[str, Any]
@@ -256,6 +256,41 @@ class MemoryPort(Protocol):
 
     def forget(self, ids: Iterable[str]) -> Deferred[int | None]:
         """Remove turns from the index; fires with their number, None if that failed."""
+
+
+class IndexPort(MemoryPort, Protocol):
+    """Keeping the search index complete (`rag_memory.indexing`)."""
+
+    @property
+    def replaced(self) -> int:
+        """How often another index has taken the place of the one used before."""
+
+    @property
+    def restoring(self) -> bool:
+        """Whether the index is being filled."""
+
+    def restore(self) -> AbstractContextManager[None]:
+        """The time in which the index is filled."""
+
+    def begin_reading(self) -> None:
+        """Begin to read, inside `restore`, what the index is filled from."""
+
+    def still_valid(self, turns: Iterable[Turn]) -> list[Turn]:
+        """Those of these turns that were not forgotten or changed since `begin_reading`."""
+
+    def catch_up(
+        self, turns: Callable[[], Iterable[Turn]], gone: Iterable[str] = ()
+    ) -> Deferred[int | None]:
+        """Index missing or changed turns; fires with their number, None if that failed."""
+
+    def clear(self) -> Deferred[int | None]:
+        """Remove all turns from the index; fires with their number, None if that failed."""
+
+    def set_filling(self, filling: bool) -> Deferred[bool | None]:
+        """Note in the index whether it is being filled; fires with None if that failed."""
+
+    def missing(self, ids: Iterable[str]) -> Deferred[int | None]:
+        """Fires with how many of these turns are not indexed; None if that is unknown."""
 
 
 class MemoryBackend(Protocol):
@@ -654,8 +689,8 @@ class Assistant(Protocol):
         """Its pinned notes."""
 
     @property
-    def memory(self) -> MemoryPort:
-        """Its memory, to search."""
+    def memory(self) -> IndexPort:
+        """Its memory, to search and to keep complete."""
 
     @property
     def mind(self) -> Mind:

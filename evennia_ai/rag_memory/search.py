@@ -99,7 +99,7 @@ class Memory:
         self._traits = traits
         self._replaced = self._replaced_told = 0
         self._restoring = False
-        # What was forgotten or corrected while the index is made whole: copies read before that
+        # What was forgotten or corrected while the index is being filled: copies read before that
         # are stale.
         self._outdated: set[str] = set()
         self._pending: deque[Turn] = deque(maxlen=MOST_PENDING)
@@ -111,12 +111,12 @@ class Memory:
 
     @property
     def restoring(self) -> bool:
-        """Whether the index is being made whole."""
+        """Whether the index is being filled."""
         return self._restoring
 
     @contextmanager
     def restore(self) -> Iterator[None]:
-        """The time in which the index is made whole."""
+        """The time in which the index is filled."""
         self._restoring = True
         try:
             yield
@@ -125,7 +125,7 @@ class Memory:
             self._outdated.clear()
 
     def begin_reading(self) -> None:
-        """Begin to read, inside `restore`, what the index is made whole from."""
+        """Begin to read, inside `restore`, what the index is filled from."""
         self._outdated.clear()
 
     def still_valid(self, turns: Iterable[Turn]) -> list[Turn]:
@@ -259,7 +259,7 @@ class Memory:
 
         total = 0
         while True:
-            cleared = yield self._run(clear_part)
+            cleared: int | None = yield self._run(clear_part)
             if cleared is None:
                 return None
             total += cleared
@@ -349,7 +349,7 @@ class Memory:
             replace(hit, importance=known.get(hit.turn_id)) if hit.turn_id in entries else hit
             for hit in hits
         )
-        return [hit for hit in weighed if not is_pruned(hit.importance, hit.at, now)]
+        return [hit for hit in weighed if not is_pruned(hit.importance, str(hit.at), now)]
 
     @inlineCallbacks
     def _memories(self, query: Query) -> Generator["Deferred[Any]", Any, list[Hit]]:

@@ -122,7 +122,7 @@ class Query:
 
     text: str
     limit: int = 10
-    audience: str | None = "public"
+    audience: str = "public"
     exclude: Collection[str] = ()
     own_name: str = ""
     observations: bool = False
@@ -154,7 +154,7 @@ def _is_storable(number: float | int) -> bool:
     return -(2**63) <= number < 2**63 if isinstance(number, int) else isfinite(number)
 
 
-def given(moment: Moment) -> float | int | str | None:
+def stored_moment(moment: Moment) -> float | int | str | None:
     """A moment as it is kept and handed back: dates as ISO 8601, what is none as None."""
     if isinstance(moment, date):
         return moment.isoformat()

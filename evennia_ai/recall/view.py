@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evennia_ai.history.audience import visible
-from evennia_ai.recall.speakers import Speakers
+from evennia_ai.recall.query import Speakers
 from evennia_ai.recall.store import Store
 from evennia_ai.recall.traits import TRAITS, unpacked_traits
-from evennia_ai.recall.turnwords import TurnWords
 from evennia_ai.recall.vectors import (
     ExactVectors,
     Floats,
@@ -27,7 +26,7 @@ from evennia_ai.recall.vectors import (
     quantised,
     unpacked_vectors,
 )
-from evennia_ai.recall.vocabulary import Names, Vocabulary
+from evennia_ai.recall.vocabulary import Names, TurnWords, Vocabulary
 
 # A pause that ends a talk whose turns carry no session.
 SESSION_GAP_S = 1_800.0
@@ -100,7 +99,7 @@ class ScopeView:
         if rowids:
             self._visible.clear()
             self._held.values[np.isin(self.rowids.values, rowids)] = False
-        return 2 * np.count_nonzero(self._held.values) < len(self._held.values)
+        return bool(2 * np.count_nonzero(self._held.values) < len(self._held.values))
 
     def nearness(self, positions: Ints, vectors: Floats) -> Floats:
         """See `TurnWords.nearness`. The first call reads all turns' words into memory."""

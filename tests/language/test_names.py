@@ -6,8 +6,7 @@ from evennia_ai.language.names import capitals, lone_capitals, names_among
 from evennia_ai.language.words import telling_words
 from evennia_ai.rag_memory.recalled import is_recalled, telling_stems
 from evennia_ai.recall import RecallIndex, Turn
-from evennia_ai.recall.query import parsed_query
-from evennia_ai.recall.speakers import Speakers
+from evennia_ai.recall.query import Speakers, parsed_query
 
 HOMES = ("Tam", "mill"), ("Rose", "harbour"), ("Will", "tower"), ("May", "barn"), ("Odo", "attic")
 # What anybody says all day.

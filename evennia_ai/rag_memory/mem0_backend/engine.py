@@ -408,7 +408,7 @@ def _databases(memory: Any) -> list[Path]:
 
 
 def _count(memory: Any) -> int:
-    client = getattr(memory.vector_store, "client", None)
+    client: Any = getattr(memory.vector_store, "client", None)
     if hasattr(client, "count"):
         return int(client.count(memory.collection_name).count)
     listed = memory.vector_store.list(filters=None, top_k=EVERYTHING)
@@ -424,7 +424,7 @@ def _vector_size(memory: Any) -> int | None:
 
 def _close(memory: Any) -> None:
     """Close what Mem0's own `close` leaves open: Qdrant's client and its lock."""
-    client = getattr(memory.vector_store, "client", None)
+    client: Any = getattr(memory.vector_store, "client", None)
     if hasattr(client, "close"):
         client.close()
     memory.close()
