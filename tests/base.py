@@ -11,6 +11,8 @@ from twisted.internet import reactor
 from evennia_ai import services
 from evennia_ai.assistant.deletions import pay_owed
 from evennia_ai.background import Worker
+from evennia_ai.rag_memory.recall_jobs import RecallJobs
+from evennia_ai.services import IndexFile
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 from tests.waiting import wait_for
 
@@ -44,7 +46,7 @@ class AssistantTest(BaseEvenniaTest):
         services.use(
             model=self.model,
             memories=self.semantic,
-            worker=Worker("test-recall"),
+            recall=RecallJobs(Worker("test-recall"), IndexFile(path / "recall.sqlite3")),
             ready=True,
         )
         super().setUp()

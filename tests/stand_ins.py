@@ -123,7 +123,7 @@ class MemoryEntities:
 
 
 class MemorySemantic:
-    """`SemanticStore` on a dict, firing at once; `broken` makes every call fail."""
+    """`MemoryBackend` on a dict, firing at once; `broken` makes every call fail."""
 
     def __init__(self):
         self.rows = {}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from evennia_ai.history.messages import new_id
-from evennia_ai.rag_memory.crowding import asks
+from evennia_ai.language.sentences import asks, sentences
 from evennia_ai.rag_memory.entities import (
     LONGEST_MENTION,
     NamesIndex,
@@ -23,7 +23,6 @@ from evennia_ai.rag_memory.entities import (
     with_observation,
 )
 from evennia_ai.rag_memory.journal_entry import JournalEntry
-from evennia_ai.rag_memory.recalled import sentences
 
 # Sentences of an entry that are read.
 SENTENCES = 6
