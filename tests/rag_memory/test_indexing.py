@@ -459,7 +459,7 @@ class TestRebuild(AssistantTest):
         """An index that cannot be written is an error, not a count."""
         closed = RecallIndex(":memory:")
         closed.close()
-        services.use(recall=RecallJobs(InlineWorker(), lambda: closed))
+        services.mind().recall.open_index = lambda: closed
         with self.assertRaises(StoreError):
             wait_for(rebuild_index(self.script))
 
@@ -487,5 +487,5 @@ class TestDoctor(AssistantTest):
         self.assertTrue(self.looked().ok)
         closed = RecallIndex(":memory:")
         closed.close()
-        services.use(recall=RecallJobs(InlineWorker(), lambda: closed))
+        services.mind().recall.open_index = lambda: closed
         self.assertIn("cannot be read", self.looked().detail)
