@@ -39,7 +39,7 @@ class OfflineClient:
         """Answer at once."""
         from twisted.internet.defer import succeed
 
-        from evennia_ai.llm_interaction.client import ModelReply
+        from evennia_ai.llm_interaction.values import ModelReply
         from evennia_ai.offline.brain import respond
 
         self.calls += 1
@@ -66,12 +66,13 @@ class Tavern:
 
     def __init__(self, seed: int):
         from evennia_ai.recall import RecallIndex
+        from evennia_ai.testing import FakeAssistant
         from tests import memory_assistant
         from tests.waiting import wait_for
 
         memory_assistant.PEOPLE.clear()
         memory_assistant.PEOPLE.update({name: talk._id(name) for name in talk.PLAYERS})
-        memory_assistant.MemoryScript.model_name = "offline/extractive"
+        FakeAssistant.model_name = "offline/extractive"
         self.world = memory_assistant.MemoryWorld(
             OfflineClient(), compact_preserve_window=WINDOW, reply_cooldown_s=0
         )

@@ -8,7 +8,7 @@ from evennia import DefaultCharacter, ScriptDB
 from evennia.utils.create import create_script
 from evennia.utils.utils import lazy_property, make_iter
 
-from evennia_ai.assistant.attribute_store import AttributeStore
+from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.events import Event
 from evennia_ai.assistant.game import is_assistant, is_private_room, plain
 from evennia_ai.assistant.identity import speaker_of, stable_id
@@ -35,7 +35,12 @@ class AssistantMixin:
 
     A game with a character class of its own writes
     ``class Assistant(AssistantMixin, Character)``.
+
+    Attributes:
+        is_assistant_body: What tells assistants from other characters.
     """
+
+    is_assistant_body = True
 
     @classmethod
     def create(

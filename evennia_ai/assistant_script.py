@@ -7,13 +7,13 @@ from evennia.utils.gametime import gametime
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred, succeed
 
 from evennia_ai.assistant.deletions import let_go
+from evennia_ai.assistant.evennia_internals import restart_timer, retime
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.ports import AssistantPorts
-from evennia_ai.assistant.recovery import mend_at_start, mend_when_ready
+from evennia_ai.assistant.recovery import repair_at_start, repair_when_ready
 from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.assistant.schema import DATA_VERSION, VERSION_KEY
 from evennia_ai.assistant.tick import run_tick, store_meanwhile
-from evennia_ai.assistant.timer import retime
 from evennia_ai.sleep import run_sleep_tick
 
 
@@ -138,10 +138,11 @@ class AssistantScript(AssistantPorts, DefaultScript):
         return running is not None
 
     def at_server_start(self) -> None:
-        """Mend what a crash left; the rest follows when everything is loaded."""
-        mend_at_start(self)
+        """Repair what a crash left; the rest follows when everything is loaded."""
+        restart_timer(self)
+        repair_at_start(self)
         if self.ready:
-            mend_when_ready(self)
+            repair_when_ready(self)
 
     def at_server_reload(self) -> None:
         """Save what is only in memory."""

@@ -1,24 +1,49 @@
-"""Stand-ins for tests of assistants: a scripted model and stores that live in memory.
+"""For tests without a game: an assistant, a model and stores that live in memory.
 
-::
+`FakeAssistant` is one; its parts may be used alone, in a started game too::
 
     model = ScriptedModel(["Good evening.", call("add_journal_entry", content="...")])
-    services.use(model=model, semantic=MemorySemanticStore(), ready=True)
+    services.use(model=model, memories=MemorySemanticStore(), ready=True)
 """
 
 import copy
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.defer import Deferred, execute, fail, succeed
+from twisted.internet.task import Clock
 
-from evennia_ai.errors import ModelError
-from evennia_ai.history.audience import PUBLIC, visible
+from evennia_ai.assistant.config import AssistantConfig
+from evennia_ai.assistant.react_loop import run_turn
+from evennia_ai.assistant.recovery import repair_at_start, repair_when_ready
+from evennia_ai.assistant.runtime import LiveAssistant, Runtime
+from evennia_ai.assistant.spend import SpendHandler
+from evennia_ai.assistant.state import StateHandler
+from evennia_ai.assistant.tick import is_called
+from evennia_ai.assistant.turn import TurnReport, TurnRequest
+from evennia_ai.background import Worker
+from evennia_ai.errors import ModelError, ToolError
+from evennia_ai.history.audience import PUBLIC, members, visible
+from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import new_id
-from evennia_ai.llm_interaction.client import ModelReply, ModelRequest, ProbeReport
+from evennia_ai.llm_interaction.tool_calls import ChatToolCall
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
+from evennia_ai.protocol import MemoryBackend, ModelBackend, Store
+from evennia_ai.rag_memory.indexing import memory_of
+from evennia_ai.rag_memory.journal import JournalHandler
+from evennia_ai.rag_memory.ledger_store import LedgerHandler
+from evennia_ai.rag_memory.profiles import EntityHandler
+from evennia_ai.rag_memory.search import TOOLS, Memory
+from evennia_ai.recall.values import Hit, Turn
+from evennia_ai.services import InlineMind
+from evennia_ai.tools import BUILTIN_TOOLS
+from evennia_ai.tools.execution import ToolRegistry
 
+P = ParamSpec("P")
+T = TypeVar("T")
 # Stands for a stored None, which must differ from nothing stored.
 _STORED_NONE = object()
 
@@ -108,9 +133,8 @@ def _fired(answer: Answer, model: str) -> "Deferred[ModelReply]":
         return succeed(answer)
     if isinstance(answer, str):
         return succeed(ModelReply(content=answer, model=model, cost=0.0))
-    return succeed(
-        ModelReply(content="", tool_calls=tuple(dict(c) for c in answer), model=model, cost=0.0)
-    )
+    calls = tuple(cast(ChatToolCall, dict(call)) for call in answer)
+    return succeed(ModelReply(content="", tool_calls=calls, model=model, cost=0.0))
 
 
 def model_down() -> ModelError:
@@ -123,6 +147,13 @@ class MemorySemanticStore:
 
     def __init__(self) -> None:
         self.memories: dict[str, dict[str, dict[str, Any]]] = {}
+
+    @classmethod
+    def from_settings(
+        cls, directory: Path, setting: Callable[[str], Any], worker: Worker | None = None
+    ) -> "MemorySemanticStore":
+        """An empty one."""
+        return cls()
 
     def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> "Deferred[list[str]]":
         """Store items; one whose source is stored already keeps its id."""
@@ -250,3 +281,319 @@ class MemoryStore:
             callback()
         else:
             self._waiting.append(callback)
+
+
+class InlineWorker(Worker):
+    """A worker that does its jobs at once, on the caller's thread."""
+
+    def __init__(self) -> None:
+        super().__init__("inline")
+
+    def submit(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
+        """Run a function now; the Deferred has fired already."""
+        return execute(function, *args, **kwargs)
+
+
+class MemoryIndex:
+    """A recall index in a dict; it finds what shares a word with the query."""
+
+    damaged = False
+
+    def __init__(self) -> None:
+        self.turns: dict[str, Turn] = {}
+
+    def add(self, scope: str, turns: Iterable[Turn]) -> int:
+        """Add turns; one with a known id replaces the old one."""
+        new = {turn.id: turn for turn in turns}
+        self.turns.update(new)
+        return len(new)
+
+    def remove(self, scope: str, ids: Iterable[str]) -> int:
+        """Remove turns; returns how many there were."""
+        return sum(self.turns.pop(each, None) is not None for each in ids)
+
+    def clear(self, scope: str, at_most: int | None = None) -> int:
+        """Remove all turns, or so many."""
+        return self.remove(scope, list(self.turns)[:at_most])
+
+    def get(self, scope: str, ids: Iterable[str]) -> tuple[Turn, ...]:
+        """Those of these turns that are there."""
+        return tuple(self.turns[each] for each in ids if each in self.turns)
+
+    def count(self, scope: str) -> int:
+        """How many turns there are in a scope or in its part for what tools gave out."""
+        return sum((turn.kind == "tool") == scope.endswith(TOOLS) for turn in self.turns.values())
+
+    def set_filling(self, scope: str, filling: bool) -> None:
+        """Not needed: a dict does not outlive a crash."""
+
+    def is_filling(self, scope: str) -> bool:
+        """Never."""
+        return False
+
+    def search(
+        self, scope: str, query: str, limit: int = 10, audience: str | None = None
+    ) -> tuple[Hit, ...]:
+        """The newest turns that share a word with the query."""
+        words = set(query.lower().split())
+        hits = [
+            Hit(turn.id, 1.0, turn.speaker, turn.text, str(turn.at), turn.kind)
+            for turn in self.turns.values()
+            if words & set(turn.text.lower().split())
+            and (turn.kind == "tool") == scope.endswith(TOOLS)
+            and visible(turn.audience or PUBLIC, audience or PUBLIC)
+        ]
+        return tuple(hits[-limit:])
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+class FakeGame:
+    """A tavern with Alice, Bob and Cora in it; `said` keeps what was said, with its audience."""
+
+    people = {"Alice": "o1.a", "Bob": "o2.b", "Cora": "o3.c"}
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, str]] = []
+
+    def speak(self, text: str, audience: str, channel: str, asker: str | None) -> None:
+        """Keep what was said."""
+        self.said.append((audience, text))
+
+    def say(self, text: str) -> None:
+        """Keep what was said aloud."""
+        self.said.append((PUBLIC, text))
+
+    emote = say
+
+    def whisper(self, target: str, text: str, audience: str = PUBLIC) -> None:
+        """Keep what was whispered to somebody here."""
+        if self.identify(target) is None:
+            raise ToolError(f"there is no `{target}` here")
+        self.said.append((audience, text))
+
+    def page(self, target_id: str, text: str) -> None:
+        """Keep what was paged."""
+        self.said.append((target_id, text))
+
+    def look(self, target: str | None = None) -> str:
+        """A long description."""
+        return "A tavern. " + "Barrels stand along the wall. " * 60
+
+    def move(self, direction: str) -> str:
+        """There is no exit."""
+        raise ToolError(f"there is no exit `{direction}`")
+
+    def present(self) -> tuple[dict[str, Any], ...]:
+        """The three people, all players."""
+        return tuple(
+            {"id": each, "key": key, "player": True, "assistant": False}
+            for key, each in self.people.items()
+        )
+
+    def things(self) -> tuple[str, ...]:
+        """A lamp."""
+        return ("t1.lamp",)
+
+    def identify(self, name: str) -> dict[str, str] | None:
+        """One of the people, by name or id."""
+        for key, each in self.people.items():
+            if name in (key, each):
+                return {"id": each, "key": key, "kind": "person"}
+        return None
+
+    addressee = identify
+
+    def people_in(self, text: str) -> dict[str, Mapping[str, Any]]:
+        """Those of the people whom a text names."""
+        return {each: {"id": each, "name": key} for key, each in self.people.items() if key in text}
+
+    def place(self) -> dict[str, Any]:
+        """The tavern."""
+        return {"id": "r1", "key": "Tavern", "description": "", "exits": [], "private": False}
+
+    def allowed(self, lock: str, asker: str | None) -> bool:
+        """Always."""
+        return True
+
+    def only_present(self, audience: str) -> bool:
+        """Whether an audience is all of the people."""
+        return set(self.people.values()) <= members(audience)
+
+
+class FakeBody:
+    """The body of a `FakeAssistant`."""
+
+    key, stable_id = "Aria", "o9.aria"
+
+    def __init__(self, store: Store, now: Callable[[], float], memory: Memory):
+        self.journal = JournalHandler(store, now, memory.remember_entry, memory.correct_entry)
+        self.entities = EntityHandler(store)
+
+
+class FakeAssistant:
+    """An assistant without a game: the package's own handlers and services on dicts.
+
+    Everything between a heard line and a stored value is real; the database is a dict, the model
+    is scripted, work is done at once, and the clock stands still until it is advanced::
+
+        aria = FakeAssistant(ScriptedModel(["Good evening."]), compact_preserve_window=4)
+        aria.history.append([{"role": "user", "content": "Hello, Aria!"}])
+        report = yield aria.run_turn(TurnRequest())
+        assert aria.game.said == [("public", "Good evening.")]
+
+    Args:
+        model: Answers; one that says nothing by default.
+        memories: The memory back end.
+        index: The recall index.
+        store: Where the script's values are kept.
+        body_store: Where the body's values are kept.
+        clock: The time, Twisted's `Clock`.
+        config: Configuration Attributes by name.
+
+    Attributes:
+        log_lines: What was logged, with its kind: ``log``, ``error`` or an audit's kind.
+    """
+
+    key = scope = "Aria"
+    pk = 1
+    model_name = "scripted/model"
+    enabled = ready = True
+    extracts_memories = False
+
+    def __init__(
+        self,
+        model: ModelBackend | None = None,
+        memories: MemoryBackend | None = None,
+        index: Any = None,
+        store: Store | None = None,
+        body_store: Store | None = None,
+        clock: Clock | None = None,
+        **config: Any,
+    ):
+        self.store = MemoryStore() if store is None else store
+        self.clock = clock or _started_clock()
+        for name, value in config.items():
+            self.store.set(name, value)
+        worker, index = InlineWorker(), index or MemoryIndex()
+        self.mind = InlineMind(
+            model or ScriptedModel(),
+            memories or MemorySemanticStore(),
+            worker,
+            lambda: index,
+            worker,
+            lambda model: self.count,
+        )
+        self.runtime, self.game = Runtime(last_heard_at=self.now()), FakeGame()
+        self.memory = memory_of(self, worker, lambda: self.mind.index(), lambda: self.mind.memories)
+        self.obj = FakeBody(body_store or MemoryStore(), self.now, self.memory)
+        self.journal, self.entities = self.obj.journal, self.obj.entities
+        self.state = StateHandler(self.store)
+        self.ledger = LedgerHandler(self.store, self.now)
+        self.spend = SpendHandler(self.store, self.now)
+        self.history = HistoryHandler(
+            self.store,
+            lambda: ("quarter", self.count),
+            self.now,
+            self.memory.remember_messages,
+            self.memory.correct_messages,
+        )
+        self.tools = ToolRegistry(BUILTIN_TOOLS)
+        self.errors: list[tuple[str, BaseException]] = []
+        self.audits: list[tuple[str, Any]] = []
+
+    def now(self) -> float:
+        """The clock's time."""
+        return self.clock.seconds()
+
+    @staticmethod
+    def count(text: str) -> int:
+        """Tokens as characters / 4: cheap, and the same everywhere."""
+        return (len(text) + 3) // 4
+
+    counter = count
+
+    @property
+    def config(self) -> AssistantConfig:
+        """The configuration now."""
+        return self.state.config()
+
+    def clock_time(self, game: bool) -> tuple[int, int]:
+        """Noon."""
+        return 12, 0
+
+    def run_turn(self, request: TurnRequest) -> Deferred[TurnReport]:
+        """Think and act until done."""
+        return run_turn(self, self.obj, request)
+
+    def is_called(self) -> bool:
+        """Whether somebody has spoken to it since its last tick."""
+        return is_called(self)
+
+    def at_commit_step(self, name: str) -> None:
+        """A test puts its own here."""
+
+    def audit(self, kind: str, **fields: Any) -> None:
+        """Keep a line of the audit log."""
+        self.audits.append((kind, fields))
+
+    def log(self, text: str, warning: bool = False) -> None:
+        """Keep a line of the log."""
+        self.audits.append(("log", text))
+
+    def trouble(self, text: str) -> None:
+        """Keep a line of the log."""
+        self.log(text)
+
+    tell_staff = alert = trouble
+
+    def log_error(self, what: str, error: BaseException) -> None:
+        """Keep an error that was survived."""
+        self.errors.append((what, error))
+
+    def compacted(self) -> None:
+        """Keep that a compaction was shown."""
+        self.audit("compacted")
+
+    def dreamt(self, report: dict[str, Any]) -> None:
+        """Keep the report of a sleep cycle."""
+        self.audits.append(("dreamt", report))
+
+    def spent(self, reply: ModelReply, purpose: str) -> None:
+        """Costs nothing."""
+
+    def over_spend(self) -> bool:
+        """Never."""
+        return False
+
+    def save_queue(self) -> None:
+        """Save what was heard but not stored or not answered yet."""
+        if not self.runtime.queue_saved:
+            self.state.save_queue(self.runtime.pending())
+            self.runtime.queue_saved = True
+
+    def fall_asleep(self) -> None:
+        """Go to sleep."""
+        self.state.set_mode("sleep", "sleeping")
+
+    def wake(self) -> None:
+        """Wake up."""
+        self.state.set_mode("awake")
+        self.runtime.last_turn_at = 0.0
+        self.runtime.last_heard_at = self.now()
+
+    def at_server_start(self) -> None:
+        """Repair what a crash left, as the script does."""
+        repair_at_start(self)
+        repair_when_ready(self)
+
+
+def _started_clock() -> Clock:
+    clock = Clock()
+    clock.advance(1_800_000_000.0)
+    return clock
+
+
+if TYPE_CHECKING:  # mypy proves that the fake can stand for an assistant
+    _assistant: LiveAssistant = FakeAssistant()

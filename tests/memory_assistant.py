@@ -1,42 +1,27 @@
-"""An assistant without a game: real handlers and services on stores in memory.
+"""A fake assistant and what outlives it: its stores, which can fail, and restarts on them.
 
-Everything between a heard line and a stored Attribute is the package's own, but the database is a
-dict, the model is scripted and the clock stands still until it is moved. `restart` throws all
-objects away and makes new ones on the same stores, as a server does that starts again.
+`restart` throws all objects away and makes new ones on the same stores, as a server does that
+starts again.
 """
 
 import copy
 from contextlib import ExitStack, contextmanager
-from types import SimpleNamespace
 
-from twisted.internet.defer import fail, succeed
+from twisted.internet.task import Clock
 
-from evennia_ai.assistant import recovery as mending
-from evennia_ai.assistant.react_loop import run_turn
-from evennia_ai.assistant.runtime import Runtime
-from evennia_ai.assistant.state import StateHandler
-from evennia_ai.assistant.tick import is_called
-from evennia_ai.errors import ToolError
-from evennia_ai.history.audience import members
-from evennia_ai.history.live import HistoryHandler
-from evennia_ai.rag_memory.indexing import memory_of
-from evennia_ai.rag_memory.journal import JournalHandler
-from evennia_ai.rag_memory.ledger_store import LedgerHandler
-from evennia_ai.rag_memory.profiles import EntityHandler
-from evennia_ai.rag_memory.search import TOOLS
-from evennia_ai.services import InlineMind
-from evennia_ai.testing import MemorySemanticStore, MemoryStore, ScriptedModel
-from evennia_ai.tools import BUILTIN_TOOLS
-from evennia_ai.tools.execution import ToolRegistry
+from evennia_ai.testing import (
+    FakeAssistant,
+    FakeBody,
+    FakeGame,
+    MemoryIndex,
+    MemorySemanticStore,
+    MemoryStore,
+    ScriptedModel,
+)
 
-ARIA = "o9.aria"
-PEOPLE = {"Alice": "o1.a", "Bob": "o2.b", "Cora": "o3.c"}
+ARIA, PEOPLE = FakeBody.stable_id, FakeGame.people
 START = 1_800_000_000.0
-
-
-def count(text):
-    """Tokens as characters / 4: cheap, and the same everywhere."""
-    return (len(text) + 3) // 4
+count = FakeAssistant.count
 
 
 class StoreFailure(OSError):
@@ -104,238 +89,6 @@ class Storage:
         return after
 
 
-class InlineWorker:
-    """A worker that works at once, on the caller's thread."""
-
-    def submit(self, function, *args):
-        try:
-            return succeed(function(*args))
-        except Exception:  # noqa: BLE001 - handed to the Deferred, as the real worker does
-            return fail()
-
-
-class DictIndex:
-    """The port of the recall index on a dict; found is what shares a word."""
-
-    damaged = False
-
-    def __init__(self):
-        self.turns = {}
-
-    def close(self):
-        """Nothing to release."""
-
-    def add(self, scope, turns):
-        self.turns.update({turn.id: turn for turn in turns})
-
-    def clear(self, scope, at_most=None):
-        return self.remove(scope, list(self.turns)[:at_most])
-
-    def set_filling(self, scope, filling):
-        """A dict does not outlive a crash."""
-
-    def is_filling(self, scope):
-        return False
-
-    def remove(self, scope, ids):
-        return sum(self.turns.pop(each, None) is not None for each in ids)
-
-    def get(self, scope, ids):
-        return tuple(self.turns[each] for each in ids if each in self.turns)
-
-    def search(self, scope, query, limit=10, audience=None):
-        from evennia_ai.history.audience import PUBLIC, visible
-
-        words = set(query.lower().split())
-        hits = [
-            SimpleNamespace(**vars_of(turn), turn_id=turn.id, score=1.0, matches=True)
-            for turn in self.turns.values()
-            if words & set(turn.text.lower().split())
-            and (turn.kind == "tool") == scope.endswith(TOOLS)
-            and visible(turn.audience or PUBLIC, audience or PUBLIC)
-        ]
-        return tuple(hits[-limit:])
-
-
-def vars_of(turn):
-    """The fields of a turn that a hit has too."""
-    return {name: getattr(turn, name) for name in ("kind", "speaker", "at", "text")}
-
-
-class MemoryGame:
-    """`GamePort` of a tavern with three people in it."""
-
-    def __init__(self):
-        self.said = []
-
-    def present(self):
-        return tuple(
-            {"id": each, "key": key, "player": True, "assistant": False}
-            for key, each in PEOPLE.items()
-        )
-
-    def place(self):
-        return {"id": "r1", "key": "Tavern", "description": "", "exits": [], "private": False}
-
-    def things(self):
-        return ("t1.lamp",)
-
-    def identify(self, name):
-        for key, each in PEOPLE.items():
-            if name in (key, each):
-                return {"id": each, "key": key, "kind": "person"}
-        return None
-
-    addressee = identify
-
-    def allowed(self, lock, asker):
-        return True
-
-    def only_present(self, audience):
-        return set(PEOPLE.values()) <= members(audience)
-
-    def speak(self, text, audience, channel, asker):
-        self.said.append((audience, text))
-
-    def say(self, text):
-        self.said.append(("public", text))
-
-    emote = say
-
-    def whisper(self, target, text, audience="public"):
-        if self.identify(target) is None:
-            raise ToolError(f"there is no `{target}` here")
-        self.said.append((audience, text))
-
-    def look(self, target=None):
-        return "A tavern. " + "Barrels stand along the wall. " * 60
-
-    def move(self, direction):
-        raise ToolError(f"there is no exit `{direction}`")
-
-
-class MemoryCharacter:
-    """A body: journal and profiles."""
-
-    key, stable_id = "Aria", ARIA
-
-    def __init__(self, storage, now, memory):
-        remember, correct = memory.remember_entry, memory.correct_entry
-        self.journal = JournalHandler(storage.body, now, remember, correct)
-        self.entities = EntityHandler(storage.body)
-
-
-class MemoryScript:
-    """A script with the ports the services use, wired as `AssistantPorts` wires them.
-
-    Args:
-        storage: Where its values are kept.
-        clock: A list with the time as its only element, shared by all incarnations.
-        model: The model.
-        semantic: Semantic memory.
-        index: The recall index.
-    """
-
-    key = scope = "Aria"
-    pk = 1
-    model_name = "scripted/model"
-    enabled = ready = True
-
-    def __init__(self, storage, clock, model, semantic, index):
-        self.storage, self.clock = storage, clock
-        desk = InlineWorker()
-        self.mind = InlineMind(model, semantic, desk, lambda: index, desk, lambda name: count)
-        self.runtime, self.game = Runtime(last_heard_at=clock[0]), MemoryGame()
-        self.memory = memory_of(self, InlineWorker(), lambda: index, lambda: semantic)
-        self.obj = MemoryCharacter(storage, self.now, self.memory)
-        self.state = StateHandler(storage.script)
-        self.ledger = LedgerHandler(storage.script, self.now)
-        self.history = HistoryHandler(
-            storage.script,
-            lambda: ("quarter", count),
-            self.now,
-            self.memory.remember_messages,
-            self.memory.correct_messages,
-        )
-        self.tools = ToolRegistry(BUILTIN_TOOLS)
-        self.errors, self.audits = [], []
-
-    def now(self):
-        return self.clock[0]
-
-    count = counter = staticmethod(count)
-
-    def compacted(self):
-        self.audits.append(("compacted", {}))
-
-    @property
-    def config(self):
-        return self.state.config()
-
-    def at_commit_step(self, name):
-        """A test puts its own here."""
-
-    @property
-    def journal(self):
-        return self.obj.journal
-
-    @property
-    def entities(self):
-        return self.obj.entities
-
-    def run_turn(self, request):
-        return run_turn(self, self.obj, request)
-
-    def is_called(self):
-        return is_called(self)
-
-    def audit(self, kind, **fields):
-        self.audits.append((kind, fields))
-
-    def log(self, text, warning=False):
-        self.audits.append(("log", text))
-
-    tell_staff = trouble = alert = log
-
-    def log_error(self, what, error):
-        self.errors.append((what, error))
-
-    def spent(self, reply, purpose):
-        """Costs nothing."""
-
-    extracts_memories = False
-
-    def over_spend(self):
-        return False
-
-    def save_queue(self):
-        if not self.runtime.queue_saved:
-            self.state.save_queue(self.runtime.pending())
-            self.runtime.queue_saved = True
-
-    def fall_asleep(self):
-        self.state.set_mode("sleep", "sleeping")
-
-    def wake(self):
-        self.state.set_mode("awake")
-        self.runtime.last_turn_at = 0.0
-        self.runtime.last_heard_at = self.now()
-
-    def dreamt(self, report):
-        self.audits.append(("dreamt", report))
-
-    def clock_time(self, game):
-        return 12, 0
-
-    def at_server_start(self):
-        """As `AssistantScript.at_server_start`, without timer and schema."""
-        self.state.signal("pre_compaction", None)
-        if self.state.phase in ("dreaming", "waking"):
-            self.state.set_mode("sleep", "sleeping")
-        mending.restore_queue(self)
-        mending.mend_when_ready(self)
-
-
 class MemoryWorld:
     """An assistant in memory and all that outlives a restart of it.
 
@@ -348,14 +101,18 @@ class MemoryWorld:
     """
 
     def __init__(self, model=None, **config):
-        self.storage, self.clock = Storage(), [START]
+        self.storage, self.clock = Storage(), Clock()
+        self.clock.advance(START)
         self.model = model or ScriptedModel()
-        self.semantic, self.index = MemorySemanticStore(), DictIndex()
+        self.semantic, self.index = MemorySemanticStore(), MemoryIndex()
         self.configure(**config)
         self._start()
 
     def _start(self):
-        self.script = MemoryScript(self.storage, self.clock, self.model, self.semantic, self.index)
+        stores = {"store": self.storage.script, "body_store": self.storage.body}
+        self.script = FakeAssistant(
+            self.model, self.semantic, self.index, clock=self.clock, **stores
+        )
         self.body = self.script.obj
 
     def configure(self, **values):
@@ -365,7 +122,7 @@ class MemoryWorld:
 
     def later(self, seconds=1.0):
         """Let time pass."""
-        self.clock[0] += seconds
+        self.clock.advance(seconds)
 
     def restart(self, before_start=lambda: None):
         """Drop every object and start again on what is stored."""

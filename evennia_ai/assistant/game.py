@@ -300,9 +300,7 @@ def _characters_called(names: set[str]) -> list[Any]:
 
 def is_assistant(obj: Any) -> bool:
     """Whether an object is an assistant's body that nobody puppets."""
-    from evennia_ai.assistant_character import AssistantMixin
-
-    return isinstance(obj, AssistantMixin) and not obj.has_account
+    return getattr(type(obj), "is_assistant_body", False) and not obj.has_account
 
 
 def _is_person(obj: Any) -> bool:

@@ -10,8 +10,8 @@ from evennia.utils.utils import lazy_property
 from twisted.internet.defer import Deferred
 
 from evennia_ai import conf, services
-from evennia_ai.assistant.attribute_store import AttributeStore
 from evennia_ai.assistant.audit import write_audit
+from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.game import GameHandler
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.markup import literal

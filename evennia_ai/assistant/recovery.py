@@ -10,7 +10,6 @@ from typing import Any
 from evennia_ai.assistant.events import by_audience
 from evennia_ai.assistant.runtime import LiveAssistant, Unanswered
 from evennia_ai.assistant.schema import migrate
-from evennia_ai.assistant.timer import restart_timer
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.pairs import ANSWERED, INTERRUPTED
 from evennia_ai.history.tool_traits import ToolTraits
@@ -22,22 +21,21 @@ from evennia_ai.sleep.compaction.publishing import COMMITTED, SUMMARISING, drop_
 from evennia_ai.sleep.compaction.triggers import check_feasible
 
 
-def mend_at_start(script: LiveAssistant) -> None:
-    """The timer, the schema, signals, the mode, and what was heard before the stop."""
-    restart_timer(script)
+def repair_at_start(script: LiveAssistant) -> None:
+    """Signals, the mode, and what was heard before the stop."""
     script.state.signal("pre_compaction", None)
     if script.state.phase in ("dreaming", "waking"):
         script.state.set_mode("sleep", "sleeping")
     restore_queue(script)
 
 
-def mend_when_ready(script: LiveAssistant) -> None:
+def repair_when_ready(script: LiveAssistant) -> None:
     """Token counts, unanswered calls, a compaction's remains, the index, talks, feasibility."""
     migrate(script)
     script.history.recount()
     script.history.heal()
     complete_extraction(script, script.obj)
-    _settle_intent(script)
+    _drop_or_complete_intent(script)
     mend_index(script)
     if not script.runtime.conversations:
         talks = from_history(script.history.messages(), script.now())
@@ -81,7 +79,7 @@ def _answers(message: Mapping[str, Any], audience: str, traits: ToolTraits) -> b
     return message.get("name") in traits.to_one and audience in (PUBLIC, message["audience"])
 
 
-def _settle_intent(script: LiveAssistant) -> None:
+def _drop_or_complete_intent(script: LiveAssistant) -> None:
     """Drop a compaction that a stop cut short, or complete what follows from one."""
     intent = script.state.intent
     if intent.get("phase") == SUMMARISING:

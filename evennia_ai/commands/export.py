@@ -13,8 +13,8 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.task import cooperate
 
 from evennia_ai import services
-from evennia_ai.assistant.attribute_store import AttributeStore
 from evennia_ai.assistant.config import OPTIONS
+from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.history.messages import SCHEMA_VERSION, utc_iso
 from evennia_ai.protocol import Assistant
 

@@ -6,7 +6,7 @@ from itertools import product
 from evennia import DefaultCharacter, create_object
 from evennia.utils.dbserialize import deserialize
 
-from evennia_ai.assistant.attribute_store import AttributeStore
+from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.game import is_assistant
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant_character import AssistantMixin, heard_event
@@ -317,7 +317,7 @@ class TestEndlessLoops(AssistantTest):
     def test_spend_cap_holds_inside_a_turn(self):
         """When the cap is reached the turn ends."""
         self.configure(spend_max_tokens_day=500, max_react_iterations=50)
-        from evennia_ai.llm_interaction.client import ModelReply
+        from evennia_ai.llm_interaction.values import ModelReply
 
         self.model.default = lambda request: ModelReply(
             content="",

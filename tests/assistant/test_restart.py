@@ -4,7 +4,7 @@ from evennia import ScriptDB
 from twisted.internet.defer import Deferred
 
 from evennia_ai import services
-from evennia_ai.assistant.recovery import mend_at_start, mend_when_ready
+from evennia_ai.assistant.recovery import repair_at_start, repair_when_ready
 from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.assistant.schema import DATA_VERSION
 from evennia_ai.cli import startstop
@@ -219,10 +219,10 @@ class TestRestart(AssistantTest):
         """Before everything is loaded nothing is counted or indexed."""
         services.use(ready=False)
         self.script.history.append([{"role": "user", "content": "hello"}])
-        mend_at_start(self.script)
+        repair_at_start(self.script)
         self.assertEqual(self.tick(), "warming up")
         services.use(ready=True)
-        mend_when_ready(self.script)
+        repair_when_ready(self.script)
 
     def test_other_counter(self):
         """With another model's counter in use all messages are counted anew."""

@@ -1,6 +1,6 @@
 """Stored data of older versions, brought up to the present one."""
 
-from evennia_ai.assistant.attribute_store import AttributeStore
+from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.schema import DATA_VERSION, VERSION_KEY, migrate
 from evennia_ai.history.messages import SCHEMA_VERSION
 from evennia_ai.rag_memory import ledger

@@ -8,7 +8,8 @@ from twisted.internet.task import Clock
 from evennia_ai.history.audience import private
 from evennia_ai.rag_memory.indexing import BATCH, rebuild_index, restore_index
 from evennia_ai.rag_memory.search import CLEARED_AT_ONCE
-from tests.memory_assistant import PEOPLE, InlineWorker
+from evennia_ai.testing import InlineWorker
+from tests.memory_assistant import PEOPLE
 from tests.search_case import CountingIndex, SearchTest, ids
 from tests.waiting import wait_for
 

@@ -25,8 +25,8 @@ from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.values import Query
 from evennia_ai.services import IndexFile
 from evennia_ai.sleep.cycle import prune_episodic_index
+from evennia_ai.testing import InlineWorker
 from tests.base import AssistantTest
-from tests.memory_assistant import InlineWorker
 from tests.search_case import CountingIndex, SearchTest, ids
 from tests.waiting import pump_until, wait_for
 

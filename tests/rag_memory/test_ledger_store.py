@@ -1,6 +1,6 @@
 """The ledger in the game: commands, the assistant's own proposals, prompts, the retention gate."""
 
-from evennia_ai.assistant.attribute_store import AttributeStore
+from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.commands.cmdset import AssistantCmdSet
 from evennia_ai.commands.ledger import AllNotes

@@ -14,8 +14,8 @@ from evennia_ai.history.audience import private
 from evennia_ai.rag_memory import Mem0Backend
 from evennia_ai.testing import model_down
 from tests.base import AssistantTest
-from tests.rag_memory.test_mem0_backend import StoreCase, item
 from tests.stand_ins import HashingEmbedder
+from tests.store_case import StoreCase, item
 from tests.waiting import wait_for
 
 SCOPE = "aria"

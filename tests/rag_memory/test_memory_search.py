@@ -13,11 +13,10 @@ from evennia_ai.rag_memory.search import DEEP, Memory
 from evennia_ai.rag_memory.turns import turn_of_message
 from evennia_ai.recall import Turn
 from evennia_ai.recall.values import Query
-from evennia_ai.testing import MemorySemanticStore
+from evennia_ai.testing import InlineWorker, MemorySemanticStore
 from evennia_ai.tools import BUILTIN_TOOLS
 from evennia_ai.tools.base import ToolContext
 from evennia_ai.tools.memory import SearchMemory
-from tests.memory_assistant import InlineWorker
 from tests.search_case import ECHO, FACT, MOVED, QUESTION, SearchTest, ids
 from tests.waiting import wait_for
 

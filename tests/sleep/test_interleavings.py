@@ -7,11 +7,12 @@ from evennia.scripts.models import ScriptDB
 from evennia.typeclasses.attributes import Attribute
 
 from evennia_ai import services
-from evennia_ai.assistant.attribute_store import AttributeStore
+from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.runtime import forget_runtime
+from evennia_ai.testing import InlineWorker, MemoryIndex
 from tests.base import CHARACTER, AssistantTest
 from tests.interleaving import Broken, Interleaving
-from tests.memory_assistant import DictIndex, InlineWorker, MemoryWorld
+from tests.memory_assistant import MemoryWorld
 from tests.thoroughness import examples
 
 IN_MEMORY, ON_ATTRIBUTES = examples(150), examples(20)
@@ -25,7 +26,7 @@ class AttributeWorld:
 
     def __init__(self, test):
         self.test, self.model = test, test.model
-        self.index = DictIndex()
+        self.index = MemoryIndex()
         services.use(worker=InlineWorker(), index=lambda: self.index)
         self.script, self.body = test.script, test.aria
 

@@ -3,7 +3,7 @@
 from twisted.internet.defer import Deferred
 
 from evennia_ai.assistant.identity import stable_id
-from evennia_ai.assistant.recovery import mend_when_ready
+from evennia_ai.assistant.recovery import repair_when_ready
 from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import private
@@ -284,7 +284,7 @@ class TestMasking(LosslessTest):
             self.look(700)
         self.fill(20)
         self.assertEqual(self.compact(force=False)["level"], "masked")
-        mend_when_ready(self.script)
+        repair_when_ready(self.script)
         pump_until(lambda: not self.script.state.intent)
         self.assertIn(summary, wait_for(self.semantic.sources(self.script.scope)))
 
@@ -434,7 +434,7 @@ class TestAfterTheCommit(LosslessTest):
         self.assertTrue(result["success"])
         self.assertIn("publishing", self.script.runtime.last_error)
         self.semantic.add = inner
-        mend_when_ready(self.script)
+        repair_when_ready(self.script)
         known = wait_for(self.semantic.sources(self.script.scope))
         self.assertIn(result["summary_id"], known)
         self.assertEqual(self.script.state.intent, {})
@@ -479,7 +479,7 @@ class TestAfterTheCommit(LosslessTest):
         self.assertIn("rolled_back", self.script.state.intent)
         self.assertTrue(rolling.called, "a store that hangs does not hold the turn lock")
         self.semantic.sources = inner
-        mend_when_ready(self.script)
+        repair_when_ready(self.script)
         pump_until(lambda: not self.script.state.intent)
         self.assertNotIn(summary, wait_for(self.semantic.sources(self.script.scope)))
 
@@ -509,7 +509,7 @@ class TestCrashInExtraction(LosslessTest):
         self.model.default = SUMMARY
         self.aria.journal.add("Written by herself.")
         met = self.bystanders()
-        mend_when_ready(self.script)
+        repair_when_ready(self.script)
         self.compact()
         self.roll_back()
         self.assertEqual(self.prompt(), before)

@@ -1,4 +1,4 @@
-"""Values in an object's Attributes: as Evennia would keep them, copied in and out."""
+"""What relies on Evennia's internals: values in Attributes, transactions, the timer."""
 
 from collections import OrderedDict
 
@@ -6,7 +6,13 @@ from evennia import MONITOR_HANDLER, search_object
 from evennia.typeclasses.attributes import Attribute
 from evennia.utils.test_resources import BaseEvenniaTest
 
-from evennia_ai.assistant.attribute_store import AttributeStore, transaction
+from evennia_ai.assistant.evennia_internals import (
+    AttributeStore,
+    restart_timer,
+    retime,
+    transaction,
+)
+from tests.base import AssistantTest
 
 PLAIN = {"version": 1, "messages": [{"id": "m1", "content": "a | {b} é \ud800", "n": 1.5}]}
 
@@ -122,3 +128,30 @@ class TestAttributeStore(BaseEvenniaTest):
             with self.assertNumQueries(0):
                 self.store.preload(["absent"])
             self.assertEqual(self.store.get("kept"), 1)
+
+
+class TestTimer(AssistantTest):
+    """The script's timer."""
+
+    def test_retimed_scripts_stay_active(self):
+        """A reload starts a timer again that was given another interval."""
+        self.script.start()
+        retime(self.script, 7)
+        self.assertEqual((self.script.interval, self.script.is_active), (7, True))
+        self.assertTrue(self.script.ndb._task.running)
+        self.script.stop()
+
+    def test_a_crash_leaves_no_assistant_without_a_timer(self):
+        """A script that counts as active without a running timer is started again."""
+        self.script.is_active = True
+        restart_timer(self.script)
+        self.assertTrue(self.script.ndb._task.running)
+        self.script.stop()
+
+    def test_paused_by_hand(self):
+        """A timer that somebody paused stays paused."""
+        self.script.start()
+        self.script.pause()
+        self.script.is_active = True
+        restart_timer(self.script)
+        self.assertFalse(self.script.ndb._task and self.script.ndb._task.running)
