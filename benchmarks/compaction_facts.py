@@ -39,7 +39,7 @@ class OfflineClient:
         """Answer at once."""
         from twisted.internet.defer import succeed
 
-        from evennia_ai.llm_interaction.client import ModelReply
+        from evennia_ai.llm_interaction.values import ModelReply
         from evennia_ai.offline.brain import respond
 
         self.calls += 1

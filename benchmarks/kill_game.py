@@ -30,7 +30,7 @@ from typing import Any
 
 from benchmarks import kill_look, kill_steps
 from benchmarks.kill_steps import Log
-from evennia_ai.cli import processes as game_processes
+from evennia_ai.cli import processes
 from tests.e2e.game import Game
 from tests.e2e.telnet import Telnet, Timeout
 
@@ -91,7 +91,7 @@ class Tavern:
     # -- the Server ----------------------------------------------------------------------------
 
     def _server(self) -> int:
-        return int(game_processes.pids(self.game.folder).get("server", 0))
+        return int(processes.pids(self.game.folder).get("server", 0))
 
     def is_alive(self) -> bool:
         """Return whether the Server that runs the plan is still alive."""

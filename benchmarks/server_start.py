@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from evennia_ai.cli import processes as game_processes
+from evennia_ai.cli import processes
 from evennia_ai.cli.install import install
 from tests.e2e.game import PASSWORD
 from tests.e2e.ports import free_ports
@@ -75,7 +75,7 @@ class PlainGame:
     def stop(self) -> None:
         """Stop it."""
         self._evennia("stop")
-        game_processes.wait_until_gone(self.folder, 30)
+        processes.wait_until_gone(self.folder, 30)
 
     def _greets(self) -> bool:
         try:

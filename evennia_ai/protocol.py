@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # values only
     from evennia_ai.history.tool_traits import ToolTraits
     from evennia_ai.history.verification import Evidence, Violation
     from evennia_ai.llm_interaction.budget import TokenBudget
-    from evennia_ai.llm_interaction.client import ModelReply, ModelRequest, ProbeReport
+    from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
     from evennia_ai.rag_memory.journal_entry import JournalEntry
     from evennia_ai.rag_memory.provenance import Grounds
     from evennia_ai.recall.values import Hit, Query, Turn

@@ -18,11 +18,12 @@ from evennia_ai.errors import ConfigError, StoreError
 from evennia_ai.history.messages import Message
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.history.verification import Evidence, Violation, verify
-from evennia_ai.llm_interaction.client import ModelClient, ModelReply, ModelRequest, ProbeReport
+from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.pieces import packed
 from evennia_ai.llm_interaction.summary import extract as extracted
 from evennia_ai.llm_interaction.summary import shortened
 from evennia_ai.llm_interaction.tokens import counter_for, counter_name
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
 from evennia_ai.protocol import MemoryBackend, Mind, ModelBackend
 from evennia_ai.rag_memory.provenance import Grounds, grounds_of_history, grounds_of_turn
 from evennia_ai.rag_memory.recall_jobs import RecallJobs

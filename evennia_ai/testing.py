@@ -10,7 +10,8 @@ import copy
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from twisted.internet.defer import Deferred, execute, fail, succeed
 from twisted.internet.task import Clock
@@ -28,7 +29,8 @@ from evennia_ai.errors import ModelError, ToolError
 from evennia_ai.history.audience import PUBLIC, members, visible
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import new_id
-from evennia_ai.llm_interaction.client import ModelReply, ModelRequest, ProbeReport
+from evennia_ai.llm_interaction.tool_calls import ChatToolCall
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
 from evennia_ai.protocol import MemoryBackend, ModelBackend, Store
 from evennia_ai.rag_memory.indexing import memory_of
 from evennia_ai.rag_memory.journal import JournalHandler
@@ -132,9 +134,8 @@ def _fired(answer: Answer, model: str) -> "Deferred[ModelReply]":
         return succeed(answer)
     if isinstance(answer, str):
         return succeed(ModelReply(content=answer, model=model, cost=0.0))
-    return succeed(
-        ModelReply(content="", tool_calls=tuple(dict(c) for c in answer), model=model, cost=0.0)
-    )
+    calls = tuple(cast(ChatToolCall, dict(call)) for call in answer)
+    return succeed(ModelReply(content="", tool_calls=calls, model=model, cost=0.0))
 
 
 def model_down() -> ModelError:
@@ -147,6 +148,13 @@ class MemorySemanticStore:
 
     def __init__(self) -> None:
         self.memories: dict[str, dict[str, dict[str, Any]]] = {}
+
+    @classmethod
+    def from_settings(
+        cls, directory: Path, setting: Callable[[str], Any], worker: Worker | None = None
+    ) -> "MemorySemanticStore":
+        """An empty one."""
+        return cls()
 
     def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> "Deferred[list[str]]":
         """Store items; one whose source is stored already keeps its id."""

@@ -14,16 +14,10 @@ from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import new_id
 from evennia_ai.history.pairs import ANSWERED
 from evennia_ai.llm_interaction import build_prompt, model_request
-from evennia_ai.llm_interaction.calls import batches, bounded, storable_call
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, CONTEXTS
 from evennia_ai.llm_interaction.prompt import context_limit
-from evennia_ai.llm_interaction.reply import (
-    CLEANED_CHARS,
-    chat_tool_calls,
-    clean_reply,
-    parse_text_tool_calls,
-    strip_thoughts,
-)
+from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, strip_thoughts
+from evennia_ai.llm_interaction.tool_calls import batches, bounded, read_calls, storable_call
 from evennia_ai.protocol import Character
 from evennia_ai.rag_memory.recalled import MEMORIES, drawn_on
 from evennia_ai.tools.base import ToolContext
@@ -194,8 +188,8 @@ def _read_reply(
     if left_out:
         script.log(f"{left_out} tool calls of one reply were too many and left out", warning=True)
     if not calls:
-        written, content = parse_text_tool_calls(content)
-        calls = list(chat_tool_calls(written, lambda: new_id("call_")))
+        written, content = read_calls(content, lambda: new_id("call_"))
+        calls = [dict(call) for call in written]
     whole = strip_thoughts(content)
     if len(whole) > CLEANED_CHARS:
         return whole, calls  # kept as it came; only what is spoken of it is cleaned and cut

@@ -1,7 +1,8 @@
-"""Say what is wrong with an installation, and how to mend it, in one line each.
+"""What is wrong with an installation, and the remedy, in one line each.
 
 The same checks run from a shell (`evennia ai doctor`) and in the game (`ai/doctor`). A check is a
 function of a `Patient` that returns a `Check` or a Deferred of one; nothing blocks the reactor.
+Its name in the report is the function's, without ``check_``.
 """
 
 import os
@@ -9,15 +10,17 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred
+from django.core.checks import ERROR
+from twisted.internet.defer import inlineCallbacks, maybeDeferred
+from twisted.python.failure import Failure
 
 from evennia_ai import checks, conf
 from evennia_ai.background import Worker
-from evennia_ai.cli import processes as game_processes
+from evennia_ai.cli.processes import is_running
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 
 SUPPORTED_PYTHON = ((3, 11), (3, 13))
@@ -29,8 +32,8 @@ class Check:
     """What a check found.
 
     Args:
-        name: What was looked at.
-        ok: True if it works, False if it must be mended, None if it is worth knowing.
+        name: What was checked.
+        ok: True if it works, False if it is broken, None for a remark.
         detail: What was found, one line, keys masked.
         remedy: What to do about it; empty if nothing.
     """
@@ -47,8 +50,20 @@ class Check:
         return " ".join(f"{mark} {self.name}: {self.detail}{remedy}".split("\n"))
 
 
+def _fine(detail: str) -> Check:
+    return Check("", True, detail)
+
+
+def _remark(detail: str, remedy: str = "") -> Check:
+    return Check("", None, detail, remedy)
+
+
+def _fault(detail: str, remedy: str) -> Check:
+    return Check("", False, detail, remedy)
+
+
 class Patient:
-    """What the checks look at. What is not given is made when a check first needs it.
+    """The installation under examination. Missing services are made when a check needs them.
 
     Args:
         game_dir: The game's folder.
@@ -71,7 +86,7 @@ class Patient:
 
     @classmethod
     def this_game(cls) -> "Patient":
-        """The running game, from within, with the services its assistants use."""
+        """The running game with the services its assistants use; called inside it."""
         from django.conf import settings
 
         from evennia_ai import services
@@ -80,7 +95,7 @@ class Patient:
 
     @property
     def model(self) -> str:
-        """The model assistants use where they name none."""
+        """The game's default model."""
         return conf.model_name()
 
     @property
@@ -94,7 +109,7 @@ class Patient:
 
     @property
     def owns_store(self) -> bool:
-        """Whether the store is made for the checks and is to be closed after them."""
+        """Whether the store is made for the checks, which then close it."""
         return self._store is None
 
     @property
@@ -116,50 +131,43 @@ def check_versions(patient: Patient) -> Check:
     detail = f"Python {python[0]}.{python[1]}, Evennia {evennia.__version__}"
     low, high = SUPPORTED_PYTHON
     if not low <= python <= high:
-        return Check("versions", False, detail, "Use Python 3.11, 3.12 or 3.13.")
+        return _fault(detail, "Use Python 3.11, 3.12 or 3.13.")
     if not SUPPORTED_EVENNIA[0] <= found < SUPPORTED_EVENNIA[1]:
-        return Check(
-            "versions",
-            False,
-            detail,
-            "Install Evennia 5.0.1 to 6: `pip install 'evennia>=5.0.1,<7'`.",
-        )
-    return Check("versions", True, detail)
+        return _fault(detail, "Install Evennia 5.0.1 to 6: `pip install 'evennia>=5.0.1,<7'`.")
+    return _fine(detail)
 
 
 def check_settings(patient: Patient) -> Check:
     """The settings by Django's system checks."""
     problems = checks.check_settings()
     if not problems:
-        return Check("settings", True, f"model `{patient.model}`, {_address()}, {_key()}")
+        base = conf.setting("LLM_API_BASE")
+        place = f"at {re.sub('//[^/@]*@', '//***@', base)}" if base else "at its provider's address"
+        key = "key set (***)" if conf.setting("LLM_API_KEY") else "no key"
+        return _fine(f"model `{patient.model}`, {place}, {key}")
     worst = max(problems, key=lambda problem: problem.level)
     more = f" (and {len(problems) - 1} more: `evennia check`)" if len(problems) > 1 else ""
-    is_error = worst.level >= 40
-    return Check(
-        "settings", False if is_error else None, f"{worst.id}: {worst.msg}{more}", worst.hint or ""
-    )
+    found = _fault if worst.level >= ERROR else _remark
+    return found(f"{worst.id}: {worst.msg}{more}", worst.hint or "")
 
 
 def check_wiring(patient: Patient) -> Check:
     """The three lines: app, command set, pages."""
     from django.conf import settings
+    from django.urls import get_resolver
     from django.utils.module_loading import import_string
 
     if "evennia_ai" not in str(settings.INSTALLED_APPS):
-        return Check("wiring", False, "`evennia_ai` is not in `INSTALLED_APPS`", _INSTALL)
+        return _fault("`evennia_ai` is not in `INSTALLED_APPS`", _INSTALL)
     ours = import_string("evennia_ai.commands.AssistantCmdSet")()
     theirs = import_string(settings.CMDSET_CHARACTER)()
-    missing = {command.key for command in ours} - {command.key for command in theirs}
-    if missing:
-        return Check(
-            "wiring",
-            False,
-            f"the assistants' commands are not in `{settings.CMDSET_CHARACTER}`",
-            _INSTALL,
-        )
-    if not _has_pages():
-        return Check("wiring", None, "the pages under `ai/` are not in `web/urls.py`", _INSTALL)
-    return Check("wiring", True, "app, commands and pages are in place")
+    if {command.key for command in ours} - {command.key for command in theirs}:
+        detail = f"the assistants' commands are not in `{settings.CMDSET_CHARACTER}`"
+        return _fault(detail, _INSTALL)
+    modules = [getattr(part, "urlconf_name", None) for part in get_resolver().url_patterns]
+    if "evennia_ai.web.urls" not in [getattr(one, "__name__", one) for one in modules]:
+        return _remark("the pages under `ai/` are not in `web/urls.py`", _INSTALL)
+    return _fine("app, commands and pages are in place")
 
 
 def check_tools(patient: Patient) -> Check:
@@ -167,57 +175,42 @@ def check_tools(patient: Patient) -> Check:
     broken: list[str] = []
     tools = conf.usable_tools(lambda error: broken.append(str(error)))
     if not broken:
-        return Check("tools", True, f"{len(tools)} tools can be used")
+        return _fine(f"{len(tools)} tools can be used")
     more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
-    return Check(
-        "tools",
-        False,
-        f"{broken[0]}{more}",
-        f"Mend it or take it out of `{checks.TOOLS}`; until then assistants do without it.",
-    )
+    remedy = f"Repair it or remove it from `{checks.TOOLS}`; assistants do without it."
+    return _fault(f"{broken[0]}{more}", remedy)
 
 
 @inlineCallbacks
 def check_database(patient: Patient) -> Any:
-    """Tables up to date; how many assistants there are. The files are read on a thread."""
-    from django.db.migrations.loader import MigrationLoader
-
-    loader = yield patient.worker.submit(MigrationLoader, None)
-    return _tables(loader)
-
-
-def _tables(loader: Any) -> Check:
+    """Tables up to date; how many assistants there are. Migrations are read on a thread."""
     from django.db import DatabaseError, connection
+    from django.db.migrations.loader import MigrationLoader
     from django.db.migrations.recorder import MigrationRecorder
     from evennia.scripts.models import ScriptDB
 
+    nodes = (yield patient.worker.submit(MigrationLoader, None)).graph.nodes
     try:
         done = set(MigrationRecorder(connection).applied_migrations())
-        missing = [key for key in loader.graph.nodes if not _applied(key, loader, done)]
+        missing = [
+            key
+            for key, migration in nodes.items()
+            if key not in done and not (migration.replaces and done.issuperset(migration.replaces))
+        ]
         if missing:
-            return Check(
-                "database",
-                False,
-                f"{len(missing)} migrations were never run",
-                "Run `evennia migrate`.",
-            )
+            return _fault(f"{len(missing)} migrations were never run", "Run `evennia migrate`.")
         paths = Counter(ScriptDB.objects.values_list("db_typeclass_path", flat=True))
         count = sum(number for path, number in paths.items() if _is_assistant(path))
     except DatabaseError as error:
-        return Check(
-            "database",
-            False,
+        return _fault(
             f"{type(error).__name__}: {error}",
             "Check `DATABASES` in the settings, then run `evennia migrate`.",
         )
     if not count:
-        return Check(
-            "database",
-            None,
-            f"{connection.vendor}, no assistant yet",
-            "Make one in the game: ai/create Aria",
+        return _remark(
+            f"{connection.vendor}, no assistant yet", "Make one in the game: ai/create Aria"
         )
-    return Check("database", True, f"{connection.vendor}, {count} assistant(s)")
+    return _fine(f"{connection.vendor}, {count} assistant(s)")
 
 
 def _is_assistant(path: str) -> bool:
@@ -232,27 +225,18 @@ def _is_assistant(path: str) -> bool:
         return False
 
 
-def _applied(key: Any, loader: Any, done: set[Any]) -> bool:
-    """Whether a migration ran, itself or all those it stands for."""
-    replaces = loader.graph.nodes[key].replaces
-    return key in done or bool(replaces and done.issuperset(replaces))
-
-
+@inlineCallbacks
 def check_tokenizer(patient: Patient) -> Any:
     """A real tokenizer for the model."""
     from evennia_ai.llm_interaction.tokens import counter_name
 
-    def found(name: str) -> Check:
-        if name == "estimate":
-            return Check(
-                "tokenizer",
-                None,
-                "tokens are estimated from bytes, on the safe side",
-                "Install it again: `pip install --force-reinstall tiktoken litellm`.",
-            )
-        return Check("tokenizer", True, name)
-
-    return patient.worker.submit(counter_name, patient.model).addCallback(found)
+    name = yield patient.worker.submit(counter_name, patient.model)
+    if name == "estimate":
+        return _remark(
+            "tokens are estimated from bytes, rather too many than too few",
+            "Install it again: `pip install --force-reinstall tiktoken litellm`.",
+        )
+    return _fine(name)
 
 
 def check_embedder(patient: Patient) -> Any:
@@ -262,18 +246,16 @@ def check_embedder(patient: Patient) -> Any:
         from evennia_ai.recall.embedding import default_embedder
 
         vectors = default_embedder().embed(["a lantern in the window"])
-        return Check("embedder", True, f"{vectors.shape[1]} dimensions")
+        return _fine(f"{vectors.shape[1]} dimensions")
 
     return patient.worker.submit(embed)
 
 
 @inlineCallbacks
 def check_memory(patient: Patient) -> Any:
-    """The semantic memory store can be opened. Fires with a Check."""
-    if patient.owns_store and game_processes.is_running(patient.game_dir):
-        return Check(
-            "memory",
-            None,
+    """The semantic memory store can be opened."""
+    if patient.owns_store and is_running(patient.game_dir):
+        return _remark(
             "the game is running and holds the memory store, as it should",
             "For its state type ai/doctor in the game.",
         )
@@ -283,58 +265,49 @@ def check_memory(patient: Patient) -> Any:
         yield store.close()
     detail = str(status["detail"]).rstrip(".")
     if status["ok"]:
-        return Check("memory", True, detail)
-    return Check(
-        "memory",
-        False,
-        detail,
-        f"Check `{checks.MEMORY_BACKEND}`, `{checks.MEM0_CONFIG}` and {conf.data_dir()}.",
+        return _fine(detail)
+    return _fault(
+        detail, f"Check `{checks.MEMORY_BACKEND}`, `{checks.MEM0_CONFIG}` and {conf.data_dir()}."
     )
 
 
 @inlineCallbacks
 def check_index(patient: Patient) -> Any:
-    """The search index of each assistant is whole. Fires with a Check."""
+    """The search index of each assistant is complete."""
     from evennia_ai.cli.startstop import assistants
     from evennia_ai.rag_memory.indexing import missing_oldest
 
-    lacking, mended = [], True
+    incomplete, filling = [], True
     for script in assistants():
         if script.obj is None:
             continue
         missing = yield missing_oldest(script)
         if missing is None:
-            return Check("index", False, "the search index cannot be read", _INDEX_FILE)
+            return _fault("the search index cannot be read", _INDEX_FILE)
         if missing:
-            lacking.append(script.obj.key)
-            mended = mended and script.memory.restoring
-    if not lacking:
-        return Check("index", True, "holds what is stored")
-    detail = f"lacks older talk of {', '.join(lacking)}"
-    if mended:
-        return Check("index", None, f"{detail}; it is being put in")
-    return Check("index", False, detail, f"Type in the game: aimemory/rebuild {lacking[0]}")
+            incomplete.append(script.obj.key)
+            filling = filling and script.memory.restoring
+    if not incomplete:
+        return _fine("holds everything that is stored")
+    detail = f"lacks older conversation of {', '.join(incomplete)}"
+    if filling:
+        return _remark(f"{detail}; it is being added")
+    return _fault(detail, f"Type in the game: aimemory/rebuild {incomplete[0]}")
 
 
 @inlineCallbacks
 def check_model(patient: Patient) -> Any:
-    """The model answers. Fires with a Check."""
+    """The model answers."""
     report = yield patient.client.probe(patient.model)
     if not report.ok:
-        return Check(
-            "model",
-            False,
-            f"`{report.model}`: {report.detail}",
-            _REMEDIES.get(report.kind, f"Check `{checks.MODEL}`."),
-        )
+        remedy = _REMEDIES.get(report.kind, f"Check `{checks.MODEL}`.")
+        return _fault(f"`{report.model}`: {report.detail}", remedy)
     if patient.model == OFFLINE_MODEL:
-        return Check(
-            "model",
-            None,
+        return _remark(
             "the offline model speaks: rules, no network, no key",
-            f"For more wit set `{checks.MODEL}`.",
+            f"For better conversation, set `{checks.MODEL}`.",
         )
-    return Check("model", True, f"`{report.model}` answered in {report.seconds:.1f} s")
+    return _fine(f"`{report.model}` answered in {report.seconds:.1f} s")
 
 
 CHECKS: tuple[Callable[[Patient], Any], ...] = (
@@ -351,14 +324,14 @@ CHECKS: tuple[Callable[[Patient], Any], ...] = (
 )
 
 _INDEX_FILE = (
-    "The log says why: the disk may be full, or `recall.sqlite3` in the game's data folder belong "
-    "to another user. A damaged file is made anew by itself."
+    "The log says why: the disk may be full, or `recall.sqlite3` in the game's data folder may "
+    "belong to another user. A damaged file is rebuilt automatically."
 )
-_INSTALL = "Run `evennia-ai install`: it shows the lines."
+_INSTALL = "Run `evennia-ai install`: it shows the lines to add."
 _REMEDIES = {
     "auth": f"Set `{checks.API_KEY}` to a valid key.",
     "connection": f"Start the model's server, or correct `{checks.API_BASE}`.",
-    "timeout": f"See whether the server at `{checks.API_BASE}` is overloaded.",
+    "timeout": f"Check whether the server at `{checks.API_BASE}` is overloaded.",
     "not_found": f"Correct `{checks.MODEL}`: LiteLLM's name, as openai/gpt-4o.",
     "rate_limit": "Wait, or ask the provider for a higher limit.",
 }
@@ -366,17 +339,25 @@ _REMEDIES = {
 
 @inlineCallbacks
 def run_checks(patient: Patient, which: Iterable[Callable[[Patient], Any]] = CHECKS) -> Any:
-    """Run the checks one after the other; a check that breaks is a finding, not an error.
+    """Run the checks one after the other; one that raises is reported as a fault.
 
     Returns:
         A Deferred that fires with a list of `Check`, in order.
     """
     found = []
     for check in which:
-        name = check.__name__.removeprefix("check_")
-        result = yield maybeDeferred(check, patient).addErrback(_as_check, name)
-        found.append(result)
+        result = yield maybeDeferred(check, patient).addErrback(_as_fault)
+        found.append(replace(result, name=check.__name__.removeprefix("check_")))
     return found
+
+
+def _as_fault(failure: Failure) -> Check:
+    """A check's exception as a finding that does not show the configured key."""
+    detail = f"{failure.type.__name__}: {failure.getErrorMessage()}"
+    key = conf.setting("LLM_API_KEY")
+    if isinstance(key, str) and key:
+        detail = detail.replace(key, "***")
+    return _fault(detail.split("\n")[0], "Install the package again, or report this.")
 
 
 def report(found: Iterable[Check]) -> str:
@@ -385,40 +366,3 @@ def report(found: Iterable[Check]) -> str:
     bad = sum(check.ok is False for check in found)
     verdict = f"{bad} of {len(found)} checks found a fault." if bad else "All is well."
     return "\n".join([*(check.line() for check in found), verdict])
-
-
-def doctor(patient: Patient) -> "Deferred[list[Check]]":
-    """All checks on a game; fires with a list of `Check`."""
-    return run_checks(patient)
-
-
-def _as_check(failure: Any, name: str) -> Check:
-    detail = f"{failure.type.__name__}: {_without_keys(failure.getErrorMessage())}"
-    return Check(name, False, detail.split("\n")[0], "Install the package again, or report this.")
-
-
-def _without_keys(text: str) -> str:
-    """Text with the configured key, wherever it stands, replaced."""
-    key = conf.setting("LLM_API_KEY")
-    return text.replace(key, "***") if isinstance(key, str) and key else text
-
-
-def _address() -> str:
-    base = conf.setting("LLM_API_BASE")
-    return f"at {re.sub('//[^/@]*@', '//***@', base)}" if base else "at its provider's address"
-
-
-def _key() -> str:
-    return "key set (***)" if conf.setting("LLM_API_KEY") else "no key"
-
-
-def _has_pages() -> bool:
-    """Whether the game's URLs include ours."""
-    from django.urls import get_resolver
-
-    parts = list(get_resolver().url_patterns)
-    modules = [getattr(part, "urlconf_name", None) for part in parts]
-    names = {
-        getattr(module, "__name__", module) for module in modules if not isinstance(module, list)
-    }
-    return "evennia_ai.web.urls" in names

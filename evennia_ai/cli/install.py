@@ -1,7 +1,7 @@
-"""Join an existing game: the three edits, shown as a diff and made when told to.
+"""Add the package to an existing game: three edits, shown as a diff, made with ``--apply``.
 
-The files are somebody's own, so they are parsed, never guessed at: what cannot be understood is
-refused with the line to add by hand, and then no file is touched.
+The files belong to the user, so they are parsed. If one cannot be understood, the installer names
+the line to add by hand and changes no file.
 """
 
 import ast
@@ -24,7 +24,7 @@ BACKUP = ".before-evennia-ai"
 
 @dataclass(frozen=True)
 class Edit:
-    """A file's text before and after; the two are equal if nothing is to be done."""
+    """A file's text before and after; the two are equal if there is nothing to do."""
 
     path: Path
     before: str
@@ -46,12 +46,12 @@ class Edit:
 def install(
     game_dir: str | os.PathLike[str], apply: bool = False, say: Callable[[str], None] = print
 ) -> int:
-    """Show the edits a game needs, or make them; doing it again changes nothing.
+    """Show the edits a game needs, or make them. Idempotent.
 
     Args:
         game_dir: The game's folder.
-        apply: Make the edits; each file's old text is kept beside it.
-        say: Gets the text to show.
+        apply: Make the edits; each old file is kept next to the new one.
+        say: Called with each text to show.
 
     Returns:
         Exit code, 0.
@@ -62,7 +62,7 @@ def install(
     folder = Path(game_dir)
     edits = [edit for edit in planned_edits(folder) if edit.before != edit.after]
     if not edits:
-        say("evennia_ai is installed in this game already: nothing to do.")
+        say("evennia_ai is already installed in this game: nothing to do.")
         return 0
     for edit in edits:
         say(edit.diff(folder) + "\n")
@@ -78,7 +78,7 @@ def install(
 
 
 def planned_edits(folder: Path) -> list[Edit]:
-    """What each of the three files is to become.
+    """The edits of the three files, including those that change nothing.
 
     Raises:
         ConfigError: A file is missing or cannot be understood.
@@ -102,8 +102,8 @@ def with_app(text: str) -> str:
     reassigned = any(isinstance(node, ast.Assign) for node in uses)
     line = 'INSTALLED_APPS = [*INSTALLED_APPS, "evennia_ai"]' if reassigned else APP_LINE
     earliest = max(_end(node) for node in uses + defaults)
-    secrets = [_start(node) for node in tree.body if _mentions_secrets(node)]
-    later = [at for at in secrets if at > earliest]
+    secrets = [node.lineno for node in tree.body if _mentions_secrets(node)]
+    later = [line for line in secrets if line > earliest]
     if not later:
         return _with_lines(text, len(text.splitlines()), ["", line])
     return _with_lines(text, _above_comments(text, later[0] - 1), [line, ""])
@@ -117,7 +117,7 @@ def with_cmdset(text: str) -> str:
         return text
     first = method.body[0]
     if first.lineno == method.lineno:
-        raise ValueError("`CharacterCmdSet.at_cmdset_creation` stands on one line")
+        raise ValueError("`CharacterCmdSet.at_cmdset_creation` is written on one line")
     indent = " " * first.col_offset
     end = _past_comments(text, _end(method), indent)
     text = _with_lines(text, end, [indent + CMDSET_LINE])
@@ -161,7 +161,7 @@ def _edit(path: Path, change: Callable[[str], str], line: str) -> Edit:
         raw = path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
-            f"`{path}` cannot be read ({error}): add by hand what it should hold: {line}"
+            f"`{path}` cannot be read ({error}): add this line by hand: {line}"
         ) from error
     text = raw.replace("\r\n", "\n")
     try:
@@ -169,7 +169,8 @@ def _edit(path: Path, change: Callable[[str], str], line: str) -> Edit:
         ast.parse(after)
     except (SyntaxError, ValueError) as error:
         raise ConfigError(
-            f"`{path}` cannot be understood ({error}), and nothing was changed: add by hand: {line}"
+            f"`{path}` cannot be understood ({error}); nothing was changed. "
+            f"Add this line by hand: {line}"
         ) from error
     return Edit(path, raw, after.replace("\n", "\r\n") if "\r\n" in raw else after)
 
@@ -180,13 +181,13 @@ def _check_writable(edits: list[Edit]) -> None:
         path = edit.path.resolve()
         if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
             raise ConfigError(
-                f"`{path}` cannot be written, and nothing was changed: "
-                "get the right to write it, or make the edits by hand."
+                f"`{path}` cannot be written; nothing was changed. "
+                "Make it writable, or make the edits by hand."
             )
 
 
 def _write(edit: Edit) -> Path:
-    """Put the new text in place by a rename, after a copy of the old one was made."""
+    """Copy the old file, put the new text in place by a rename; returns the copy's path."""
     path = edit.path.resolve()
     backup = path.with_name(path.name + BACKUP)
     number = 1
@@ -225,10 +226,6 @@ def _past_comments(text: str, line: int, indent: str) -> int:
     while line < len(lines) and lines[line].startswith(indent + "#"):
         line += 1
     return line
-
-
-def _start(node: ast.stmt) -> int:
-    return node.lineno
 
 
 def _end(node: ast.stmt) -> int:

@@ -12,11 +12,11 @@ from typing import Any
 
 from evennia_ai.errors import AssistantError
 
-USAGE = "evennia ai doctor    say what is wrong with this game's assistants, and the remedy"
+USAGE = "evennia ai doctor    check this game's assistants and suggest remedies"
 
 
 def main(*args: str) -> None:
-    """Run ``evennia ai <args>``; ends the process with an exit code other than 0 on a fault."""
+    """Run ``evennia ai <args>`` and end the process; its exit code is 1 on a fault."""
     if args and args[0] == "doctor":
         sys.exit(1 if doctor() else 0)
     print(USAGE)
@@ -33,13 +33,13 @@ def doctor(*args: str) -> int:
     from django.conf import settings
 
     from evennia_ai.background import install_import_gate
-    from evennia_ai.cli import doctor as checks
+    from evennia_ai.cli.doctor import Patient, report, run_checks
 
     install_import_gate()
-    evennia._init()  # the launcher has not, for commands of others; a second call does nothing
+    evennia._init()  # the launcher skips this for extra commands; a second call does nothing
     found: list[Any] = []
-    _run_reactor(lambda: checks.doctor(checks.Patient(settings.GAME_DIR)), found)
-    print(checks.report(found), flush=True)
+    _run_reactor(lambda: run_checks(Patient(settings.GAME_DIR)), found)
+    print(report(found), flush=True)
     return sum(check.ok is False for check in found)
 
 

@@ -1,7 +1,7 @@
-"""The console script ``evennia-ai``: make, start and stop a game, or join an existing one.
+"""The console script ``evennia-ai``: make, start and stop a game, or add to an existing one.
 
-What the user got wrong is told in one line with exit code 2; a game that does not come up
-prints the end of its logs with exit code 1. Neither shows a traceback.
+A user's mistake is reported in one line with exit code 2. A game that does not start prints the
+end of its logs with exit code 1. Neither shows a traceback.
 """
 
 import argparse
@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("folder", nargs="?", default=".", help="the game (default: here)")
         command.set_defaults(run=run)
     _add_install(commands)
-    doctor = commands.add_parser("doctor", help="say what is wrong with a game, and the remedy")
+    doctor = commands.add_parser("doctor", help="check a game and suggest remedies")
     doctor.add_argument("folder", nargs="?", default=".", help="the game (default: here)")
     doctor.set_defaults(run=_doctor)
     return parser
@@ -64,14 +64,16 @@ def _parser() -> argparse.ArgumentParser:
 def _add_new(commands: argparse._SubParsersAction) -> None:
     new = commands.add_parser("new", help="make a game with an assistant in it, and start it")
     new.add_argument("folder", help="the folder to make; its name is the game's")
-    new.add_argument("--start", action="store_true", help="start it (what is done anyway)")
+    new.add_argument("--start", action="store_true", help="start it (the default)")
     new.add_argument("--no-start", action="store_true", help="only make the folder")
-    new.add_argument("--reuse", action="store_true", help="take a game that is there already")
+    new.add_argument("--reuse", action="store_true", help="use the game if it already exists")
     new.set_defaults(run=_new)
 
 
 def _add_install(commands: argparse._SubParsersAction) -> None:
-    install = commands.add_parser("install", help="join an existing game: show or make the edits")
+    install = commands.add_parser(
+        "install", help="add assistants to a game: show or make the edits"
+    )
     install.add_argument("folder", nargs="?", default=".", help="the game (default: here)")
     install.add_argument("--apply", action="store_true", help="make the edits (backups are kept)")
     install.set_defaults(run=_install)
@@ -87,17 +89,17 @@ def _new(args: argparse.Namespace) -> int:
     if args.no_start:
         print(f"Start it with: evennia-ai start {args.folder}")
         return 0
-    return _start_and_tell(folder)
+    return _start_and_show(folder)
 
 
 def _start(args: argparse.Namespace) -> int:
-    return _start_and_tell(_game(args.folder))
+    return _start_and_show(_game(args.folder))
 
 
 def _stop(args: argparse.Namespace) -> int:
     folder = Path(args.folder)
     if not folder.exists():
-        print(f"{folder} is not there: nothing to stop.")
+        print(f"{folder} does not exist: nothing to stop.")
         return 0
     ran = stop_game(_game(folder))
     print(f"The game in {folder} {'has stopped' if ran else 'was not running'}.")
@@ -125,25 +127,25 @@ def _game(folder: str | os.PathLike[str]) -> Path:
     path = Path(folder)
     if not is_game(path):
         raise ConfigError(
-            f"`{folder}` is no game folder (it has no server/conf/settings.py): name one, or make "
-            "one with `evennia-ai new <folder>`."
+            f"`{folder}` is not a game folder (it has no server/conf/settings.py): name one, or "
+            "make one with `evennia-ai new <folder>`."
         )
     return path.resolve()
 
 
-def _start_and_tell(folder: Path) -> int:
+def _start_and_show(folder: Path) -> int:
     connection = start_game(folder, say=lambda line: print(line, flush=True))
     print(connect_text(folder, connection), flush=True)
     return 0
 
 
 def connect_text(folder: Path, connection: Connection) -> str:
-    """What a person needs to know to play a game that runs."""
+    """How to connect to a running game."""
     ports = connection.ports
-    password = connection.password or f"(not known here: {PASSWORD_FILE} is gone)"
+    password = connection.password or f"(unknown: {PASSWORD_FILE} is missing)"
     lines = [
         "",
-        "The game is running." if connection.started else "The game was running already.",
+        "The game is running." if connection.started else "The game was already running.",
         "",
         f"  Telnet:      telnet localhost {ports.telnet}",
         f"  Web client:  http://localhost:{ports.webserver}/webclient/",
@@ -158,7 +160,7 @@ def connect_text(folder: Path, connection: Connection) -> str:
 
 
 def _stop_command(folder: Path) -> str:
-    """The shortest way to stop the game from here."""
+    """The shortest command that stops the game."""
     if os.environ.get("EVENNIA_AI_MAKE"):
         return "make demo-stop"
     return f"evennia-ai stop {os.path.relpath(folder)}"

@@ -1,7 +1,7 @@
-"""Make a new game folder: Evennia's own template with this package's laid over it.
+"""Make a new game folder: Evennia's own template, overlaid with this package's.
 
-Evennia's installed version supplies every module that version looks for; ours holds only what
-differs. That is how one template serves several versions of Evennia.
+The installed Evennia supplies every module that its version needs; our template holds only the
+differences, so it serves several versions of Evennia.
 """
 
 import importlib.util
@@ -23,8 +23,8 @@ _SERVERNAME = 'SERVERNAME = "The Gilded Lantern"'
 def create_game(folder: str | os.PathLike[str]) -> Path:
     """Make a game folder that is ready to be migrated and started.
 
-    The folder is filled under another name and put in place by a rename, so that an
-    interrupted run leaves no half of a game.
+    The folder is filled under another name and then renamed, so an interrupted run leaves no
+    incomplete game.
 
     Args:
         folder: Where; the last part becomes the game's name. It must not exist, or be empty.
@@ -53,23 +53,23 @@ def create_game(folder: str | os.PathLike[str]) -> Path:
 
 
 def usable_target(folder: str | os.PathLike[str]) -> Path:
-    """The absolute path of a folder that a new game may be made in.
+    """The absolute path of a folder for a new game.
 
     Raises:
-        ConfigError: Its name cannot be used, it is not empty, or there is no place for it.
+        ConfigError: Its name is not allowed, it is not empty, or its parent does not exist.
     """
     target = Path(os.path.abspath(folder))
     if not _NAME.fullmatch(target.name) or target.name.lower() in _RESERVED:
         raise ConfigError(
-            f"`{target.name}` cannot be a game's name: begin with a letter, go on with letters, "
-            "digits, `_` or `-`, and take no name of a Python package the game needs."
+            f"`{target.name}` cannot be a game's name: start with a letter, use only letters, "
+            "digits, `_` and `-`, and avoid names of Python packages the game needs."
         )
     if not target.parent.is_dir():
-        raise ConfigError(f"`{target.parent}` is no folder: make it first.")
+        raise ConfigError(f"`{target.parent}` is not a folder: make it first.")
     if target.is_file() or target.is_symlink():
-        raise ConfigError(f"`{folder}` is there already and is no folder: choose another name.")
+        raise ConfigError(f"`{folder}` already exists and is not a folder: choose another name.")
     if target.is_dir() and any(target.iterdir()):
-        raise ConfigError(f"`{folder}` is there already and is not empty: choose another name.")
+        raise ConfigError(f"`{folder}` already exists and is not empty: choose another name.")
     return target
 
 
@@ -79,16 +79,16 @@ def is_game(folder: str | os.PathLike[str]) -> bool:
 
 
 def template_dir() -> Path:
-    """This package's template: inside an installed package, beside it in a source tree.
+    """This package's template: inside an installed package, next to it in a source tree.
 
     Raises:
-        ConfigError: It is in neither place, so the installation is damaged.
+        ConfigError: It is in neither place; the installation is damaged.
     """
     package = Path(__file__).resolve().parents[1]
     for place in (package / TEMPLATE, package.parent / TEMPLATE):
         if (place / "server" / "conf" / "settings.py").is_file():
             return place
-    raise ConfigError(f"`{TEMPLATE}` is missing beside `{package}`: install `evennia-ai` again.")
+    raise ConfigError(f"`{TEMPLATE}` is missing next to `{package}`: install `evennia-ai` again.")
 
 
 def _evennia_template() -> Path:
@@ -123,6 +123,6 @@ def _hide_private_files(draft: Path) -> None:
 
 _SECRET = '''"""Settings that must not be shared: they override those in settings.py."""
 
-# Signs cookies and sessions. Made at random for this game; a new one logs everybody out.
+# Signs cookies and sessions. Generated for this game; a new key logs everybody out.
 SECRET_KEY = "{key}"
 '''

@@ -1,10 +1,10 @@
 """Which ports a game listens on, kept so that every process of the game agrees on them.
 
-Players see three ports: telnet, web and websocket. Evennia needs two more inside the machine:
-between its Portal and its Server (AMP), and for the Server's half of the web site. When the
-three are moved away from Evennia's own numbers the two have to move too, or a second game on
-the machine could not start. The choice is kept in ``server/ports.json``, because a later
-``evennia reload`` may come from a shell in which no port is set.
+Players use three ports: telnet, web and websocket. Evennia needs two more on loopback: between
+its Portal and its Server (AMP), and for the Server's half of the web site. When the three differ
+from Evennia's defaults, the two move too, or a second game on the machine could not start. The
+choice is stored in ``server/ports.json``, because a later ``evennia reload`` may come from a shell
+without the variables.
 """
 
 import json
@@ -44,10 +44,10 @@ class GamePorts:
 def game_ports(
     game_dir: str | os.PathLike[str], environ: Mapping[str, str] = os.environ
 ) -> GamePorts:
-    """The ports a game is to use; called by the game's settings in each of its processes.
+    """The ports of a game; called by the game's settings in each of its processes.
 
-    The environment wins over what was recorded, and that over Evennia's own numbers. While the
-    game runs, only the record counts: its Portal holds those ports whatever a shell says.
+    The environment overrides the stored ports, and those override Evennia's defaults. While the
+    game runs only the stored ports count: its Portal is listening on them.
 
     Args:
         game_dir: The game's folder.
@@ -67,7 +67,7 @@ def game_ports(
 
 
 def with_free_inner_ports(ports: GamePorts) -> GamePorts:
-    """The same public ports, with the two inner ones moved to numbers nobody listens on."""
+    """The same public ports, with the two inner ones moved to free ones."""
     taken = set(ports.public().values())
     inner = {}
     for name, port in (("internal", ports.internal), ("amp", ports.amp)):
@@ -77,7 +77,7 @@ def with_free_inner_ports(ports: GamePorts) -> GamePorts:
 
 
 def busy(ports: GamePorts) -> dict[str, int]:
-    """Those of the public ports that some process listens on already, by name."""
+    """The public ports that are in use, by name."""
     return {name: port for name, port in ports.public().items() if not is_free(port)}
 
 
@@ -93,7 +93,7 @@ def is_free(port: int) -> bool:
 
 
 def load(game_dir: str | os.PathLike[str]) -> GamePorts | None:
-    """The recorded ports; None if there are none, or they cannot be read."""
+    """The stored ports; None if there are none, or they cannot be read."""
     try:
         raw = json.loads(_path(game_dir).read_text(encoding="utf-8"))
         return GamePorts(**{field.name: int(raw[field.name]) for field in fields(GamePorts)})
@@ -102,7 +102,7 @@ def load(game_dir: str | os.PathLike[str]) -> GamePorts | None:
 
 
 def record(game_dir: str | os.PathLike[str], ports: GamePorts) -> None:
-    """Keep the ports, by a rename, so that no process ever reads half a file."""
+    """Store the ports, by a rename, so that no process reads an incomplete file."""
     path = _path(game_dir)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     draft.write_text(json.dumps(asdict(ports), indent=2) + "\n", encoding="utf-8")
@@ -123,15 +123,11 @@ def _wanted(environ: Mapping[str, str], base: GamePorts) -> GamePorts:
     if len(set(ports.public().values())) < len(VARIABLES):
         raise ConfigError(
             f"Two of {', '.join(f'`{name}`' for name in VARIABLES.values())} are the same "
-            f"({', '.join(str(port) for port in ports.public().values())}): give each its own."
+            f"({', '.join(str(port) for port in ports.public().values())}): choose different ones."
         )
     if ports.public() == base.public():
         return base
-    return _shifted(ports)
-
-
-def _shifted(ports: GamePorts) -> GamePorts:
-    """Inner ports next to the telnet port, as far from it as Evennia's own are from 4000."""
+    # Inner ports are as far from the telnet port as Evennia's own are from 4000.
     standard = GamePorts()
     offset = ports.telnet - standard.telnet
     internal, amp = standard.internal + offset, standard.amp + offset
@@ -144,12 +140,12 @@ def _port(variable: str, text: str) -> int:
     except ValueError:
         port = 0
     if not 1 <= port <= HIGHEST:
-        raise ConfigError(f"`{variable}` is `{text}`: give a port number, 1 to {HIGHEST}.")
+        raise ConfigError(f"`{variable}` is `{text}`: set a port number, 1 to {HIGHEST}.")
     return port
 
 
 def _next_free(port: int, taken: set[int]) -> int:
-    """The first free port from `port` upwards, going round at the end to the unprivileged."""
+    """The first free port from `port` upwards; after the highest, from 1024."""
     for step in range(HIGHEST):
         candidate = port + step
         if candidate > HIGHEST:

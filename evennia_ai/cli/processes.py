@@ -1,4 +1,4 @@
-"""The processes of a game as its pid files name them: are they alive, and how to end them."""
+"""A game's processes, by its pid files: whether they are alive, and how to end them."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ NAMES = ("portal", "server")
 
 
 def pids(game_dir: str | os.PathLike[str]) -> dict[str, int]:
-    """The game's living processes, by name; stale pid files are passed over."""
+    """The game's living processes, by name; stale pid files are ignored."""
     found = {name: _pid(pid_file(game_dir, name)) for name in NAMES}
     return {name: pid for name, pid in found.items() if pid and _is_game(pid)}
 
@@ -25,11 +25,7 @@ def pid_file(game_dir: str | os.PathLike[str], name: str) -> Path:
 
 
 def tidy(game_dir: str | os.PathLike[str]) -> list[str]:
-    """Remove pid files whose process is gone, which would keep Evennia from starting.
-
-    Returns:
-        The names of the files removed.
-    """
+    """Remove stale pid files, which would prevent a start; returns their names."""
     alive = pids(game_dir)
     stale = [pid_file(game_dir, name) for name in NAMES if name not in alive]
     removed = [path for path in stale if path.exists()]
@@ -50,7 +46,7 @@ def kill(game_dir: str | os.PathLike[str]) -> list[int]:
 
 
 def wait_until_gone(game_dir: str | os.PathLike[str], timeout_s: float) -> bool:
-    """Wait for the game's processes to end; False if some still live after `timeout_s`."""
+    """Wait for the game's processes to end; False if some are alive after `timeout_s`."""
     end = time.monotonic() + timeout_s
     while is_running(game_dir):
         if time.monotonic() > end:
@@ -67,9 +63,9 @@ def _pid(path: Path) -> int | None:
 
 
 def _is_game(pid: int) -> bool:
-    """Whether a process lives and, where that can be seen, is a twistd daemon.
+    """Whether a process is alive and, where that can be seen, is a twistd daemon.
 
-    A pid may be given to another program after a crash or a restart of the machine.
+    After a crash or a restart of the machine, another program may have the pid.
     """
     try:
         os.kill(pid, 0)

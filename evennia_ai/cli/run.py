@@ -1,7 +1,7 @@
-"""Start and stop a game from the command line without a question asked.
+"""Start and stop a game from the command line without asking questions.
 
-A start is over when the game answers a telnet connection, not when the launcher says so: the
-very first start restarts the Server once, and a fault in the game's code only shows in its logs.
+A game has started when it answers a telnet connection, not when the launcher says so: the very
+first start restarts the Server once, and a fault in the game's code shows only in its logs.
 """
 
 import os
@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from evennia_ai.cli import processes as game_processes
 from evennia_ai.cli.ports import (
     LOOPBACK,
     VARIABLES,
@@ -27,6 +26,7 @@ from evennia_ai.cli.ports import (
     record,
     with_free_inner_ports,
 )
+from evennia_ai.cli.processes import is_running, kill, pids, tidy, wait_until_gone
 from evennia_ai.errors import AssistantError, ConfigError
 
 ADMIN = "admin"
@@ -35,7 +35,7 @@ PASSWORD_VARIABLE = "EVENNIA_AI_DEMO_PASSWORD"
 PASSWORD_FILE = "admin_password.txt"
 READY_FILE = Path("server") / "ready"
 LOGS = ("server.log", "portal.log")
-# A game that is dead, or shows an error while it starts, gets so long to be ready after all.
+# How long a game that is dead, or logs an error while it starts, may still become ready.
 _GRACE_S = 15.0
 
 _LAUNCHER = "from evennia.server.evennia_launcher import main; main()"
@@ -62,11 +62,11 @@ class GameError(AssistantError):
 
 @dataclass(frozen=True)
 class Connection:
-    """How to reach a game that runs.
+    """How to reach a running game.
 
     Args:
         ports: Its ports.
-        password: Of the account `admin`; None if it is not known here.
+        password: The password of the account `admin`; None if it is unknown.
         started: False if the game was running already.
     """
 
@@ -86,7 +86,7 @@ def start_game(
     Args:
         game_dir: Folder of a game made from this package's template.
         environ: Environment of the game; read for ports and password.
-        say: Gets a line of progress at a time.
+        say: Called with each line of progress.
         timeout_s: How long to wait for the game to answer, seconds.
 
     Raises:
@@ -94,11 +94,11 @@ def start_game(
         GameError: The game does not come up.
     """
     folder = Path(game_dir).resolve()
-    if game_processes.is_running(folder):
+    if is_running(folder):
         ports = game_ports(folder, environ)
         _wait_until_ready(folder, ports, timeout_s)
         return Connection(ports, stored_password(folder), started=False)
-    game_processes.tidy(folder)
+    tidy(folder)
     ports = _startable_ports(folder, environ)
     password, changed = admin_password(folder, environ)
     say("Preparing the database ...")
@@ -116,32 +116,32 @@ def stop_game(
     environ: Mapping[str, str] = os.environ,
     timeout_s: float = 40.0,
 ) -> bool:
-    """Stop a game, gently if it can be, and remove pid files that were left behind.
+    """Stop a game, by SIGKILL if need be, and remove its pid files.
 
     Returns:
-        Whether anything ran.
+        Whether it was running.
 
     Raises:
-        GameError: A process outlives even SIGKILL.
+        GameError: A process survives SIGKILL.
     """
     folder = Path(game_dir).resolve()
-    ran = game_processes.is_running(folder)
+    ran = is_running(folder)
     if ran:
         _evennia(folder, environ, "stop", timeout_s=timeout_s)
-        if not game_processes.wait_until_gone(folder, timeout_s / 2):
-            game_processes.kill(folder)
-    if not game_processes.wait_until_gone(folder, 10):
+        if not wait_until_gone(folder, timeout_s / 2):
+            kill(folder)
+    if not wait_until_gone(folder, 10):
         raise GameError(
-            f"`{folder.name}` cannot be stopped; its processes: "
-            f"{game_processes.pids(folder)}. End them by hand."
+            f"`{folder.name}` cannot be stopped; its processes are "
+            f"{pids(folder)}. End them by hand."
         )
-    game_processes.tidy(folder)
+    tidy(folder)
     (folder / READY_FILE).unlink(missing_ok=True)
     return ran
 
 
 def stored_password(game_dir: str | os.PathLike[str]) -> str | None:
-    """The admin's password as kept in the game's folder; None if it is not there."""
+    """The admin's password from the game's folder; None if it is not there."""
     try:
         return (Path(game_dir) / PASSWORD_FILE).read_text(encoding="utf-8").strip() or None
     except OSError:
@@ -149,33 +149,37 @@ def stored_password(game_dir: str | os.PathLike[str]) -> str | None:
 
 
 def admin_password(folder: Path, environ: Mapping[str, str]) -> tuple[str, bool]:
-    """The admin's password, from the environment, the game's folder, or made up now.
+    """The admin's password: from the environment, the game's folder, or generated.
 
     Returns:
-        The password, and whether it differs from what the game's folder held.
+        The password, and whether it differs from the one in the game's folder.
 
     Raises:
-        ConfigError: The one given could not be typed at a telnet login.
+        ConfigError: The password could not be typed at a telnet login.
     """
     stored = stored_password(folder)
     password = environ.get(PASSWORD_VARIABLE) or stored or secrets.token_urlsafe(9)
     if re.search(r"[\s\"|;]", password) or not password.isprintable():
         raise ConfigError(
-            f"`{PASSWORD_VARIABLE}` may hold no spaces, quotes, `|` or `;`, as it "
+            f"`{PASSWORD_VARIABLE}` must not contain spaces, quotes, `|` or `;`: it "
             "could not be typed at a telnet login."
         )
     if password != stored:
-        _keep_password(folder / PASSWORD_FILE, password)
+        path = folder / PASSWORD_FILE
+        path.unlink(missing_ok=True)  # an older file may be readable to others
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(password + "\n")
     return password, password != stored
 
 
 def is_ready(game_dir: str | os.PathLike[str]) -> bool:
-    """Whether the Server that runs now has noted that it is up, its world built."""
+    """Whether the running Server has recorded that it is up and its world is built."""
     try:
         noted = (Path(game_dir) / READY_FILE).read_text(encoding="ascii").strip()
     except OSError:
         return False
-    return noted == str(game_processes.pids(game_dir).get("server"))
+    return noted == str(pids(game_dir).get("server"))
 
 
 def log_tail(game_dir: str | os.PathLike[str], lines: int = 25) -> str:
@@ -189,29 +193,15 @@ def log_tail(game_dir: str | os.PathLike[str], lines: int = 25) -> str:
     return "\n".join(parts) or "The game has written no logs yet."
 
 
-def _keep_password(path: Path, password: str) -> None:
-    """Write the password for the owner's eyes only, also where a wider file was before."""
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(password + "\n")
-
-
-def _still_busy(ports: GamePorts, patience_s: float = 5.0) -> dict[str, int]:
-    """The ports in use, after waiting a moment for a game that was just killed to let go."""
-    end = time.monotonic() + patience_s
-    while (taken := busy(ports)) and time.monotonic() < end:
-        time.sleep(0.2)
-    return taken
-
-
 def _startable_ports(folder: Path, environ: Mapping[str, str]) -> GamePorts:
+    """The game's ports, after checking that nothing else uses them."""
     ports = game_ports(folder, environ)
-    if taken := _still_busy(ports):
+    # A game that was just killed may hold its ports for a moment.
+    _wait_for(lambda: not busy(ports), timeout_s=5.0)
+    if taken := busy(ports):
         names = ", ".join(f"{port} ({VARIABLES[name]})" for name, port in taken.items())
         raise ConfigError(
-            f"Something else listens on port {names} already: stop it, or set the variable "
-            "named to a free port."
+            f"Something else listens on port {names}: stop it, or set the variable to a free port."
         )
     free = with_free_inner_ports(ports)
     if free != ports:
@@ -220,9 +210,9 @@ def _startable_ports(folder: Path, environ: Mapping[str, str]) -> GamePorts:
 
 
 def _prepare_database(folder: Path, environ: Mapping[str, str], password: str | None) -> None:
-    """Bring the tables up to date and, if there is a new password, give it to the admin.
+    """Bring the tables up to date and set the admin's password if there is a new one.
 
-    Not by `evennia migrate`, whose exit code is 0 also when the settings cannot be loaded.
+    `evennia migrate` will not do: its exit code is 0 even when the settings cannot be loaded.
     """
     scripts = [_MIGRATE] + ([_SET_PASSWORD] if password else [])
     for script in scripts:
@@ -236,19 +226,19 @@ def _launch(folder: Path, environ: Mapping[str, str], ports: GamePorts) -> str:
     """Run `evennia start` until there is a Server; returns what the last run printed.
 
     On a busy machine the launcher gives up on a Portal that takes more than ten seconds to load,
-    before it asked for the Server. Run again once the Portal listens, it asks.
+    before it starts the Server. Run again once the Portal listens, it starts it.
     """
     output = ""
     for _ in range(3):
         _, output = _evennia(folder, environ, "start")
-        gave_up = "timed out" in output and "server" not in game_processes.pids(folder)
+        gave_up = "timed out" in output and "server" not in pids(folder)
         if not gave_up or not _wait_for(lambda: not is_free(ports.amp), timeout_s=60.0):
             break
     return output
 
 
 def _wait_for(condition: Callable[[], bool], timeout_s: float) -> bool:
-    """Whether a condition comes true in time."""
+    """Whether a condition becomes true in time."""
     end = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > end:
@@ -258,7 +248,7 @@ def _wait_for(condition: Callable[[], bool], timeout_s: float) -> bool:
 
 
 def _with_admin(environ: Mapping[str, str], password: str) -> dict[str, str]:
-    """What makes Evennia create its first account without asking."""
+    """The environment with which Evennia creates its first account without asking."""
     return {
         **environ,
         "EVENNIA_SUPERUSER_USERNAME": ADMIN,
@@ -278,7 +268,7 @@ def _run(
 ) -> tuple[int, str]:
     """Run a command in the game's folder, without a terminal.
 
-    The output goes through a file, as the daemons that are started would hold a pipe open.
+    The output goes through a file: daemons that the command starts would keep a pipe open.
 
     Returns:
         Exit code (1 if it took too long) and the end of what it printed.
@@ -302,7 +292,7 @@ def _run(
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment with this interpreter's `twistd` found first; a venv may not be active."""
+    """The environment with this interpreter's `twistd` first; a venv may not be active."""
     scripts = str(Path(sys.executable).parent)
     return {
         **environ,
@@ -318,12 +308,12 @@ def _wait_until_ready(
     launcher_said: str = "",
     old_errors: int = sys.maxsize,
 ) -> None:
-    """Wait; a game that shows an error meanwhile is given up before the time is over."""
+    """Wait until a game answers; less long once it is dead or has logged an error."""
     end = last_alive = time.monotonic()
     end += timeout_s
     while not (is_ready(folder) and _greets(ports.telnet)):
         now = time.monotonic()
-        if game_processes.is_running(folder):
+        if is_running(folder):
             last_alive = now
         if _tracebacks(folder) > old_errors:
             end, old_errors = min(end, now + _GRACE_S), sys.maxsize
@@ -336,7 +326,7 @@ def _wait_until_ready(
 
 
 def _tracebacks(folder: Path) -> int:
-    """How many errors the Server's log shows; Twisted words them in two ways."""
+    """How many tracebacks the Server's log holds."""
     try:
         log = (folder / "server" / "logs" / LOGS[0]).read_bytes()
     except OSError:

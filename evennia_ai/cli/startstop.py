@@ -11,7 +11,7 @@ from evennia_ai import background, services
 from evennia_ai.assistant.deletions import pay_owed
 from evennia_ai.assistant.recovery import repair_when_ready
 
-# Players come back first: the imports take seconds, and meanwhile hold up all else.
+# The imports take seconds and delay everything else: let players reconnect first.
 WARM_UP_AFTER_S = 1.0
 _warm_up: Any = None
 
@@ -33,14 +33,11 @@ def at_server_start() -> None:
 
 
 def warm_up() -> None:
-    """Load what is slow, then mend what had to wait for it, one assistant after the other.
-
-    Only then may ticks think: none must run on what is not mended yet.
-    """
+    """Load slow libraries, then repair the assistants one after the other; ticks wait for it."""
     done = services.warm_up().addCallback(lambda _: cooperate(_repair_all()).whenDone())
     done.addErrback(_log_failure, "loading and mending after the start")
     done.addCallback(lambda _: services.use(ready=True))
-    # What deleted assistants left; where that fails, the next start tries again.
+    # Delete data of deleted assistants; where that fails, the next start tries again.
     done.addCallback(lambda _: pay_owed())
     done.addErrback(_log_failure, "deleting what deleted assistants left")
 
@@ -51,7 +48,7 @@ def _log_failure(failure: Any, what: str) -> None:
 
 
 def _repair_all() -> Iterator[None]:
-    """Mend all assistants; others have their turn on the reactor at each step."""
+    """Repair all assistants, with a turn of the reactor between steps."""
     for script in assistants():
         try:
             yield from script.history.warm()
@@ -62,7 +59,7 @@ def _repair_all() -> Iterator[None]:
 
 
 def at_server_stop() -> None:
-    """Cancel calls and let go of files, however the server stops."""
+    """Cancel calls and close files, however the server stops."""
     if _warm_up is not None and _warm_up.active():
         _warm_up.cancel()
     for script in assistants():

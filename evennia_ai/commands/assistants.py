@@ -201,7 +201,7 @@ class CmdAI(AssistantCommand):
         """Run the checks."""
         viewer = self.viewer
         viewer.tell("Looking for what is wrong. This takes a moment...")
-        done = doctor.doctor(doctor.Patient.this_game())
+        done = doctor.run_checks(doctor.Patient.this_game())
         viewer.later(done, lambda r: viewer.page(escaped(doctor.report(r))), "The examination")
 
     def do_follow(self) -> None:

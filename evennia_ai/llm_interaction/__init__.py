@@ -10,8 +10,8 @@ from typing import Any
 _HOMES = {
     "DEFAULT_COMPACTION_PROMPT": "evennia_ai.llm_interaction.summary",
     "ModelClient": "evennia_ai.llm_interaction.client",
-    "ModelReply": "evennia_ai.llm_interaction.client",
-    "ModelRequest": "evennia_ai.llm_interaction.client",
+    "ModelReply": "evennia_ai.llm_interaction.values",
+    "ModelRequest": "evennia_ai.llm_interaction.values",
     "Summary": "evennia_ai.llm_interaction.summary",
     "build_llm_messages": "evennia_ai.llm_interaction.prompt",
     "build_prompt": "evennia_ai.llm_interaction.prompt",

@@ -15,7 +15,6 @@ from evennia_ai.history.messages import (
     utc_iso,
 )
 from evennia_ai.llm_interaction.budget import usage
-from evennia_ai.llm_interaction.client import ModelRequest
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
 from evennia_ai.llm_interaction.regions import (
     Caps,
@@ -27,7 +26,8 @@ from evennia_ai.llm_interaction.regions import (
     fit_prompt,
     tools_tokens,
 )
-from evennia_ai.llm_interaction.reply import text_tool_instructions
+from evennia_ai.llm_interaction.tool_calls import tool_instructions
+from evennia_ai.llm_interaction.values import ModelRequest
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.entities import profile_lines
 
@@ -240,7 +240,7 @@ def model_request(
     }
     offline = script.model_name == OFFLINE_MODEL
     if prompt.tools and _writes_calls(script):
-        prompt = as_text_protocol(prompt, text_tool_instructions(prompt.tools))
+        prompt = as_text_protocol(prompt, tool_instructions(prompt.tools))
     if config.llm_api == "completion" and not offline:
         text = as_transcript(prompt, character.key)
         stop = (f"\n{character.key}:", "\n\n[")
@@ -259,5 +259,5 @@ def _protocol_extra(script: Assistant, tools: Sequence[dict[str, Any]]) -> int:
     """Tokens that tools take as text beyond what their schemas take."""
     if not (tools and _writes_calls(script)):
         return 0
-    written = script.count(text_tool_instructions(tools))
+    written = script.count(tool_instructions(tools))
     return max(0, written + OVERHEAD_TOKENS - tools_tokens(tools, script.count))

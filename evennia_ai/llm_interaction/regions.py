@@ -27,6 +27,7 @@ from evennia_ai.history.messages import (
 from evennia_ai.history.pairs import mended, newest_turn
 from evennia_ai.llm_interaction.budget import TokenBudget, newest_that_fit, shortened
 from evennia_ai.llm_interaction.pinned_notes import Pinned, pinned
+from evennia_ai.llm_interaction.tool_calls import write_call
 
 Counter = Callable[[str], int]
 # Volatile regions and the reply's reserve together take at most this share of the limit.
@@ -386,17 +387,11 @@ def as_text_protocol(prompt: Prompt, instructions: str) -> Prompt:
             text = f"[Result of {message['name']}] {on_one_line(message['content'])}"
             message = {"role": "user", "content": text}
         elif message.get("tool_calls"):
-            calls = [_text_call(call) for call in message["tool_calls"]]
+            calls = [write_call(call) for call in message["tool_calls"]]
             text = "\n".join([message.get("content") or "", *calls]).strip()
             message = {"role": "assistant", "content": text}
         messages.append(message)
     return replace(prompt, messages=tuple(messages), tools=())
-
-
-def _text_call(call: dict[str, Any]) -> str:
-    function = call.get("function") or {}
-    name = json.dumps(function.get("name", ""))
-    return f'TOOL {{"name": {name}, "arguments": {function.get("arguments") or "{}"}}}'
 
 
 def as_transcript(prompt: Prompt, name: str) -> str:

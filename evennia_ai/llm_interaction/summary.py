@@ -8,14 +8,10 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.errors import ModelError
 from evennia_ai.history.messages import Message, call_ids, on_one_line, one_line, rendered
-from evennia_ai.llm_interaction.client import ModelReply, ModelRequest
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
-from evennia_ai.llm_interaction.reply import (
-    is_refusal,
-    looks_like_tool_call,
-    strip_markup,
-    strip_own_thoughts,
-)
+from evennia_ai.llm_interaction.reply import is_refusal, strip_markup, strip_own_thoughts
+from evennia_ai.llm_interaction.tool_calls import looks_like_tool_call
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from evennia_ai.protocol import Assistant
 
 MESSAGES_TITLE = "[MESSAGES TO COMPACT]"

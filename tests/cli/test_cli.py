@@ -12,10 +12,16 @@ import unittest
 from pathlib import Path
 
 from evennia_ai.cli import main as cli
-from evennia_ai.cli import processes as game_processes
-from evennia_ai.cli import run as game_runner
 from evennia_ai.cli.new import create_game
 from evennia_ai.cli.ports import GamePorts, busy, game_ports, load, with_free_inner_ports
+from evennia_ai.cli.processes import is_running, kill, tidy
+from evennia_ai.cli.run import (
+    PASSWORD_FILE,
+    PASSWORD_VARIABLE,
+    admin_password,
+    start_game,
+    stored_password,
+)
 from evennia_ai.errors import ConfigError
 
 
@@ -106,7 +112,7 @@ class TestOtherCommands(InFolder):
             with self.subTest(command=command):
                 code, _, error = run(command, str(self.base))
                 self.assertEqual(code, 2)
-                self.assertIn("no game folder", error)
+                self.assertIn("not a game folder", error)
 
     def test_stopping_what_is_not_there_is_no_error(self):
         """`make demo-stop` before any demo, or twice, ends well."""
@@ -137,7 +143,7 @@ class TestOtherCommands(InFolder):
             port = other.getsockname()[1]
             environ = {**os.environ, "TELNET_PORT": str(port)}
             with self.assertRaisesRegex(ConfigError, rf"{port}.*TELNET_PORT"):
-                game_runner.start_game(game, environ, lambda line: None)
+                start_game(game, environ, lambda line: None)
 
 
 class TestGamePorts(InFolder):
@@ -203,25 +209,25 @@ class TestGamePorts(InFolder):
 class TestAdminPassword(InFolder):
     def test_a_made_up_password_stays_the_same_and_private(self):
         """The second start prints the first one's password, and only its owner can read it."""
-        first, changed = game_runner.admin_password(self.base, {})
+        first, changed = admin_password(self.base, {})
         self.assertTrue(changed)
-        self.assertEqual(game_runner.admin_password(self.base, {}), (first, False))
-        path = self.base / game_runner.PASSWORD_FILE
+        self.assertEqual(admin_password(self.base, {}), (first, False))
+        path = self.base / PASSWORD_FILE
         self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
         self.assertGreaterEqual(len(first), 12)
 
     def test_the_environment_wins(self):
         """A password given is used, and counts as changed when it is new."""
-        game_runner.admin_password(self.base, {})
-        environ = {game_runner.PASSWORD_VARIABLE: "given-one"}
-        self.assertEqual(game_runner.admin_password(self.base, environ), ("given-one", True))
-        self.assertEqual(game_runner.stored_password(self.base), "given-one")
+        admin_password(self.base, {})
+        environ = {PASSWORD_VARIABLE: "given-one"}
+        self.assertEqual(admin_password(self.base, environ), ("given-one", True))
+        self.assertEqual(stored_password(self.base), "given-one")
 
     def test_a_password_that_cannot_be_typed_is_refused(self):
         """Spaces and what telnet's command line splits at are refused."""
         for password in ("two words", 'a"b', "a;b", "tab\t"):
             with self.subTest(password=password), self.assertRaises(ConfigError):
-                game_runner.admin_password(self.base, {game_runner.PASSWORD_VARIABLE: password})
+                admin_password(self.base, {PASSWORD_VARIABLE: password})
 
 
 class TestProcesses(InFolder):
@@ -229,6 +235,6 @@ class TestProcesses(InFolder):
         """A pid that was given to some other program does not make a game look alive."""
         (self.base / "server").mkdir()
         (self.base / "server/portal.pid").write_text(str(os.getpid()))
-        self.assertFalse(game_processes.is_running(self.base))
-        self.assertEqual(game_processes.tidy(self.base), ["portal.pid"])
-        self.assertEqual(game_processes.kill(self.base), [])
+        self.assertFalse(is_running(self.base))
+        self.assertEqual(tidy(self.base), ["portal.pid"])
+        self.assertEqual(kill(self.base), [])

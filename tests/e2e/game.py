@@ -11,8 +11,7 @@ from pathlib import Path
 
 import evennia
 
-from evennia_ai.cli import processes as game_processes
-from evennia_ai.cli import run as game_runner
+from evennia_ai.cli import processes, run
 from evennia_ai.cli.new import create_game
 from evennia_ai.cli.ports import game_ports
 from tests.e2e.ports import free_ports
@@ -65,7 +64,7 @@ class Game:
         try:
             self.stop()
         finally:
-            game_processes.kill(self.folder)
+            processes.kill(self.folder)
             if not self._keep:
                 shutil.rmtree(self.base, ignore_errors=True)
 
@@ -79,11 +78,11 @@ class Game:
 
     def start(self, timeout_s=180.0):
         """Start it and wait until it takes connections."""
-        return game_runner.start_game(self.folder, self.environ, lambda line: None, timeout_s)
+        return run.start_game(self.folder, self.environ, lambda line: None, timeout_s)
 
     def stop(self):
         """Stop it as its owner would."""
-        return game_runner.stop_game(self.folder, self.environ)
+        return run.stop_game(self.folder, self.environ)
 
     def restart(self):
         """Stop it and start it again."""
@@ -92,19 +91,19 @@ class Game:
 
     def kill_hard(self):
         """End Server and Portal with SIGKILL, as a crash of the machine would."""
-        pids = game_processes.kill(self.folder)
-        assert game_processes.wait_until_gone(self.folder, 10)
+        pids = processes.kill(self.folder)
+        assert processes.wait_until_gone(self.folder, 10)
         return pids
 
     def kill_server(self):
         """End the Server alone with SIGKILL; Portal and its connections live on."""
-        os.kill(game_processes.pids(self.folder)["server"], signal.SIGKILL)
+        os.kill(processes.pids(self.folder)["server"], signal.SIGKILL)
         self.wait_for_death()
 
     def wait_for_death(self, timeout_s=60.0):
         """Wait until there is no Server, however it ends."""
         end = time.monotonic() + timeout_s
-        while game_processes.pids(self.folder).get("server"):
+        while processes.pids(self.folder).get("server"):
             if time.monotonic() > end:
                 raise AssertionError("The Server still runs.")
             time.sleep(0.02)
@@ -117,15 +116,15 @@ class Game:
         """
         self.spawn_server()
         end = time.monotonic() + timeout_s
-        while not game_runner.is_ready(self.folder):
+        while not run.is_ready(self.folder):
             if time.monotonic() > end:
                 raise AssertionError(f"The Server does not come up.\n{self.logs()}")
             time.sleep(0.05)
-        return game_processes.pids(self.folder)["server"]
+        return processes.pids(self.folder)["server"]
 
     def spawn_server(self):
         """Start the Server and wait for nothing."""
-        game_processes.tidy(self.folder)
+        processes.tidy(self.folder)
         server = Path(evennia.__file__).parent / "server" / "server.py"
         with open(self.folder / "server" / "logs" / "server.log", "a", encoding="utf-8") as log:
             subprocess.run(
@@ -133,7 +132,7 @@ class Game:
                     str(Path(sys.executable).parent / "twistd"),
                     f"--python={server}",
                     "--logger=evennia.utils.logger.GetServerLogObserver",
-                    f"--pidfile={game_processes.pid_file(self.folder, 'server')}",
+                    f"--pidfile={processes.pid_file(self.folder, 'server')}",
                 ],
                 cwd=self.folder,
                 env={
@@ -149,12 +148,12 @@ class Game:
 
     def reload(self, timeout_s=90.0):
         """`evennia reload`, and wait until a new Server says that it is up."""
-        before = game_processes.pids(self.folder).get("server")
+        before = processes.pids(self.folder).get("server")
         self.evennia("reload")
         end = time.monotonic() + timeout_s
         while time.monotonic() < end:
-            now = game_processes.pids(self.folder).get("server")
-            if now not in (None, before) and game_runner.is_ready(self.folder):
+            now = processes.pids(self.folder).get("server")
+            if now not in (None, before) and run.is_ready(self.folder):
                 return now
             time.sleep(0.2)
         raise AssertionError(f"The game did not come back from a reload.\n{self.logs()}")
@@ -199,7 +198,7 @@ class Game:
     def admin(self, timeout_s=20.0):
         """A telnet connection logged in as the owner."""
         player = Telnet(self.ports.telnet, timeout_s=timeout_s)
-        player.login(game_runner.ADMIN, PASSWORD)
+        player.login(run.ADMIN, PASSWORD)
         return player
 
     def player(self, name, password="quite-a-long-1", timeout_s=20.0):
@@ -210,7 +209,7 @@ class Game:
 
     def logs(self, lines=60):
         """The end of the game's logs."""
-        return game_runner.log_tail(self.folder, lines)
+        return run.log_tail(self.folder, lines)
 
     def log(self, name="server.log"):
         """The whole of one log."""
@@ -233,6 +232,6 @@ class Game:
             "TELNET_PORT": str(telnet),
             "WEBSERVER_PORT": str(web),
             "WEBSOCKET_PORT": str(websocket),
-            game_runner.PASSWORD_VARIABLE: PASSWORD,
+            run.PASSWORD_VARIABLE: PASSWORD,
             **env,
         }

@@ -6,7 +6,7 @@ import urllib.request
 
 import pytest
 
-from evennia_ai.cli import run as game_runner
+from evennia_ai.cli import run
 from tests.e2e.game import PASSWORD, Game
 from tests.e2e.telnet import Telnet
 
@@ -129,9 +129,9 @@ class TestDemo(unittest.TestCase):
     def test_a_new_password_is_taken_over_at_the_next_start(self):
         """The password printed is one that works, also when it was changed in between."""
         changed = dict(self.game.environ)
-        changed[game_runner.PASSWORD_VARIABLE] = "another-horse-2"
+        changed[run.PASSWORD_VARIABLE] = "another-horse-2"
         self.game.stop()
-        connection = game_runner.start_game(self.game.folder, changed, lambda line: None)
+        connection = run.start_game(self.game.folder, changed, lambda line: None)
         try:
             with Telnet(connection.ports.telnet) as player:
                 player.login("admin", "another-horse-2")
@@ -145,5 +145,5 @@ class TestBrokenGame(unittest.TestCase):
         with Game(start=False) as game:
             path = game.folder / "typeclasses" / "npcs.py"
             path.write_text("import no_such_module_here\n", encoding="utf-8")
-            with self.assertRaisesRegex(game_runner.GameError, "no_such_module_here"):
+            with self.assertRaisesRegex(run.GameError, "no_such_module_here"):
                 game.start(timeout_s=120)

@@ -16,8 +16,9 @@ from twisted.logger import formatEvent, globalLogPublisher
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.breaker import Breaker, BreakerPolicy
-from evennia_ai.llm_interaction.client import ModelClient, ModelReply, ModelRequest
+from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.retry import Failure, RetryPolicy, retry_after_s
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from tests import loopback
 from tests.loopback import HANG, RESET, TRUNCATED, LoopbackServer, failure, rate_limited, text
 from tests.waiting import pump_until, wait_for
@@ -648,7 +649,8 @@ class TestProbeAndWindow(LoopbackCase):
 HANGING_GAME = """
 import sys, time
 from twisted.internet import reactor
-from evennia_ai.llm_interaction.client import ModelClient, ModelRequest
+from evennia_ai.llm_interaction.client import ModelClient
+from evennia_ai.llm_interaction.values import ModelRequest
 base, calls = sys.argv[1], int(sys.argv[2])
 client = ModelClient(api_base=base, api_key="k")
 def ask(_):

@@ -1,4 +1,3 @@
-import json
 import time
 import unittest
 
@@ -8,18 +7,14 @@ from hypothesis import strategies as st
 from evennia_ai.llm_interaction import reply as cleaning
 from evennia_ai.llm_interaction.reply import (
     SplitReply,
-    chat_tool_calls,
     clean_reply,
     is_refusal,
-    looks_like_tool_call,
-    parse_text_tool_calls,
     speakable,
     split_reply,
     strip_label,
     strip_markup,
     strip_quotes,
     strip_thoughts,
-    text_tool_instructions,
 )
 
 
@@ -172,8 +167,6 @@ class TestRunawayReplies(unittest.TestCase):
     MORE = (
         "</think>" * 60_000,
         "_a" * 200_000,
-        "TOOL {" * 70_000,
-        'TOOL {"a":' * 40_000,
         "- " * 99_000,
     )
 
@@ -182,9 +175,7 @@ class TestRunawayReplies(unittest.TestCase):
         for text in (*self.HOSTILE, *self.MORE):
             began = time.process_time()
             speakable(text, ["Aria"])
-            looks_like_tool_call(text)
             is_refusal(text)
-            parse_text_tool_calls(text)
             self.assertLess(time.process_time() - began, 1.0, text[:12])
 
     def test_everything_left_out_is_counted(self):
@@ -219,135 +210,3 @@ class TestRefusals(unittest.TestCase):
             "",
         ):
             self.assertFalse(is_refusal(text))
-
-
-class TestToolCallShapes(unittest.TestCase):
-    def test_calls_written_out_are_seen(self):
-        """Every usual way of writing a call as text counts as a call."""
-        for text in (
-            '{"name": "say", "arguments": {"text": "hi"}}',
-            '[{"name": "say", "parameters": {}}]',
-            '```json\n{"tool": "say", "args": {}}\n```',
-            '<tool_call>{"name": "say"}</tool_call>',
-            "<|python_tag|>say()",
-            '<function=say>{"text": "x"}</function>',
-            "[TOOL_CALLS] [...]",
-            'TOOL {"name": "noop"}',
-            'say(text="hello")',
-            "noop()",
-            '{"function_call": {"name": "x"}}',
-        ):
-            with self.subTest(text):
-                self.assertTrue(looks_like_tool_call(text))
-
-    def test_prose_is_not_a_call(self):
-        """Summaries, lists and JSON of another kind are not calls."""
-        for text in (
-            "Alice told Bob (the smith) about the tool.",
-            '{"summary": "x"}',
-            "[]",
-            "[1, 2]",
-            "",
-            "She used her tools: hammer and tongs.",
-            "[" * 5000,
-        ):
-            with self.subTest(text[:30]):
-                self.assertFalse(looks_like_tool_call(text))
-
-
-class TestTextToolProtocol(unittest.TestCase):
-    def test_line_form(self):
-        """A TOOL line is a call; the lines around it are what is said."""
-        text = 'Let me see.\nTOOL {"name": "look", "arguments": {"target": "bar"}}\nThere.'
-        calls, rest = parse_text_tool_calls(text)
-        self.assertEqual(
-            [(call.name, call.arguments) for call in calls], [("look", {"target": "bar"})]
-        )
-        self.assertEqual(rest, "Let me see.\nThere.")
-
-    def test_object_over_several_lines(self):
-        """The object may run over lines, with a line break in a text as well."""
-        calls, rest = parse_text_tool_calls(
-            'TOOL: {\n"name": "say",\n"arguments": {"text": "a\nb"}\n}'
-        )
-        self.assertEqual(calls[0].arguments, {"text": "a\nb"})
-        self.assertEqual(rest, "")
-
-    def test_fences_and_tags(self):
-        """Fences marked `tool` and tags hold calls too, in the order they were written."""
-        text = (
-            '<tool_call>{"name": "a"}</tool_call>\n'
-            '```tool\nTOOL {"name": "b", "parameters": {"x": 1}}\n```\n'
-            'TOOL {"name": "c", "arguments": null}'
-        )
-        calls, rest = parse_text_tool_calls(text)
-        self.assertEqual([call.name for call in calls], ["a", "b", "c"])
-        self.assertEqual((calls[1].arguments, rest), ({"x": 1}, ""))
-
-    def test_broken_calls_carry_an_error(self):
-        """Bad JSON, a missing name and arguments of the wrong type become items with errors."""
-        calls, rest = parse_text_tool_calls(
-            'TOOL {"name": "say", "arguments": {"text": "Hel\nTOOL {"tool": "x"}\n'
-            'TOOL {"name": "say", "arguments": [1]}\nTOOL {broken'
-        )
-        self.assertEqual([call.name for call in calls], ["say", "", "say", ""])
-        self.assertTrue(all(call.error for call in calls))
-        self.assertEqual(rest, "")
-
-    def test_no_calls(self):
-        """Prose, also with the word TOOL in it, holds no call."""
-        self.assertEqual(parse_text_tool_calls("A TOOL {x} here."), ((), "A TOOL {x} here."))
-
-    def test_thoughts_call_nothing(self):
-        """A call that is only thought of is not made."""
-        calls, _ = parse_text_tool_calls('<think>\nTOOL {"name": "a"}\n</think>Hello')
-        self.assertEqual(calls, ())
-
-    def test_runaway_is_capped(self):
-        """No reply makes more than the stated number of calls."""
-        calls, _ = parse_text_tool_calls('TOOL {"name": "a"}\n' * 100)
-        self.assertEqual(len(calls), 32)
-
-    def test_chat_form(self):
-        """Found calls take the chat format; a broken one keeps its text as bad arguments."""
-        good, bad = chat_tool_calls(
-            parse_text_tool_calls(
-                'TOOL {"name": "a", "arguments": {"x": "\u00e9"}}\nTOOL {"name": "b"'
-            )[0],
-            iter(("c1", "c2")).__next__,
-        )
-        self.assertEqual(good["id"], "c1")
-        self.assertEqual(json.loads(good["function"]["arguments"]), {"x": "\u00e9"})
-        self.assertEqual(bad["function"], {"name": "b", "arguments": '{"name": "b"'})
-
-    def test_instructions_name_every_tool(self):
-        """The instructions show the form, each tool, its arguments, what may be left out."""
-        schema = {
-            "type": "object",
-            "properties": {
-                "text": {"type": "string", "description": "What to say."},
-                "mood": {"enum": ["calm", "angry"]},
-                "extra": {},
-            },
-            "required": ["text"],
-        }
-        told = text_tool_instructions(
-            [
-                {
-                    "type": "function",
-                    "function": {"name": "say", "description": "Speak.", "parameters": schema},
-                },
-                {"name": "noop"},
-            ]
-        )
-        self.assertIn(
-            "- say(text: string = What to say., mood?: calm|angry, extra?: any): Speak.", told
-        )
-        self.assertIn("- noop()", told)
-        self.assertEqual(
-            parse_text_tool_calls('TOOL {"name": "noop", "arguments": {}}')[0][0].name, "noop"
-        )
-
-    def test_no_tools_no_instructions(self):
-        """Without tools nothing is said of them."""
-        self.assertEqual(text_tool_instructions(()), "")

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from evennia_ai.errors import ModelError
 from evennia_ai.history.messages import on_one_line
-from evennia_ai.llm_interaction.client import ModelReply
 from evennia_ai.llm_interaction.regions import Prompt, as_text_protocol, as_transcript
 from evennia_ai.llm_interaction.reply import strip_own_thoughts
 from evennia_ai.llm_interaction.summary import accepted, message_lines
+from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.offline.lines import told_lines
 from evennia_ai.offline.summary import summarise
 from evennia_ai.testing import call

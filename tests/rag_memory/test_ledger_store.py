@@ -416,17 +416,17 @@ class TestForgetEntry(CommandLineTest):
     def test_forgotten(self):
         """The entry leaves index and semantic memory and stays in the journal, withdrawn."""
         wait_for(self.script._run_sleep_tick(), 30)
-        self.assertEqual(self.remembered(), [self.entry["id"]])
-        line = f"aimemory/forget Aria = {self.entry['id']}"
+        self.assertEqual(self.remembered(), [self.entry.id])
+        line = f"aimemory/forget Aria = {self.entry.id}"
         self.typed(line, until="finds journal entry")
         self.assertIn("1 of its memories left", self.shown())
         self.assertEqual(self.remembered(), [])
-        self.assertTrue(self.aria.journal.get(self.entry["id"])["withdrawn"])
+        self.assertTrue(self.aria.journal.get(self.entry.id).withdrawn)
         self.assertEqual(wait_for(self.semantic.ids(self.script.scope)), set())
 
     def test_forgotten_again(self):
         """Asked a second time it does what is left to do, without an objection."""
-        line = f"aimemory/forget Aria = {self.entry['id']}"
+        line = f"aimemory/forget Aria = {self.entry.id}"
         self.typed(line, until="finds journal entry")
         wait_for(self.script.memory.remember_entry(self.entry))  # as if it had been cut short
         self.typed(line, until="0 of its memories left")
@@ -438,13 +438,13 @@ class TestForgetEntry(CommandLineTest):
         self.aria.entities.put({"o9": bob})
         wait_for(self.script._run_sleep_tick(), 30)
         self.assertEqual(len(self.aria.entities.get("o9")["observations"]), 1)
-        self.typed(f"aimemory/forget Aria = {self.entry['id']}", until="finds journal entry")
+        self.typed(f"aimemory/forget Aria = {self.entry.id}", until="finds journal entry")
         self.assertEqual(self.aria.entities.get("o9")["observations"], [])
 
     def test_stays_forgotten(self):
         """Neither a night, nor a rebuilt index, nor a failing store brings it back."""
         wait_for(self.script._run_sleep_tick(), 30)
-        self.aria.journal.withdraw([self.entry["id"]])
+        self.aria.journal.withdraw([self.entry.id])
         report = wait_for(self.script._run_sleep_tick(), 30)
         self.assertTrue(report["memory_repair"]["success"])
         self.assertEqual(wait_for(self.semantic.ids(self.script.scope)), set())

@@ -4,9 +4,9 @@ import unittest
 
 from evennia_ai.history.evidence import verify_history
 from evennia_ai.history.messages import new_id
-from evennia_ai.llm_interaction.client import ModelReply
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, context_caps
 from evennia_ai.llm_interaction.summary import MESSAGES_TITLE, summarise
+from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.offline.brain import respond
 from evennia_ai.sleep.compaction.service import compact_conversation_history
 from evennia_ai.testing import ScriptedModel, model_down

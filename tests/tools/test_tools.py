@@ -11,8 +11,7 @@ from evennia_ai.assistant.identity import stable_id
 from evennia_ai.errors import ConfigError, ToolError
 from evennia_ai.history.audience import private
 from evennia_ai.llm_interaction import build_llm_messages
-from evennia_ai.llm_interaction.calls import MOST_CALLS
-from evennia_ai.llm_interaction.reply import parse_text_tool_calls
+from evennia_ai.llm_interaction.tool_calls import MOST_CALLS, read_calls
 from evennia_ai.testing import call
 from evennia_ai.tools import Tool
 from evennia_ai.tools.parameters import Text
@@ -193,7 +192,7 @@ class TestBuiltinTools(AssistantTest):
         self.tick()
         results = [m for m in self.script.history.messages() if m["role"] == "tool"]
         self.assertEqual(len(results), MOST_CALLS)
-        self.assertEqual(parse_text_tool_calls("TOOL" + " " * 200_000 + "x")[0], ())
+        self.assertEqual(read_calls("TOOL" + " " * 200_000 + "x", str)[0], ())
 
     def test_by_another_name(self):
         """Whom it knows by an alias is found by that name afterwards, also when not here."""

@@ -1,0 +1,88 @@
+"""What is asked of a model and what it answers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from evennia_ai.llm_interaction.tool_calls import ChatToolCall
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRequest:
+    """A request to a model.
+
+    Args:
+        model: LiteLLM's name, or a bare name where an address is configured.
+        messages: Chat messages, plain dicts. Hidden from `repr`, like the prompt.
+        tools: Tools in the chat format.
+        fallback_models: Models to try next, in order.
+        api: ``chat``, or ``completion`` for base models.
+        prompt: The transcript, for ``completion``.
+        stop: Texts at which the model stops.
+        max_tokens: Most tokens of the reply.
+        temperature: Sampling temperature; None leaves it to the provider.
+        timeout_s: Seconds for one attempt.
+        purpose: ``tick``, ``summary``, ``extraction`` and the like, for logs and bills.
+    """
+
+    model: str
+    messages: tuple[Mapping[str, object], ...] = field(default=(), repr=False)
+    tools: tuple[Mapping[str, object], ...] = field(default=(), repr=False)
+    fallback_models: tuple[str, ...] = ()
+    api: str = "chat"
+    prompt: str | None = field(default=None, repr=False)
+    stop: tuple[str, ...] = ()
+    max_tokens: int = 1024
+    temperature: float | None = None
+    timeout_s: float = 60.0
+    purpose: str = "tick"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelReply:
+    """A model's reply; one without content and tool calls is valid.
+
+    Args:
+        content: The text as it came; clean it before it is spoken.
+        tool_calls: Calls in the chat format; `arguments` is the text as received, which need not
+            be JSON; ids are unique in the conversation.
+        finish_reason: The provider's word for it.
+        model: The model that answered, by its name in the request.
+        prompt_tokens: Tokens of the prompt, by the provider or counted.
+        completion_tokens: Tokens of the reply, by the provider or counted.
+        cost: US dollars by LiteLLM's price list, 0 for the offline model, None if unknown.
+        attempts: HTTP calls made, failed ones and other models' included.
+        seconds: From the request to the reply.
+        content_tokens: Tokens of `content`, counted on the background thread.
+    """
+
+    content: str
+    tool_calls: tuple[ChatToolCall, ...] = ()
+    finish_reason: str = "stop"
+    model: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    attempts: int = 1
+    seconds: float = 0.0
+    content_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class ProbeReport:
+    """Whether a model can be reached.
+
+    Args:
+        model: The model asked.
+        ok: Whether it answered.
+        seconds: How long that took.
+        kind: The failure's kind, see `ModelError`; empty if it answered.
+        detail: One line for people, keys masked.
+        breaker: State of the model's circuit breaker.
+    """
+
+    model: str
+    ok: bool
+    seconds: float
+    kind: str
+    detail: str
+    breaker: str

@@ -1,0 +1,264 @@
+"""Tool calls of a reply: written, read, bounded, storable, one person's secrets in a batch."""
+
+import itertools
+import json
+import time
+import unittest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.llm_interaction.tool_calls import (
+    ARGUMENT_CHARS,
+    MOST_CALLS,
+    batches,
+    bounded,
+    looks_like_tool_call,
+    read_calls,
+    storable_call,
+    tool_call,
+    tool_instructions,
+    write_call,
+)
+from tests.strategies import FEW, call
+
+ENDING = {"whisper", "noop"}
+
+
+def whisper(to, call_id="c1"):
+    return call(call_id, "whisper", json.dumps({"target": to}))
+
+
+def target(made):
+    return json.loads(made["function"]["arguments"]).get("target")
+
+
+class TestTextProtocol(unittest.TestCase):
+    def read(self, text):
+        numbers = itertools.count(1)
+        return read_calls(text, lambda: f"c{next(numbers)}")
+
+    def named(self, text):
+        """Name and arguments of each call in a text."""
+        return [
+            (call["function"]["name"], call["function"]["arguments"]) for call in self.read(text)[0]
+        ]
+
+    @FEW
+    @given(st.text(min_size=1), st.dictionaries(st.text(), st.text() | st.integers()))
+    def test_a_written_call_is_read_back(self, name, arguments):
+        """`read_calls` gives what `write_call` wrote, whatever the name and the arguments."""
+        made = tool_call("c1", name, json.dumps(arguments, ensure_ascii=False))
+        calls, rest = self.read(f"Well.\n{write_call(made)}")
+        self.assertEqual((calls, rest), ((made,), "Well."))
+
+    def test_the_example_shown_to_the_model_is_readable(self):
+        """The form in the instructions is the form that is read."""
+        shown = tool_instructions([{"name": "noop"}]).replace("<value>", "1")
+        self.assertEqual(self.named(shown), [("<tool>", '{"<argument>": 1}')])
+
+    def test_a_line_is_a_call(self):
+        """The lines around a TOOL line are what is said."""
+        text = 'Let me see.\nTOOL {"name": "look", "arguments": {"target": "bar"}}\nThere.'
+        calls, rest = self.read(text)
+        self.assertEqual(calls, (tool_call("c1", "look", '{"target": "bar"}'),))
+        self.assertEqual(rest, "Let me see.\nThere.")
+
+    def test_an_object_may_run_over_lines(self):
+        """A line break inside a text counts as well."""
+        calls, rest = self.read('TOOL: {\n"name": "say",\n"arguments": {"text": "a\nb"}\n}')
+        self.assertEqual(json.loads(calls[0]["function"]["arguments"]), {"text": "a\nb"})
+        self.assertEqual(rest, "")
+
+    def test_fences_and_tags(self):
+        """Fences marked `tool` and tags hold calls too, in the order they were written."""
+        text = (
+            '<tool_call>{"name": "a"}</tool_call>\n'
+            '```tool\nTOOL {"name": "b", "parameters": {"x": 1}}\n```\n'
+            'TOOL {"name": "c", "arguments": null}'
+        )
+        self.assertEqual(self.named(text), [("a", "{}"), ("b", '{"x": 1}'), ("c", "{}")])
+        self.assertEqual(self.read(text)[1], "")
+
+    def test_broken_calls_are_kept_as_written(self):
+        """Bad JSON, a missing name and arguments of the wrong type reach the executor."""
+        lines = (
+            'TOOL {"name": "say", "arguments": {"text": "Hel',
+            'TOOL {"tool": "x"}',
+            'TOOL {"name": "say", "arguments": [1]}',
+            "TOOL {broken",
+        )
+        self.assertEqual(
+            self.named("\n".join(lines)),
+            [
+                ("say", lines[0].removeprefix("TOOL ")),
+                ("", '{"tool": "x"}'),
+                ("say", "[1]"),
+                ("", "{broken"),
+            ],
+        )
+        self.assertEqual(self.read("\n".join(lines))[1], "")
+
+    def test_prose_holds_no_call(self):
+        """The word TOOL in the middle of a line calls nothing."""
+        self.assertEqual(self.read("A TOOL {x} here."), ((), "A TOOL {x} here."))
+
+    def test_thoughts_call_nothing(self):
+        """A call inside a thought is not made."""
+        self.assertEqual(self.named('<think>\nTOOL {"name": "a"}\n</think>Hello'), [])
+
+    def test_runaway_is_capped(self):
+        """No reply makes more than `MOST_CALLS` calls."""
+        self.assertEqual(len(self.named('TOOL {"name": "a"}\n' * 100)), MOST_CALLS)
+        self.assertEqual(len(self.named('<tool_call>{"name": "a"}</tool_call>\n' * 100)), 32)
+
+    def test_time_is_bounded(self):
+        """Hostile texts are read and judged within a second each."""
+        for text in ("TOOL {" * 70_000, 'TOOL {"a":' * 40_000, "word. " * 200_000, "[" * 400_000):
+            began = time.process_time()
+            looks_like_tool_call(text)
+            self.read(text)
+            self.assertLess(time.process_time() - began, 1.0, text[:12])
+
+    def test_instructions_name_every_tool(self):
+        """The instructions show each tool, its arguments and which of them are optional."""
+        schema = {
+            "type": "object",
+            "properties": {
+                "text": {"type": "string", "description": "What to say."},
+                "mood": {"enum": ["calm", "angry"]},
+                "extra": {},
+            },
+            "required": ["text"],
+        }
+        say = {"name": "say", "description": "Speak.", "parameters": schema}
+        shown = tool_instructions([{"type": "function", "function": say}, {"name": "noop"}])
+        self.assertIn(
+            "- say(text: string = What to say., mood?: calm|angry, extra?: any): Speak.", shown
+        )
+        self.assertIn("- noop()", shown)
+
+    def test_no_tools_no_instructions(self):
+        """Without tools the prompt does not mention them."""
+        self.assertEqual(tool_instructions(()), "")
+
+
+class TestToolCallShapes(unittest.TestCase):
+    def test_calls_written_out_are_seen(self):
+        """Every usual way of writing a call as text counts as a call."""
+        for text in (
+            '{"name": "say", "arguments": {"text": "hi"}}',
+            '[{"name": "say", "parameters": {}}]',
+            '```json\n{"tool": "say", "args": {}}\n```',
+            '<tool_call>{"name": "say"}</tool_call>',
+            "<|python_tag|>say()",
+            '<function=say>{"text": "x"}</function>',
+            "[TOOL_CALLS] [...]",
+            'TOOL {"name": "noop"}',
+            'say(text="hello")',
+            "noop()",
+            '{"function_call": {"name": "x"}}',
+        ):
+            with self.subTest(text):
+                self.assertTrue(looks_like_tool_call(text))
+
+    def test_prose_is_not_a_call(self):
+        """Summaries, lists and JSON of another kind are not calls."""
+        for text in (
+            "Alice told Bob (the smith) about the tool.",
+            '{"summary": "x"}',
+            "[]",
+            "[1, 2]",
+            "",
+            "She used her tools: hammer and tongs.",
+            "[" * 5000,
+        ):
+            with self.subTest(text[:30]):
+                self.assertFalse(looks_like_tool_call(text))
+
+
+class TestBounded(unittest.TestCase):
+    """A runaway is cut."""
+
+    def test_first_ones_are_kept(self):
+        """So many are kept, the others counted."""
+        many = [call(f"c{number}") for number in range(MOST_CALLS + 5)]
+        kept, left_out = bounded(many)
+        self.assertEqual((list(kept), left_out), (many[:MOST_CALLS], 5))
+        self.assertEqual(bounded(many[:3]), (tuple(many[:3]), 0))
+
+
+class TestStorable(unittest.TestCase):
+    """What goes back to a provider is always readable."""
+
+    @FEW
+    @given(
+        st.one_of(
+            st.text(), st.none(), st.dictionaries(st.text(), st.integers()), st.lists(st.integers())
+        )
+    )
+    def test_always_an_object(self, arguments):
+        """Whatever the model sent, the arguments stored are a JSON object's text."""
+        made = storable_call({"id": "c1", "function": {"name": "say", "arguments": arguments}})
+        self.assertIsInstance(json.loads(made["function"]["arguments"]), dict)
+        self.assertEqual((made["id"], made["function"]["name"]), ("c1", "say"))
+
+    def test_readable_ones_stay_as_they_are(self):
+        """Good arguments are not touched, to the letter."""
+        self.assertEqual(
+            storable_call(call("c1", "say", '{ "text":"hi"}')), call("c1", "say", '{ "text":"hi"}')
+        )
+
+    def test_others_are_kept_as_text(self):
+        """What cannot be read is not lost; what is endless keeps its beginning."""
+        broken = storable_call(call("c1", "say", '{"text": "hi'))
+        self.assertEqual(
+            json.loads(broken["function"]["arguments"]), {"unreadable": '{"text": "hi'}
+        )
+        deep = storable_call(call("c1", "say", "[" * 50_000))
+        self.assertEqual(len(json.loads(deep["function"]["arguments"])["unreadable"]), 50_000)
+        endless = storable_call(call("c1", "say", json.dumps({"text": "x" * 10**6})))
+        self.assertEqual(
+            len(json.loads(endless["function"]["arguments"])["unreadable"]), ARGUMENT_CHARS
+        )
+
+    def test_no_function(self):
+        """A call without a function gets an empty one's arguments."""
+        self.assertEqual(storable_call({"id": "c1"})["function"], {"arguments": "{}"})
+        self.assertEqual(
+            storable_call({"id": "c1", "function": "say"})["function"], {"arguments": "{}"}
+        )
+
+
+class TestBatches(unittest.TestCase):
+    """What is stored together."""
+
+    def test_ending_ones_come_last(self):
+        """What stands behind a noop is done all the same."""
+        (batch,) = batches([call("c1", "noop"), call("c2", "look")], ENDING, lambda made: None)
+        self.assertEqual([made["id"] for made in batch], ["c2", "c1"])
+
+    def test_two_whispers(self):
+        """Whispers to two people never share a batch; two to one person do."""
+        made = [whisper("Bob", "a"), whisper("Bob", "b"), whisper("Eve", "c"), call("d", "look")]
+        found = batches(made, ENDING, target)
+        self.assertEqual(
+            [[one["id"] for one in batch] for batch in found], [["d", "a", "b"], ["c"]]
+        )
+
+    def test_none(self):
+        """No calls, no batch."""
+        self.assertEqual(batches([], ENDING, target), ())
+
+    @FEW
+    @given(st.lists(st.sampled_from(("Bob", "Eve", "Mo", None)), max_size=9))
+    def test_each_once_and_never_for_two(self, people):
+        """Every call is in one batch, and no batch is for two people."""
+        made = [
+            whisper(to, f"c{n}") if to else call(f"c{n}", "look") for n, to in enumerate(people)
+        ]
+        found = batches(made, ENDING, target)
+        flat = [one["id"] for batch in found for one in batch]
+        self.assertEqual(sorted(flat), sorted(one["id"] for one in made))
+        for batch in found:
+            self.assertLessEqual(len({target(one) for one in batch} - {None}), 1)
