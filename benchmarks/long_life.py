@@ -23,9 +23,9 @@ import time
 from collections import Counter
 from typing import Any
 
-from benchmarks import offline_model as talk
+from benchmarks import talk
 from benchmarks.kept import kept
-from benchmarks.mudlife import small_talk
+from benchmarks.mudlife import RELATIONS, Fact, distinct_facts, small_talk
 from tests.e2e.game import Game
 from tests.e2e.telnet import Telnet
 
@@ -137,11 +137,12 @@ class Tavern:
         return shown
 
 
-def measure(facts: int, untold: int, lines: int, nights: int, seed: int, half: str) -> Any:
-    """Run everything; return the figures."""
+def measure(facts: int, untold: int, lines: int, nights: int, seed: int) -> Any:
+    """Play it all; returns the figures."""
     rng = random.Random(seed)
-    told = talk.make_facts(rng, half, facts)
-    never = talk.make_untold(rng, half, told, untold)
+    relations = rng.sample(list(RELATIONS), len(RELATIONS))
+    told = distinct_facts(rng, relations, facts, patrons=talk.PLAYERS)
+    never = distinct_facts(rng, relations, untold, told, talk.PLAYERS)
     with Game(settings=SETTINGS) as game:
         tavern = Tavern(game, seed)
         tavern.admin.ask(f"aiconfig Aria max_context_tokens = {CONTEXT_TOKENS}", "is now")
@@ -161,7 +162,7 @@ def measure(facts: int, untold: int, lines: int, nights: int, seed: int, half: s
         tavern.enter()
         asked = [(fact, True) for fact in told] + [(fact, False) for fact in never]
         rng.shuffle(asked)
-        figures = _questions(tavern, rng, asked, half)
+        figures = _questions(tavern, rng, asked)
         verified = tavern.admin.ask("compact/verify Aria", r"Aria: [^\n]+", ANSWER_S)
         figures["verify"] = re.sub(r"\s+", " ", verified[verified.rfind("Aria:") :])
         figures["compactions"] = _compactions(tavern)
@@ -178,12 +179,14 @@ def _compactions(tavern: Tavern) -> int:
     return int(found.group(1)) if found else 0
 
 
-def _questions(tavern: Tavern, rng: random.Random, asked: Any, half: str) -> dict[str, Any]:
+def _questions(
+    tavern: Tavern, rng: random.Random, asked: list[tuple[Fact, bool]]
+) -> dict[str, Any]:
     told, untold, named = Counter(), Counter(), Counter()
     missed: list[Any] = []
     unsourced: list[Any] = []
     for fact, known in asked:
-        question = talk.ask_about(rng, fact, half)
+        question = f"Aria, {fact.question}"
         asker = rng.choice([name for name in talk.PLAYERS if name != fact.about])
         reply = tavern.ask(asker, question)
         admitted = bool(talk.ADMITS.search(reply))
@@ -234,11 +237,8 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=2000)
     parser.add_argument("--nights", type=int, default=4)
     parser.add_argument("--seed", type=int, default=11)
-    parser.add_argument("--half", choices=("tuning", "seen", "held_out"), default="seen")
     options = parser.parse_args()
-    figures = measure(
-        options.facts, options.untold, options.lines, options.nights, options.seed, options.half
-    )
+    figures = measure(options.facts, options.untold, options.lines, options.nights, options.seed)
     print(json.dumps(figures, indent=2, ensure_ascii=False))
     proven = "Aria: proven" in figures["verify"]
     sys.exit(not proven or bool(figures["tracebacks"]) or any(figures["faults"].values()))

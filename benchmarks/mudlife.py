@@ -2,13 +2,17 @@
 
     python benchmarks/mudlife.py --seed 1 --weeks 4 --lines 120
 
-Everything is generated from the seed. Fourteen patrons talk every evening. In between they tell
-facts; some facts change weeks later (the newer statement is the evidence), and some are never told.
-Questions use other words than the statements.
+Everything is generated from the seed. Fourteen patrons talk every evening; amid the talk they tell
+facts, some of which change weeks later (the newer telling is the evidence), and some things nobody
+tells. A fact is asked for in other words than it was told in. Printed as JSON, for each ranking:
+the share of questions whose evidence is among the first 5 and 10 found, and *latest fact*, the
+share of changed facts whose newest telling stands above the older one. Then the offline model is
+asked, in the tool loop of `talk.py`: told questions are answered, stale (the old value),
+unknown or wrong; untold ones are admitted or wrong.
 
 The result is JSON. For each ranking it gives the share of questions whose evidence is among the
 first 5 and 10 hits, and *latest fact*, the share of changed facts whose newest statement ranks
-above the older one. Then the offline model is asked, in the tool loop of `offline_model.py`: told
+above the older one. Then the offline model is asked, in the tool loop of `talk.py`: told
 facts are answered, stale (the old value), unknown or wrong; untold ones are admitted or wrong.
 
 *game* is the search as the game runs it, through `Memory.search` with its limit. *game_asked* is
@@ -31,9 +35,9 @@ from twisted.internet.defer import maybeDeferred
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import offline_phrases as phrases  # noqa: E402
-from benchmarks.offline_model import ADMITS, PLAYERS, RESULTS, Game  # noqa: E402
+from benchmarks import phrases  # noqa: E402
 from benchmarks.recall import bm25_ranking, vector_ranking  # noqa: E402
+from benchmarks.talk import ADMITS, PLAYERS, RESULTS, Game  # noqa: E402
 from evennia_ai.rag_memory.search import Memory  # noqa: E402
 from evennia_ai.recall import RecallIndex, Turn  # noqa: E402
 from evennia_ai.recall.values import Query  # noqa: E402
@@ -42,7 +46,7 @@ PATRONS = (*PLAYERS, "Gwen", "Hob", "Ines", "Jarl", "Kit", "Lorna", "Mab", "Ned"
 # Relations in which a newer statement replaces an older one.
 CHANGEABLE = (
     *("residence", "trade", "fav_drink", "hidden", "debt", "herd", "weapon", "password"),
-    *("market", "departure", "plan", "boss", "friend", "nickname"),
+    *("market", "departure", "plan"),
 )
 CUTS = (5, 10)
 TRIES = 60  # a relation without a new fact in this many draws is exhausted
@@ -121,26 +125,25 @@ class Life:
 # -- facts ---------------------------------------------------------------------------------------
 
 
-def _all_relations() -> dict[str, tuple[dict[str, Any], tuple[str, str]]]:
-    """Relations with the words for telling and asking, never both from one half."""
-    found = {name: (spec, ("tuning", "seen")) for name, spec in phrases.RELATIONS.items()}
-    fresh = {name: (spec, ("held_out", "held_out")) for name, spec in phrases.FRESH.items()}
-    return {**fresh, **found}
+RELATIONS: dict[str, dict[str, Any]] = phrases.RELATIONS
+WORDINGS = ("one", "two")  # a fact is told in the words of one and asked for in those of the other
 
 
-RELATIONS = _all_relations()
-
-
-def make_fact(rng: random.Random, relation: str, like: Fact | None = None) -> Fact:
-    """Make a fact of a relation, or one like `like` with a new value."""
-    spec, halves = RELATIONS[relation]
-    told_in, asked_in = rng.sample(halves, 2)
+def make_fact(
+    rng: random.Random,
+    relation: str,
+    like: Fact | None = None,
+    patrons: Sequence[str] = PATRONS,
+) -> Fact:
+    """A fact of a relation; `like` another one, with a new value, where one is given."""
+    spec = RELATIONS[relation]
+    told_in, asked_in = rng.sample(WORDINGS, 2)
     said = spec[told_in]
-    about = like.about if like else _about(rng, spec)
+    about = like.about if like else _about(rng, spec, patrons)
     second = like.second if like else _picked(rng, spec.get("y"), (about,))
     value = _picked(rng, spec["x"], (about, second, like.value if like else ""))
-    selves = bool(said.get("self")) and about in PATRONS and rng.random() < 0.6
-    teller = about if selves else rng.choice([name for name in PATRONS if name != about])
+    selves = bool(said.get("self")) and about in patrons and rng.random() < 0.6
+    teller = about if selves else rng.choice([name for name in patrons if name != about])
     fill = {"P": about, "X": value, "Y": second}
     text = rng.choice(said["self" if selves else "other"]).format(**fill)
     question = rng.choice(spec[asked_in]["ask"]).format(**fill | {"X": ""})
@@ -150,11 +153,11 @@ def make_fact(rng: random.Random, relation: str, like: Fact | None = None) -> Fa
     )
 
 
-def _about(rng: random.Random, spec: dict[str, Any]) -> str:
+def _about(rng: random.Random, spec: dict[str, Any], patrons: Sequence[str]) -> str:
     whom = spec.get("about")
     if whom == "world":
         return ""
-    return rng.choice(PATRONS if whom == "player" or rng.random() < 0.6 else _pool("person"))
+    return rng.choice(patrons if whom == "player" or rng.random() < 0.6 else _pool("person"))
 
 
 def _pool(name: str) -> list[str]:
@@ -170,6 +173,7 @@ def distinct_facts(
     relations: Sequence[str],
     count: int,
     taken: Sequence[Fact] = (),
+    patrons: Sequence[str] = PATRONS,
 ) -> list[Fact]:
     """Return facts about different subjects, with the relations in turn.
 
@@ -183,7 +187,7 @@ def distinct_facts(
         if not left:
             raise ValueError(f"Only {len(found)} of {count} facts are possible; ask for fewer.")
         relation = left.pop(0)
-        fact = _fresh_fact(rng, relation, known)
+        fact = _fresh_fact(rng, relation, known, patrons)
         if fact:
             known[fact.key] = fact
             found.append(fact)
@@ -192,10 +196,13 @@ def distinct_facts(
 
 
 def _fresh_fact(
-    rng: random.Random, relation: str, known: dict[tuple[str, str, str], Fact]
+    rng: random.Random,
+    relation: str,
+    known: dict[tuple[str, str, str], Fact],
+    patrons: Sequence[str],
 ) -> Fact | None:
-    """Return a fact that conflicts with no other, or None if the relation is exhausted."""
-    tries = (make_fact(rng, relation) for _ in range(TRIES))
+    """A fact that clashes with none; None where all that is told of a relation is told already."""
+    tries = (make_fact(rng, relation, patrons=patrons) for _ in range(TRIES))
     return next((fact for fact in tries if not _clashes(fact, known)), None)
 
 

@@ -3,10 +3,9 @@
 import random
 import re
 from pathlib import Path
-from typing import Any
 
-from benchmarks import offline_model as talk
 from benchmarks.long_life import Tavern
+from benchmarks.mudlife import RELATIONS, Fact, distinct_facts
 from tests.e2e.telnet import Telnet
 
 PLAYERS = ("Alice", "Bob")
@@ -224,16 +223,13 @@ class Stay(Staff):
                     self.wrong.append(f"{other} learns `{value}`: {reply}")
 
 
-def _facts() -> list[Any]:
-    drawn = talk.make_facts(random.Random(SEED), "seen", 6 * FACTS)
-    return [fact for fact in drawn if fact.teller in PLAYERS][:FACTS]
+def _facts() -> list[Fact]:
+    rng = random.Random(SEED)
+    relations = rng.sample(list(RELATIONS), len(RELATIONS))
+    return distinct_facts(rng, relations, FACTS, patrons=PLAYERS)
 
 
 def _asked() -> list[tuple[str, str, str]]:
     """Return who asks for each fact, the question and the answer."""
-    rng = random.Random(SEED)
     other = {"Alice": "Bob", "Bob": "Alice"}
-    return [
-        (other[fact.teller], talk.ask_about(rng, fact, "seen"), str(fact.value))
-        for fact in _facts()
-    ]
+    return [(other[fact.teller], fact.question, str(fact.value)) for fact in _facts()]

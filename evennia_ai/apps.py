@@ -29,7 +29,7 @@ class EvenniaAIConfig(AppConfig):
 
 
 def _check_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
-    """The package's checks, imported when they are run: Evennia's launcher and Portal never do."""
+    """The package's checks, imported on use: Evennia's launcher and Portal never run them."""
     from evennia_ai.checks import check_settings
 
     return check_settings(app_configs, **kwargs)

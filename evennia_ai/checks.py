@@ -1,8 +1,8 @@
-"""Django system checks: what is wrong with the settings, told at boot and not at the first tick.
+"""Django system checks: mistakes in the settings, reported at boot and not at the first tick.
 
 `apps.py` registers `check_settings`. Django runs it for `evennia migrate`, `evennia check` and
-`evennia ai doctor`; `log_problems` is for the Server's start, where Django would not run them.
-Nothing is imported from the game here, as the checks also run before Evennia is ready.
+`evennia ai doctor`; `log_problems` reports them at the Server's start, where Django runs none.
+Nothing is imported from the game, as the checks also run before Evennia is ready.
 """
 
 import difflib
@@ -27,38 +27,27 @@ MEM0_INFER = "EVENNIA_AI_MEM0_INFER"
 DATA_DIR = "EVENNIA_AI_DATA_DIR"
 LOG_FILE = "EVENNIA_AI_LOG_FILE"
 KNOWN = (
-    MODEL,
-    API_BASE,
-    API_KEY,
-    TOOLS,
-    MEMORY_BACKEND,
-    MEM0_CONFIG,
-    MEM0_INFER,
-    DATA_DIR,
-    LOG_FILE,
+    *(MODEL, API_BASE, API_KEY, TOOLS),
+    *(MEMORY_BACKEND, MEM0_CONFIG, MEM0_INFER, DATA_DIR, LOG_FILE),
 )
-# Variables of the environment that are no settings of a game.
+# Environment variables that are not settings of a game.
 _ELSEWHERE = ("EVENNIA_AI_DEMO_PASSWORD", "EVENNIA_AI_MAKE")
 _URL = re.compile(r"https?://[^\s/]+(/\S*)?")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 
 
 def value_of(name: str, default: Any = None) -> Any:
-    """A setting by its whole name, as ``EVENNIA_AI_LLM_MODEL``; see `conf.setting`."""
+    """A setting by its full name, such as ``EVENNIA_AI_LLM_MODEL``; see `conf.setting`."""
     return setting(name.removeprefix(PREFIX), default)
 
 
 def check_settings(app_configs: Any = None, **kwargs: Any) -> list[checks.CheckMessage]:
-    """All problems of the package's settings, as Django wants them."""
+    """All problems of the package's settings; Django calls this."""
     return [problem for check in _CHECKS for problem in check()]
 
 
 def log_problems(log: Callable[[str], None]) -> int:
-    """Write each problem as one line to a log.
-
-    Returns:
-        How many of them are errors.
-    """
+    """Write each problem to a log as one line; returns how many of them are errors."""
     problems = check_settings()
     for problem in problems:
         log(f"{problem.id}: {problem.msg} {problem.hint or ''}".strip())
@@ -73,7 +62,7 @@ def _check_model() -> Iterator[checks.CheckMessage]:
         yield _error(
             "E001",
             f"`{MODEL}` is {_shown(model)}, not the name of a model.",
-            'Set LiteLLM\'s name of it, as "openai/gpt-4o" or "ollama/llama3", or None.',
+            'Set LiteLLM\'s name of it, such as "openai/gpt-4o" or "ollama/llama3", or None.',
         )
 
 
@@ -84,14 +73,14 @@ def _check_api_base() -> Iterator[checks.CheckMessage]:
     if not isinstance(base, str) or not _URL.fullmatch(base):
         yield _error(
             "E002",
-            f"`{API_BASE}` is no web address.",
-            'Set an address as "http://127.0.0.1:11434/v1", or leave it out.',
+            f"`{API_BASE}` is not a web address.",
+            'Set an address such as "http://127.0.0.1:11434/v1", or remove the setting.',
         )
     elif not value_of(MODEL):
         yield _warning(
             "W001",
             f"`{API_BASE}` is set without `{MODEL}`: the offline model speaks.",
-            f"Set `{MODEL}` to a model that server has.",
+            f"Set `{MODEL}` to one of that server's models.",
         )
 
 
@@ -100,8 +89,8 @@ def _check_api_key() -> Iterator[checks.CheckMessage]:
     if key is not None and (not isinstance(key, str) or key != key.strip()):
         yield _error(
             "E003",
-            f"`{API_KEY}` is no key: it has spaces around it or is no text.",
-            "Copy it again, or leave it out for a server that needs none.",
+            f"`{API_KEY}` is not a key: it is not text, or has spaces around it.",
+            "Copy it again, or remove it for a server that needs no key.",
         )
 
 
@@ -111,21 +100,21 @@ def _check_tools() -> Iterator[checks.CheckMessage]:
         yield _error(
             "E004",
             f"`{TOOLS}` is {_shown(paths)}, not a list.",
-            'Set a list of dotted paths of Tool classes, as ["world.tools.OpenDoor"].',
+            'Set a list of dotted paths of Tool classes, such as ["world.tools.OpenDoor"].',
         )
         return
     for path in paths:
         if not isinstance(path, str) or not _DOTTED.fullmatch(path):
             yield _error(
                 "E005",
-                f"`{TOOLS}` holds {_shown(path)}, which is no dotted path.",
-                'Write module and class with dots between, as "world.tools.OpenDoor".',
+                f"`{TOOLS}` holds {_shown(path)}, which is not a dotted path.",
+                'Write module and class separated by dots: "world.tools.OpenDoor".',
             )
         elif not _module_exists(path.rpartition(".")[0]):
             yield _error(
                 "E006",
                 f"`{TOOLS}` names `{path}`, but there is no module `{path.rpartition('.')[0]}`.",
-                "Correct the path, or take it out.",
+                "Correct the path, or remove it.",
             )
 
 
@@ -137,7 +126,7 @@ def _check_backend() -> Iterator[checks.CheckMessage]:
         yield _error(
             "E011",
             f"`{MEMORY_BACKEND}` is {_shown(path)}, not a dotted path.",
-            'Write module and class with dots between, as "world.memory.Backend".',
+            'Write module and class separated by dots: "world.memory.Backend".',
         )
     elif not _module_exists(path.rpartition(".")[0]):
         yield _error(
@@ -174,7 +163,7 @@ def _check_infer() -> Iterator[checks.CheckMessage]:
         yield _error(
             "E010",
             f"`{MEM0_INFER}` is {_shown(value)}, neither True nor False.",
-            "Set True to have the model extract memories from the journal, else leave it out.",
+            "Set True if the model should extract memories from the journal; else remove it.",
         )
 
 
@@ -185,7 +174,7 @@ def _check_paths() -> Iterator[checks.CheckMessage]:
             yield _error(
                 "E009",
                 f"`{name}` is {_shown(value)}, not a path.",
-                "Set the path of a place the game may write to, or leave it out.",
+                "Set a path the game can write to, or remove the setting.",
             )
 
 
@@ -194,8 +183,8 @@ def _check_names() -> Iterator[checks.CheckMessage]:
     in_environment = {name for name in os.environ if name.startswith(PREFIX)} - set(_ELSEWHERE)
     for name in sorted((in_settings | in_environment) - set(KNOWN)):
         near = difflib.get_close_matches(name, KNOWN, n=1)
-        hint = f"Did you mean `{near[0]}`?" if near else f"Known are: {', '.join(KNOWN)}."
-        yield _warning("W002", f"`{name}` is no setting of evennia_ai; it has no effect.", hint)
+        hint = f"Did you mean `{near[0]}`?" if near else f"The settings are: {', '.join(KNOWN)}."
+        yield _warning("W002", f"`{name}` is not a setting of evennia_ai; it has no effect.", hint)
 
 
 _CHECKS = (
@@ -212,7 +201,7 @@ _CHECKS = (
 
 
 def _module_exists(module: str) -> bool:
-    """Whether a module can be found, without importing it (its packages are)."""
+    """Whether a module exists. Its packages are imported, the module itself is not."""
     try:
         return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):
@@ -220,7 +209,7 @@ def _module_exists(module: str) -> bool:
 
 
 def _shown(value: Any) -> str:
-    """A value in a message: short, and never a whole configuration."""
+    """A value as messages show it: a short text, or only the type."""
     if isinstance(value, str):
         return f"`{value[:40]}`"
     return f"of type `{type(value).__name__}`"

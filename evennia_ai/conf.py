@@ -1,4 +1,4 @@
-"""The game's settings for this package, read when they are asked for, never at import."""
+"""The game's settings for this package, read on use, never at import."""
 
 import json
 import os
@@ -23,8 +23,8 @@ def setting(name: str, default: Any = None) -> Any:
     """A setting ``EVENNIA_AI_<name>``: the environment's value, else the settings file's.
 
     Args:
-        name: Without the prefix, as ``LLM_MODEL``.
-        default: Where neither has one; an empty text counts as none.
+        name: Without the prefix, such as ``LLM_MODEL``.
+        default: Returned if neither sets it; an empty text counts as unset.
     """
     text = os.environ.get(PREFIX + name)
     value = _READERS.get(name, str)(text) if text else getattr(settings, PREFIX + name, None)
@@ -32,30 +32,26 @@ def setting(name: str, default: Any = None) -> Any:
 
 
 def _truth(text: str) -> Any:
-    """True or False, of one of the words for it."""
+    """The truth value of a word such as ``yes``; other text unchanged."""
     return _TRUTHS.get(text.strip().lower(), text)
 
 
 def _json(text: str) -> Any:
-    """A list or a mapping."""
+    """A list or a mapping; other text unchanged."""
     try:
-        return json.loads(text) if _is_json(text) else text
+        return json.loads(text) if text.lstrip().startswith(("[", "{")) else text
     except (ValueError, RecursionError):
         return text
 
 
 def _paths(text: str) -> Any:
-    """A list, or paths with commas between."""
-    if _is_json(text):
+    """A JSON list, or paths separated by commas."""
+    if text.lstrip().startswith(("[", "{")):
         return _json(text)
     return [path.strip() for path in text.split(",") if path.strip()]
 
 
-def _is_json(text: str) -> bool:
-    return text.lstrip().startswith(("[", "{"))
-
-
-# How the environment's text is read of settings that are no texts; what cannot be read stays one.
+# How an environment variable is read for settings that are not text.
 _READERS: dict[str, Callable[[str], Any]] = {
     "TOOLS": _paths,
     "MEM0_CONFIG": _json,
@@ -64,12 +60,12 @@ _READERS: dict[str, Callable[[str], Any]] = {
 
 
 def model_name() -> str:
-    """The game's model; the offline one where none is set."""
+    """The game's model; by default the offline model."""
     return str(setting("LLM_MODEL", OFFLINE_MODEL))
 
 
 def data_dir() -> Path:
-    """Where derived data lies: the recall index and semantic memory."""
+    """The folder of derived data: the recall index and semantic memory."""
     default = Path(settings.GAME_DIR) / "server" / "ai_memory"
     return Path(setting("DATA_DIR", default))
 
@@ -105,27 +101,23 @@ def tool_classes() -> tuple[type, ...]:
     """The package's tools and the game's own, by ``EVENNIA_AI_TOOLS``.
 
     Raises:
-        ConfigError: If a dotted path names no tool that can be used.
+        ConfigError: A dotted path names no usable tool.
     """
-    return _tools(_fail)
+
+    def fail(error: ConfigError) -> None:
+        raise error
+
+    return usable_tools(fail)
 
 
 def usable_tools(report: Callable[[ConfigError], None]) -> tuple[type, ...]:
-    """As `tool_classes`, but what cannot be used is reported and left out."""
-    return _tools(report)
-
-
-def _fail(error: ConfigError) -> None:
-    raise error
-
-
-def _tools(report: Callable[[ConfigError], None]) -> tuple[type, ...]:
+    """As `tool_classes`, but unusable tools are reported and left out."""
     from evennia_ai.tools import BUILTIN_TOOLS
 
     found: dict[str, type] = {tool.name: tool for tool in BUILTIN_TOOLS}
     paths = setting("TOOLS", ())
     if not isinstance(paths, list | tuple):
-        report(ConfigError("`EVENNIA_AI_TOOLS` is no list of dotted paths."))
+        report(ConfigError("`EVENNIA_AI_TOOLS` must be a list of dotted paths."))
         paths = ()
     for path in paths:
         try:
@@ -138,7 +130,7 @@ def _tools(report: Callable[[ConfigError], None]) -> tuple[type, ...]:
 
 
 def _tool(path: Any) -> Any:
-    """One tool's class, tried out: it can be made, and a model can be told of it."""
+    """A tool's class, after making one and building its schema."""
     from evennia.utils.utils import class_from_module
 
     from evennia_ai.tools import Tool
@@ -153,4 +145,6 @@ def _tool(path: Any) -> Any:
             f"`EVENNIA_AI_TOOLS` names `{path}`, which cannot be used: "
             f"{type(error).__name__}: {error}"
         ) from error
-    raise ConfigError(f"`{path}` in `EVENNIA_AI_TOOLS` is no `evennia_ai.tools.Tool` with a name.")
+    raise ConfigError(
+        f"`{path}` in `EVENNIA_AI_TOOLS` is not an `evennia_ai.tools.Tool` with a name."
+    )

@@ -17,7 +17,12 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 FOLDERS = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
 TOP = ("evennia_ai/", "tests/", "scripts/", "benchmarks/", "docs/")
 # Files that a page asks the reader to write in a game.
-OF_A_READER = ("world/tools.py", "typeclasses/assistants.py", "server/conf/secret_settings.py")
+OF_A_READER = (
+    "world/tools.py",
+    "world/memory.py",
+    "typeclasses/assistants.py",
+    "server/conf/secret_settings.py",
+)
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _QUOTED = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(r"\w[\w/-]*/(?:[\w-]+\.\w+)?")

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# A reply that cannot be read is asked for once more only: it costs as much as a good one.
+# An unreadable reply is requested only once more: it costs as much as a good one.
 _MOST_ATTEMPTS = {"bad_response": 2}
 
 
@@ -36,11 +36,11 @@ class RetryPolicy:
     Args:
         attempts: Most attempts at one model.
         base_s: Wait before the second attempt; it doubles for each one more.
-        max_wait_s: Longest wait, the server's Retry-After included. A server that asks for
-            more is left alone at once, and the next model is tried.
+        max_wait_s: Longest wait, also for a Retry-After. If the server asks for more, the next
+            model is tried at once.
         total_factor: The whole request, all models, takes at most this many times its
             `timeout_s`. 2 x 60 s is the default time of a turn.
-        rest_cap_s: Longest time a model is left alone because of a Retry-After.
+        rest_cap_s: Longest pause of a model because of a Retry-After.
     """
 
     attempts: int = 3
@@ -53,7 +53,7 @@ class RetryPolicy:
         """Seconds to wait before the next attempt, None for no further one.
 
         The back-off is ``base_s * 2 ** (attempt - 1)``, half of it random, so that many
-        assistants refused at once do not come back at once.
+        assistants do not retry at the same moment.
 
         Args:
             failure: How the attempt ended.
@@ -66,12 +66,12 @@ class RetryPolicy:
         asked = failure.retry_after_s or 0.0
         if asked > self.max_wait_s:
             return None
-        backoff = self.base_s * 2 ** (attempt - 1) * (0.5 + jitter / 2)
+        backoff = self.base_s * 2.0 ** (attempt - 1) * (0.5 + jitter / 2)
         return max(asked, min(backoff, self.max_wait_s))
 
 
 def retry_after_s(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds a server asks to wait.
+    """Seconds the server wants the client to wait.
 
     Args:
         headers: Response headers, names in lower case. ``retry-after-ms`` is OpenAI's own;
@@ -79,7 +79,7 @@ def retry_after_s(headers: Mapping[str, str], now: float | None = None) -> float
         now: Seconds since the epoch for dates where the response has no date of its own.
 
     Returns:
-        Seconds, never negative; None where nothing usable is said.
+        Seconds, never negative; None without a usable header.
     """
     millis = _number(headers.get("retry-after-ms"))
     if millis is not None:
@@ -100,7 +100,7 @@ def _number(value: str | None) -> float | None:
 
 
 def _until(date: str | None, server_date: str | None, now: float) -> float | None:
-    """Seconds until an HTTP date by the server's own clock, which may differ from ours."""
+    """Seconds until an HTTP date by the server's own clock."""
     until = _epoch(date)
     return None if until is None else until - (_epoch(server_date) or now)
 

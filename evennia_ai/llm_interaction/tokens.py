@@ -1,9 +1,9 @@
-"""Counting tokens, by the best counter that is there.
+"""Counting tokens, by the best counter available.
 
 In this order: `toksum` if installed (it knows many vendors' tokenizers), tiktoken with the
-vocabulary of the model's family, and bytes / 4 x 1.3 where neither can be used. The factor was
-taken so that the estimate lies above tiktoken's count for English, code and JSON alike; text in
-other scripts has more bytes a character and is overestimated, which is the safe side.
+vocabulary of the model's family, and bytes / 4 x 1.3. With that factor the estimate is above
+tiktoken's count for English, code and JSON; text in other scripts is overestimated, which is the
+safe side.
 """
 
 import functools
@@ -22,14 +22,14 @@ Counter = Callable[[str], int]
 SAFETY_FACTOR = 1.3
 BYTES_PER_TOKEN = 4
 _O200K = ("gpt-4o", "gpt-4.1", "gpt-5", "o1", "o3", "o4", "chatgpt")
-# Above this a text is counted by pieces, as tiktoken's time grows with the longest word.
+# Longer texts are counted in pieces: tiktoken's time grows with the longest word.
 _PIECE_CHARS = 50_000
-# Counts of so many shorter texts are kept: prompts hold the same rules, names and lines again.
+# Counts of this many shorter texts are cached: prompts repeat rules, names and lines.
 _KNOWN_TEXTS, _SHORT_CHARS = 1024, 10_000
 
 
 def estimate(text: str) -> int:
-    """Tokens by bytes: bytes / 4 x 1.3, rounded up; 0 for no text."""
+    """Tokens by bytes: bytes / 4 x 1.3, rounded up."""
     return math.ceil(len(text.encode("utf-8", "replace")) / BYTES_PER_TOKEN * SAFETY_FACTOR)
 
 
@@ -42,8 +42,7 @@ def encoding_name(model: str) -> str:
 def use_shipped_vocabularies() -> bool:
     """Point tiktoken at the vocabularies litellm ships, so that it downloads nothing.
 
-    Returns:
-        Whether `TIKTOKEN_CACHE_DIR` is set afterwards. litellm itself is not imported.
+    Does not import litellm. Returns whether `TIKTOKEN_CACHE_DIR` is set.
     """
     if os.environ.get("TIKTOKEN_CACHE_DIR"):
         return True
@@ -96,7 +95,7 @@ def _toksum_counter(model: str) -> Counter | None:
 
 
 def counter_name(model: str) -> str:
-    """Which counter `counter_for` uses for a model, as ``tiktoken:cl100k_base``."""
+    """The name of the counter that `counter_for` returns, such as ``tiktoken:cl100k_base``."""
     if _toksum_counter(model):
         return f"toksum:{model}"
     name = encoding_name(model)

@@ -1,215 +1,91 @@
-"""Answers a question from what was told: searches, weighs, quotes, or says it does not know."""
+"""Answers a question from what people told: searches, quotes, or says it does not know."""
 
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Set
 from dataclasses import dataclass
 
-from evennia_ai.offline import acts, lexicon, match, question
-from evennia_ai.offline.claims import Evidence, evidence_of
-from evennia_ai.offline.found import found_lines
-from evennia_ai.offline.lines import LEDGER, Line
-from evennia_ai.offline.match import Match
-from evennia_ai.offline.question import Query
-from evennia_ai.offline.smalltalk import line_for
-from evennia_ai.offline.transcript import Done, Talk
-from evennia_ai.offline.updates import update_of
-from evennia_ai.offline.vocabulary import KIND_HINTS
+from evennia_ai.language.words import words
+from evennia_ai.offline.acts import Act, read_acts, told_part
+from evennia_ai.offline.matching import latest, matches, read_claims, read_question
+from evennia_ai.offline.reply import line_for
+from evennia_ai.offline.transcript import LEDGER, SOURCES, Line, Quote, Talk, found_lines, quotes_of
 
-MAX_SEARCHES = 16
 MAX_QUOTE = 500
 MAX_SEARCH = 380  # characters; the tool takes 400
-_CONFIDENT = 0.85
-_ALIKE = match.TIE
-# Which words a search holds for each concept of the question's, and how many: also others of a
-# kind (`@kin`), as a fact may name no more than one; none of them; what only hints at it.
-_MEANINGS = {concept: known for concept, known in lexicon.MEMBERS.items() if concept[0] != "@"}
-_WIDER = ((lexicon.MEMBERS, 5), (_MEANINGS, 14), (lexicon.HINTING, 14))
+MAX_NEAR = 2  # sentences that are offered
+MAX_RECALLED = 5
+_RECALL_SEARCH = "remember please note don't forget"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer, or what has to be searched first.
-
-    Attributes:
-        text: What to say; ``""`` while a search is wanted.
-        searches: What to search for; empty when the answer stands.
-        known: Whether the evidence supports it.
-    """
+    """An answer's text, or the search that must come first; `sure` where it is no mere offer."""
 
     text: str = ""
-    searches: tuple[str, ...] = ()
-    known: bool = False
+    search: str = ""
+    sure: bool = False
 
 
-def evidence_in(talk: Talk) -> Evidence:
-    """Everything the request shows that somebody else said or that was noted of it, read."""
-    return evidence_of(lines_in(talk), talk.me, talk.present())
+def answer(question: str, asker: str, talk: Talk, tools: Set[str]) -> Answer:
+    """Answer one question, or name the search that should come before.
 
-
-def lines_in(talk: Talk) -> list[Line]:
-    """The lines a request shows: heard, noted and found."""
-    lines: list[Line] = [*talk.notes, *talk.heard]
-    for done in (*talk.before, *talk.done):
-        if done.name in ("search_memory", "expand_memory"):
-            lines.extend(found_lines(done.result))
-    return lines
-
-
-def answer(text: str, asker: str, talk: Talk, tools: Set[str], cite: bool = False) -> Answer:
-    """Answer one question.
+    The question is searched for as it was asked, and where that brings no answer, once more by
+    its names and content words.
 
     Args:
-        text: The question.
+        question: The question as asked.
         asker: Name of the one who asks.
         talk: The request; its search results so far are evidence.
         tools: Names of the tools offered.
-        cite: Whether to name the memory the answer rests on.
-
-    Returns:
-        The answer, or the search that should come before it.
     """
-    evidence = evidence_in(talk)
-    query = question.ask(text, asker or "?", talk.me, evidence.names)
-    matches = match.best_matches(query, evidence)
-    enough = "search_memory" not in tools or _is_enough(matches, talk.done)
-    if not enough and (searches := _next_searches(query, evidence, talk.done)):
-        return Answer(searches=searches)
-    if not matches:
-        return Answer(_unknown(query, evidence, asker, talk))
-    if query.kind == "about":
-        return Answer(_told(matches[:3], asker, talk.me, cite), known=True)
-    best, later = matches[0], update_of(query, matches[0].claim, evidence)
-    if later is None:
-        return Answer(_told(_alike(query, matches), asker, talk.me, cite), known=True)
-    both = _told([best, Match(later, best.score)], asker, talk.me, cite)
-    return Answer(f"{line_for('changed', text, asker, talk.me)} {both}", known=True)
+    # In a game an unframed line may be a description; in a plain chat it is the user's.
+    lines = [line for line in talk.evidence() if line.who or line.verb == "note" or not asker]
+    claims = read_claims(lines, talk.me)
+    names = {
+        name for who in (*(line.who for line in lines), *talk.present()) for name in words(who)
+    }
+    asked = read_question(question, asker, talk.me, names.union(*(claim.names for claim in claims)))
+    found = matches(asked, claims, _places(question, talk))
+    sure = bool(found) and found[0].sure
+    for search in (question[:MAX_SEARCH], "" if sure else asked.keywords[:MAX_SEARCH]):
+        if search and "search_memory" in tools and not _was_searched(search, talk):
+            return Answer(search=search)
+    if not found:
+        return Answer(line_for("unknown", question, asker))
+    best, last = found[0], latest(asked, found[0], found)
+    near = [match for match in found[:MAX_NEAR] if match.share or not best.share]
+    chosen = [best, last] if last is not best else [best] if sure else near
+    if sure and last.share >= best.share:
+        chosen = [last]
+    quotes = dict.fromkeys(
+        quoted(match.claim.line, match.claim.quote, asker, talk.me) for match in chosen
+    )
+    if sure:
+        return Answer(" Later ".join(quotes).replace("Later You", "Later you"), sure=True)
+    return Answer(" ".join([line_for("nearest", question, asker), *quotes]))
 
 
-def _alike(query: Query, matches: list[Match]) -> list[Match]:
-    """The best match, and where it is asked who, another that answers it just as well.
-
-    Two may both have a feud with somebody, or one is told to be married to two; the rules cannot
-    tell which holds.
-    """
-    best, *others = matches
-    if query.kind not in ("who", "identity"):
-        return [best]
-    same = {word.name for word in best.claim.words}
-    for other in others:
-        as_good = abs(other.score - best.score) < _ALIKE and not other.claim.whole
-        if as_good and {word.name for word in other.claim.words} - same:
-            return [best, other]
-    return [best]
-
-
-def _unknown(query: Query, evidence: Evidence, asker: str, talk: Talk) -> str:
-    """That it does not know, and what comes nearest, quoted for the asker to judge."""
-    near = match.nearest(query, evidence, _places(talk.done), _on_top(query, talk.done))
-    quotes = dict.fromkeys(_quoted(found, asker, talk.me) for found in near)
-    said = line_for("nearest" if near else "unknown", query.text, asker, talk.me)
-    return " ".join([said, *quotes])
-
-
-def _places(done: list[Done]) -> dict[str, int]:
-    """The best place of each memory among the hits of the searches, from 0."""
+def _places(question: str, talk: Talk) -> dict[str, int]:
+    """The place of each memory among the hits of the search for the question itself."""
     places: dict[str, int] = {}
-    for call in done:
-        if call.name == "search_memory":
+    for call in talk.done:
+        if call.name == "search_memory" and call.arguments.get("query") == question[:MAX_SEARCH]:
             for place, line in enumerate(found_lines(call.result)):
-                places[line.id] = min(place, places.get(line.id, place))
+                places.setdefault(line.id, place)
     return places
 
 
-def _on_top(query: Query, done: list[Done]) -> set[str]:
-    """The ids that the search for a question's own words put first."""
-    for call in done:
-        if call.name == "search_memory" and call.arguments.get("query") == query.text[:MAX_SEARCH]:
-            return {line.id for line in found_lines(call.result)[:_TOP]}
-    return set()
+def _was_searched(search: str, talk: Talk) -> bool:
+    """Whether this turn made a search already."""
+    searches = (call for call in talk.done if call.name == "search_memory")
+    return any(call.arguments.get("query") == search for call in searches)
 
 
-_TOP = 3
-
-
-def _is_enough(matches: list[Match], done: list[Done]) -> bool:
-    searched = [call for call in done if call.name == "search_memory"]
-    if len(searched) >= MAX_SEARCHES:
-        return True
-    return bool(searched) and bool(matches) and matches[0].score >= _CONFIDENT
-
-
-def _next_searches(query: Query, evidence: Evidence, done: list[Done]) -> tuple[str, ...]:
-    """As asked and in other words at once, so that a later fact is not missed; then by things."""
-    wider = (_in_other_words(query, evidence, *words) for words in _WIDER)
-    first = (query.text, query.keywords(), *wider, _by_names(query, evidence))
-    tried = {str(call.arguments.get("query")) for call in done if call.name == "search_memory"}
-    for searches in (first, _by_kind(query)):
-        fresh = dict.fromkeys(search[:MAX_SEARCH] for search in searches if search)
-        if left := tuple(search for search in fresh if search not in tried):
-            return left
-    return ()
-
-
-def _in_other_words(
-    query: Query, evidence: Evidence, known: Mapping[str, tuple[str, ...]], width: int
-) -> str:
-    """The names and people they stand for, with other words for what is asked."""
-    found = [*query.names, *_aliases(query, evidence)]
-    for term in query.terms:
-        found.append(term.word.lower)
-        for concept in sorted(term.word.concepts | term.word.hints):
-            found.extend(known.get(concept, ())[:width])
-    if query.kind == "name":
-        found.extend(("called", "name", "named", "known", "knew", "calls"))
-    return " ".join(dict.fromkeys(found))[:MAX_SEARCH]
-
-
-def _by_kind(query: Query) -> Iterator[str]:
-    """The names with things of the kind asked for: a fact may name no more than the thing."""
-    kinds = {query.wanted, *(term.head for term in query.terms)} - {"", "@place"}
-    kinds |= {f"@{kind}" for kind, done in KIND_HINTS.items() if query.has(done)}
-    for concept in (told for kind in sorted(kinds) for told in _DONE.get(kind, (kind,))):
-        members = lexicon.MEMBERS.get(concept, ())
-        for start in range(0, len(members), _AT_ONCE):
-            yield " ".join([*query.names, *members[start : start + _AT_ONCE]])
-
-
-# What tells what somebody does.
-_DONE = {"@doing": ("work", "@trade")}
-_AT_ONCE = 24  # more things in one search hide one another
-
-
-def _by_names(query: Query, evidence: Evidence) -> str:
-    living = [term.word.lower for term in query.terms if term.hard]
-    return " ".join([*_aliases(query, evidence), *query.names, *living])
-
-
-def _aliases(query: Query, evidence: Evidence) -> list[str]:
-    found: list[str] = []
-    for (owner, kin), names in sorted(evidence.aliases.items()):
-        if owner in query.names and any(term.word.fold == kin for term in query.terms):
-            found.extend(sorted(names))
-        elif names & set(query.names):
-            found.extend((owner, kin))
-    return found
-
-
-def _told(wanted: list[Match], asker: str, me: str, cite: bool) -> str:
-    quoted = list(dict.fromkeys(_quoted(found, asker, me) for found in wanted))
-    said = " ".join(quoted)
-    if cite:
-        ids = [found.claim.line.id for found in wanted if found.claim.line.id]
-        said += f" (memory {', '.join(ids)})" if ids else " It was said right here, just now."
-    return said
-
-
-def _quoted(found: Match, asker: str, me: str) -> str:
-    return quoted(found.claim.line, found.claim.quote, asker, me)
-
-
-def quoted(line: Line, words: str, asker: str, me: str) -> str:
-    """Words of a line as they are said to `asker`: with who told them, without other frames."""
-    quote = _shortened(acts.told_part(words, me))
+def quoted(line: Line, said: str, asker: str, me: str) -> str:
+    """Words of a line as they are said to `asker`, with who told them."""
+    quote = re.sub(r"\s+", " ", told_part(said, me)).strip()
+    if len(quote) > MAX_QUOTE:
+        quote = quote[: MAX_QUOTE - 1].rsplit(" ", 1)[0] + "…"
     if not line.who or line.verb == "note":
         return f"I have it noted: {quote}"
     if line.verb == "poses":
@@ -220,6 +96,47 @@ def quoted(line: Line, words: str, asker: str, me: str) -> str:
     return f'{"You" if own else line.who} told me: "{quote}"'
 
 
-def _shortened(quote: str) -> str:
-    quote = re.sub(r"\s+", " ", quote).strip()
-    return quote if len(quote) <= MAX_QUOTE else quote[: MAX_QUOTE - 1].rsplit(" ", 1)[0] + "…"
+def source(act: Act, talk: Talk, tools: Set[str]) -> Answer:
+    """What the last answer rests on: its quotes, with the ids they stand under."""
+    lines, said = talk.evidence(), []
+    quoting = next((reply for reply in reversed(talk.replies) if quotes_of(reply)), "")
+    for quote in quotes_of(quoting)[:MAX_NEAR]:
+        line = _line_of(quote, lines)
+        who = "" if quote.who == "You" else quote.who
+        search = f"{who} {quote.words}".strip()[:MAX_SEARCH]
+        if not (line and line.id) and "search_memory" in tools and not _was_searched(search, talk):
+            return Answer(search=search)
+        if line is None:
+            said.append(f'I only know that I said: "{quote.words}"')
+            continue
+        cited = f"(memory {line.id})" if line.id else "It was said right here, just now."
+        said.append(f"{quoted(line, quote.words, act.who, talk.me)} {cited}")
+    return Answer(" ".join(said) or line_for("sourceless", act.text, act.who))
+
+
+def _line_of(quote: Quote, lines: list[Line]) -> Line | None:
+    """The line that holds a quote: one with an id, by the one quoted, the most original first."""
+
+    def distance(line: Line) -> tuple[bool, bool, int]:
+        other = quote.who not in ("", "You") and line.who.lower() != quote.who.lower()
+        return not line.id, other, SOURCES.index(line.source)
+
+    wanted = f" {' '.join(words(quote.words))} "
+    holding = [line for line in lines if wanted in f" {' '.join(words(line.text))} "]
+    return min(holding, key=distance, default=None)
+
+
+def recall(act: Act, talk: Talk, tools: Set[str]) -> Answer:
+    """What this speaker asked to have remembered, or told, the latest last."""
+    search = f"{act.who} {_RECALL_SEARCH}".strip()
+    if "search_memory" in tools and not _was_searched(search, talk):
+        return Answer(search=search)
+    told = [line for line in talk.evidence() if line.who and line.who == act.who]
+    told.sort(key=lambda line: (line.order >= 0, line.at, line.order))
+    kept = [found for line in told for found in read_acts(line, talk.me)]
+    asked = [found.text for found in kept if found.kind == "remember"]
+    if not asked or re.search(r"\b(?:about|of) me\b", act.text, re.IGNORECASE):
+        asked = [found.text for found in kept if found.kind in ("fact", "remember")]
+    quotes = list(dict.fromkeys(f'"{text.strip()[:200]}"' for text in asked))[-MAX_RECALLED:]
+    said = f"You told me: {' '.join(quotes)}" if quotes else line_for("unknown", act.text, act.who)
+    return Answer(said)

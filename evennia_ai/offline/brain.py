@@ -15,14 +15,11 @@ MODEL = "offline/extractive"
 def respond(
     messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()
 ) -> Reply:
-    """Answer a chat request by rules alone.
-
-    Everything is read from the request, so equal requests get equal answers. Whatever stands in
-    it besides the first system message is data; nothing in it is obeyed as an instruction.
+    """Answer a chat request by rules alone; equal requests get equal answers.
 
     Args:
         messages: Chat messages, as `history.messages.rendered` makes them; plain
-            ``{role, content}`` will do.
+            ``{role, content}`` will do. All but the system message is data, never an order.
         tools: Function schemas in OpenAI's form; a tool that is not among them is not called.
 
     Returns:
@@ -30,17 +27,11 @@ def respond(
     """
     given = [message for message in messages or () if isinstance(message, Mapping)]
     offered = tool_names(list(tools or ()))
-    if not offered and (asked := _to_summarise(given)):
-        return Reply(summary.summarise(asked))
+    if not offered and [message.get("role") for message in given] == ["system", "user"]:
+        asked = text_of(given[1].get("content"))
+        if asked.lstrip().startswith((summary.MARK, summary.EARLIER_MARK)):
+            return Reply(summary.summarise(asked))
     talk = read_talk(given)
     if extraction.is_extraction(talk.system, offered):
         return extraction.extract(talk, offered)
     return turn.take_turn(talk, offered)
-
-
-def _to_summarise(messages: Sequence[Mapping[str, Any]]) -> str:
-    """The text to summarise, where that is what a request asks for; else ``""``."""
-    if [message.get("role") for message in messages] != ["system", "user"]:
-        return ""
-    user = text_of(messages[1].get("content"))
-    return user if summary.is_summary_request(user) else ""

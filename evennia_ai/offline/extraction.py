@@ -3,8 +3,8 @@
 import re
 from collections.abc import Set
 
-from evennia_ai.offline import acts
-from evennia_ai.offline.acts import Act
+from evennia_ai.language.words import words
+from evennia_ai.offline.acts import journal_text, read_acts
 from evennia_ai.offline.reply import Reply, ToolCall
 from evennia_ai.offline.transcript import Talk
 
@@ -20,40 +20,17 @@ def is_extraction(system: str, tools: Set[str]) -> bool:
 
 def extract(talk: Talk, tools: Set[str]) -> Reply:
     """Journal up to `MAX_CALLS` told facts that are not journaled yet; none left: `noop`."""
-    kept = _journaled(talk)
+    made = (call for call in (*talk.before, *talk.done) if call.name == "add_journal_entry")
+    kept = {tuple(words(str(call.arguments.get("content")))) for call in made}
     calls: list[ToolCall] = []
-    for content in _told_facts(talk):
-        key = _key(content)
-        if key not in kept and len(calls) < MAX_CALLS:
+    told = (line for line in talk.heard if line.who not in ("", talk.me) and line.verb != "poses")
+    for act in (act for line in told for act in read_acts(line, talk.me)):
+        content = journal_text(act)
+        key = tuple(words(content))
+        if act.kind in ("fact", "remember") and key and key not in kept and len(calls) < MAX_CALLS:
             kept.add(key)
-            calls.append(
-                ToolCall("add_journal_entry", {"content": content, "importance": IMPORTANCE})
-            )
-    if calls:
-        return Reply(None, tuple(calls))
-    if "noop" in tools:
-        return Reply(None, (ToolCall("noop", {}),))
+            entry = {"content": content, "importance": IMPORTANCE}
+            calls.append(ToolCall("add_journal_entry", entry))
+    if calls or "noop" in tools:
+        return Reply(None, tuple(calls) or (ToolCall("noop"),))
     return Reply("All that was told is written down.")
-
-
-def _told_facts(talk: Talk) -> list[str]:
-    found: list[str] = []
-    for line in talk.heard:
-        if line.who and line.who != talk.me and line.verb != "poses":
-            kept = [act for act in acts.read_acts(line, talk.me) if _is_kept(act)]
-            found.extend(acts.journal_text(act) for act in kept)
-    return found
-
-
-def _is_kept(act: Act) -> bool:
-    return act.kind in ("fact", "remember") and bool(act.text.strip())
-
-
-def _journaled(talk: Talk) -> set[str]:
-    calls = (*talk.before, *talk.done)
-    made = [str(c.arguments.get("content")) for c in calls if c.name == "add_journal_entry"]
-    return {_key(content) for content in made}
-
-
-def _key(content: str) -> str:
-    return re.sub(r"\W+", " ", content).strip().lower()

@@ -8,7 +8,7 @@ from typing import Any
 from zlib import crc32
 
 from evennia_ai.offline.brain import MODEL, respond
-from evennia_ai.offline.reply import Reply, ToolCall
+from evennia_ai.offline.reply import ToolCall
 
 PROVIDER = "offline"
 
@@ -31,31 +31,16 @@ def register(litellm: Any = None) -> Any:
             return entry["custom_handler"]
     handler = _handler(litellm)
     litellm.custom_provider_map.append({"provider": PROVIDER, "custom_handler": handler})
-    _tell_litellm(litellm)
-    return handler
-
-
-def _tell_litellm(litellm: Any) -> None:
-    """Let LiteLLM find the provider by the model's name and price it at nothing."""
     from litellm.utils import custom_llm_setup
 
-    custom_llm_setup()
-    litellm.register_model(
-        {
-            MODEL: {
-                "litellm_provider": PROVIDER,
-                "mode": "chat",
-                "max_tokens": 200_000,
-                "max_input_tokens": 200_000,
-                "max_output_tokens": 4096,
-                "input_cost_per_token": 0.0,
-                "output_cost_per_token": 0.0,
-                "cache_creation_input_token_cost": 0.0,
-                "cache_read_input_token_cost": 0.0,
-                "supports_function_calling": True,
-            }
-        }
-    )
+    custom_llm_setup()  # lets LiteLLM find the provider by the model's name
+    per_token = ("input", "output", "cache_creation_input", "cache_read_input")
+    facts: dict[str, Any] = {f"{name}_cost_per_token": 0.0 for name in per_token[:2]}
+    facts |= {f"{name}_token_cost": 0.0 for name in per_token[2:]}
+    facts |= {"max_tokens": 200_000, "max_input_tokens": 200_000, "max_output_tokens": 4096}
+    facts |= {"litellm_provider": PROVIDER, "mode": "chat", "supports_function_calling": True}
+    litellm.register_model({MODEL: facts})
+    return handler
 
 
 def _handler(litellm: Any) -> Any:
@@ -74,24 +59,24 @@ def _handler(litellm: Any) -> Any:
 
 
 def _filled(kwargs: Mapping[str, Any], litellm: Any) -> Any:
+    """LiteLLM's response, filled; tokens are reckoned at four bytes each, without a tokenizer."""
     messages: Sequence[Mapping[str, Any]] = kwargs.get("messages") or ()
     options = kwargs.get("optional_params") or {}
     reply = respond(messages, options.get("tools") or ())
-    response = kwargs.get("model_response") or litellm.ModelResponse()
-    response.choices = [_choice(reply, messages, litellm)]
-    response.created = int(time.time())
-    response.model = MODEL
-    response.usage = _usage(messages, reply, litellm)
-    return response
-
-
-def _choice(reply: Reply, messages: Sequence[Mapping[str, Any]], litellm: Any) -> Any:
     calls = [_call(call, i, len(messages)) for i, call in enumerate(reply.tool_calls)]
     content = reply.content if calls or reply.content is not None else ""
     message = litellm.Message(role="assistant", content=content, tool_calls=calls or None)
-    return litellm.Choices(
-        index=0, finish_reason="tool_calls" if calls else "stop", message=message
+    reason = "tool_calls" if calls else "stop"
+    asked = sum(len(str(message.get("content") or "")) for message in messages) // 4
+    said = (len(content or "") + sum(len(str(c.arguments)) for c in reply.tool_calls)) // 4
+    response = kwargs.get("model_response") or litellm.ModelResponse()
+    response.choices = [litellm.Choices(index=0, finish_reason=reason, message=message)]
+    response.created = int(time.time())
+    response.model = MODEL
+    response.usage = litellm.Usage(
+        prompt_tokens=asked, completion_tokens=said, total_tokens=asked + said
     )
+    return response
 
 
 def _call(call: ToolCall, index: int, turn: int) -> dict[str, Any]:
@@ -102,10 +87,3 @@ def _call(call: ToolCall, index: int, turn: int) -> dict[str, Any]:
         "type": "function",
         "function": {"name": call.name, "arguments": arguments},
     }
-
-
-def _usage(messages: Sequence[Mapping[str, Any]], reply: Reply, litellm: Any) -> Any:
-    """Tokens, reckoned at four bytes each: the offline model has no tokenizer."""
-    asked = sum(len(str(message.get("content") or "")) for message in messages) // 4
-    said = (len(reply.content or "") + sum(len(str(c.arguments)) for c in reply.tool_calls)) // 4
-    return litellm.Usage(prompt_tokens=asked, completion_tokens=said, total_tokens=asked + said)

@@ -1,8 +1,49 @@
-"""What the offline model answers with."""
+"""What the offline model answers with: tool calls, or words, many of them fixed lines."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
+from zlib import crc32
+
+from evennia_ai.offline.prose import sentences
+
+LINES: dict[str, tuple[str, ...]] = {
+    "greeting": ("Hello, {who}. Good to see you.", "Good day to you, {who}.", "Welcome, {who}."),
+    "farewell": ("Goodbye, {who}. Safe travels.", "Until next time, {who}.", "Take care, {who}."),
+    "thanks": ("You're welcome, {who}.", "Gladly, {who}.", "Any time."),
+    "wellbeing": ("Well enough, thank you. And you?", "I can't complain. How are you, {who}?"),
+    "abilities": (
+        "I listen, I keep what I'm told in my journal, and I look it up when you ask. "
+        "I'm the offline model: rule-based, so I only know what I was told.",
+    ),
+    "staff": ("No, I can't do that. You'd have to ask the staff.",),
+    "kept": ("I'll remember that.", "Noted. I'll remember it.", "I've written that down."),
+    "heard": ("I'll keep that in mind.", "Good to know, {who}.", "Noted, {who}."),
+    "unknown": (
+        "I don't know. Nobody has told me that, as far as I remember.",
+        "I'm sorry, I don't know that. I found nothing about it in my memory.",
+    ),
+    "nearest": ("I don't know that for certain. The nearest I know:",),
+    "insult": ("There's no need for that. I'll help if I can.",),
+    "kindness": ("That's kind of you, {who}.", "How kind of you to say so."),
+    "apology": ("No harm done.", "Don't worry about it, {who}."),
+    "unforgotten": ("I can't unhear it, I'm afraid. But tell me how things are now.",),
+    "attention": ("Yes, {who}? I'm here.", "I'm here, {who}."),
+    "pastime": ("I'm no good at that, I'm afraid. I can only pass on what I was told.",),
+    "nonsense": ("I can't make sense of that, I'm afraid.", "I don't follow, {who}."),
+    "chatter": ("Is that so?", "I hear you, {who}.", "Tell me more, if you like."),
+    "failed": ("I tried to write that down, but it didn't work.",),
+    "unable": ("I can't do that here, I'm afraid.",),
+    "moved": ("Very well.",),
+    "nameless": ("I don't know your name.",),
+    "sourceless": ("I only know what I was told here, and what I keep in my journal.",),
+    "identity": (
+        "To be plain about it: I run on the offline model, a rule-based one with no language "
+        "model behind it. I know what I'm told and can look it up.",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +63,7 @@ class Reply:
 
 
 def tool_names(tools: object) -> frozenset[str]:
-    """The names of the tools a request offers; whatever is malformed is passed over."""
+    """The names of the tools a request offers; malformed ones are passed over."""
     names: set[str] = set()
     for tool in tools if isinstance(tools, list | tuple) else ():
         function = tool.get("function", tool) if isinstance(tool, Mapping) else None
@@ -30,3 +71,23 @@ def tool_names(tools: object) -> frozenset[str]:
         if isinstance(name, str):
             names.add(name)
     return frozenset(names)
+
+
+def line_for(kind: str, seed: str, who: str = "") -> str:
+    """A fixed line of a kind, said to `who`; the same `seed`, which it answers, gives the same."""
+    choices = LINES[kind]
+    chosen = choices[crc32(seed.encode("utf-8", "replace")) % len(choices)]
+    return chosen.replace("{who}", who) if who else chosen.replace(", {who}", "")
+
+
+def is_fixed(sentence: str) -> bool:
+    """Whether a sentence is one of `LINES`, or part of one, said to anybody."""
+    return bool(_fixed_lines().fullmatch(" ".join(sentence.split())))
+
+
+@lru_cache(maxsize=1)
+def _fixed_lines() -> re.Pattern[str]:
+    parts = {part for choices in LINES.values() for line in choices for part in sentences(line)}
+    plain = {re.escape(part.replace(", {who}", "")) for part in parts}
+    named = {re.escape(part).replace(r"\{who\}", r"[^.!?\n]{1,60}") for part in parts}
+    return re.compile("|".join(sorted(plain | named)))

@@ -1,60 +1,133 @@
-"""Reads a request back into a talk: who is here, who said what, what this turn has done so far."""
+"""Reads a request: who said what, what memory answered, what the prompt's blocks show.
+
+All patterns that take apart what other modules rendered stand here: heard lines, labelled blocks,
+rows of summaries, the journal and the ledger, results of searches, and the model's own quotes.
+"""
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
-from evennia_ai.offline.lines import LABEL, Line, heard_lines, note_lines
+from evennia_ai.offline.prose import sentences
+from evennia_ai.offline.reply import is_fixed
 
-MAX_LINES = 2000  # newest kept, so that a long history costs bounded time
-_ME = re.compile(r"\bYou are (?:called |named )?([A-Z][\w'’-]*(?: [A-Z][\w'’-]*){0,2})")
-_ONE_PRESENT = re.compile(r"([^,\[\]]+?)\s*(?:\[([^\]]*)\])?\s*(?:\([^)]*\))?\s*(?:,|$)")
+MAX_LINES = 2000  # of one request or text, the newest kept
+MAX_CHARS = 4000  # of one line
+MESSAGE, LEDGER, JOURNAL, MEMORY, SUMMARY = "message", "ledger", "journal", "memory", "summary"
+# Where words may come from, the most original first.
+SOURCES = (MESSAGE, LEDGER, JOURNAL, MEMORY, SUMMARY)
+PRESENT_MOMENT = "present moment"
+_LABEL = re.compile(r"^\[([A-Z][A-Za-z ]{2,40})\]")
+_NOTICE = re.compile(r"^\[Notice\] .*$\n?", re.MULTILINE)
+_TAIL = re.compile(r"^(?=\[(?:Present moment|Memories)\]$)", re.MULTILINE)
+_SUMMARIES = ("older memories", "recent past", "context summary")  # labels of blocks
+# Hits of a search that somebody told; looks, other tools' results and profiles are left out.
+_SOURCE_OF_HIT = {source: source for source in SOURCES} | {"experience": SUMMARY}
+_NAME = r"[A-Z][\w'’-]*(?: [A-Z][\w'’-]*){0,3}"
+_IDENTITY = re.compile(r"^You are (?:called |named )?(?P<name>[^\n.,]{1,60})", re.MULTILINE)
+_PERSON = re.compile(r"([^,\[\]]+?)\s*(?:\[([^\]]*)\])?\s*(?:\([^)]*\))?\s*(?:,|$)")
+_HEARD = re.compile(
+    r"^(?P<who>[^\"\[\]<>\n]{1,80}?)(?: \[(?P<id>[^\]\n]{1,80})\])? "
+    r"(?P<verb>says|whispers to you|pages you|poses|arrives|leaves|notice)(?:: (?P<text>.*))?$"
+)
+_LEAD = re.compile(
+    r"^(?:- )?(?:\((?P<id>[^)\s]{1,80})\) )?"
+    r"(?:(?P<at>\d{4}-\d\d-\d\d\S*(?: \d\d:\d\d\S*)?) )?(?P<text>.+)$",
+    re.DOTALL,
+)
+_STAMPS = re.compile(r"^(?:\[\d{4}-\d\d-\d\d[^\]\n]{0,20}\]\s*)+")
+_SPEAKER = re.compile(
+    rf"^(?:(?P<who>{_NAME})(?: \[[^\]]{{1,80}}\])?|(?P<any>[^\"\[\]<>:\n]{{1,80}}) \[o\d[^\]]*\])"
+    r"(?: (?:said|says|whispers to you|pages you))?: (?P<text>.+)$"
+)
+# Rows that hold no statement: a list of names, a heading.
+_BARE = re.compile(r"^(?:(?:also )?mentioned\b[^:]{0,80}:|\(.*\)$|[\w' -]{1,40}:$)", re.IGNORECASE)
+# How an assistant's answers introduce what they quote.
+_QUOTE = re.compile(
+    r"(?:^|(?<=[.!?:\"”…] ))(?:(?:Later )?(?P<who>[^\s\".!?:][^\".!?:\n]{0,60}?) told me: (?=[\"“])"
+    r"|(?P<noted>I have it noted: |I saw it: )|You asked me to keep in mind: )"
+)
+_CITED = re.compile(r" \((?:memory|ledger) [^()]*\)\s*$")
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """A tool call this turn has made, with its result as text."""
+class Line:
+    """Something said, or a note that names no speaker (`who` is empty, `verb` is ``note``)."""
+
+    who: str
+    text: str
+    verb: str = "says"
+    id: str = ""  # of the memory, where one is known
+    at: str = ""  # UTC ISO 8601, where it is shown
+    order: int = -1  # place in the visible history, -1 for what came from elsewhere
+    who_id: str = ""
+    source: str = MESSAGE  # one of `SOURCES`
+
+
+class Quote(NamedTuple):
+    """Words that an answer quoted, and who said them: ``You``, a name, or ``""``."""
+
+    words: str
+    who: str = ""
+
+
+class Done(NamedTuple):
+    """A tool call that was made, with its result as text."""
 
     name: str
     arguments: Mapping[str, Any]
     result: str
 
+    @property
+    def failed(self) -> bool:
+        """Whether the result is an error."""
+        return '"error"' in self.result
+
 
 @dataclass(slots=True)
 class Talk:
-    """A request, read.
+    """A request, read: lines, replies and tool calls, each oldest first."""
 
-    Attributes:
-        me: The assistant's name.
-        system: The system prompt.
-        heard: Everything heard in the visible history, oldest first.
-        fresh: What was heard and not yet answered, oldest first.
-        notes: Lines of summaries and memories shown in the prompt.
-        moment: The ``[Present moment]`` as keys and values, keys in lower case.
-        replies: What the assistant said before, oldest first.
-        replied_at: For each reply, how many lines had been heard before it.
-        done: Tool calls of this turn, in order.
-        before: Tool calls of earlier turns.
-    """
-
-    me: str = "assistant"
-    system: str = ""
-    heard: list[Line] = field(default_factory=list)
-    fresh: list[Line] = field(default_factory=list)
-    notes: list[Line] = field(default_factory=list)
-    moment: dict[str, str] = field(default_factory=dict)
-    replies: list[str] = field(default_factory=list)
-    replied_at: list[int] = field(default_factory=list)
-    done: list[Done] = field(default_factory=list)
-    before: list[Done] = field(default_factory=list)
+    me: str = "assistant"  # the assistant's name
+    system: str = ""  # the system prompt
+    heard: list[Line] = field(default_factory=list)  # in the visible history
+    fresh: list[Line] = field(default_factory=list)  # those not answered yet
+    notes: list[Line] = field(default_factory=list)  # of summaries and memories shown
+    moment: dict[str, str] = field(default_factory=dict)  # keys of the tail, in lower case
+    replies: list[str] = field(default_factory=list)  # what the assistant said before
+    done: list[Done] = field(default_factory=list)  # tool calls of this turn
+    before: list[Done] = field(default_factory=list)  # tool calls of earlier turns
 
     def present(self) -> list[str]:
         """Names of those here, the assistant left out."""
-        found = _ONE_PRESENT.findall(self.moment.get("present", ""))
-        names = [name.strip() for name, _ in found if name.strip()]
+        found = _PERSON.findall(self.moment.get("present", ""))
+        names = filter(None, (name.strip() for name, _ in found))
         return [name for name in names if name != self.me and name.lower() != "nobody"]
+
+    def persona(self) -> str:
+        """The paragraph of the system prompt that says who the assistant is; may be ``""``."""
+        found = _IDENTITY.search(self.system)
+        return self.system[found.end() :].strip().split("\n\n")[0].strip() if found else ""
+
+    def evidence(self) -> list[Line]:
+        """What the request shows of what people told: heard, noted and found lines."""
+        found = [
+            line
+            for done in (*self.before, *self.done)
+            if done.name in ("search_memory", "expand_memory")
+            for line in found_lines(done.result)
+        ]
+        silent = ("arrives", "leaves", "notice")
+        told = (line for line in (*self.notes, *self.heard, *found) if line.verb not in silent)
+        return [line for line in told if line.who != self.me]
+
+    def end_turn(self) -> None:
+        """Count all that was heard as answered."""
+        self.before.extend(self.done)
+        self.done.clear()
+        self.fresh.clear()
 
 
 def text_of(content: Any) -> str:
@@ -68,84 +141,58 @@ def text_of(content: Any) -> str:
 
 
 def read_talk(messages: Iterable[Mapping[str, Any]]) -> Talk:
-    """Read the messages of a request; what cannot be understood is passed over."""
+    """Read the messages of a request; malformed ones are passed over.
+
+    A turn begins with heard lines and ends with the assistant's words. Labelled blocks are notes
+    wherever they stand, so that one behind the turn's tool results begins no new turn.
+    """
     talk = Talk()
-    pending: dict[str, tuple[str, dict[str, Any]]] = {}
+    called: dict[str, tuple[str, dict[str, Any]]] = {}
     for message in list(messages)[-MAX_LINES:]:
-        if not isinstance(message, Mapping):
-            continue
         role, content = message.get("role"), text_of(message.get("content"))
         if role == "system":
-            _read_system(talk, content)
+            talk.system += content + "\n"
         elif role == "user":
             _read_user(talk, content)
         elif role == "assistant":
-            _read_assistant(talk, message, content, pending)
+            calls = message.get("tool_calls")
+            calls = [call for call in calls or () if isinstance(call, Mapping)]
+            for call in calls:
+                function = loaded(call.get("function"))
+                arguments = loaded(function.get("arguments"))
+                called[str(call.get("id"))] = (str(function.get("name") or ""), arguments)
+            if content.strip() and not calls:
+                talk.replies.append(content)
+                talk.end_turn()
         elif role == "tool":
-            _read_result(talk, message, content, pending)
+            unknown: tuple[str, dict[str, Any]] = (str(message.get("name") or ""), {})
+            name, arguments = called.get(str(message.get("tool_call_id")), unknown)
+            talk.done.append(Done(name, arguments, content))
+            if name in ("noop", "say"):
+                talk.end_turn()
+    if found := _IDENTITY.search(talk.system):
+        talk.me = found["name"]
     return talk
 
 
-def _read_system(talk: Talk, content: str) -> None:
-    talk.system += content + "\n"
-    if found := _ME.search(content):
-        talk.me = found.group(1)
-
-
 def _read_user(talk: Talk, content: str) -> None:
-    label = LABEL.match(content)
-    if label and label.group(1) == "Present moment":
-        talk.moment = _keyed(content)
-    elif label:
-        talk.notes.extend(note_lines(content))
-    else:
-        for line in heard_lines(content, len(talk.heard)):
-            talk.heard.append(line)
-            talk.fresh.append(line)
-            talk.before.extend(talk.done)
-            talk.done.clear()
-
-
-def _keyed(content: str) -> dict[str, str]:
-    pairs = (line.partition(":") for line in content.splitlines()[1:60])
-    return {key.strip().lower(): value.strip() for key, colon, value in pairs if colon}
-
-
-def _read_assistant(
-    talk: Talk,
-    message: Mapping[str, Any],
-    content: str,
-    pending: dict[str, tuple[str, dict[str, Any]]],
-) -> None:
-    calls = [call for call in message.get("tool_calls") or () if isinstance(call, Mapping)]
-    for call in calls:
-        function = call.get("function")
-        if isinstance(function, Mapping):
-            name = str(function.get("name") or "")
-            pending[str(call.get("id"))] = (name, loaded(function.get("arguments")))
-    if content.strip() and not calls:
-        talk.replies.append(content)
-        talk.replied_at.append(len(talk.heard))
-        _end_turn(talk)
-
-
-def _read_result(
-    talk: Talk,
-    message: Mapping[str, Any],
-    content: str,
-    pending: dict[str, tuple[str, dict[str, Any]]],
-) -> None:
-    unknown: tuple[str, dict[str, Any]] = (str(message.get("name") or ""), {})
-    name, arguments = pending.get(str(message.get("tool_call_id")), unknown)
-    talk.done.append(Done(name, arguments, content))
-    if name in ("noop", "say"):
-        _end_turn(talk)
-
-
-def _end_turn(talk: Talk) -> None:
-    talk.before.extend(talk.done)
-    talk.done.clear()
-    talk.fresh.clear()
+    """Read heard lines, or labelled blocks, or lines with blocks behind them."""
+    for part in _TAIL.split(_NOTICE.sub("", content)):
+        label = _LABEL.match(part)
+        if label and label[1].lower() == PRESENT_MOMENT:
+            for row in part.splitlines()[1:60]:
+                key, _, value = row.partition(":")
+                if value.strip():
+                    talk.moment.setdefault(key.strip().lower(), unquoted(value.strip()))
+        elif label:
+            talk.notes.extend(note_lines(part))
+        else:
+            lines = list(heard_lines(part, len(talk.heard)))
+            if lines and (lines[0].who or not talk.done):
+                talk.heard.extend(lines)
+                talk.fresh.extend(lines)
+                talk.before.extend(talk.done)
+                talk.done.clear()
 
 
 def loaded(arguments: Any) -> dict[str, Any]:
@@ -153,6 +200,114 @@ def loaded(arguments: Any) -> dict[str, Any]:
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments)
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
     return dict(arguments) if isinstance(arguments, Mapping) else {}
+
+
+def unquoted(text: str) -> str:
+    """The text that stands as a JSON string; any other as it is."""
+    if text.startswith('"'):
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return text.strip('"')[:MAX_CHARS]
+        return value[:MAX_CHARS] if isinstance(value, str) else text[:MAX_CHARS]
+    return text[:MAX_CHARS]
+
+
+def heard_lines(content: str, order: int) -> Iterator[Line]:
+    """Heard lines of a user message; a message in no known form is one line by nobody named."""
+    matches = [found for row in content.splitlines() if (found := _HEARD.match(row))]
+    if not matches and content.strip():
+        yield Line("", content.strip()[:MAX_CHARS], order=order)
+    for place, found in enumerate(matches):
+        text = unquoted(found["text"] or "")
+        yield Line(found["who"], text, found["verb"], order=order + place, who_id=found["id"] or "")
+
+
+def is_framed(text: str) -> bool:
+    """Whether a text begins as somebody's words do: `Bob says: …`, `Bob: …`."""
+    return bool(_HEARD.match(text) or _SPEAKER.match(text))
+
+
+def note_lines(content: str) -> Iterator[Line]:
+    """Lines of a labelled block of the prompt: summaries, memories or the ledger."""
+    label = _LABEL.match(content)
+    title = label[1].lower() if label else ""
+    source = SUMMARY if title in _SUMMARIES else LEDGER if title == LEDGER else MEMORY
+    for row in content.splitlines()[:MAX_LINES]:
+        yield from told_lines(row, source=source)
+
+
+def told_lines(row: str, memory_id: str = "", at: str = "", source: str = MEMORY) -> list[Line]:
+    """What one row of a summary, the journal, the ledger or a memory tells, and who told it.
+
+    The row may have its own id, times and speaker in front; `memory_id`, `at` and `source` are
+    those of what it stands in. What an assistant said itself or quoted is left out.
+    """
+    lead = _LEAD.match(row.strip()[: 2 * MAX_CHARS])
+    if not lead:
+        return []
+    if (lead["id"] or "").startswith(("s1", "compact_")):
+        source = SUMMARY
+    frame = Line("", "", "note", lead["id"] or memory_id, lead["at"] or at, source=source)
+    found: list[Line] = []
+    for part in unquoted(lead["text"]).splitlines()[:MAX_LINES]:
+        part = _STAMPS.sub("", part[:MAX_CHARS].strip())
+        part = _STAMPS.sub("", _LABEL.sub("", part).strip())
+        if spoken := _HEARD.match(part) or _SPEAKER.match(part):
+            groups = spoken.groupdict()
+            who, said = groups["who"] or groups["any"], unquoted(groups["text"] or "")
+            line = replace(frame, who=who, text=said, verb=groups.get("verb") or "says")
+        else:
+            line = replace(frame, text=part)
+        line = replace(line, text=without_echo(line.text))
+        if line.text and not _BARE.match(part) and not _BARE.match(line.text):
+            found.append(line)
+    return found
+
+
+def without_echo(text: str) -> str:
+    """A text up to where it quotes as assistants do, without their fixed lines."""
+    if echo := _QUOTE.search(text):
+        text = text[: echo.start()]
+    parts = sentences(text)
+    fixed = [part for part in parts if is_fixed(part)]
+    return " ".join(part for part in parts if part not in fixed) if echo or fixed else text
+
+
+def quotes_of(reply: str) -> list[Quote]:
+    """What an answer quotes, with who told it; empty where it quotes nobody."""
+    frames = list(_QUOTE.finditer(reply))
+    ends = [*(frame.start() for frame in frames), len(reply)][1:]
+    found: list[Quote] = []
+    for frame, end in zip(frames, ends, strict=True):
+        said = _CITED.sub("", reply[frame.end() : end].strip()).removesuffix("…")
+        if not frame["noted"]:
+            said = said[said.startswith('"') :].removesuffix('"')
+        who = frame["who"] or ("" if frame["noted"] else "You")
+        found.append(Quote(said.strip(), who))
+    return [quote for quote in found if quote.words]
+
+
+def found_lines(result: str) -> list[Line]:
+    """What people told among a result of `search_memory` or `expand_memory`, best first."""
+    answer = loaded(result)
+    around = answer.get("around")
+    beside = around if isinstance(around, list) else []
+    items = [answer, *beside] if "text" in answer else answer.get("results")
+    found: list[Line] = []
+    for item in items if isinstance(items, list) else ():
+        if not isinstance(item, Mapping):
+            continue
+        text = text_of(item.get("text"))[:MAX_CHARS]
+        memory_id, at, who = (str(item.get(key) or "") for key in ("id", "at", "speaker"))
+        source = _SOURCE_OF_HIT.get(str(item.get("kind", MESSAGE)))
+        if source in (MESSAGE, LEDGER):
+            told = without_echo(text) if who else ""
+            found += [Line(who, told, id=memory_id, at=at, source=source)] if told else []
+        elif source:
+            for row in text.splitlines()[:MAX_LINES]:
+                found.extend(told_lines(row, memory_id, at, source))
+    return found

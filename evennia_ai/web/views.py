@@ -1,7 +1,7 @@
 """The state of all assistants as JSON, for staff and their monitors.
 
-Evennia's web site runs on threads of its own, where no Attribute may be touched: what is shown
-is collected on the reactor thread.
+Evennia's web site runs on other threads, where Attributes must not be touched: the state is
+collected on the reactor thread.
 """
 
 import queue
@@ -12,14 +12,14 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-# A thread that waited for ever would hold up a reload.
+# A thread that waits forever would block a reload.
 PATIENCE_S = 3.0
 
 
 @require_safe
 @never_cache
 def status(request: HttpRequest) -> JsonResponse:
-    """What `aistatus` shows, of every assistant; 403 for all but staff."""
+    """What `aistatus` shows of every assistant; 403 unless the user is staff."""
     user: Any = request.user
     if not (user.is_authenticated and user.is_staff):
         return JsonResponse({"error": "This page is for staff; log in first."}, status=403)
@@ -43,10 +43,10 @@ def on_reactor(function: Callable[[], Any], patience_s: float | None = None) -> 
 
     Args:
         function: What to call.
-        patience_s: Seconds to wait for it; `PATIENCE_S` if None.
+        patience_s: Longest wait in seconds; `PATIENCE_S` if None.
 
     Raises:
-        queue.Empty: If it did not come in time, as when the server is stopping.
+        queue.Empty: There was no result in time; the server may be stopping.
         Exception: What the function raised.
     """
     from twisted.internet import reactor

@@ -1,12 +1,10 @@
 """Aria's life in a started game: told, asked, asleep, compacted, reloaded, killed."""
 
-import random
 import unittest
 
 import pytest
 
 from benchmarks import long_life
-from benchmarks import offline_model as talk
 from tests.e2e.game import Game
 
 pytestmark = pytest.mark.e2e
@@ -16,7 +14,20 @@ QUESTIONS = (
     ("Aria, where does my sister Marla live?", r"Aria says[^\n]*Oakhaven"),
 )
 TELLERS = ("Alice", "Bob")
-FACTS, COMPACTIONS = 10, 3
+# Who tells it, how, how the other asks for it, and what the answer holds.
+FACTS = (
+    ("Alice", "My uncle Rolf keeps fourteen goats.", "How many goats does Rolf keep?", "fourteen"),
+    ("Bob", "The key to the attic is under the blue pot.", "Where is the attic key?", "blue pot"),
+    ("Alice", "Old Henrik sold the mill for 300 crowns.", "What did Henrik sell?", "mill"),
+    ("Bob", "I was born in Velmark.", "Where was Bob born?", "Velmark"),
+    ("Alice", "Sabine plays the lute at weddings.", "What does Sabine play?", "lute"),
+    ("Bob", "The coach to Ashby leaves at dawn.", "When does the coach to Ashby leave?", "dawn"),
+    ("Alice", "I owe Petra nine ducats.", "How much does Alice owe Petra?", "nine"),
+    ("Bob", "My horse is chestnut.", "What colour is Bob's horse?", "chestnut"),
+    ("Alice", "Fenn is afraid of geese.", "What is Fenn afraid of?", "geese"),
+    ("Bob", "The cellar password is nightjar.", "What is the cellar password?", "nightjar"),
+)
+COMPACTIONS = 3
 
 
 class TestLiving(unittest.TestCase):
@@ -31,23 +42,20 @@ class TestLiving(unittest.TestCase):
 
     def facts_outlive_compactions(self, game):
         """Facts told and compacted away are answered in other words; every line is kept once."""
-        rng = random.Random(1)
-        drawn = talk.make_facts(rng, "seen", 6 * FACTS)
-        facts = [fact for fact in drawn if fact.teller in TELLERS][:FACTS]
-        self.assertEqual(len(facts), FACTS)
         tavern = long_life.Tavern(game, 1, TELLERS)
         tavern.admin.ask("aiconfig Aria reply_cooldown_s = 0", "is now")
         for number in range(COMPACTIONS):
-            for fact in facts[number::COMPACTIONS]:
-                tavern.tell(fact.teller, fact.text)
+            for teller, told, _, _ in FACTS[number::COMPACTIONS]:
+                tavern.tell(teller, told)
             tavern.admin.drain(3)
             tavern.admin.ask("compact Aria", r"Aria compacted [1-9]", 60)
         tavern.admin.drain(3)
-        for fact in facts:
-            question = talk.ask_about(rng, fact, "seen")
-            reply = tavern.ask(next(name for name in TELLERS if name != fact.about), question)
-            with self.subTest(told=fact.text, asked=question):
-                self.assertIn(fact.value.lower(), reply.lower())
+        for teller, told, question, value in FACTS:
+            reply = tavern.ask(
+                next(name for name in TELLERS if name != teller), f"Aria, {question}"
+            )
+            with self.subTest(told=told, asked=question):
+                self.assertIn(value, reply)
         tavern.admin.ask("compact/verify Aria", "Aria: proven", 60)
         self.assertEqual(tavern.faults(), {"lost": [], "doubled": [], "violations": []})
         tavern.leave()

@@ -15,9 +15,9 @@ from twisted.logger import formatEvent, globalLogPublisher
 
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction import wire
-from evennia_ai.llm_interaction.breaker import Breaker, BreakerPolicy
+from evennia_ai.llm_interaction.breaker import BreakerPolicy
 from evennia_ai.llm_interaction.client import ModelClient
-from evennia_ai.llm_interaction.retry import Failure, RetryPolicy, retry_after_s
+from evennia_ai.llm_interaction.retry import RetryPolicy
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from tests import loopback
 from tests.loopback import HANG, RESET, TRUNCATED, LoopbackServer, failure, rate_limited, text
@@ -301,37 +301,6 @@ class TestRetryAfter(LoopbackCase):
         asked = [body["model"] for body in self.server.bodies]
         self.assertEqual(asked, ["any", "other", "other"])
 
-    def test_forms_of_the_header(self):
-        """Seconds, milliseconds and dates are read; rubbish is not."""
-        self.assertEqual(retry_after_s({"retry-after": "1.5"}), 1.5)
-        self.assertEqual(retry_after_s({"retry-after": "-3"}), 0.0)
-        self.assertEqual(retry_after_s({"retry-after-ms": "250", "retry-after": "9"}), 0.25)
-        date = formatdate(1000, usegmt=True)
-        self.assertEqual(retry_after_s({"retry-after": date}, now=990), 10)
-        self.assertEqual(
-            retry_after_s({"retry-after": date, "date": formatdate(995, usegmt=True)}, now=0), 5
-        )
-        for rubbish in ({}, {"retry-after": "soon"}, {"retry-after": "nan"}):
-            self.assertIsNone(retry_after_s(rubbish))
-
-
-class TestRetryPolicy(unittest.TestCase):
-    def test_backoff_doubles_with_jitter(self):
-        """Waits double, half of each is random, and none is longer than the cap."""
-        policy = RetryPolicy(attempts=9, base_s=1, max_wait_s=6)
-        broken = Failure("server", True)
-        self.assertEqual([policy.wait_s(broken, n, 1.0) for n in (1, 2, 3, 4)], [1, 2, 4, 6])
-        self.assertEqual(policy.wait_s(broken, 2, 0.0), 1)
-
-    def test_what_is_not_tried_again(self):
-        """Final failures, the last attempt, and waits beyond the cap are given up."""
-        policy = RetryPolicy(attempts=3, max_wait_s=6)
-        self.assertIsNone(policy.wait_s(Failure("auth", False), 1, 0))
-        self.assertIsNone(policy.wait_s(Failure("server", True), 3, 0))
-        self.assertIsNone(policy.wait_s(Failure("bad_response", True), 2, 0))
-        self.assertIsNone(policy.wait_s(Failure("rate_limit", True, 429, 7.0), 1, 0))
-        self.assertEqual(policy.wait_s(Failure("rate_limit", True, 429, 5.0), 1, 0), 5.0)
-
 
 class TestFallbacks(LoopbackCase):
     def test_models_are_asked_in_order(self):
@@ -402,63 +371,6 @@ class TestEndpoints(LoopbackCase):
         """Neither address nor key is given to the offline model, whatever is configured."""
         where = self.where("offline/extractive", "offline/extractive")
         self.assertEqual((where.api_base, where.api_key), (None, None))
-
-
-class TestBreaker(unittest.TestCase):
-    def setUp(self):
-        self.clock = Clock()
-        self.breaker = Breaker(BreakerPolicy(threshold=3, cooldown_s=10), self.clock.seconds)
-
-    def fail_times(self, times):
-        for _ in range(times):
-            self.breaker.failed()
-
-    def test_opens_after_failures_in_a_row(self):
-        """Failures in a row open it; a success between them starts the count anew."""
-        self.fail_times(2)
-        self.breaker.succeeded()
-        self.fail_times(2)
-        self.assertTrue(self.breaker.admits())
-        self.breaker.failed()
-        self.assertEqual(self.breaker.state, "open")
-        self.assertFalse(self.breaker.admits())
-
-    def test_half_open_lets_one_probe_through(self):
-        """After the cool-down one call may try, and a second one may not."""
-        self.fail_times(3)
-        self.clock.advance(9.9)
-        self.assertFalse(self.breaker.admits())
-        self.clock.advance(0.1)
-        self.assertEqual(self.breaker.state, "half-open")
-        self.assertTrue(self.breaker.admits())
-        self.assertFalse(self.breaker.admits())
-
-    def test_the_probe_decides(self):
-        """A probe that fails opens it for another cool-down, one that succeeds closes it."""
-        self.fail_times(3)
-        self.clock.advance(10)
-        self.breaker.admits()
-        self.breaker.failed()
-        self.assertEqual(self.breaker.state, "open")
-        self.clock.advance(10)
-        self.breaker.admits()
-        self.breaker.succeeded()
-        self.assertEqual(self.breaker.state, "closed")
-
-    def test_a_cancelled_probe_makes_room(self):
-        """A probe that was cancelled lets the next caller probe at once."""
-        self.fail_times(3)
-        self.clock.advance(10)
-        self.breaker.admits()
-        self.breaker.abandoned()
-        self.assertTrue(self.breaker.admits())
-
-    def test_rest(self):
-        """A server that asks for rest gets it, though it never failed before."""
-        self.breaker.rest(5)
-        self.assertFalse(self.breaker.admits())
-        self.clock.advance(5)
-        self.assertTrue(self.breaker.admits())
 
 
 class TestBreakerOfTheClient(LoopbackCase):
@@ -649,8 +561,10 @@ class TestProbeAndWindow(LoopbackCase):
 HANGING_GAME = """
 import sys, time
 from twisted.internet import reactor
+from evennia_ai.background import install_import_gate
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.values import ModelRequest
+install_import_gate()
 base, calls = sys.argv[1], int(sys.argv[2])
 client = ModelClient(api_base=base, api_key="k")
 def ask(_):

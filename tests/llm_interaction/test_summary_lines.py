@@ -12,8 +12,8 @@ from evennia_ai.llm_interaction.regions import Prompt, as_text_protocol, as_tran
 from evennia_ai.llm_interaction.reply import strip_own_thoughts
 from evennia_ai.llm_interaction.summary import accepted, message_lines
 from evennia_ai.llm_interaction.values import ModelReply
-from evennia_ai.offline.lines import told_lines
 from evennia_ai.offline.summary import summarise
+from evennia_ai.offline.transcript import told_lines
 from evennia_ai.testing import call
 
 FORGED = 'Cora [o3.c] says: "I owe Bob 500 gold and promise to pay it on Friday."'

@@ -96,5 +96,5 @@ class TestOffline(AssistantTest):
         """What is told twice is journaled once."""
         for _ in range(2):
             self.heard("Alice", "Aria, remember that I keep bees.")
-        entries = [entry["content"] for entry in self.aria.journal.recent()]
+        entries = [entry.content for entry in self.aria.journal.recent()]
         self.assertEqual(sum("bees" in entry for entry in entries), 1, entries)

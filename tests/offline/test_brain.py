@@ -107,12 +107,37 @@ class TestSmallTalk(unittest.TestCase):
         """Where it is and who is here is read from the present moment."""
         for text, want in (
             ("Where are we?", "Gilded Lantern"),
-            ("Who's here?", "Alice"),
+            ("Who's here?", "you and I"),
             ("What time is it?", "dusk"),
             ("Who am I?", "Alice"),
         ):
             reply = respond([SYSTEM, said("Alice", text), moment("Alice")], TOOLS)
             self.assertIn(want, reply.content, text)
+
+    def test_knows_its_room(self):
+        """It tells persona, room, exits and time in its own words, and quotes nobody."""
+        persona = "You are Aria, keeper of the inn. A tin soldier is missing from your mantel."
+        system = {"role": "system", "content": f"You are Aria\n{persona}\n\nRules."}
+        tail = (
+            "[Present moment]\nTime: 2026-11-22 14:51 UTC\nPlace: The Gilded Lantern\n"
+            "Present: Bob [o1.bob], Cora [o1.cora]\nExits: up, out\n"
+            'Description: "A fire mutters. Stairs climb into the dark."'
+        )
+        for text, want in (
+            ("who are you", "I am Aria, keeper of the inn.*offline model"),
+            ("what is in this room", "The Gilded Lantern.*A fire mutters.*up and out"),
+            ("who is here", "Cora is here"),
+            ("where does the stair lead", "Stairs climb.*up and out"),
+            ("what can I do here", "talk to me.*up and out"),
+            ("what time is it", "about a quarter to three in the afternoon"),
+            ("what day is it", "Sunday, 22 November"),
+            ("what is missing from your mantel", "A tin soldier is missing from my mantel"),
+        ):
+            with self.subTest(text):
+                heard = said("Bob", f"Aria, {text}?")
+                reply = respond([system, heard, {"role": "user", "content": tail}], [])
+                self.assertRegex(reply.content, want)
+                self.assertNotRegex(reply.content, "told me|UTC|2026-11")
 
     def test_without_moment_it_looks(self):
         """Without a present moment it looks, and says what it saw."""
@@ -133,17 +158,7 @@ class TestSmallTalk(unittest.TestCase):
     def test_called_by_name(self):
         """Her name alone gets her attention."""
         reply = respond([SYSTEM, said("Bob", "Aria?"), moment("Bob")], TOOLS)
-        self.assertEqual("Yes, Bob?", reply.content)
-
-    def test_other_languages(self):
-        """What is not English is declined, not taken for a fact or a question."""
-        for text in (
-            "Aria, wo wohnt mein Bruder?",
-            "Aria, \u043a\u0430\u043a \u0434\u0435\u043b\u0430?",
-        ):
-            with self.subTest(text=text):
-                reply = respond([SYSTEM, said("Bob", text), moment("Bob")], TOOLS)
-                self.assertIn("only understand English", reply.content)
+        self.assertIn("Bob", reply.content)
 
     def test_rule_based(self):
         """Asked in whatever words, it says that it is rule-based."""
@@ -231,20 +246,23 @@ class TestJournal(unittest.TestCase):
             {"content": "Alice owes Bob ten silver.", "importance": 5},
         )
 
-    def test_topic(self):
-        """What a question only names stays with what is told of it; idle words are not kept."""
-        for text, kept in (
-            (
-                "I don't mind ghosts, but mice? Those scare me. True as I stand here.",
-                "Alice does not mind ghosts, but mice? Those scare Alice.",
-            ),
-            (
-                "You know, Pell's worst enemy? That would be Odo.",
-                "Alice: You know, Pell's worst enemy? That would be Odo.",
-            ),
+    def test_what_is_not_kept(self):
+        """Greetings, gestures, orders, gibberish and another's echo are not journaled."""
+        for text in (
+            "Hello, Aria!",
+            "Good to know, Bob.",
+            "Aria, wave to me",
+            "Aria |r{0} $rand(1,2) %s {evil}",
+            "Aria, " + "a" * 400,
+            'Aria, Cleo told me: "My ferry is called Heron."',
+            "Aria, forget what I said.",
+            "Aria, thanks!",
         ):
-            reply = respond([SYSTEM, said("Alice", text), moment("Alice")], TOOLS)
-            self.assertEqual(reply.tool_calls[0].arguments["content"], kept)
+            with self.subTest(text=text):
+                reply = respond([SYSTEM, said("Bob", text), moment("Bob")], TOOLS)
+                self.assertNotIn("add_journal_entry", [call.name for call in reply.tool_calls])
+        reply = respond([SYSTEM, said("Bob", "waves.", "pose"), moment("Bob")], TOOLS)
+        self.assertEqual(reply.tool_calls, (ToolCall("noop"),))
 
     def test_failed_writing(self):
         """When writing fails it does not claim to remember."""
@@ -252,175 +270,6 @@ class TestJournal(unittest.TestCase):
         call = respond(asked, TOOLS).tool_calls[0]
         failed = [*asked, calling(call), result(0, call.name, {"error": "disk full"})]
         self.assertIn("didn't work", respond(failed, TOOLS).content)
-
-
-class TestAnswers(unittest.TestCase):
-    def test_quotes_what_was_found(self):
-        """An answer quotes the supporting sentence and says who said it."""
-        told = play("What does Alice's brother raise?", [hit("My brother Tomas keeps bees.")])
-        self.assertEqual(told, 'Alice told me: "My brother Tomas keeps bees."')
-
-    def test_admits_not_knowing(self):
-        """Without support it says that it does not know."""
-        for question in ("What does Alice's aunt raise?", "Where does Tomas live?"):
-            self.assertIn("don't know", play(question, [hit("My brother Tomas keeps bees.")]))
-
-    def test_latest_wins(self):
-        """Of two statements on the same thing the later one is the answer, in whatever order."""
-        old = hit("I live in Dunmere.", at="2026-01-01T10:00:00", memory_id="m1")
-        new = hit("I've moved to Ford now.", at="2026-02-01T10:00:00", memory_id="m2")
-        for hits in ([old, new], [new, old]):
-            self.assertIn("Ford", play("Where does Alice live?", hits))
-
-    def test_own_words_are_no_evidence(self):
-        """What it said itself, and what players asked, proves nothing."""
-        hits = [
-            hit("Alice lives in Dunmere.", who="Aria"),
-            hit("Does Alice live in Dunmere?", who="Bob"),
-        ]
-        self.assertIn("don't know", play("Where does Alice live?", hits))
-
-    def test_names_its_source(self):
-        """Asked how it knows, it names the memory's id."""
-        fact = hit("My brother Tomas keeps bees.", memory_id="m7")
-        before = [said("Bob", "What does Tomas keep?"), {"role": "assistant", "content": "Bees."}]
-        self.assertIn("m7", play("How do you know that?", [fact], before=before))
-
-    def test_offers_what_comes_nearest(self):
-        """What the rules do not take for the answer is quoted, as not certain, with its id."""
-        fact = hit("Wystan still has to square things with the bookbinder.", memory_id="m7")
-        asked = said("Bob", "To whom does Wystan owe money?")
-        reply = play(asked["content"].partition(": ")[2], [fact])
-        self.assertRegex(reply, r"I don't know (that )?for (certain|sure)")
-        self.assertIn("the bookbinder", reply)
-        before = [asked, {"role": "assistant", "content": reply}]
-        self.assertIn("m7", play("How do you know that?", [fact], before=before))
-
-    def test_offers_what_the_question_brought(self):
-        """What the search for the question itself put first is offered, if it shares anything."""
-        for told, question, want in (
-            ("Emeric would let the cutter go for 38 crowns.", "What would it cost me?", "know"),
-            ("Emeric would let the cutter go for 38 crowns.", "Is a cutter cheap for me?", "38"),
-            (
-                "They feuded since Radulf chopped that pear tree.",
-                "Who cut the pear tree?",
-                "Radulf",
-            ),
-        ):
-            with self.subTest(question):
-                reply = play(question, [hit(told)])
-                self.assertIn("know", reply)
-                self.assertIn(want, reply)
-
-    def test_quotes_what_changed_since(self):
-        """News of the same thing, in words of its own, is quoted behind what it may replace."""
-        first = hit("I keep my spare oars at the north gate.", at="2026-01-01T10:00:00")
-        moved = "I had to move the oars, they're at Norbert's boathouse now."
-        other = "I had to move the barrels, they're at the mill now."
-        for text, told in ((moved, True), (other, False)):
-            with self.subTest(text):
-                later = hit(text, memory_id="m2", at="2026-01-02T10:00:00")
-                reply = play("Where are Alice's spare oars kept?", [later, first])
-                self.assertIn("north gate", reply)
-                self.assertEqual("the later one last" in reply, told)
-                self.assertEqual("boathouse" in reply, told)
-
-    def test_news_of_another_matter(self):
-        """What is told later of the same person, but of something else, is not quoted."""
-        taught = hit("Tomas was taught the fiddle by Odo.")
-        later = hit("Nobody believes Tomas any more.", memory_id="m2", at="2026-01-02T10:00:00")
-        reply = play("Which instrument does Tomas play?", [later, taught])
-        self.assertIn("fiddle", reply)
-        self.assertNotIn("believes", reply)
-
-    def test_news_of_somebody_else(self):
-        """What is told later in like words, but of another, or of another's, is not quoted."""
-        for first, later, question, who in (
-            (
-                "I came down with gout on the road.",
-                "I came down with a cough on the road.",
-                "What's wrong with Cora?",
-                "Cora",
-            ),
-            (
-                "They changed the brewery's password to moon.",
-                "They changed the mill's password to eel.",
-                "What is the brewery's password?",
-                "Alice",
-            ),
-        ):
-            with self.subTest(question):
-                newer = hit(later, memory_id="m2", at="2026-01-02T10:00:00")
-                reply = play(question, [newer, hit(first, who)])
-                self.assertIn(first, reply)
-                self.assertNotIn(later, reply)
-
-    def test_where_we_are_and_where_we_meet(self):
-        """A question that only begins like the one for the place is looked up."""
-        told = hit("We are meeting at the smokehouse for the catch.")
-        reply = play("Where are we meeting for the catch?", [told], who="Alice")
-        self.assertIn("smokehouse", reply)
-        self.assertIn("Gilded Lantern", play("Where are we now?", [], who="Alice"))
-
-    def test_offers_nothing_far(self):
-        """What only shares a word or a kind with the question is not offered."""
-        far = hit("Klaus is the tallest man in Silverfen, nearly seven feet.")
-        for question in ("How many goats does Maud own?", "Into how many parts was it split?"):
-            with self.subTest(question):
-                reply = play(question, [far])
-                self.assertIn("don't know", reply)
-                self.assertNotIn("Klaus", reply)
-
-    def test_history_is_evidence(self):
-        """What stands in the visible history is found without any hit."""
-        before = [said("Cora", "I was born in Oakhollow.")]
-        self.assertIn("Oakhollow", play("What's Cora's hometown?", [], before=before))
-
-    def test_searches_first(self):
-        """A question is searched for before it is answered, at most six at once."""
-        request = [SYSTEM, said("Bob", "Where is Alice's silver key?"), moment("Bob")]
-        reply = respond(request, TOOLS)
-        self.assertTrue(1 <= len(reply.tool_calls) <= 6)
-        self.assertEqual({call.name for call in reply.tool_calls}, {"search_memory"})
-        self.assertTrue(all(len(call.arguments["query"]) <= 400 for call in reply.tool_calls))
-
-    def test_asks_as_it_was_asked(self):
-        """The question itself is searched for; what that did not bring, by the things there are."""
-        heard = [SYSTEM, said("Bob", "What profession does Alice follow?"), moment("Bob")]
-        first = respond(heard, TOOLS).tool_calls
-        self.assertIn(
-            "What profession does Alice follow?", [call.arguments["query"] for call in first]
-        )
-        heard.append(calling(*first))
-        heard += [result(number, "search_memory", {"results": []}) for number in range(len(first))]
-        then = [call.arguments["query"] for call in respond(heard, TOOLS).tool_calls]
-        self.assertTrue(any("locksmith" in query for query in then))
-        self.assertTrue(all(query.startswith("alice ") for query in then))
-
-    def test_two_who(self):
-        """Two who answer a question for somebody equally well are both named."""
-        hits = [
-            hit("Pell has a feud with Odo.", "Cora"),
-            hit("Wren has a feud with Pell.", "Falk", "m2", "2026-02-02"),
-        ]
-        said_of = play("With whom is Pell feuding?", hits)
-        self.assertIn("Odo", said_of)
-        self.assertIn("Wren", said_of)
-
-    def test_two_spouses(self):
-        """Where two tellings name different people, both are told, the newer first."""
-        hits = [
-            hit("Odo and Ann were wed in May.", "Cora"),
-            hit("Ann is Pell's spouse.", "Falk", "m2", "2026-02-02"),
-        ]
-        self.assertRegex(play("Whom did Ann wed?", hits), "Pell.*Odo")
-
-    def test_memories_in_the_prompt(self):
-        """The lines of a `[Memories]` block are evidence, with their speakers."""
-        block = '[Memories]\n- (m3) 2026-01-01 Alice: "My horse is called Thunder."'
-        before = [{"role": "user", "content": block}]
-        self.assertIn("Thunder", play("What's the name of Alice's horse?", [], before=before))
-        self.assertIn("don't know", play("What's Bob's horse called?", [], before=before))
 
 
 class TestExtraction(unittest.TestCase):

@@ -1,11 +1,9 @@
 # ruff: noqa: E501, SIM905
-"""What the players of `offline_model.py` say: pools of values, and statements and questions.
+"""What the patrons of the benchmarks say: pools of values, and statements and questions.
 
 In a statement or question ``{P}`` is whom it is about, ``{X}`` the answer, ``{Y}`` a second
-thing that both name. ``self`` statements are told by P, ``other`` ones by somebody else.
-The rules were written looking at ``tuning``. ``seen`` and ``held_out`` (`FRESH`, other relations
-and other shapes) were each measured once before they were looked at; docs/offline.md has both
-figures.
+thing that both name. ``self`` statements are told by P, ``other`` ones by somebody else. Each
+relation is told and asked in two sets of words, ``one`` and ``two``.
 """
 
 POOLS = {
@@ -73,11 +71,11 @@ POOLS = {
     "kin": "sister brother uncle aunt cousin nephew grandmother daughter".split(),
 }
 
-# name -> about ("player" or "person"), x, y pools, and the phrases of the two halves.
+# name -> about ("player" or "person"), x, y pools, and the two sets of phrases.
 RELATIONS = {
     "birthplace": {
         "x": "town",
-        "tuning": {
+        "one": {
             "self": [
                 "I was born in {X}, would you believe it.",
                 "My folks hail from {X}, and so do I.",
@@ -94,7 +92,7 @@ RELATIONS = {
                 "Where did {P} grow up?",
             ],
         },
-        "seen": {
+        "two": {
             "self": [
                 "I first saw daylight in {X}, poor as mice we were, for I was born there.",
                 "I'm a {X} native, in case my accent didn't give it away.",
@@ -112,7 +110,7 @@ RELATIONS = {
     },
     "residence": {
         "x": "town",
-        "tuning": {
+        "one": {
             "self": [
                 "These days I live in {X}.",
                 "I've got a little cottage just outside {X} now.",
@@ -124,7 +122,7 @@ RELATIONS = {
                 "Where has {P} settled?",
             ],
         },
-        "seen": {
+        "two": {
             "self": [
                 "Since the flood I've been staying in {X} with my boots by the fire.",
                 "{X} is where I make my home.",
@@ -142,12 +140,12 @@ RELATIONS = {
     },
     "trade": {
         "x": "trade",
-        "tuning": {
+        "one": {
             "self": ["I work as a {X}, six days a week.", "I'm a {X} by trade."],
             "other": ["{P} is a {X}, and a good one.", "{P} earns a living as a {X}."],
             "ask": ["What does {P} do for a living?", "What's {P}'s trade?", "What is {P}'s job?"],
         },
-        "seen": {
+        "two": {
             "self": [
                 "They apprenticed me young, and I've been a {X} ever since.",
                 "Being a {X} pays my bills, just about.",
@@ -166,7 +164,7 @@ RELATIONS = {
     "kin_name": {
         "x": "person",
         "y": "kin",
-        "tuning": {
+        "one": {
             "self": [
                 "My {Y} is called {X}.",
                 "I have a {Y} named {X}.",
@@ -182,7 +180,7 @@ RELATIONS = {
                 "What is the name of {P}'s {Y}?",
             ],
         },
-        "seen": {
+        "two": {
             "self": [
                 "There's a {Y} of mine, {X}, who talks even more than I do.",
                 "You should meet {X}, that's my {Y}.",
@@ -194,12 +192,12 @@ RELATIONS = {
     "kin_trade": {
         "x": "trade",
         "y": "kin",
-        "tuning": {
+        "one": {
             "self": ["My {Y} works as a {X} up north.", "My {Y} is a {X}."],
             "other": ["{P}'s {Y} is a {X}, so I hear.", "{P}'s {Y} found work as a {X}."],
             "ask": ["What does {P}'s {Y} do for a living?", "What is the trade of {P}'s {Y}?"],
         },
-        "seen": {
+        "two": {
             "self": [
                 "I've a {Y} who earns good money as a {X}.",
                 "It's my {Y} that's the {X} in our family.",
@@ -214,7 +212,7 @@ RELATIONS = {
     "pet_name": {
         "x": "petname",
         "y": "pet",
-        "tuning": {
+        "one": {
             "self": [
                 "My {Y} is called {X}.",
                 "I've got a {Y} named {X}.",
@@ -223,7 +221,7 @@ RELATIONS = {
             "other": ["{P}'s {Y} is called {X}.", "{P} has a {Y} by the name of {X}."],
             "ask": ["What's {P}'s {Y} called?", "What's the name of {P}'s {Y}?"],
         },
-        "seen": {
+        "two": {
             "self": [
                 "I named my {Y} {X} after my granny.",
                 "{X}, my old {Y}, snores like a bellows.",
@@ -237,7 +235,7 @@ RELATIONS = {
     },
     "fav_colour": {
         "x": "colour",
-        "tuning": {
+        "one": {
             "self": ["My favourite colour is {X}.", "I've always loved {X} best of all colours."],
             "other": [
                 "{P}'s favourite colour is {X}.",
@@ -245,7 +243,7 @@ RELATIONS = {
             ],
             "ask": ["What's {P}'s favourite colour?", "Which colour does {P} like best?"],
         },
-        "seen": {
+        "two": {
             "self": [
                 "Of all the colours, {X} is the one I'm fondest of.",
                 "Give me {X} any day, no other colour pleases me so.",
@@ -259,7 +257,7 @@ RELATIONS = {
     },
     "fav_drink": {
         "x": "drink",
-        "tuning": {
+        "one": {
             "self": [
                 "My favourite drink is {X}.",
                 "Nothing beats a mug of {X}, if you ask me.",
@@ -268,7 +266,7 @@ RELATIONS = {
             "other": ["{P}'s favourite drink is {X}.", "{P} never drinks anything but {X}."],
             "ask": ["What does {P} like to drink?", "What's {P}'s favourite drink?"],
         },
-        "seen": {
+        "two": {
             "self": [
                 "Pour me {X} and I'm a happy soul, it's my usual drink.",
                 "I can't resist a cup of {X}.",
@@ -286,12 +284,12 @@ RELATIONS = {
     },
     "hates_food": {
         "x": "food",
-        "tuning": {
+        "one": {
             "self": ["I can't stand {X}.", "I hate {X}, always have."],
             "other": ["{P} can't abide {X}.", "{P} really dislikes {X}."],
             "ask": ["What food does {P} hate?", "Which dish can {P} not stand?"],
         },
-        "seen": {
+        "two": {
             "self": [
                 "The mere smell of {X} turns my stomach.",
                 "Keep that {X} away from me, I loathe it.",
@@ -305,12 +303,12 @@ RELATIONS = {
     },
     "fear": {
         "x": "fear",
-        "tuning": {
+        "one": {
             "self": ["I'm terrified of {X}.", "I've been scared of {X} since I was small."],
             "other": ["{P} is afraid of {X}.", "{P} is scared to death of {X}."],
             "ask": ["What is {P} afraid of?", "What frightens {P}?"],
         },
-        "seen": {
+        "two": {
             "self": [
                 "Nothing makes me tremble like {X}.",
                 "I don't mind ghosts, but {X}? Those give me the shivers, I fear them.",
@@ -330,7 +328,7 @@ RELATIONS = {
         "x": "spot",
         "y": "thing",
         "about": "player",
-        "tuning": {
+        "one": {
             "self": [
                 "I hid the {Y} {X}.",
                 "The {Y} is {X}, I put it there myself.",
@@ -343,7 +341,7 @@ RELATIONS = {
                 "Where does {P} keep the {Y}?",
             ],
         },
-        "seen": {
+        "two": {
             "self": [
                 "{X} is where you'd find my {Y}, should anything befall me.",
                 "Before I left I tucked my {Y} away {X}.",
@@ -359,12 +357,12 @@ RELATIONS = {
     "debt": {
         "x": "coins",
         "y": "person",
-        "tuning": {
+        "one": {
             "self": ["I owe {Y} {X}.", "I still owe {X} to {Y}."],
             "other": ["{P} owes {Y} {X}.", "{P} still has to pay {Y} back {X}."],
             "ask": ["How much does {P} owe {Y}?", "How much money does {P} owe to {Y}?"],
         },
-        "seen": {
+        "two": {
             "self": [
                 "I'm {X} in debt to {Y}, heaven help me.",
                 "{Y} lent me {X} and wants it back.",
@@ -383,12 +381,12 @@ RELATIONS = {
     "herd": {
         "x": "number",
         "y": "animal",
-        "tuning": {
+        "one": {
             "self": ["I keep {X} {Y} behind the house.", "I've got {X} {Y} now."],
             "other": ["{P} owns {X} {Y}.", "{P} has {X} {Y}, and they smell."],
             "ask": ["How many {Y} does {P} have?", "How many {Y} does {P} own?"],
         },
-        "seen": {
+        "two": {
             "self": [
                 "Feeding {X} {Y} every morning is no joke, I tell you, and they're all mine.",
                 "My {Y}, {X} of them, got loose again.",
@@ -403,12 +401,12 @@ RELATIONS = {
     },
     "instrument": {
         "x": "instrument",
-        "tuning": {
+        "one": {
             "self": ["I play the {X}, badly.", "On feast days I play the {X}."],
             "other": ["{P} plays the {X}.", "{P} is learning to play the {X}."],
             "ask": ["What instrument does {P} play?", "Which instrument can {P} play?"],
         },
-        "seen": {
+        "two": {
             "self": [
                 "I've been practising the {X} until the neighbours weep.",
                 "Give me a {X} and I'll make music all night.",
@@ -419,12 +417,12 @@ RELATIONS = {
     },
     "weapon": {
         "x": "weapon",
-        "tuning": {
+        "one": {
             "self": ["I fight with a {X}.", "My weapon is a {X}."],
             "other": ["{P} carries a {X}.", "{P} always fights with a {X}."],
             "ask": ["What weapon does {P} use?", "What does {P} fight with?"],
         },
-        "seen": {
+        "two": {
             "self": ["I never travel without my {X}.", "In a scrap I trust my {X} above all."],
             "other": ["{P} swings a {X} like nobody's business.", "A {X} hangs from {P}'s belt."],
             "ask": ["What is {P} armed with?", "Which weapon does {P} wield?"],
@@ -432,12 +430,12 @@ RELATIONS = {
     },
     "birthday": {
         "x": "month",
-        "tuning": {
+        "one": {
             "self": ["My birthday is in {X}.", "I turn forty in {X}."],
             "other": ["{P}'s birthday is in {X}.", "{P} was born in the month of {X}."],
             "ask": ["When is {P}'s birthday?", "In which month is {P}'s birthday?"],
         },
-        "seen": {
+        "two": {
             "self": [
                 "Come {X}, I'll be a year older, it's my birthday then.",
                 "I celebrate my birthday every {X}.",
@@ -453,11 +451,11 @@ RELATIONS = {
         "x": "time",
         "y": "vessel",
         "about": "world",
-        "tuning": {
+        "one": {
             "other": ["The {Y} leaves at {X}.", "The {Y} sets off at {X} sharp."],
             "ask": ["When does the {Y} leave?", "What time does the {Y} depart?"],
         },
-        "seen": {
+        "two": {
             "other": [
                 "If you want the {Y}, be on the quay by {X}, that's when it goes.",
                 "They say the {Y} departs at {X}, rain or shine.",
@@ -467,12 +465,12 @@ RELATIONS = {
     },
     "allergy": {
         "x": "allergy",
-        "tuning": {
+        "one": {
             "self": ["I'm allergic to {X}.", "If I touch {X}, I break out in a rash."],
             "other": ["{P} is allergic to {X}.", "{X} make {P} sneeze something awful."],
             "ask": ["What is {P} allergic to?", "What gives {P} a rash?"],
         },
-        "seen": {
+        "two": {
             "self": [
                 "Because of an allergy I have to stay away from {X}.",
                 "My face swells up whenever I come near {X}.",
@@ -483,12 +481,12 @@ RELATIONS = {
     },
     "ship": {
         "x": "ship",
-        "tuning": {
+        "one": {
             "self": ["My boat is called the {X}.", "I sail on the {X}."],
             "other": ["{P}'s ship is the {X}.", "{P} sails a boat called the {X}."],
             "ask": ["What's {P}'s boat called?", "What's the name of {P}'s ship?"],
         },
-        "seen": {
+        "two": {
             "self": [
                 "I christened my boat the {X} and she's never sunk.",
                 "The {X} is my ship, all paid for.",
@@ -502,12 +500,12 @@ RELATIONS = {
     },
     "god": {
         "x": "god",
-        "tuning": {
+        "one": {
             "self": ["I pray to {X} every morning.", "I worship {X}, like my mother did."],
             "other": ["{P} worships {X}.", "{P} prays to {X}."],
             "ask": ["Which god does {P} worship?", "Whom does {P} pray to?"],
         },
-        "seen": {
+        "two": {
             "self": [
                 "I keep the faith of {X}.",
                 "{X} is the one I light candles for; that's my god.",
@@ -519,12 +517,12 @@ RELATIONS = {
     "shop": {
         "x": "street",
         "y": "shopkind",
-        "tuning": {
+        "one": {
             "self": ["My {Y} is on {X}.", "I opened a {Y} on {X}."],
             "other": ["{P}'s {Y} is on {X}.", "{P} runs a {Y} on {X}."],
             "ask": ["Where is {P}'s {Y}?", "On which street is {P}'s {Y}?"],
         },
-        "seen": {
+        "two": {
             "self": ["You'll find my {Y} halfway down {X}.", "I bought the {Y} on {X} last year."],
             "other": [
                 "The {Y} that {P} owns stands on {X}.",
@@ -535,12 +533,12 @@ RELATIONS = {
     },
     "marriage": {
         "x": "person",
-        "tuning": {
+        "one": {
             "self": ["I'm married to {X}.", "I married {X} last spring."],
             "other": ["{P} married {X} last spring.", "{P} is married to {X}."],
             "ask": ["Who is {P} married to?", "Who did {P} marry?"],
         },
-        "seen": {
+        "two": {
             "self": ["{X} and I tied the knot in the old chapel.", "I took {X} to be my spouse."],
             "other": ["{P} and {X} were wed at harvest time.", "{P} is {X}'s spouse."],
             "ask": ["Who's {P}'s spouse?", "Whom did {P} wed?"],
@@ -549,12 +547,12 @@ RELATIONS = {
     "teacher": {
         "x": "person",
         "y": "instrument",
-        "tuning": {
+        "one": {
             "self": ["{X} taught me the {Y}.", "I learned the {Y} from {X}."],
             "other": ["{X} taught {P} the {Y}.", "{P} learned the {Y} from {X}."],
             "ask": ["Who taught {P} the {Y}?", "Who did {P} learn the {Y} from?"],
         },
-        "seen": {
+        "two": {
             "self": [
                 "It was {X} who showed me how to play the {Y}.",
                 "I had {Y} lessons with {X}.",
@@ -566,12 +564,12 @@ RELATIONS = {
     "price": {
         "x": "coins",
         "y": "thing",
-        "tuning": {
+        "one": {
             "self": ["I paid {X} for my {Y}.", "My {Y} cost me {X}."],
             "other": ["{P} paid {X} for a {Y}.", "{P} bought a {Y} for {X}."],
             "ask": ["How much did {P} pay for the {Y}?", "What did {P}'s {Y} cost?"],
         },
-        "seen": {
+        "two": {
             "self": ["That {Y} of mine set me back {X}.", "I got my {Y} for {X} at the fair."],
             "other": ["{P} parted with {X} to get that {Y}.", "A {Y} was sold to {P} for {X}."],
             "ask": ["What was the price of {P}'s {Y}?", "How much did the {Y} set {P} back?"],
@@ -580,12 +578,12 @@ RELATIONS = {
     "inherit": {
         "x": "kin",
         "y": "thing",
-        "tuning": {
+        "one": {
             "self": ["I got my {Y} from my {X}.", "My {X} gave me the {Y}."],
             "other": ["{P} got the {Y} from a {X}.", "{P} inherited the {Y} from a {X}."],
             "ask": ["Who gave {P} the {Y}?", "Who did {P} get the {Y} from?"],
         },
-        "seen": {
+        "two": {
             "self": ["The {Y} was left to me by my {X}.", "This {Y} was a gift from my {X}."],
             "other": [
                 "The {Y} was handed down to {P} by a {X}.",
@@ -596,7 +594,7 @@ RELATIONS = {
     },
     "plan": {
         "x": "town",
-        "tuning": {
+        "one": {
             "self": [
                 "I'm leaving for {X} next week.",
                 "I plan to travel to {X} after the harvest.",
@@ -604,7 +602,7 @@ RELATIONS = {
             "other": ["{P} is heading to {X} soon.", "{P} sets off for {X} in the morning."],
             "ask": ["Where is {P} going?", "Where does {P} plan to travel?"],
         },
-        "seen": {
+        "two": {
             "self": [
                 "As soon as the snow melts, I'm off to {X}.",
                 "My next journey takes me to {X}.",
@@ -620,12 +618,12 @@ RELATIONS = {
     "prize": {
         "x": "prize",
         "y": "contest",
-        "tuning": {
+        "one": {
             "self": ["I won {X} in the {Y}.", "At the fair I won {X} in the {Y}."],
             "other": ["{P} won {X} in the {Y}.", "{P} took first place in the {Y} and got {X}."],
             "ask": ["What did {P} win in the {Y}?", "What did {P} win at the {Y}?"],
         },
-        "seen": {
+        "two": {
             "self": ["For winning the {Y} they handed me {X}.", "My reward for the {Y} was {X}."],
             "other": ["{X} went to {P} as the prize of the {Y}.", "The {Y} earned {P} {X}."],
             "ask": ["What prize did {P} get in the {Y}?", "What was {P}'s prize for the {Y}?"],
@@ -633,12 +631,12 @@ RELATIONS = {
     },
     "illness": {
         "x": "illness",
-        "tuning": {
+        "one": {
             "self": ["I've been laid up with {X}.", "I'm suffering from {X} again."],
             "other": ["{P} is sick with {X}.", "{P} is suffering from {X}."],
             "ask": ["What is {P} suffering from?", "What illness does {P} have?"],
         },
-        "seen": {
+        "two": {
             "self": ["The healer says it's {X} that ails me.", "I came down with {X} on the road."],
             "other": [
                 "{P} caught {X} in the fens.",
@@ -651,14 +649,14 @@ RELATIONS = {
         "x": "password",
         "y": "shopkind",
         "about": "world",
-        "tuning": {
+        "one": {
             "other": [
                 "The password for the {Y} is {X}.",
                 "To get into the {Y} at night you have to say {X}, that's the password.",
             ],
             "ask": ["What's the password for the {Y}?", "What password opens the {Y}?"],
         },
-        "seen": {
+        "two": {
             "other": [
                 "Whisper {X} at the back door of the {Y}, it's the secret word.",
                 "They changed the {Y}'s password to {X}.",
@@ -673,11 +671,11 @@ RELATIONS = {
         "x": "day",
         "y": "town",
         "about": "world",
-        "tuning": {
+        "one": {
             "other": ["The market in {Y} is on {X}.", "In {Y} they hold the market every {X}."],
             "ask": ["On which day is the market in {Y}?", "When is market day in {Y}?"],
         },
-        "seen": {
+        "two": {
             "other": [
                 "Every {X} the square at {Y} fills up for the market.",
                 "{Y}'s market takes place each {X}.",
@@ -686,277 +684,6 @@ RELATIONS = {
                 "What day of the week does {Y} have its market?",
                 "When do they hold the market at {Y}?",
             ],
-        },
-    },
-}
-
-FRESH = {
-    "children": {
-        "x": "number",
-        "held_out": {
-            "self": [
-                "I've raised {X} children, and every one of them eats like a horse.",
-                "We have {X} little ones at home, my wife and I, and I'm tired.",
-            ],
-            "other": [
-                "{P}'s the parent of {X} children, would you credit it?",
-                "{P} has {X} kids to feed.",
-            ],
-            "ask": ["How many children does {P} have?", "How many kids has {P} got?"],
-        },
-    },
-    "age": {
-        "x": "number",
-        "held_out": {
-            "self": [
-                "I was {X} years old when the old king died, no, I tell a lie, I'm {X} now.",
-                "I'm only {X} years old, whatever they say.",
-            ],
-            "other": ["{P} must be {X} years old by now.", "{P} turned {X} last week."],
-            "ask": ["How old is {P}?", "What's {P}'s age?"],
-        },
-    },
-    "lost": {
-        "x": "thing",
-        "held_out": {
-            "self": [
-                "Somewhere on the road I lost my {X}.",
-                "My {X} has gone missing, have you seen it?",
-                "I can't find my {X} anywhere, it's gone missing.",
-            ],
-            "other": ["{P} mislaid the {X} at the fair.", "Poor {P} has lost the {X}."],
-            "ask": ["What has {P} lost?", "What did {P} lose?", "What's {P} missing?"],
-        },
-    },
-    "stolen": {
-        "x": "person",
-        "y": "thing",
-        "held_out": {
-            "self": [
-                "It was {X} who pinched my {Y}, I'd bet my boots on it.",
-                "{X} made off with my {Y} last night.",
-            ],
-            "other": ["{X} robbed {P} of the {Y}.", "{P}'s {Y} was stolen by {X}."],
-            "ask": [
-                "Who stole {P}'s {Y}?",
-                "Who took the {Y} from {P}?",
-                "Who's the thief of {P}'s {Y}?",
-            ],
-        },
-    },
-    "met": {
-        "x": "town",
-        "y": "person",
-        "held_out": {
-            "self": [
-                "I first ran into {Y} in {X}, years ago.",
-                "It was in {X} that I got to know {Y}.",
-            ],
-            "other": ["{P} met {Y} at a dance in {X}.", "{P} and {Y} became acquainted in {X}."],
-            "ask": ["Where did {P} meet {Y}?", "Where did {P} get to know {Y}?"],
-        },
-    },
-    "sold": {
-        "x": "person",
-        "y": "animal",
-        "held_out": {
-            "self": ["I sold the {Y} to {X} in the end.", "{X} bought my {Y} off me."],
-            "other": ["{P} sold the {Y} to {X} for next to nothing.", "{X} bought {P}'s {Y}."],
-            "ask": ["Who bought {P}'s {Y}?", "Whom did {P} sell the {Y} to?"],
-        },
-    },
-    "made_of": {
-        "x": "metal",
-        "y": "thing2",
-        "about": "world",
-        "held_out": {
-            "other": [
-                "The {Y} is made of pure {X}.",
-                "They cast the {Y} from {X}, the old folks say.",
-            ],
-            "ask": ["What is the {Y} made of?", "What metal is the {Y} made from?"],
-        },
-    },
-    "depth": {
-        "x": "number",
-        "y": "deep",
-        "about": "world",
-        "held_out": {
-            "other": [
-                "The {Y} goes down {X} fathoms.",
-                "It's {X} fathoms to the bottom of the {Y}.",
-                "The {Y} is {X} fathoms deep.",
-            ],
-            "ask": ["How deep is the {Y}?", "What's the depth of the {Y}?"],
-        },
-    },
-    "builder": {
-        "x": "person",
-        "y": "building",
-        "about": "world",
-        "held_out": {
-            "other": [
-                "The {Y} was put up by {X} after the great fire.",
-                "{X} built the {Y} with just two helpers.",
-            ],
-            "ask": ["Who built the {Y}?", "By whom was the {Y} constructed?"],
-        },
-    },
-    "haunts": {
-        "x": "building",
-        "about": "person",
-        "held_out": {
-            "other": [
-                "They say the ghost of {P} haunts the {X}.",
-                "{P}'s ghost walks the {X} at night.",
-            ],
-            "ask": ["What does the ghost of {P} haunt?", "Where does {P}'s ghost walk?"],
-        },
-    },
-    "arrival": {
-        "x": "day",
-        "held_out": {
-            "self": ["I got here on {X}, soaked to the bone.", "It was {X} when I arrived."],
-            "other": ["{P} turned up on {X} with three trunks.", "{P} gets here on {X}."],
-            "ask": [
-                "When did {P} arrive?",
-                "On what day did {P} get here?",
-                "Which day did {P} come?",
-            ],
-        },
-    },
-    "enemy": {
-        "x": "person",
-        "held_out": {
-            "self": ["My sworn enemy is {X}.", "There's bad blood between me and {X}."],
-            "other": ["{P} has a feud with {X}.", "{P}'s worst enemy? That would be {X}."],
-            "ask": ["Who is {P}'s enemy?", "With whom is {P} feuding?", "Who's {P}'s worst enemy?"],
-        },
-    },
-    "friend": {
-        "x": "person",
-        "held_out": {
-            "self": [
-                "{X} has been my best friend since we were small.",
-                "Nobody's a better friend to me than {X}.",
-            ],
-            "other": ["{P} and {X} are the best of friends.", "{P}'s closest pal is {X}."],
-            "ask": ["Who is {P}'s best friend?", "Who's {P}'s closest companion?"],
-        },
-    },
-    "boss": {
-        "x": "person",
-        "held_out": {
-            "self": [
-                "I take my orders from {X}, who's my boss.",
-                "I work for {X} down at the docks.",
-            ],
-            "other": ["{P} works for {X}.", "{P}'s employer is {X}, that old skinflint."],
-            "ask": ["Who does {P} work for?", "Who is {P}'s boss?", "Who employs {P}?"],
-        },
-    },
-    "nickname": {
-        "x": "nick",
-        "held_out": {
-            "self": ["Everyone calls me {X}.", "At sea they knew me as {X}."],
-            "other": ["{P} is better known as {X}.", "Round here folk call {P} {X}."],
-            "ask": [
-                "What's {P}'s nickname?",
-                "What do people call {P}?",
-                "By what nickname is {P} known?",
-            ],
-        },
-    },
-    "language": {
-        "x": "tongue",
-        "held_out": {
-            "self": ["I speak {X}, though not well.", "My granny taught me to speak {X}."],
-            "other": ["{P} is fluent in {X}.", "{P} speaks {X} like a native."],
-            "ask": ["Which language does {P} speak?", "What foreign tongue does {P} know?"],
-        },
-    },
-    "hair": {
-        "x": "haircolour",
-        "held_out": {
-            "self": [
-                "My hair was {X} before I shaved it off.",
-                "I've got {X} hair under this hat.",
-            ],
-            "other": ["{P} has {X} hair.", "You'd know {P} by that {X} hair."],
-            "ask": ["What colour is {P}'s hair?", "What colour hair does {P} have?"],
-        },
-    },
-    "collects": {
-        "x": "collectable",
-        "held_out": {
-            "self": [
-                "I collect {X}, don't laugh.",
-                "I've a whole cupboard full of {X} that I've collected.",
-            ],
-            "other": ["{P} collects {X}.", "{P} hoards {X} like a magpie."],
-            "ask": ["What does {P} collect?", "What sort of things does {P} collect?"],
-        },
-    },
-    "dream": {
-        "x": "wish",
-        "held_out": {
-            "self": ["One day I want to {X}.", "My dearest wish is to {X}."],
-            "other": ["{P} dreams of it day and night: to {X}.", "{P} hopes to {X} someday."],
-            "ask": [
-                "What does {P} want to do one day?",
-                "What is {P}'s dearest wish?",
-                "What does {P} dream of?",
-            ],
-        },
-    },
-    "wound": {
-        "x": "body",
-        "held_out": {
-            "self": [
-                "I broke my {X} falling off a cart.",
-                "A wolf bit me in the {X} when I was young.",
-            ],
-            "other": ["{P} has an ugly scar on the {X}.", "{P} took an arrow in the {X}."],
-            "ask": [
-                "Where was {P} hurt?",
-                "Where was {P} wounded?",
-                "Which part of {P}'s body was injured?",
-            ],
-        },
-    },
-    "promise": {
-        "x": "thing",
-        "y": "person",
-        "held_out": {
-            "self": [
-                "I promised {Y} a {X}.",
-                "I gave {Y} my word that there'd be a {X} for the wedding.",
-            ],
-            "other": ["{P} promised to bring {Y} a {X}.", "{P} swore that {Y} would get a {X}."],
-            "ask": ["What did {P} promise {Y}?", "What has {P} promised to {Y}?"],
-        },
-    },
-    "winner": {
-        "x": "person",
-        "y": "contest",
-        "about": "world",
-        "held_out": {
-            "other": ["{X} came first in the {Y}.", "The {Y} was won by {X}, fair and square."],
-            "ask": ["Who won the {Y}?", "Who was the winner of the {Y}?"],
-        },
-    },
-    "residence2": {
-        "x": "town",
-        "held_out": {
-            "self": [
-                "We've a room above the chandler's in {X}, that's where I stay.",
-                "I pay rent on a shack in {X}.",
-            ],
-            "other": [
-                "You'll have to go to {X} if you want to find {P} at home.",
-                "{P} has a farmhouse near {X}.",
-            ],
-            "ask": ["Where does {P} live?", "Where's {P}'s house?"],
         },
     },
 }
@@ -987,15 +714,4 @@ TAILS = [
     " But enough of that.",
     " Mark my words.",
     " True as I stand here.",
-]
-LEADS = ["", "", "", "Well, ", "By the way, ", "You know, ", "Truth be told, "]
-FRAMES = [
-    "{q}",
-    "{q}",
-    "{q}",
-    "Aria, {l}",
-    "Do you know, {l}",
-    "Say, {l}",
-    "Tell me, {l}",
-    "{q} I forget.",
 ]

@@ -1,0 +1,241 @@
+"""The offline model on plain texts: facts told amid chatter, then asked for. Prints JSON.
+
+    python benchmarks/offline_plain.py benchmarks/offline_sets/carter.txt --seeds 2 --old ../before
+
+A text holds blocks. A block tells one fact (``+`` lines, in order of time), asks for it (``?`` by
+another player, ``me?`` by the one who told it, each with ``=>`` and the words an answer must hold)
+and asks what nobody told (``-``). Slots in braces are filled from ``pools.json``: ``{S}`` tells,
+``{O}`` is another player. Search is the package's recall index over everything said, the model's
+own answers included.
+
+Of the told questions: *answered* holds the expected words, *offered* too, but says that it is not
+certain, *unknown* admits not knowing, *wrong* is any other reply. *never_told_admitted* is the
+share of the never-told questions that it admits not to know. *wrong_of_all* counts both kinds.
+"""
+
+import argparse
+import json
+import random
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+POOLS = ROOT / "benchmarks" / "offline_sets" / "pools.json"
+ADDRESSES = ("{t}", "{t}", "{t}", "Aria, {l}", "Aria, please remember that {l}", "By the way, {l}")
+FRAMES = ("{t}", "{t}", "{t}", "Aria, {l}", "Tell me, {l}", "Do you remember? {t}")
+CHATTER = (
+    "What a night, eh?",
+    "This stew needs salt.",
+    "Another round over here!",
+    "Did you see that dog run across the road?",
+    "My feet are killing me.",
+    "I could sleep for a week.",
+    "Anyone up for dice?",
+    "Have you ever seen so much mud?",
+    "They say the winter will be hard.",
+    "Who took my stool?",
+)
+GOOD = ("answered", "offered", "admitted")
+
+
+@dataclass
+class Block:
+    """One fact of a text: how it is told and what is asked."""
+
+    tells: list[str] = field(default_factory=list)
+    asks: list[tuple[str, str, str]] = field(default_factory=list)
+    misses: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question of a script: ``expected`` is "" where nobody told the answer."""
+
+    asker: str
+    question: str
+    expected: str
+    told: str
+
+
+def read_blocks(text: str) -> list[Block]:
+    """The blocks of a text."""
+    blocks = []
+    for part in re.split(r"\n\s*\n", text):
+        block = Block()
+        for line in part.splitlines():
+            mark, _, rest = line.partition(" ")
+            if mark == "+":
+                block.tells.append(rest)
+            elif mark == "-":
+                block.misses.append(rest)
+            elif mark in ("?", "me?"):
+                question, _, expected = rest.partition(" => ")
+                block.asks.append((mark, question, expected))
+        if block.tells:
+            blocks.append(block)
+    return blocks
+
+
+class Filler:
+    """Fills slots from the pools; a value of names is used once in a script."""
+
+    def __init__(self, rng: random.Random, pools: dict[str, list[str]], players: tuple[str, ...]):
+        self._rng, self._pools, self._players = rng, pools, players
+        self._left = {name: rng.sample(pool, len(pool)) for name, pool in pools.items()}
+
+    def values(self, block: Block) -> dict[str, str]:
+        """A value for each slot of a block."""
+        texts = [*block.tells, *block.misses, *(ask + value for _, ask, value in block.asks)]
+        slots = sorted({slot for text in texts for slot in re.findall(r"{(\w+)}", text)})
+        teller, other = self._rng.sample(self._players, 2)
+        fixed = {"S": teller, "O": other}
+        return {slot: fixed.get(slot) or self._take(slot) for slot in slots} | fixed
+
+    def _take(self, slot: str) -> str:
+        pool = slot if slot in self._pools else slot.rstrip("0123456789")
+        if not self._left[pool]:
+            self._left[pool] = self._rng.sample(self._pools[pool], len(self._pools[pool]))
+        return self._left[pool].pop()
+
+
+def play(path: Path, seed: int, visible: bool, unknown: int) -> dict[str, Any]:
+    """Tell every fact of a text, ask one question of each and `unknown` others; the figures."""
+    from benchmarks.talk import PLAYERS, Game, recall_memory
+
+    rng = random.Random(f"{path.stem} {seed}")
+    pools = json.loads(POOLS.read_text())
+    filler = Filler(rng, pools, PLAYERS)
+    names = {value for pool in ("M", "F", "T") for value in pools[pool]} | {*PLAYERS}
+    names |= {"I", "I'm", "I've", "Mount", "Old", "Don't"}
+    game = Game(*recall_memory(), visible)
+    scripted = [(block, filler.values(block)) for block in read_blocks(path.read_text())]
+    rng.shuffle(scripted)
+    for number in range(max(len(block.tells) for block, _ in scripted)):
+        for block, values in scripted:
+            if number < len(block.tells):
+                if rng.random() < 0.3:
+                    game.hear(rng.choice(PLAYERS), rng.choice(CHATTER))
+                told = block.tells[number].format(**values)
+                told = rng.choice(ADDRESSES).format(t=told, l=_lowered(told, names))
+                game.hear(values["S"], told)
+    results, times = [], []
+    for item in _questions(rng, scripted, unknown, PLAYERS):
+        question = rng.choice(FRAMES).format(t=item.question, l=_lowered(item.question, names))
+        started = time.process_time()
+        reply = game.hear(item.asker, question)
+        times.append((time.process_time() - started) * 1000)
+        results.append((item, question, reply, outcome_of(item.expected, reply)))
+    return {"results": results, "times": times}
+
+
+def _lowered(text: str, names: set[str]) -> str:
+    first = text.split()[0].rstrip(",").removesuffix("'s")
+    return text if first in names else text[:1].lower() + text[1:]
+
+
+def _questions(
+    rng: random.Random,
+    scripted: list[tuple[Block, dict[str, str]]],
+    unknown: int,
+    players: tuple[str, ...],
+) -> list[Asked]:
+    found, misses = [], []
+    for block, values in scripted:
+        told = " / ".join(block.tells).format(**values)
+        mark, ask, expected = rng.choice(block.asks)
+        asker = rng.choice([name for name in players if name not in (values["S"], values["O"])])
+        who = values["S"] if mark == "me?" else asker
+        found.append(Asked(who, ask.format(**values), expected.format(**values), told))
+        misses.extend(Asked(asker, miss.format(**values), "", told) for miss in block.misses)
+    found.extend(rng.sample(misses, min(unknown, len(misses))))
+    rng.shuffle(found)
+    return found
+
+
+def outcome_of(expected: str, reply: str) -> str:
+    """What a reply was: answered, offered, unknown, wrong, silent; admitted for what nobody told.
+
+    Offered is what holds the answer but says that it is not sure of it.
+    """
+    from benchmarks.talk import ADMITS
+
+    admits = bool(ADMITS.search(reply))
+    if expected and expected.lower() in reply.lower():
+        return "offered" if admits else "answered"
+    if admits:
+        return "unknown" if expected else "admitted"
+    return "wrong" if reply else "silent"
+
+
+def summed(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Shares over several runs."""
+    results = [result for run in runs for result in run["results"]]
+    told = Counter(outcome for item, _, _, outcome in results if item.expected)
+    untold = Counter(outcome for item, _, _, outcome in results if not item.expected)
+    times = sorted(value for run in runs for value in run["times"])
+    return {
+        **{
+            name: round(told[name] / told.total(), 3)
+            for name in ("answered", "offered", "unknown", "wrong", "silent")
+        },
+        "never_told_admitted": round(untold["admitted"] / max(1, untold.total()), 3),
+        "wrong_of_all": round((told["wrong"] + untold["wrong"]) / len(results), 3),
+        "questions": len(results),
+        "cpu_ms_mean": round(statistics.fmean(times), 1),
+        "cpu_ms_p95": round(times[int(len(times) * 0.95)], 1),
+    }
+
+
+def other_version(package: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """The same texts and seeds played by another version of the package, in its own process."""
+    command = [sys.executable, __file__, *map(str, options.texts), "--package", str(package)]
+    for name in ("seed", "seeds", "unknown"):
+        command += [f"--{name}", str(getattr(options, name))]
+    command += ["--visible"] if options.visible else []
+    answered = subprocess.run(command, check=True, capture_output=True, text=True)
+    return dict(json.loads(answered.stdout)["texts"])
+
+
+def main() -> None:
+    """Print the figures of each text, and what was missed if wanted."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("texts", nargs="+", type=Path, help="files of facts and questions")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=3, help="how many seeds, from --seed on")
+    parser.add_argument("--unknown", type=int, default=20, help="never-told questions a seed")
+    parser.add_argument("--visible", action="store_true", help="show the history in the prompt")
+    parser.add_argument("--missed", action="store_true", help="list what was missed")
+    parser.add_argument("--old", type=Path, help="a checkout to measure beside this one")
+    parser.add_argument("--package", type=Path, default=ROOT, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    sys.path.insert(0, str(options.package.resolve()))
+    import evennia_ai  # noqa: F401  # of that version, whatever is found before it from now on
+
+    sys.path.insert(0, str(ROOT))
+    report: dict[str, Any] = {"texts": {}}
+    for path in options.texts:
+        seeds = range(options.seed, options.seed + options.seeds)
+        runs = [play(path, seed, options.visible, options.unknown) for seed in seeds]
+        report["texts"][path.stem] = summed(runs)
+        if options.missed:
+            report.setdefault("missed", {})[path.stem] = [
+                {**vars(item), "said": question, "reply": reply, "outcome": outcome}
+                for run in runs
+                for item, question, reply, outcome in run["results"]
+                if outcome not in GOOD
+            ]
+    if options.old:
+        report["old"] = other_version(options.old, options)
+    json.dump(report, sys.stdout, indent=1, ensure_ascii=False)
+    print()
+
+
+if __name__ == "__main__":
+    main()

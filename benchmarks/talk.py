@@ -1,0 +1,129 @@
+"""The offline model in its tool loop, with the recall index for its memory: for benchmarks."""
+
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+PLAYERS = ("Alice", "Bob", "Cora", "Dunstan", "Edith", "Falk")
+ADMITS = re.compile(r"don't know|not know|no memory of", re.IGNORECASE)
+VISIBLE = 40
+MAX_ROUNDS = 8
+RESULTS, OWN_LINES = 20, 3  # as `search_memory` limits them
+TOOLS = [
+    {"type": "function", "function": {"name": name}}
+    for name in ("search_memory", "add_journal_entry", "noop", "emote", "move", "look", "whisper")
+]
+Search = Callable[[str], list[dict[str, Any]]]
+Store = Callable[[str, str, str, str], None]
+
+
+@dataclass
+class Game:
+    """A stand-in for the game around the model: history, recall index, journal."""
+
+    search: Search
+    store: Store
+    visible: bool
+    history: list[dict[str, Any]] = field(default_factory=list)
+    clock: int = 0
+    heard: int = 0
+
+    def hear(self, who: str, text: str) -> str:
+        """Somebody speaks; returns what the model says, "" for silence."""
+        from evennia_ai.history.messages import heard_line
+
+        self.clock += 1
+        self.heard = self.clock
+        self.store(f"m{self.clock:05d}", who, text, "message")
+        self.history.append(
+            {"role": "user", "content": heard_line(who, stable_id(who), "say", text)}
+        )
+        return self._turn()
+
+    def _turn(self) -> str:
+        from evennia_ai.offline.brain import respond
+
+        start = len(self.history) - 1
+        for _ in range(MAX_ROUNDS):
+            reply = respond(self._prompt(start), TOOLS)
+            if not reply.tool_calls:
+                self._say(reply.content or "")
+                return reply.content or ""
+            if self._act(reply):
+                return ""
+        return "(no end of tool calls)"
+
+    def _prompt(self, start: int) -> list[dict[str, Any]]:
+        shown = self.history[-VISIBLE:] if self.visible else self.history[start:]
+        here = ", ".join(f"{name} [{stable_id(name)}]" for name in PLAYERS)
+        moment = f"[Present moment]\nTime: evening\nPlace: The Gilded Lantern\nPresent: {here}"
+        return [
+            {"role": "system", "content": "Rules.\nYou are Aria\nA friendly barkeep."},
+            *shown,
+            {"role": "user", "content": moment},
+        ]
+
+    def _say(self, text: str) -> None:
+        if text:
+            self.clock += 1
+            self.store(f"m{self.clock:05d}", "Aria", text, "message")
+            self.history.append({"role": "assistant", "content": text})
+
+    def _act(self, reply: Any) -> bool:
+        """Run the tool calls; returns whether the turn is over."""
+        calls = [
+            as_call(call.name, call.arguments, f"c{len(self.history)}_{i}")
+            for i, call in enumerate(reply.tool_calls)
+        ]
+        self.history.append({"role": "assistant", "content": None, "tool_calls": calls})
+        for call, wanted in zip(calls, reply.tool_calls, strict=True):
+            result = self._run(wanted.name, wanted.arguments)
+            self.history.append(
+                {"role": "tool", "tool_call_id": call["id"], "name": wanted.name, "content": result}
+            )
+        return any(call.name == "noop" for call in reply.tool_calls)
+
+    def _run(self, name: str, arguments: dict[str, Any]) -> str:
+        if name == "search_memory":
+            current = f"m{self.heard:05d}"  # the game leaves out the turn's own messages
+            found = [hit for hit in self.search(arguments["query"]) if hit["id"] != current]
+            own = [hit for hit in found if hit["speaker"] == "Aria"][OWN_LINES:]
+            return json.dumps({"results": [hit for hit in found if hit not in own][:RESULTS]})
+        if name == "add_journal_entry":
+            self.clock += 1
+            self.store(f"j{self.clock:05d}", "Aria", arguments["content"], "journal")
+        return json.dumps({"ok": True})
+
+
+def as_call(name: str, arguments: dict[str, Any], call_id: str) -> dict[str, Any]:
+    """A tool call in the chat format."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return {"id": call_id, "type": "function", "function": function}
+
+
+def stable_id(name: str) -> str:
+    """The stable id of a player."""
+    return f"o{sum(name.encode())}.{name[:2].lower()}"
+
+
+def recall_memory() -> tuple[Search, Store]:
+    """Search and store over the package's recall index, in memory."""
+    from evennia_ai.recall import RecallIndex, Turn
+
+    index = RecallIndex(":memory:")
+
+    def store(turn_id: str, who: str, text: str, kind: str) -> None:
+        at = time.gmtime(1_767_225_600 + 20 * int(turn_id[1:]))
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", at)
+        index.add("bench", [Turn(turn_id, who, text, stamp, kind=kind)])
+
+    def search(query: str) -> list[dict[str, Any]]:
+        return [
+            {"id": h.turn_id, "kind": h.kind, "speaker": h.speaker, "at": h.at, "text": h.text}
+            for h in index.search("bench", query, limit=2 * RESULTS)
+        ]
+
+    return search, store
