@@ -27,15 +27,8 @@ MEM0_INFER = "EVENNIA_AI_MEM0_INFER"
 DATA_DIR = "EVENNIA_AI_DATA_DIR"
 LOG_FILE = "EVENNIA_AI_LOG_FILE"
 KNOWN = (
-    MODEL,
-    API_BASE,
-    API_KEY,
-    TOOLS,
-    MEMORY_BACKEND,
-    MEM0_CONFIG,
-    MEM0_INFER,
-    DATA_DIR,
-    LOG_FILE,
+    *(MODEL, API_BASE, API_KEY, TOOLS),
+    *(MEMORY_BACKEND, MEM0_CONFIG, MEM0_INFER, DATA_DIR, LOG_FILE),
 )
 # Environment variables that are not settings of a game.
 _ELSEWHERE = ("EVENNIA_AI_DEMO_PASSWORD", "EVENNIA_AI_MAKE")
@@ -133,7 +126,7 @@ def _check_backend() -> Iterator[checks.CheckMessage]:
         yield _error(
             "E011",
             f"`{MEMORY_BACKEND}` is {_shown(path)}, not a dotted path.",
-            'Write module and class with dots between, as "world.memory.Backend".',
+            'Write module and class separated by dots: "world.memory.Backend".',
         )
     elif not _module_exists(path.rpartition(".")[0]):
         yield _error(

@@ -57,7 +57,7 @@ within without wonderful wow write yea yeah yep yesterday yet yours yourself mr 
 midnight noon zero two three four five six seven eight nine ten eleven twelve thirteen fourteen
 fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety
 hundred thousand million fourth fifth sixth seventh eighth ninth tenth march spring summer autumn
-winter monday tuesday wednesday thursday friday saturday sunday
+winter
 """
 STARTERS = STOP_WORDS | SMALL_TALK | frozenset(_STARTERS.split())
 

@@ -241,18 +241,6 @@ class TestDelete(StoreCase):
         self.assertEqual(self.grep("xylophone"), [])
 
 
-class TestRebuild(StoreCase):
-    """From the journal again."""
-
-    def test_adds_only_what_is_missing(self):
-        """What is stored stays as it is; what is not is stored."""
-        first = self.add(item("j1", "one"))
-        items = [item("j1", "one"), item("j2", "two"), item("j3", "three")]
-        self.assertEqual(wait_for(self.store.rebuild("aria", items)), {"added": 2, "kept": 1})
-        self.assertEqual(wait_for(self.store.rebuild("aria", items)), {"added": 0, "kept": 3})
-        self.assertEqual(wait_for(self.store.sources("aria"))["j1"], first[0])
-
-
 class TestFiles(StoreCase):
     """Locks, damage, closing."""
 

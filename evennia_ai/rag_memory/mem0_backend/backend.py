@@ -143,22 +143,6 @@ class Mem0Backend:
         return self._run(self._engine.delete, scope, list(memory_ids))
 
     @inlineCallbacks
-    def rebuild(self, scope: str, items: Sequence[Mapping[str, Any]]) -> Any:
-        """Store again what is missing, from the items the memories were made from.
-
-        Args:
-            scope: Whose memory it is.
-            items: All items, as for `add`; those that are stored are left alone.
-
-        Returns:
-            Fires with ``{"added": int, "kept": int}``.
-        """
-        before = yield self.sources(scope)
-        missing = [item for item in items if str(item.get("source_id")) not in before]
-        yield self.add(scope, missing)
-        return {"added": len(missing), "kept": len(items) - len(missing)}
-
-    @inlineCallbacks
     def status(self) -> Any:
         """How the store is; never fails.
 
