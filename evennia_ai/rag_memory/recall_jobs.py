@@ -9,6 +9,7 @@ from twisted.internet.defer import Deferred
 from evennia_ai.background import Worker
 from evennia_ai.history.audience import normalised
 from evennia_ai.rag_memory.observation_search import found_observations
+from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.ranking import (
     depth,
     is_crowded,
@@ -144,9 +145,7 @@ class RecallJobs:
 
         return self._submit(search)
 
-    def observations(
-        self, profiles: Mapping[str, dict[str, Any]], query: Query
-    ) -> "Deferred[list[Hit]]":
+    def observations(self, profiles: Mapping[str, Profile], query: Query) -> "Deferred[list[Hit]]":
         """Fires with what profiles hold on those a query is about."""
         return self.worker.submit(found_observations, profiles, query.text, query.audience)
 

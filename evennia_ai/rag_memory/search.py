@@ -19,10 +19,8 @@ from evennia_ai.language.words import telling_words
 from evennia_ai.protocol import MEMORY_SUMMARY, RecallPort
 from evennia_ai.rag_memory.episodic_index import is_pruned
 from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
-from evennia_ai.rag_memory.ranking import (
-    depth,
-    rank,
-)
+from evennia_ai.rag_memory.profile import Profile
+from evennia_ai.rag_memory.ranking import depth, rank
 from evennia_ai.rag_memory.turns import turn_of_entry, turn_of_message, turns_of
 from evennia_ai.recall.values import Hit, Query, Turn
 
@@ -59,7 +57,7 @@ class Memory:
         report: Callable[[str, BaseException], None] = lambda what, error: None,
         now: Callable[[], float] = time.time,
         importance_of: Callable[[Collection[str]], Mapping[str, int]] = lambda ids: {},
-        profiles: Callable[[str], Mapping[str, dict[str, Any]]] = lambda query: {},
+        profiles: Callable[[str], Mapping[str, Profile]] = lambda query: {},
         refresh: Callable[[], Any] = lambda: None,
         on_new_index: Callable[[], Any] = lambda: None,
         traits: Callable[[], ToolTraits] = ToolTraits,
