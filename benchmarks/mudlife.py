@@ -2,13 +2,9 @@
 
     python benchmarks/mudlife.py --seed 1 --weeks 4 --lines 120
 
-Everything is generated from the seed. Fourteen patrons talk every evening; amid the talk they tell
-facts, some of which change weeks later (the newer telling is the evidence), and some things nobody
-tells. A fact is asked for in other words than it was told in. Printed as JSON, for each ranking:
-the share of questions whose evidence is among the first 5 and 10 found, and *latest fact*, the
-share of changed facts whose newest telling stands above the older one. Then the offline model is
-asked, in the tool loop of `talk.py`: told questions are answered, stale (the old value),
-unknown or wrong; untold ones are admitted or wrong.
+Everything is generated from the seed. Fourteen patrons talk every evening. In between they tell
+facts; some facts change weeks later (the newer statement is the evidence), and some are never told.
+Questions use other words than the statements.
 
 The result is JSON. For each ranking it gives the share of questions whose evidence is among the
 first 5 and 10 hits, and *latest fact*, the share of changed facts whose newest statement ranks

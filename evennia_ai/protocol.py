@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # values only
     from evennia_ai.llm_interaction.budget import TokenBudget
     from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
     from evennia_ai.rag_memory.journal_entry import JournalEntry
+    from evennia_ai.rag_memory.profile import Observation, Profile
     from evennia_ai.rag_memory.provenance import Grounds
     from evennia_ai.recall.values import Hit, Query, Turn
     from evennia_ai.sleep.compaction.retention import Item
@@ -207,25 +208,25 @@ class JournalPort(Protocol):
 class EntityPort(Protocol):
     """What is known of each person, place and thing met (`rag_memory.profiles`)."""
 
-    def profiles(self) -> dict[str, dict[str, Any]]:
-        """All profiles by entity id, as copies."""
+    def profiles(self) -> dict[str, Profile]:
+        """All profiles by entity id."""
 
-    def get(self, entity_id: str) -> dict[str, Any] | None:
-        """One profile as a copy."""
+    def get(self, entity_id: str) -> Profile | None:
+        """One profile, or None."""
 
-    def archived(self, profile: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def archived(self, profile: Profile) -> list[Observation]:
         """The observations of a profile that were moved to its pages."""
 
-    def archived_pages(self) -> Iterator[dict[str, Any]]:
-        """Every archived page, ``{"id", "name", "observations"}``, in the order of searches."""
+    def archived_pages(self) -> Iterator[Profile]:
+        """Every archived page, a profile with older observations, in the order of searches."""
 
-    def profiles_for(self, query: str) -> dict[str, dict[str, Any]]:
+    def profiles_for(self, query: str) -> dict[str, Profile]:
         """All profiles; those a query names have their newest archived observations."""
 
     def forget_sources(self, sources: Iterable[str]) -> None:
         """Remove the observations that rest on these sources alone."""
 
-    def put(self, profiles: Mapping[str, dict[str, Any]], gone: Iterable[str] = ()) -> None:
+    def put(self, profiles: Mapping[str, Profile], gone: Iterable[str] = ()) -> None:
         """Store these profiles and remove those that are gone, in one write."""
 
     def remove(self, entity_ids: Iterable[str]) -> None:
@@ -517,7 +518,7 @@ class GamePort(Protocol):
     def addressee(self, name: str) -> dict[str, str] | None:
         """Whom `whisper` would reach: ``{"id", "key"}``, or None."""
 
-    def people_in(self, text: str) -> dict[str, Mapping[str, Any]]:
+    def people_in(self, text: str) -> dict[str, Profile]:
         """Everybody a text may mean by name: ``{stable id: {"id", "name", ...}}``."""
 
     def place(self) -> dict[str, Any]:
@@ -597,6 +598,10 @@ class StatePort(Protocol):
     @property
     def last_compaction(self) -> dict[str, Any]:
         """When and what the last compaction was; empty if there was none."""
+
+    @property
+    def last_sleep(self) -> dict[str, Any]:
+        """When and how the last night went; empty if there was none."""
 
     def signals(self) -> dict[str, Any]:
         """The context signals that are set."""

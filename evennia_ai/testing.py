@@ -35,6 +35,7 @@ from evennia_ai.protocol import MemoryBackend, ModelBackend, Store
 from evennia_ai.rag_memory.indexing import memory_of
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
+from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.rag_memory.search import TOOLS, Memory
 from evennia_ai.recall.values import Hit, Turn
@@ -405,9 +406,9 @@ class FakeGame:
 
     addressee = identify
 
-    def people_in(self, text: str) -> dict[str, Mapping[str, Any]]:
+    def people_in(self, text: str) -> dict[str, Profile]:
         """Those of the people whom a text names."""
-        return {each: {"id": each, "name": key} for key, each in self.people.items() if key in text}
+        return {each: Profile(each, key) for key, each in self.people.items() if key in text}
 
     def place(self) -> dict[str, Any]:
         """The tavern."""

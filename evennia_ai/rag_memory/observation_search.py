@@ -5,20 +5,13 @@ superseded, forgotten or taken back is never found.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 from evennia_ai.language.names import capitals, lone_capitals, names_among
-from evennia_ai.rag_memory.entities import (
-    Observation,
-    Profile,
-    audience_of_observation,
-    mentioned,
-    names_of,
-    shown_observations,
-)
+from evennia_ai.rag_memory.entities import mentioned
+from evennia_ai.rag_memory.profile import Observation, Profile, shown_observations
 from evennia_ai.rag_memory.recalled import telling_stem, telling_stems
 from evennia_ai.recall.values import Hit
 
@@ -26,7 +19,6 @@ from evennia_ai.recall.values import Hit
 MOST_FOUND, LEAST_SHARE = 3, 0.5
 # Observations that are read closely, of those that may be meant.
 _LOOKED_AT = 40
-_PARTS = ("text", "subject", "predicate", "value")
 
 
 def found_observations(
@@ -50,7 +42,7 @@ def found_observations(
     found = [
         (score, at, profile, item)
         for _, at, profile, item in likely[:_LOOKED_AT]
-        if (score := asked.share_in(" ".join((*names_of(profile), _text(item))))) >= LEAST_SHARE
+        if (score := asked.share_in(" ".join((*profile.names, _text(item))))) >= LEAST_SHARE
     ]
     found.sort(key=lambda each: each[:2], reverse=True)
     return [_hit(*each) for each in found[:most]]
@@ -120,7 +112,7 @@ class _Asked:
 
 def _asked_names(profiles: Mapping[str, Profile], query: str) -> frozenset[str]:
     """The query's words, in lower case, that mean somebody and else would tell nothing."""
-    known = {word for profile in profiles.values() for word in map(_wordless, names_of(profile))}
+    known = {word for profile in profiles.values() for word in map(_wordless, profile.names)}
     return names_among(query) | capitals(query) & known
 
 
@@ -136,12 +128,12 @@ def _likely(
     """Observations that hold parts of enough wanted words, and of how many: cheap to tell."""
     found = []
     for profile in profiles.values():
-        likeness = asked.likeness_in(" ".join(names_of(profile)))
-        if not any(likeness(_text(item)) for item in profile.get("observations", ())):
+        likeness = asked.likeness_in(" ".join(profile.names))
+        if not any(likeness(_text(item)) for item in profile.observations):
             continue
         for item in shown_observations(profile, audience):
             if count := likeness(_text(item)):
-                found.append((count, str(item.get("last_at") or item["at"]), profile, item))
+                found.append((count, item.latest, profile, item))
     return found
 
 
@@ -156,7 +148,7 @@ def named_in(profiles: Mapping[str, Profile], query: str) -> dict[str, frozenset
     whole = set(mentioned(profiles, query))
     found = {}
     for entity_id, profile in profiles.items():
-        called = names_of(profile)
+        called = profile.names
         proper = alone & frozenset(word for name in called for word in _proper(name))
         if entity_id in whole or proper:
             words = called if entity_id in whole else sorted(proper)
@@ -169,7 +161,7 @@ def touched_on(profiles: Mapping[str, Profile], query: str) -> list[str]:
     wanted = telling_stems(query)
 
     def is_touched(profile: Profile) -> bool:
-        return not all(wanted.isdisjoint(_name_stems(name)) for name in names_of(profile))
+        return not all(wanted.isdisjoint(_name_stems(name)) for name in profile.names)
 
     return [entity_id for entity_id, profile in profiles.items() if is_touched(profile)]
 
@@ -190,7 +182,7 @@ def _people(profiles: Mapping[str, Profile], query: str, audience: str) -> froze
     named: set[str] = set()
     for entity_id, stems in named_in(profiles, query).items():
         profile = profiles[entity_id]
-        is_news = profile.get("kind") == "person" and stems - named
+        is_news = profile.kind == "person" and stems - named
         if is_news and shown_observations(profile, audience):
             named |= stems
     return frozenset(named)
@@ -201,16 +193,13 @@ def _part(word: str) -> str:
     return word[:-1] if len(word) > 3 or word.endswith("i") else word  # `ami`: of Amy
 
 
-def _text(item: Mapping[str, Any]) -> str:
-    if not item.get("predicate") and not item.get("subject"):
-        return str(item.get("text"))
-    return " ".join(str(item.get(part) or "") for part in _PARTS)
+def _text(item: Observation) -> str:
+    if not item.predicate and not item.subject:
+        return item.text
+    return " ".join(part or "" for part in (item.text, item.subject, item.predicate, item.value))
 
 
-def _hit(score: float, at: str, profile: Mapping[str, Any], item: Observation) -> Hit:
-    text = str(item["text"])
-    names: Sequence[str] = names_of(profile)
-    named = any(name.lower() in text.lower() for name in names)
-    told = text if named or not names else f"About {names[0]}: {text}"
-    audience = audience_of_observation(item)
-    return Hit(str(item["id"]), score, "", told, at, kind="observation", audience=audience)
+def _hit(score: float, at: str, profile: Profile, item: Observation) -> Hit:
+    is_named = any(name.lower() in item.text.lower() for name in profile.names)
+    text = item.text if is_named or not profile.names else f"About {profile.names[0]}: {item.text}"
+    return Hit(item.id, score, "", text, at, kind="observation", audience=item.audience)

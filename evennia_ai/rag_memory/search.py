@@ -21,6 +21,7 @@ from evennia_ai.protocol import MEMORY_SUMMARY
 from evennia_ai.rag_memory.episodic_index import is_pruned
 from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
 from evennia_ai.rag_memory.observation_search import found_observations
+from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.ranking import (
     depth,
     is_crowded,
@@ -79,7 +80,7 @@ class Memory:
         report: Callable[[str, BaseException], None] = lambda what, error: None,
         now: Callable[[], float] = time.time,
         importance_of: Callable[[Collection[str]], Mapping[str, int]] = lambda ids: {},
-        profiles: Callable[[str], Mapping[str, dict[str, Any]]] = lambda query: {},
+        profiles: Callable[[str], Mapping[str, Profile]] = lambda query: {},
         refresh: Callable[[], Any] = lambda: None,
         on_new_index: Callable[[], Any] = lambda: None,
         traits: Callable[[], ToolTraits] = ToolTraits,

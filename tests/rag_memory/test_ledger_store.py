@@ -437,9 +437,9 @@ class TestForgetEntry(CommandLineTest):
         bob = new_profile("o9", "Bob", 0.0)
         self.aria.entities.put({"o9": bob})
         wait_for(self.script._run_sleep_tick(), 30)
-        self.assertEqual(len(self.aria.entities.get("o9")["observations"]), 1)
+        self.assertEqual(len(self.aria.entities.get("o9").observations), 1)
         self.typed(f"aimemory/forget Aria = {self.entry.id}", until="finds journal entry")
-        self.assertEqual(self.aria.entities.get("o9")["observations"], [])
+        self.assertEqual(self.aria.entities.get("o9").observations, ())
 
     def test_stays_forgotten(self):
         """Neither a night, nor a rebuilt index, nor a failing store brings it back."""

@@ -1,5 +1,7 @@
 """What `Memory.search` finds."""
 
+from dataclasses import replace
+
 from twisted.internet.defer import succeed
 
 from evennia_ai.assistant.events import by_audience
@@ -163,8 +165,8 @@ class TestObservations(SearchTest):
         """What is forgotten is found no more, and what it had superseded is again."""
         (newest,) = (h for h in self.search("Elin", observations=True) if "Ash" in h.text)
         elin = self.world.body.entities.get("n.elin")
-        left = [o for o in elin["observations"] if o["id"] != newest.turn_id]
-        self.world.body.entities.put({"n.elin": tidy({**elin, "observations": left})})
+        left = tuple(o for o in elin.observations if o.id != newest.turn_id)
+        self.world.body.entities.put({"n.elin": tidy(replace(elin, observations=left))})
         self.assertNotIn("Elin lives in Ash.", self.known("Where does Elin live?"))
         self.world.body.entities.remove(["n.elin"])
         self.assertEqual(self.known("Where does Elin live?"), [])
