@@ -122,16 +122,14 @@ def _said(act: Act, talk: Talk, tools: Set[str]) -> str:
             return line_for("failed", act.text)
         return line_for("kept" if act.kind == "remember" else "heard", act.text, act.who)
     looks = [done.result for done in talk.done if done.name == "look" and not done.failed]
-    if act.kind == "gesture":
-        return ""
     if act.kind in ("place", "ways", "look") and looks:
         return looks[-1].strip()[:MAX_SEEN]
     if act.kind in surroundings.KINDS:
         return surroundings.answer(act, talk)
     if act.kind in LINES:
         return line_for(act.kind, act.text, act.who)
-    name = "emote" if act.kind == "follow" else act.kind
+    name = "emote" if act.kind in ("follow", "gesture") else act.kind
     done = [done for done in talk.done if done.name == name]
     if not done or done[-1].failed:
         return line_for("unable", act.text)
-    return "" if act.kind == "emote" else line_for("moved", act.text)
+    return "" if act.kind in ("emote", "gesture") else line_for("moved", act.text)
