@@ -2,13 +2,9 @@
 
     python benchmarks/mudlife.py --seed 1 --weeks 4 --lines 120
 
-Everything is generated from the seed. Fourteen patrons talk every evening; amid the talk they tell
-facts, some of which change weeks later (the newer telling is the evidence), and some things nobody
-tells. A fact is asked for in other words than it was told in. Printed as JSON, for each ranking:
-the share of questions whose evidence is among the first 5 and 10 found, and *latest fact*, the
-share of changed facts whose newest telling stands above the older one. Then the offline model is
-asked, in the tool loop of `talk.py`: told questions are answered, stale (the old value),
-unknown or wrong; untold ones are admitted or wrong.
+Everything is generated from the seed. Fourteen patrons talk every evening. In between they tell
+facts; some facts change weeks later (the newer statement is the evidence), and some are never told.
+Questions use other words than the statements.
 
 The result is JSON. For each ranking it gives the share of questions whose evidence is among the
 first 5 and 10 hits, and *latest fact*, the share of changed facts whose newest statement ranks
@@ -40,6 +36,7 @@ from benchmarks.recall import bm25_ranking, vector_ranking  # noqa: E402
 from benchmarks.talk import ADMITS, PLAYERS, RESULTS, Game  # noqa: E402
 from evennia_ai.rag_memory.search import Memory  # noqa: E402
 from evennia_ai.recall import RecallIndex, Turn  # noqa: E402
+from evennia_ai.recall.values import Query  # noqa: E402
 
 PATRONS = (*PLAYERS, "Gwen", "Hob", "Ines", "Jarl", "Kit", "Lorna", "Mab", "Ned")
 # Relations in which a newer statement replaces an older one.
@@ -339,8 +336,8 @@ def _game_search(index: RecallIndex) -> Callable[[str], Sequence[str]]:
 
     def rank(query: str) -> Sequence[str]:
         found: list[Any] = []
-        memory.search(query, limit=RESULTS, own_name="Aria").addCallback(found.extend)
-        return [hit["id"] for hit in found]
+        memory.search(Query(query, RESULTS, own_name="Aria")).addCallback(found.extend)
+        return [hit.turn_id for hit in found]
 
     return rank
 

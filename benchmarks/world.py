@@ -36,9 +36,9 @@ def world(model: Any = None, mem0: bool = False):
 
 
 def _mem0(folder: Path) -> Any:
-    from evennia_ai.rag_memory import Mem0Store
+    from evennia_ai.rag_memory import Mem0Backend
 
-    return Mem0Store(folder / "mem0")
+    return Mem0Backend(folder / "mem0")
 
 
 def _configure(folder: Path) -> None:

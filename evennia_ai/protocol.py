@@ -12,17 +12,22 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # values only
+    from pathlib import Path
+
     from twisted.internet.defer import Deferred
 
     from evennia_ai.assistant.config import AssistantConfig
     from evennia_ai.assistant.turn import TurnReport, TurnRequest
+    from evennia_ai.background import Worker
     from evennia_ai.history.messages import Message
     from evennia_ai.history.tool_traits import ToolTraits
     from evennia_ai.history.verification import Evidence, Violation
     from evennia_ai.llm_interaction.budget import TokenBudget
     from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
     from evennia_ai.rag_memory.journal_entry import JournalEntry
+    from evennia_ai.rag_memory.profile import Observation, Profile
     from evennia_ai.rag_memory.provenance import Grounds
+    from evennia_ai.recall.values import Hit, Query, Turn
     from evennia_ai.sleep.compaction.retention import Item
 
 Entry = dict[str, Any]
@@ -203,25 +208,25 @@ class JournalPort(Protocol):
 class EntityPort(Protocol):
     """What is known of each person, place and thing met (`rag_memory.profiles`)."""
 
-    def profiles(self) -> dict[str, dict[str, Any]]:
-        """All profiles by entity id, as copies."""
+    def profiles(self) -> dict[str, Profile]:
+        """All profiles by entity id."""
 
-    def get(self, entity_id: str) -> dict[str, Any] | None:
-        """One profile as a copy."""
+    def get(self, entity_id: str) -> Profile | None:
+        """One profile, or None."""
 
-    def archived(self, profile: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def archived(self, profile: Profile) -> list[Observation]:
         """The observations of a profile that were moved to its pages."""
 
-    def archived_pages(self) -> Iterator[dict[str, Any]]:
-        """Every archived page, ``{"id", "name", "observations"}``, in the order of searches."""
+    def archived_pages(self) -> Iterator[Profile]:
+        """Every archived page, a profile with older observations, in the order of searches."""
 
-    def profiles_for(self, query: str) -> dict[str, dict[str, Any]]:
+    def profiles_for(self, query: str) -> dict[str, Profile]:
         """All profiles; those a query names have their newest archived observations."""
 
     def forget_sources(self, sources: Iterable[str]) -> None:
         """Remove the observations that rest on these sources alone."""
 
-    def put(self, profiles: Mapping[str, dict[str, Any]], gone: Iterable[str] = ()) -> None:
+    def put(self, profiles: Mapping[str, Profile], gone: Iterable[str] = ()) -> None:
         """Store these profiles and remove those that are gone, in one write."""
 
     def remove(self, entity_ids: Iterable[str]) -> None:
@@ -247,29 +252,69 @@ class LedgerPort(Protocol):
 class MemoryPort(Protocol):
     """Finding again what was heard, said or written (`rag_memory.search.Memory`)."""
 
-    def search(
-        self,
-        query: str,
-        limit: int = 10,
-        audience: str = "public",
-        exclude: Sequence[str] = (),
-        own_name: str = "",
-        observations: bool = False,
-        tools: bool = False,
-    ) -> Deferred[list[Entry]]:
-        """Fires with hits, best first; see `rag_memory.search.Memory.search`."""
+    def search(self, query: Query) -> Deferred[list[Hit]]:
+        """Fires with hits, best first."""
 
     def forget(self, ids: Iterable[str]) -> Deferred[int | None]:
         """Remove turns from the index; fires with their number, None if that failed."""
 
 
-class SemanticStore(Protocol):
-    """Long-term semantic memory (Mem0). Every method answers by a Deferred, off the reactor.
+class IndexPort(MemoryPort, Protocol):
+    """Keeping the search index complete (`rag_memory.indexing`)."""
 
-    A memory: ``{"id", "text", "metadata": {...}, "score"?}``; metadata holds at least
-    ``source_id`` (the journal entry or summary it was made from), ``audience``, ``type``. A store
-    may have ``near``, the score from which on a memory counts that shares no word with a query.
+    @property
+    def replaced(self) -> int:
+        """How often another index has taken the place of the one used before."""
+
+    @property
+    def restoring(self) -> bool:
+        """Whether the index is being filled."""
+
+    def restore(self) -> AbstractContextManager[None]:
+        """The time in which the index is filled."""
+
+    def begin_reading(self) -> None:
+        """Begin to read, inside `restore`, what the index is filled from."""
+
+    def still_valid(self, turns: Iterable[Turn]) -> list[Turn]:
+        """Those of these turns that were not forgotten or changed since `begin_reading`."""
+
+    def catch_up(
+        self, turns: Callable[[], Iterable[Turn]], gone: Iterable[str] = ()
+    ) -> Deferred[int | None]:
+        """Index missing or changed turns; fires with their number, None if that failed."""
+
+    def clear(self) -> Deferred[int | None]:
+        """Remove all turns from the index; fires with their number, None if that failed."""
+
+    def set_filling(self, filling: bool) -> Deferred[bool | None]:
+        """Note in the index whether it is being filled; fires with None if that failed."""
+
+    def missing(self, ids: Iterable[str]) -> Deferred[int | None]:
+        """Fires with how many of these turns are not indexed; None if that is unknown."""
+
+
+class MemoryBackend(Protocol):
+    """Long-term memory, found by meaning; Mem0 by default, another by `EVENNIA_AI_MEMORY_BACKEND`.
+
+    Everything but `from_settings` returns a Deferred and works off the reactor thread; what fails
+    fails with a `StoreError` of one sentence. A memory: ``{"id", "text", "metadata", "score"}``;
+    metadata holds at least ``source_id`` (the journal entry or summary it was made from),
+    ``audience`` and ``type``. A back end may have ``near``, the score from which on a memory
+    counts that shares no word with a query (0.3 without it).
     """
+
+    @classmethod
+    def from_settings(
+        cls, directory: Path, setting: Callable[[str], Any], worker: Worker | None = None
+    ) -> MemoryBackend:
+        """Make one; nothing slow happens before the first call.
+
+        Args:
+            directory: The folder for derived data; files belong into a folder of their own in it.
+            setting: Reads a setting of the game by its name without ``EVENNIA_AI_``.
+            worker: A daemon thread to work on; without one it starts its own when needed.
+        """
 
     def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> Deferred[list[str]]:
         """Store items ``{"source_id", "text", "metadata"}``; fires with their memory ids.
@@ -338,7 +383,7 @@ class Mind(Protocol):
     """
 
     @property
-    def memories(self) -> SemanticStore:
+    def memories(self) -> MemoryBackend:
         """Long-term memory of all assistants."""
 
     def complete(self, request: ModelRequest) -> Deferred[ModelReply]:
@@ -473,7 +518,7 @@ class GamePort(Protocol):
     def addressee(self, name: str) -> dict[str, str] | None:
         """Whom `whisper` would reach: ``{"id", "key"}``, or None."""
 
-    def people_in(self, text: str) -> dict[str, Mapping[str, Any]]:
+    def people_in(self, text: str) -> dict[str, Profile]:
         """Everybody a text may mean by name: ``{stable id: {"id", "name", ...}}``."""
 
     def place(self) -> dict[str, Any]:
@@ -553,6 +598,10 @@ class StatePort(Protocol):
     @property
     def last_compaction(self) -> dict[str, Any]:
         """When and what the last compaction was; empty if there was none."""
+
+    @property
+    def last_sleep(self) -> dict[str, Any]:
+        """When and how the last night went; empty if there was none."""
 
     def signals(self) -> dict[str, Any]:
         """The context signals that are set."""
@@ -645,8 +694,8 @@ class Assistant(Protocol):
         """Its pinned notes."""
 
     @property
-    def memory(self) -> MemoryPort:
-        """Its memory, to search."""
+    def memory(self) -> IndexPort:
+        """Its memory, to search and to keep complete."""
 
     @property
     def mind(self) -> Mind:

@@ -14,7 +14,7 @@ from twisted.logger import Logger
 
 from evennia_ai import conf
 from evennia_ai.background import Worker
-from evennia_ai.errors import StoreError
+from evennia_ai.errors import ConfigError, StoreError
 from evennia_ai.history.messages import Message
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.history.verification import Evidence, Violation, verify
@@ -24,10 +24,10 @@ from evennia_ai.llm_interaction.summary import extract as extracted
 from evennia_ai.llm_interaction.summary import shortened
 from evennia_ai.llm_interaction.tokens import counter_for, counter_name
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
-from evennia_ai.protocol import Mind, ModelBackend, SemanticStore
-from evennia_ai.rag_memory import Mem0Store
+from evennia_ai.protocol import MemoryBackend, Mind, ModelBackend
 from evennia_ai.rag_memory.provenance import Grounds, grounds_of_history, grounds_of_turn
 from evennia_ai.rag_memory.recalled import is_recalled
+from evennia_ai.rag_memory.unusable_backend import UnusableBackend
 from evennia_ai.recall.store import is_damage, set_aside
 from evennia_ai.sleep.compaction.retention import Item, drift, missing
 from evennia_ai.sleep.compaction.retention_gate import items_to_keep, with_appendix
@@ -108,7 +108,7 @@ class InlineMind:
     def __init__(
         self,
         model: ModelBackend,
-        memories: SemanticStore,
+        memories: MemoryBackend,
         worker: Worker,
         index: Callable[[], Any],
         desk: Worker,
@@ -254,6 +254,15 @@ def _log_failures(results: Any) -> None:
             _log.error("warming up: {why}", why=failure.getErrorMessage())
 
 
+def memory_backend(worker: Worker | None = None) -> MemoryBackend:
+    """The memory back end of the settings, or one that says why it cannot be used."""
+    try:
+        return conf.memory_backend(worker)
+    except ConfigError as error:
+        _log.error("{why}", why=str(error))
+        return UnusableBackend(str(error))
+
+
 _made: dict[str, Any] = {}
 
 
@@ -267,7 +276,7 @@ def mind() -> Mind:
         )
         _made["mind"] = InlineMind(
             client,
-            Mem0Store(conf.data_dir() / "mem0", config=conf.setting("MEM0_CONFIG")),
+            memory_backend(),
             Worker("evennia-ai-recall"),
             IndexFile(conf.data_dir() / "recall.sqlite3"),
             Worker("evennia-ai-work"),

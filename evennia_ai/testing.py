@@ -10,6 +10,7 @@ import copy
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from twisted.internet.defer import Deferred, execute, fail, succeed
@@ -30,10 +31,11 @@ from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import new_id
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
-from evennia_ai.protocol import ModelBackend, SemanticStore, Store
+from evennia_ai.protocol import MemoryBackend, ModelBackend, Store
 from evennia_ai.rag_memory.indexing import memory_of
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
+from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.rag_memory.search import TOOLS, Memory
 from evennia_ai.recall.values import Hit, Turn
@@ -146,6 +148,13 @@ class MemorySemanticStore:
 
     def __init__(self) -> None:
         self.memories: dict[str, dict[str, dict[str, Any]]] = {}
+
+    @classmethod
+    def from_settings(
+        cls, directory: Path, setting: Callable[[str], Any], worker: Worker | None = None
+    ) -> "MemorySemanticStore":
+        """An empty one."""
+        return cls()
 
     def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> "Deferred[list[str]]":
         """Store items; one whose source is stored already keeps its id."""
@@ -397,9 +406,9 @@ class FakeGame:
 
     addressee = identify
 
-    def people_in(self, text: str) -> dict[str, Mapping[str, Any]]:
+    def people_in(self, text: str) -> dict[str, Profile]:
         """Those of the people whom a text names."""
-        return {each: {"id": each, "name": key} for key, each in self.people.items() if key in text}
+        return {each: Profile(each, key) for key, each in self.people.items() if key in text}
 
     def place(self) -> dict[str, Any]:
         """The tavern."""
@@ -457,7 +466,7 @@ class FakeAssistant:
     def __init__(
         self,
         model: ModelBackend | None = None,
-        memories: SemanticStore | None = None,
+        memories: MemoryBackend | None = None,
         index: Any = None,
         store: Store | None = None,
         body_store: Store | None = None,

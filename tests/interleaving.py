@@ -594,7 +594,11 @@ class Interleaving:
             *script.history.messages(),
             *(entry.to_dict() for entry in journal),
             *summaries,
-            *(o for p in self.world.body.entities.profiles().values() for o in p["observations"]),
+            *(
+                o.to_dict()
+                for p in self.world.body.entities.profiles().values()
+                for o in p.observations
+            ),
             *({**m["metadata"], "text": m["text"]} for m in self.world.memories()),
         ]
         for item in items:

@@ -2,7 +2,8 @@
 
 import unittest
 
-from evennia_ai.recall import RecallIndex
+from evennia_ai.recall import Hit, RecallIndex
+from evennia_ai.recall.values import Query
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
 
@@ -14,19 +15,13 @@ ECHO = "The smith's forge? At the old harbour, next to the ropewalk, as Bram sai
 
 def hit(hit_id, text, speaker="Bram", at=None, kind="message", score=0.5):
     """A search result; ids made of a letter and a number tell the time."""
-    return {
-        "id": hit_id,
-        "kind": kind,
-        "speaker": speaker,
-        "text": text,
-        "score": score,
-        "at": f"2026-01-{int(hit_id[1:]):02d}" if at is None else at,
-    }
+    at = f"2026-01-{int(hit_id[1:]):02d}" if at is None else at
+    return Hit(hit_id, score, speaker, text, at, kind)
 
 
 def ids(hits):
     """Ids of results."""
-    return [each["id"] for each in hits]
+    return [each.turn_id for each in hits]
 
 
 class CountingIndex(RecallIndex):
@@ -74,8 +69,8 @@ class SearchTest(unittest.TestCase):
             role = "assistant" if speaker == "Aria" else "user"
             said = {"role": role, "channel": "say", "speaker": {"key": speaker, "id": "o1"}}
             stored += self.world.script.history.append([{**said, "content": text}])
-        return ids(stored)
+        return [message["id"] for message in stored]
 
     def search(self, query, limit=12, audience="public", **options):
         """What is found."""
-        return wait_for(self.world.script.memory.search(query, limit, audience, **options))
+        return wait_for(self.world.script.memory.search(Query(query, limit, audience, **options)))

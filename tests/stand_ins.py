@@ -1,6 +1,5 @@
 """A script and a character without a game: the ports of `evennia_ai.protocol` on plain lists."""
 
-import copy
 import time
 import zlib
 from dataclasses import replace
@@ -13,6 +12,7 @@ from evennia_ai.assistant.runtime import Runtime
 from evennia_ai.errors import StoreError
 from evennia_ai.history.messages import new_id, utc_iso
 from evennia_ai.rag_memory.journal_entry import JournalEntry
+from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.testing import MemoryStore
 
 
@@ -101,29 +101,8 @@ class MemoryJournal:
         self.entries = [entry for entry in self.entries if entry.id != entry_id]
 
 
-class MemoryEntities:
-    """`EntityPort` on a dict."""
-
-    def __init__(self, profiles=()):
-        self._profiles = {profile["id"]: copy.deepcopy(profile) for profile in profiles}
-
-    def profiles(self):
-        """All profiles as copies."""
-        return copy.deepcopy(self._profiles)
-
-    def get(self, entity_id):
-        """One profile as a copy."""
-        return copy.deepcopy(self._profiles.get(entity_id))
-
-    def put(self, profiles, gone=()):
-        """Store these profiles and drop those that are gone."""
-        self._profiles.update(copy.deepcopy(dict(profiles)))
-        for entity_id in gone:
-            self._profiles.pop(entity_id, None)
-
-
 class MemorySemantic:
-    """`SemanticStore` on a dict, firing at once; `broken` makes every call fail."""
+    """`MemoryBackend` on a dict, firing at once; `broken` makes every call fail."""
 
     def __init__(self):
         self.rows = {}
@@ -178,6 +157,6 @@ def script(semantic=None, now=time.time, scope="aria", **fields):
 
 def character(profiles=(), now=time.time):
     """A character with an empty journal and the given profiles."""
-    return SimpleNamespace(
-        key="Aria", journal=MemoryJournal(now), entities=MemoryEntities(profiles)
-    )
+    entities = EntityHandler(MemoryStore())
+    entities.put({profile.id: profile for profile in profiles})
+    return SimpleNamespace(key="Aria", journal=MemoryJournal(now), entities=entities)

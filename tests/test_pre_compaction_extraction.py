@@ -137,12 +137,12 @@ class TestPreCompactionExtraction(AssistantTest):
 
         self.model.answers = [[noted("mill"), noted("tower")], call("noop")]
         self.extract()
-        told = self.aria.entities.get(char["id"])["observations"]
-        found = {o["value"]: (o["status"], o["at"], o["source"]) for o in told}
+        told = self.aria.entities.get(char["id"]).observations
+        found = {o.value: (o.status, o.at, o.source) for o in told}
         self.assertEqual(found["mill"], ("current", mill["created_at"], mill["id"]))
         self.assertEqual(found["tower"], ("superseded", tower["created_at"], tower["id"]))
         (extraction,) = self.script.state.extraction["ids"]
-        self.assertTrue(all(extraction in o["sources"] for o in told))
+        self.assertTrue(all(extraction in o.sources for o in told))
 
     def test_its_calls_enter_the_history(self):
         """Each call and its result stand there as the newest messages, and age like any other."""

@@ -5,7 +5,6 @@ pipes doubled.
 """
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from evennia import AccountDB
@@ -19,6 +18,7 @@ from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.llm_interaction.reply import speakable
 from evennia_ai.protocol import Character
+from evennia_ai.rag_memory.profile import Profile
 
 PRIVATE_TAG = ("private", "evennia_ai")
 DESCRIPTION_CHARS = 600
@@ -212,18 +212,16 @@ class GameHandler:
             return None
         return {"id": stable_id(person), "key": plain(person.key)}
 
-    def people_in(self, text: str) -> dict[str, Mapping[str, Any]]:
+    def people_in(self, text: str) -> dict[str, Profile]:
         """Everybody a text may mean by name: characters of the game and people it was told of.
 
         Returns:
-            ``{stable id: {"id", "name", "aliases"}}``, the assistant itself left out.
+            Their profiles by stable id, the assistant itself left out.
         """
         profiles = self.character.entities.profiles()
-        known: dict[str, Mapping[str, Any]] = {
-            key: profile for key, profile in profiles.items() if profile.get("kind") == "person"
-        }
+        known = {key: profile for key, profile in profiles.items() if profile.kind == "person"}
         for person in _characters_called(_possible_names(text)):
-            known[stable_id(person)] = {"id": stable_id(person), "name": plain(person.key)}
+            known[stable_id(person)] = Profile(stable_id(person), plain(person.key), "person")
         known.pop(stable_id(self.character), None)
         return known
 

@@ -63,7 +63,7 @@ def _collected(script: Assistant, data: dict[str, Any]) -> Iterator[None]:
         state={"mode": script.state.mode, "last_compaction": script.state.last_compaction},
         history=list(script.history.messages()),
         queue=list(script.runtime.queue),
-        entities=body.entities.profiles(),
+        entities={k: p.to_dict() for k, p in body.entities.profiles().items()},
         ledger=script.ledger.everything(),
         aliases=sorted(body.aliases.all()),
         tags=sorted(body.tags.all(return_key_and_category=True), key=str),

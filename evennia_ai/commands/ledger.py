@@ -11,6 +11,7 @@ from evennia_ai.commands.show import audience_mark, escaped, moment
 from evennia_ai.history.audience import PUBLIC, STAFF, private, visible
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory import ledger
+from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.tools.ledger import tell_of_proposal
 
 
@@ -70,7 +71,7 @@ class CmdAIRemember(AssistantCommand):
 
     def _take(self, script: Assistant, text: str, audience: str) -> None:
         own = self._own_id
-        people = {**script.game.people_in(text), own: {"id": own, "name": self.caller.key}}
+        people = {**script.game.people_in(text), own: Profile(own, self.caller.key, "person")}
         concern = ledger.concern_of(text, own, people)
         only_own = ledger.binds_only_giver(text, concern)
         as_staff = not only_own and not concern.others and self.access(self.caller, "admin")
@@ -84,7 +85,7 @@ class CmdAIRemember(AssistantCommand):
         )
         if entry["state"] == ledger.PROPOSED:
             tell_of_proposal(script, script.obj, entry)
-        names = [str(people[who]["name"]) for who in concern.others]
+        names = [people[who].name for who in concern.others]
         self.viewer.tell(escaped(_answer(script.obj.key, entry, _why(concern, names))))
 
     def _list(self, script: Assistant) -> None:

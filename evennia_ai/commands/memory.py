@@ -16,10 +16,10 @@ from evennia_ai.commands.show import Viewer, as_records, audience_mark, escaped,
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import visible
 from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.entities import audience_of_observation
 from evennia_ai.rag_memory.forgetting import forget_entry
 from evennia_ai.rag_memory.indexing import rebuild_index
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
+from evennia_ai.rag_memory.profile import CURRENT, Observation, Profile
 
 
 class CmdAIMemory(AssistantCommand):
@@ -85,7 +85,7 @@ class CmdAIMemory(AssistantCommand):
         profiles = entities.profiles().values()
         audience = self.audience
         known = [p for p in profiles if may_know_of(p, audience)]
-        known.sort(key=lambda p: str(p.get("last_seen") or ""), reverse=True)
+        known.sort(key=lambda p: p.last_seen, reverse=True)
         name = escaped(script.obj.key)
         self.viewer.listing(
             known,
@@ -213,28 +213,21 @@ def semantic_line(script: Assistant) -> Generator["Deferred[Any]", Any, str]:
     )
 
 
-def may_know_of(profile: Any, audience: str) -> bool:
+def may_know_of(profile: Profile, audience: str) -> bool:
     """Whether an audience may know of an entity: not where all that is known is kept from it."""
-    known = profile.get("observations") or ()
-    return not known or any(_may_know(item, audience) for item in known)
+    known = profile.observations
+    return not known or any(visible(item.audience, audience) for item in known)
 
 
-def _may_know(item: Any, audience: str) -> bool:
-    return visible(audience_of_observation(item), audience)
-
-
-def profile_text(profile: Any, audience: str, archived: Sequence[Any] = ()) -> str:
+def profile_text(profile: Profile, audience: str, archived: Sequence[Observation] = ()) -> str:
     """One profile: who, when, and what an audience may know of them, of old what is archived."""
-    head = f"{profile.get('name')} ({profile.get('kind', 'unknown')}, {profile.get('id')})"
-    seen = f"seen {moment(profile.get('first_seen') or '?')} to"
-    lines = [f"{head}, {seen} {moment(profile.get('last_seen') or '?')}"]
-    if profile.get("relationship"):
-        lines.append(f"  relationship: {profile['relationship']}")
-    held = list(profile.get("observations") or ())
-    ids = {item["id"] for item in held if "id" in item}
-    for item in (*(each for each in archived if each["id"] not in ids), *held):
-        if not _may_know(item, audience):
-            continue
-        old = "" if item.get("status", "current") == "current" else "(no longer) "
-        lines.append(f"  {old}{audience_mark(audience_of_observation(item))}{item.get('text')}")
+    seen = f"seen {moment(profile.first_seen or '?')} to {moment(profile.last_seen or '?')}"
+    lines = [f"{profile.name} ({profile.kind or 'unknown'}, {profile.id}), {seen}"]
+    if profile.relationship:
+        lines.append(f"  relationship: {profile.relationship}")
+    ids = {item.id for item in profile.observations}
+    for item in (*(each for each in archived if each.id not in ids), *profile.observations):
+        if visible(item.audience, audience):
+            old = "" if item.status == CURRENT else "(no longer) "
+            lines.append(f"  {old}{audience_mark(item.audience)}{item.text}")
     return as_records(lines)

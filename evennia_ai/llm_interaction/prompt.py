@@ -29,7 +29,6 @@ from evennia_ai.llm_interaction.regions import (
 from evennia_ai.llm_interaction.tool_calls import tool_instructions
 from evennia_ai.llm_interaction.values import ModelRequest
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.rag_memory.entities import profile_lines
 
 OFFLINE_MODEL = "offline/extractive"
 # Observations of each person present, of the place and of each thing in it that the tail shows
@@ -214,9 +213,10 @@ def present_lines(script: Assistant, character: Character, audience: str) -> lis
     for person in people:
         profile = character.entities.get(person["id"])
         if profile:
-            lines += profile_lines(profile, audience, limit=PROFILE_FACTS)
+            lines += profile.lines(audience, limit=PROFILE_FACTS)
     for here in (place["id"], *script.game.things()):
-        about = profile_lines(character.entities.get(here) or {}, audience, limit=PROFILE_FACTS)
+        profile = character.entities.get(here)
+        about = profile.lines(audience, limit=PROFILE_FACTS) if profile else []
         lines += about if len(about) > 1 else []  # that it is here is said elsewhere
     return lines
 

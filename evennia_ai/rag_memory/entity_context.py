@@ -2,6 +2,7 @@
 
 from collections import ChainMap
 from collections.abc import Generator, Iterable
+from dataclasses import replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -10,7 +11,7 @@ from evennia_ai.background import pause
 from evennia_ai.history.messages import speakers, utc_iso
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory import entities
-from evennia_ai.rag_memory.entities import SUPERSEDED, Profile
+from evennia_ai.rag_memory.profile import SUPERSEDED, Profile
 
 # Profiles tidied in one turn of the reactor and one write.
 BATCH = 20
@@ -45,9 +46,9 @@ def _met(before: Profile | None, entity_id: str, name: str, kind: str, at: str) 
     """The profile of an entity seen at a time (ISO 8601) under a name."""
     if before is None:
         return entities.new_profile(entity_id, name, at, kind)
-    result = before if before["name"] == name else entities.renamed(before, name)
-    if str(before.get("last_seen") or "") < at:
-        result = entities.refresh({**result, "last_seen": at})
+    result = before if before.name == name else entities.renamed(before, name)
+    if before.last_seen < at:
+        result = entities.refresh(replace(result, last_seen=at))
     return result
 
 
@@ -118,23 +119,18 @@ def _tidied(character: Character) -> dict[str, int]:
     """Tidy a batch of profiles in one write, those seen last first; what was done."""
     profiles = character.entities.profiles()
     untidy = [profile for profile in profiles.values() if not entities.is_tidy(profile)]
-    untidy.sort(key=lambda item: (str(item.get("last_seen") or ""), item["id"]), reverse=True)
+    untidy.sort(key=lambda item: (item.last_seen, item.id), reverse=True)
     chosen = [(old, entities.tidy(old)) for old in untidy[:BATCH]]
     if chosen:
-        character.entities.put({new["id"]: new for _, new in chosen})
+        character.entities.put({new.id: new for _, new in chosen})
     return {
         "checked": len(profiles),
         "changed": len(chosen),
-        "merged": sum(_size(old) - _size(new) for old, new in chosen),
+        "merged": sum(len(old.observations) - len(new.observations) for old, new in chosen),
         "superseded": sum(_outdated(new) - _outdated(old) for old, new in chosen),
         "left": len(untidy) - len(chosen),
     }
 
 
-def _size(profile: Profile) -> int:
-    return len(profile.get("observations") or ())
-
-
 def _outdated(profile: Profile) -> int:
-    observations = profile.get("observations") or ()
-    return sum(observation.get("status") == SUPERSEDED for observation in observations)
+    return sum(item.status == SUPERSEDED for item in profile.observations)

@@ -14,7 +14,8 @@ from typing import Any
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised, visible
 from evennia_ai.history.messages import SCHEMA_VERSION, one_line, utc_iso
-from evennia_ai.rag_memory.entities import SHORTEST_MENTION, mentioned, names_index, names_of
+from evennia_ai.rag_memory.entities import SHORTEST_MENTION, mentioned, names_index
+from evennia_ai.rag_memory.profile import Profile
 
 Entry = dict[str, Any]
 Counter = Callable[[str], int]
@@ -225,24 +226,19 @@ class Concern:
         return self.own and not self.others and not self.unnamed
 
 
-def concern_of(text: str, giver: str, people: Mapping[str, Mapping[str, Any]]) -> Concern:
+def concern_of(text: str, giver: str, people: Mapping[str, Profile]) -> Concern:
     """Whom a note concerns: it names others, or speaks of its giver.
 
     Args:
         text: The note.
         giver: Stable id of the one who gave it.
-        people: Known people by stable id, each with a `name` and perhaps `aliases`; the giver
-            may be among them.
+        people: Profiles of known people by stable id; the giver may be among them.
     """
     named = mentioned(people, _WORDS_TOO.sub("", text), names_index(people))
     named = [*dict.fromkeys([*named, *_called_shortly(people, text)])]
     # Somebody who shares the giver's name is not meant by it.
-    own_names = {str(people[giver].get("name", "")).lower()} if giver in people else set()
-    others = [
-        who
-        for who in named
-        if who != giver and str(people[who].get("name", "")).lower() not in own_names
-    ]
+    own_names = {people[giver].name.lower()} if giver in people else set()
+    others = [who for who in named if who != giver and people[who].name.lower() not in own_names]
     own = giver in named or bool(_FIRST_PERSON.search(text))
     return Concern(own, tuple(others), bool(_UNNAMED.search(text)))
 
@@ -258,7 +254,7 @@ def binds_only_giver(text: str, concern: Concern, kind: str | None = None) -> bo
     return concern.only_own and RULE not in (kind, kind_of(text))
 
 
-def _called_shortly(people: Mapping[str, Mapping[str, Any]], text: str) -> list[str]:
+def _called_shortly(people: Mapping[str, Profile], text: str) -> list[str]:
     """People whose names of one or two letters stand in a text, words of the language as written.
 
     `rag_memory.entities.mentioned` leaves such names out.
@@ -271,7 +267,7 @@ def _called_shortly(people: Mapping[str, Mapping[str, Any]], text: str) -> list[
         if any(
             len(name) < SHORTEST_MENTION
             and (name in written if _SHORT_WORD.fullmatch(name) else name.lower() in small)
-            for name in names_of(person)
+            for name in person.names
         )
     ]
 

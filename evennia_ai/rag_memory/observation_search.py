@@ -5,32 +5,25 @@ superseded, forgotten or taken back is never found.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 from evennia_ai.language.names import capitals, lone_capitals, names_among
-from evennia_ai.rag_memory.entities import (
-    Observation,
-    Profile,
-    audience_of_observation,
-    mentioned,
-    names_of,
-    shown_observations,
-)
-from evennia_ai.rag_memory.recalled import told_stem, told_stems
+from evennia_ai.rag_memory.entities import mentioned
+from evennia_ai.rag_memory.profile import Observation, Profile, shown_observations
+from evennia_ai.rag_memory.recalled import telling_stem, telling_stems
+from evennia_ai.recall.values import Hit
 
 # Most observations that a search finds, and the share of a query's words that one must have.
 MOST_FOUND, LEAST_SHARE = 3, 0.5
 # Observations that are read closely, of those that may be meant.
 _LOOKED_AT = 40
-_PARTS = ("text", "subject", "predicate", "value")
 
 
 def found_observations(
     profiles: Mapping[str, Profile], query: str, audience: str, most: int = MOST_FOUND
-) -> list[dict[str, Any]]:
+) -> list[Hit]:
     """The observations that still hold and have most of a query's telling words.
 
     Args:
@@ -40,8 +33,8 @@ def found_observations(
         most: Most observations.
 
     Returns:
-        Hits ``{"id", "kind": "observation", "speaker": "", "at", "text", "audience", "score"}``,
-        best first, of equal ones the newest; `score` is the share of the query's words.
+        Hits of the kind ``observation``, best first, of equal ones the newest; the score is the
+        share of the query's words.
     """
     asked = _Asked.of(profiles, query, audience)
     likely = _likely(profiles, asked, audience)
@@ -49,7 +42,7 @@ def found_observations(
     found = [
         (score, at, profile, item)
         for _, at, profile, item in likely[:_LOOKED_AT]
-        if (score := asked.share_in(" ".join((*names_of(profile), _text(item))))) >= LEAST_SHARE
+        if (score := asked.share_in(" ".join((*profile.names, _text(item))))) >= LEAST_SHARE
     ]
     found.sort(key=lambda each: each[:2], reverse=True)
     return [_hit(*each) for each in found[:most]]
@@ -73,7 +66,7 @@ class _Asked:
     def of(cls, profiles: Mapping[str, Profile], query: str, audience: str) -> "_Asked":
         """A query read."""
         names = _asked_names(profiles, query)
-        return cls(told_stems(query, names), names, _people(profiles, query, audience))
+        return cls(telling_stems(query, names), names, _people(profiles, query, audience))
 
     @cached_property
     def _parts(self) -> list[str]:
@@ -107,11 +100,11 @@ class _Asked:
     def _calls_people(self, lowered: str) -> bool:
         """Whether one of the words names the people: cheap, and too generous to names like Will."""
         words = self._calls.findall(lowered)
-        return any(word in self.people or told_stem(word) in self.people for word in words)
+        return any(word in self.people or telling_stem(word) in self.people for word in words)
 
     def share_in(self, text: str) -> float:
         """The share of the wanted words that a text holds; 0 if it names none of the people."""
-        held = told_stems(text, self.names)
+        held = telling_stems(text, self.names)
         if self.people and self.people.isdisjoint(held):
             return 0.0
         return len(self.wanted & held) / len(self.wanted)
@@ -119,14 +112,14 @@ class _Asked:
 
 def _asked_names(profiles: Mapping[str, Profile], query: str) -> frozenset[str]:
     """The query's words, in lower case, that mean somebody and else would tell nothing."""
-    known = {word for profile in profiles.values() for word in map(_wordless, names_of(profile))}
+    known = {word for profile in profiles.values() for word in map(_wordless, profile.names)}
     return names_among(query) | capitals(query) & known
 
 
 @lru_cache(maxsize=4096)
 def _wordless(name: str) -> str:
     """A name, in lower case, that is one word which tells nothing; empty for any other."""
-    return "" if " " in name or told_stems(name) else name.lower()
+    return "" if " " in name or telling_stems(name) else name.lower()
 
 
 def _likely(
@@ -135,12 +128,12 @@ def _likely(
     """Observations that hold parts of enough wanted words, and of how many: cheap to tell."""
     found = []
     for profile in profiles.values():
-        likeness = asked.likeness_in(" ".join(names_of(profile)))
-        if not any(likeness(_text(item)) for item in profile.get("observations", ())):
+        likeness = asked.likeness_in(" ".join(profile.names))
+        if not any(likeness(_text(item)) for item in profile.observations):
             continue
         for item in shown_observations(profile, audience):
             if count := likeness(_text(item)):
-                found.append((count, str(item.get("last_at") or item["at"]), profile, item))
+                found.append((count, item.latest, profile, item))
     return found
 
 
@@ -151,31 +144,31 @@ def named_in(profiles: Mapping[str, Profile], query: str) -> dict[str, frozenset
         The stems of the words that name each, by entity id.
     """
     names = _asked_names(profiles, query)
-    wanted, alone = told_stems(query, names), lone_capitals(query)
+    wanted, alone = telling_stems(query, names), lone_capitals(query)
     whole = set(mentioned(profiles, query))
     found = {}
     for entity_id, profile in profiles.items():
-        called = names_of(profile)
+        called = profile.names
         proper = alone & frozenset(word for name in called for word in _proper(name))
         if entity_id in whole or proper:
             words = called if entity_id in whole else sorted(proper)
-            found[entity_id] = wanted & told_stems(" ".join(words), names)
+            found[entity_id] = wanted & telling_stems(" ".join(words), names)
     return {entity_id: stems for entity_id, stems in found.items() if stems}
 
 
 def touched_on(profiles: Mapping[str, Profile], query: str) -> list[str]:
     """The ids of entities of whose names a telling word stands in a query."""
-    wanted = told_stems(query)
+    wanted = telling_stems(query)
 
     def is_touched(profile: Profile) -> bool:
-        return not all(wanted.isdisjoint(_name_stems(name)) for name in names_of(profile))
+        return not all(wanted.isdisjoint(_name_stems(name)) for name in profile.names)
 
     return [entity_id for entity_id, profile in profiles.items() if is_touched(profile)]
 
 
 @lru_cache(maxsize=4096)
 def _name_stems(name: str) -> frozenset[str]:
-    return told_stems(name)
+    return telling_stems(name)
 
 
 @lru_cache(maxsize=4096)
@@ -189,7 +182,7 @@ def _people(profiles: Mapping[str, Profile], query: str, audience: str) -> froze
     named: set[str] = set()
     for entity_id, stems in named_in(profiles, query).items():
         profile = profiles[entity_id]
-        is_news = profile.get("kind") == "person" and stems - named
+        is_news = profile.kind == "person" and stems - named
         if is_news and shown_observations(profile, audience):
             named |= stems
     return frozenset(named)
@@ -200,17 +193,13 @@ def _part(word: str) -> str:
     return word[:-1] if len(word) > 3 or word.endswith("i") else word  # `ami`: of Amy
 
 
-def _text(item: Mapping[str, Any]) -> str:
-    if not item.get("predicate") and not item.get("subject"):
-        return str(item.get("text"))
-    return " ".join(str(item.get(part) or "") for part in _PARTS)
+def _text(item: Observation) -> str:
+    if not item.predicate and not item.subject:
+        return item.text
+    return " ".join(part or "" for part in (item.text, item.subject, item.predicate, item.value))
 
 
-def _hit(score: float, at: str, profile: Mapping[str, Any], item: Observation) -> dict[str, Any]:
-    text = str(item["text"])
-    names: Sequence[str] = names_of(profile)
-    named = any(name.lower() in text.lower() for name in names)
-    told = text if named or not names else f"About {names[0]}: {text}"
-    shown = {"id": item["id"], "kind": "observation", "speaker": "", "at": at}
-    audience = audience_of_observation(item)
-    return {**shown, "text": told, "audience": audience, "score": round(score, 3)}
+def _hit(score: float, at: str, profile: Profile, item: Observation) -> Hit:
+    is_named = any(name.lower() in item.text.lower() for name in profile.names)
+    text = item.text if is_named or not profile.names else f"About {profile.names[0]}: {item.text}"
+    return Hit(item.id, score, "", text, at, kind="observation", audience=item.audience)

@@ -1,4 +1,4 @@
-"""What a journal entry tells of an entity: observations, made without a model while dreaming.
+"""Observations read off journal entries, without a model, while dreaming.
 
 A sentence that begins with the name of somebody known is an observation of them. Where it tells
 one of a few properties of which there is one at a time (where somebody lives, works, was born,
@@ -8,22 +8,19 @@ value supersedes an earlier one (`rag_memory.entities`). A model that observes s
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
 from evennia_ai.history.messages import new_id
-from evennia_ai.rag_memory.crowding import asks
+from evennia_ai.language.sentences import asks, sentences
 from evennia_ai.rag_memory.entities import (
     LONGEST_MENTION,
     NamesIndex,
-    Profile,
     new_observation,
-    sources_of,
     tidy,
     with_observation,
 )
 from evennia_ai.rag_memory.journal_entry import JournalEntry
-from evennia_ai.rag_memory.recalled import sentences
+from evennia_ai.rag_memory.profile import Profile
 
 # Sentences of an entry that are read.
 SENTENCES = 6
@@ -63,12 +60,12 @@ _TAIL = re.compile(
 
 def observed(
     entity_id: str,
-    profile: Mapping[str, Any],
+    profile: Profile,
     entries: Iterable[JournalEntry],
     names: NamesIndex,
     make_id: Callable[[str], str] = new_id,
 ) -> Profile:
-    """A profile with what journal entries tell of the entity; the same where they tell nothing.
+    """A profile with what journal entries say of the entity; the same where they say nothing.
 
     Args:
         entity_id: Whose profile it is.
@@ -80,9 +77,8 @@ def observed(
     Returns:
         A new profile, tidied once. An entry that was read before adds nothing.
     """
-    known = {source for item in profile.get("observations", ()) for source in sources_of(item)}
-    result: Profile = {**profile}
-    full = False
+    known = {source for item in profile.observations for source in item.source_ids}
+    result, full = profile, False
     for entry in entries:
         if entry.id in known:
             continue
@@ -91,7 +87,7 @@ def observed(
             full = _is_full(result)
         known.add(entry.id)
         result = _with_entry(entity_id, result, entry, names, make_id, full)
-    same = len(result.get("observations", ())) == len(profile.get("observations", ()))
+    same = len(result.observations) == len(profile.observations)
     return result if same else tidy(result)
 
 
@@ -105,7 +101,7 @@ def _with_entry(
 ) -> Profile:
     """A profile, not tidied, with what an entry tells; of a full one only properties."""
     result = profile
-    for text, subject, predicate, value in _told(entity_id, entry.content, names):
+    for text, subject, predicate, value in _facts_in(entity_id, entry.content, names):
         if not predicate and full:
             continue
         observation = new_observation(
@@ -122,11 +118,11 @@ def _with_entry(
     return result
 
 
-def _is_full(profile: Mapping[str, Any]) -> bool:
-    return len(profile.get("observations", ())) >= MOST_OBSERVATIONS
+def _is_full(profile: Profile) -> bool:
+    return len(profile.observations) >= MOST_OBSERVATIONS
 
 
-def _told(
+def _facts_in(
     entity_id: str, content: str, names: NamesIndex
 ) -> Iterator[tuple[str, str | None, str | None, str | None]]:
     """The sentences about an entity, each with subject, predicate and value where it has them."""
@@ -166,9 +162,9 @@ def _own_property(
     return None, None
 
 
-def _property(told: str) -> tuple[str | None, str | None]:
+def _property(clause: str) -> tuple[str | None, str | None]:
     for predicate, pattern in _FACTS:
-        if matched := pattern.match(told):
+        if matched := pattern.match(clause):
             value = _TAIL.sub("", matched["value"].strip())
             return predicate, _ARTICLE.sub("", value) or None
     return None, None

@@ -5,6 +5,7 @@ links are a set, and an entry is marked only after both.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -18,6 +19,7 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
 from evennia_ai.rag_memory.observations import observed
+from evennia_ai.rag_memory.profile import Profile
 
 # Entries stored, linked and marked together: a crash repeats no more than that, and each batch
 # writes all profiles and the open pages of the journal once. Linking so many takes milliseconds.
@@ -157,11 +159,10 @@ def prune_orphaned_memory_links(script: Assistant, character: Character) -> Any:
     changed = {}
     pruned = 0
     for entity_id, profile in character.entities.profiles().items():
-        links = profile.get("memory_links") or []
-        kept = [link for link in links if link not in gone]
-        if len(kept) < len(links):
-            changed[entity_id] = {**profile, "memory_links": kept}
-            pruned += len(links) - len(kept)
+        kept = tuple(link for link in profile.memory_links if link not in gone)
+        if len(kept) < len(profile.memory_links):
+            changed[entity_id] = replace(profile, memory_links=kept)
+            pruned += len(profile.memory_links) - len(kept)
     if changed:
         character.entities.put(changed)
     return {"checked": len(before), "pruned": pruned}
@@ -174,7 +175,7 @@ def is_memorable(entry: JournalEntry) -> bool:
 
 
 def memory_item(entry: JournalEntry) -> dict[str, Any]:
-    """A journal entry as an item for the semantic store (`protocol.SemanticStore.add`)."""
+    """A journal entry as an item for the memory back end (`protocol.MemoryBackend.add`)."""
     metadata = {
         "source_id": entry.id,
         "audience": entry.audience,
@@ -270,25 +271,25 @@ def _link(character: Character, stored: Iterable[tuple[JournalEntry, str]]) -> i
     """
     profiles = character.entities.profiles()
     names = entities.names_index(profiles)
-    told: dict[str, list[tuple[JournalEntry, str]]] = {}
+    about: dict[str, list[tuple[JournalEntry, str]]] = {}
     for entry, memory_id in stored:
         for entity_id in entities_of(entry, profiles, names):
-            if memory_id not in profiles[entity_id].get("memory_links", ()):
-                told.setdefault(entity_id, []).append((entry, memory_id))
-    changed: dict[str, dict[str, Any]] = {}
-    for entity_id, pairs in told.items():
+            if memory_id not in profiles[entity_id].memory_links:
+                about.setdefault(entity_id, []).append((entry, memory_id))
+    changed: dict[str, Profile] = {}
+    for entity_id, pairs in about.items():
         entries, memory_ids = zip(*pairs, strict=True)
         seen = observed(entity_id, profiles[entity_id], entries, names)
         changed[entity_id] = entities.link_memories(seen, memory_ids)
     if changed:
         character.entities.put(changed)
-    return sum(len(pairs) for pairs in told.values())
+    return sum(len(pairs) for pairs in about.values())
 
 
 def entities_of(
     entry: JournalEntry,
-    profiles: Mapping[str, Any],
-    names: Mapping[str, tuple[str, ...]],
+    profiles: Mapping[str, Profile],
+    names: entities.NamesIndex,
 ) -> list[str]:
     """The ids of known entities that an entry names, in its `entities` or in its text."""
     named = (entities.find(profiles, str(name), names) for name in entry.entities)
@@ -298,4 +299,4 @@ def entities_of(
 
 def _links(character: Character) -> set[str]:
     profiles = character.entities.profiles().values()
-    return {link for profile in profiles for link in profile.get("memory_links") or ()}
+    return {link for profile in profiles for link in profile.memory_links}

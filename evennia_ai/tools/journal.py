@@ -6,10 +6,11 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.history.audience import visible
+from evennia_ai.language.words import plain
 from evennia_ai.rag_memory.entities import find, new_profile, observe, unmet_id, with_alias
 from evennia_ai.rag_memory.importance_scoring import score_importance
-from evennia_ai.rag_memory.injection import plain
 from evennia_ai.rag_memory.journal_entry import OWN, RECALLED, JournalEntry
+from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.provenance import Grounds
 from evennia_ai.tools.base import Tool, ToolContext
 from evennia_ai.tools.parameters import Scale, Text
@@ -133,11 +134,11 @@ class UpdateEntityObservation(Tool):
         profile = _profile(ctx, entity, at)
         when = grounds.at or at
         profile = observe(profile, observation, when, sources, ctx.audience, **fact)
-        ctx.character.entities.put({profile["id"]: profile})
-        return f"Noted about {profile['name']} ({profile['id']})."
+        ctx.character.entities.put({profile.id: profile})
+        return f"Noted about {profile.name} ({profile.id})."
 
 
-def _profile(ctx: ToolContext, entity: str, at: float) -> dict[str, Any]:
+def _profile(ctx: ToolContext, entity: str, at: float) -> Profile:
     """The profile of somebody present, of somebody known by id or name, or a new one."""
     known = ctx.character.entities.profiles()
     here = ctx.game.identify(entity)

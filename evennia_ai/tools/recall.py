@@ -11,7 +11,7 @@ from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import audience_of, is_summary
 from evennia_ai.llm_interaction.prompt import context_limit
-from evennia_ai.rag_memory.entities import audience_of_observation
+from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.tools.base import Tool, ToolContext
 from evennia_ai.tools.parameters import Scale, Text
 
@@ -161,27 +161,28 @@ def _archived(
     return None
 
 
-def _observed(ctx: ToolContext, profile: Mapping[str, Any], wanted: str) -> dict[str, Any] | None:
+def _observed(ctx: ToolContext, profile: Profile, wanted: str) -> dict[str, Any] | None:
     """An observation, what it rests on, what it took the place of and what took its place."""
-    known = [
-        each
-        for each in profile["observations"]
-        if visible(audience_of_observation(each), ctx.audience)
-    ]
-    found = next((each for each in known if each["id"] == wanted), None)
+    known = {each.id: each for each in profile.observations if visible(each.audience, ctx.audience)}
+    found = known.get(wanted)
     if found is None:
         return None
-    ids = (found.get("sources") or [found.get("source") or ""])[:_SOURCES_SHOWN]
-    outdated = [_told(each) for each in known if each.get("superseded_by") == wanted]
-    newer = [_told(each) for each in known if each["id"] == found.get("superseded_by")]
-    shown = {**_told(found), "kind": "observation", "of": profile["name"], "rests_on": ids}
+    ids = list(found.source_ids[:_SOURCES_SHOWN])
+    outdated = [_dated(each) for each in known.values() if each.superseded_by == wanted]
+    newer = known.get(found.superseded_by or "")
+    shown: dict[str, Any] = {
+        **_dated(found),
+        "kind": "observation",
+        "of": profile.name,
+        "rests_on": ids,
+    }
     shown |= {"superseded": outdated} if outdated else {}
-    shown |= {"superseded_by": newer[0]} if newer else {}
+    shown |= {"superseded_by": _dated(newer)} if newer else {}
     return {**shown, "around": _said(ctx.script.history.by_ids(ids), ctx.audience)}
 
 
-def _told(observation: Mapping[str, Any]) -> dict[str, Any]:
-    return {"id": observation["id"], "at": observation["at"], "text": observation["text"]}
+def _dated(observation: Observation) -> dict[str, str]:
+    return {"id": observation.id, "at": observation.at, "text": observation.text}
 
 
 def _said(messages: Sequence[Mapping[str, Any]], audience: str) -> list[dict[str, Any]]:

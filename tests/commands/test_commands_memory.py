@@ -19,6 +19,7 @@ from evennia_ai.commands.memory import CmdAIMemory
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import STAFF, private
 from evennia_ai.rag_memory.entities import MOST_KEPT, new_profile, observe
+from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.rag_memory.turns import turn_of_message
 from evennia_ai.sleep.compaction.reversal import rollback_compaction
 from evennia_ai.testing import call, model_down
@@ -245,7 +246,7 @@ class TestHistory(MemoryLineTest):
         """Everything is in the file: history, archive, summaries, journal, entities."""
         self.fill(40)
         self.typed("compact Aria", until="compacted")
-        self.aria.entities.put({"o9.x": {"id": "o9.x", "name": "Bob"}})
+        self.aria.entities.put({"o9.x": Profile.from_dict({"id": "o9.x", "name": "Bob"})})
         with override_settings(GAME_DIR=self.folder.name):
             shown = self.typed("aihistory/export Aria", until="Written: ")
         data = json.loads(Path(shown.split("Written: ")[1].strip()).read_text(encoding="utf-8"))
@@ -253,7 +254,8 @@ class TestHistory(MemoryLineTest):
         self.assertEqual(data["archive"], list(self.script.history.segments()))
         self.assertEqual(data["summaries"], self.script.history.summaries())
         self.assertEqual(data["journal"], [entry.to_dict() for entry in self.aria.journal.all()])
-        self.assertEqual(data["entities"], self.aria.entities.profiles())
+        profiles = self.aria.entities.profiles().items()
+        self.assertEqual(data["entities"], {key: each.to_dict() for key, each in profiles})
 
     def test_export_leaves_nothing_out(self):
         """Every Attribute of script and body is in the file, by key and category."""
@@ -544,18 +546,18 @@ class TestMemory(MemoryLineTest):
         """Profiles show who, when, and what is known, superseded things marked."""
         self.aria.entities.put(
             {
-                "o9.x": {
-                    "id": "o9.x",
-                    "name": "Bob",
-                    "kind": "person",
-                    "first_seen": "2026-01-01T10:00:00",
-                    "last_seen": "2026-01-02T10:00:00",
-                    "relationship": "friend",
-                    "observations": [
-                        {"text": "keeps |rbees|n", "status": "current", "audience": "public"},
-                        {"text": "keeps cows", "status": "superseded", "audience": "staff"},
-                    ],
-                }
+                "o9.x": Profile(
+                    "o9.x",
+                    "Bob",
+                    "person",
+                    first_seen="2026-01-01T10:00:00",
+                    last_seen="2026-01-02T10:00:00",
+                    relationship="friend",
+                    observations=(
+                        Observation("b1", "keeps |rbees|n", ""),
+                        Observation("b2", "keeps cows", "", audience="staff", status="superseded"),
+                    ),
+                )
             }
         )
         self.assertTold(
@@ -589,7 +591,7 @@ class TestMemory(MemoryLineTest):
         for line in (
             f"approve Aria = {waiting['id']}",
             f"reject Aria = {waiting['id']}",
-            f"forget Aria = {entry['id']}",
+            f"forget Aria = {entry.id}",
             "rebuild Aria",
         ):
             self.assertTold(f"aimemory/{line}", "is for admins")
@@ -611,7 +613,7 @@ class TestMemory(MemoryLineTest):
         for number in range(MOST_KEPT + 1):
             bram = observe(bram, f"sang song {number}.", float(number), f"m{number}")
         self.aria.entities.put({"o9.b": bram})
-        self.assertLess(len(self.aria.entities.get("o9.b")["observations"]), MOST_KEPT)
+        self.assertLess(len(self.aria.entities.get("o9.b").observations), MOST_KEPT)
         self.assertTold("aimemory/entities Aria", "song 0.", f"song {MOST_KEPT}.")
 
     def test_no_entities(self):

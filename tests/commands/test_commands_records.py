@@ -5,6 +5,7 @@ import json
 from evennia_ai.commands.compaction import verify_lines
 from evennia_ai.commands.show import as_record
 from evennia_ai.history.verification import Violation
+from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.compaction.service import compact_conversation_history
 from tests.command_line import WholePagesTest
 from tests.waiting import wait_for
@@ -68,7 +69,7 @@ class TestForgedLines(RecordTest):
         """The same of what is known of somebody; their own lines stay as they were."""
         seen = {"id": "b1", "text": TWO_LINES, "at": "2026-01-01", "audience": "public"}
         profile = {"id": "o9.x", "name": "Bob", "relationship": "friend", "observations": [seen]}
-        self.aria.entities.put({"o9.x": profile})
+        self.aria.entities.put({"o9.x": Profile.from_dict(profile)})
         self.assertMarked("aimemory/entities Aria")
         self.assertIn("\n  relationship: friend", self.typed("aimemory/entities Aria"))
 

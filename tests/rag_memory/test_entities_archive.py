@@ -1,6 +1,7 @@
 """Profiles that hold too much: what moves into pages of its own, and what becomes of it."""
 
 import unittest
+from dataclasses import replace
 
 from evennia_ai.errors import ToolError
 from evennia_ai.rag_memory.entities import (
@@ -17,6 +18,7 @@ from evennia_ai.rag_memory.entities import (
 )
 from evennia_ai.rag_memory.observation_search import found_observations
 from evennia_ai.rag_memory.profiles import ARCHIVE, PAGES_KEPT, PAGES_SEARCHED, EntityHandler
+from evennia_ai.recall.values import Query
 from evennia_ai.testing import MemoryStore
 from evennia_ai.tools.base import ToolContext
 from evennia_ai.tools.recall import ARCHIVE_PAGES_OPENED, ExpandMemory
@@ -40,7 +42,7 @@ def profile(count, entity_id="o1.a", towns=0):
 
 def sources(observations):
     """Their first sources."""
-    return [item["source"] for item in observations]
+    return [item.source for item in observations]
 
 
 class TestCutBack(unittest.TestCase):
@@ -57,14 +59,16 @@ class TestCutBack(unittest.TestCase):
         kept, gone = cut_back(full)
         wanted = [f"m{n}" for n in (*range(SURPLUS - 1), SURPLUS)]  # the last town holds
         self.assertEqual(sources(gone), wanted)
-        self.assertEqual(len(kept["observations"]), CUT_BACK_TO)
-        self.assertIn(f"m{SURPLUS - 1}", sources(kept["observations"]))
+        self.assertEqual(len(kept.observations), CUT_BACK_TO)
+        self.assertIn(f"m{SURPLUS - 1}", sources(kept.observations))
         self.assertTrue(is_tidy(kept))
 
     def test_joined(self):
         """Who turns out to be somebody known keeps the pages of both."""
-        ones, others = ({**profile(1), "archived": [key]} for key in ("page_000001", "page_000002"))
-        self.assertEqual(joined(ones, others)["archived"], ["page_000001", "page_000002"])
+        ones, others = (
+            replace(profile(1), archived=(key,)) for key in ("page_000001", "page_000002")
+        )
+        self.assertEqual(joined(ones, others).archived, ("page_000001", "page_000002"))
 
 
 class TestArchive(unittest.TestCase):
@@ -81,9 +85,9 @@ class TestArchive(unittest.TestCase):
 
     def test_moved(self):
         """A profile that holds too much is cut back in the same write; others stay."""
-        self.assertEqual(len(self.entities.get("o1.a")["observations"]), CUT_BACK_TO)
+        self.assertEqual(len(self.entities.get("o1.a").observations), CUT_BACK_TO)
         self.assertEqual(self.archived(), [f"m{n}" for n in range(SURPLUS)])
-        self.assertEqual(len(self.entities.get("o2.b")["observations"]), 3)
+        self.assertEqual(len(self.entities.get("o2.b").observations), 3)
         self.assertEqual(self.entities.archived(self.entities.get("o2.b")), [])
 
     def test_page_after_page(self):
@@ -94,7 +98,7 @@ class TestArchive(unittest.TestCase):
         self.entities.put({"o1.a": more})
         self.entities = EntityHandler(self.store)
         self.assertEqual(len(self.store.keys(ARCHIVE)), 2)
-        held = sources(self.entities.get("o1.a")["observations"])
+        held = sources(self.entities.get("o1.a").observations)
         self.assertEqual(len({*held, *self.archived()}), 2 * (MOST_KEPT + 1))
 
     def test_keys_by_hand(self):
@@ -104,7 +108,7 @@ class TestArchive(unittest.TestCase):
             self.store.set(key, "by hand", category=ARCHIVE)
         self.store.set("page_000007", stored, category=ARCHIVE)
         self.entities.put({"o2.b": profile(MOST_KEPT + 1, "o2.b")})
-        self.assertEqual(self.entities.get("o2.b")["archived"], ["page_000008"])
+        self.assertEqual(self.entities.get("o2.b").archived, ("page_000008",))
         self.assertEqual(self.store.get("page_000007", category=ARCHIVE), stored)
         self.assertEqual(self.store.get("page_2", category=ARCHIVE), "by hand")
 
@@ -120,7 +124,7 @@ class TestArchive(unittest.TestCase):
             self.entities.put({"o2.b": profile(MOST_KEPT + 1, "o2.b")})
             raise RuntimeError
         self.assertEqual(self.store.values, before)
-        self.assertEqual(len(self.entities.get("o2.b")["observations"]), 3)
+        self.assertEqual(len(self.entities.get("o2.b").observations), 3)
 
     def test_damaged_page(self):
         """A page that is no page holds nothing."""
@@ -140,13 +144,13 @@ class TestArchive(unittest.TestCase):
         world.body.entities.put({"o1.a": tidy(elin)})
 
         def found(query):
-            return [hit["text"] for hit in found_observations(profiles(query), query, "public")]
+            return [hit.text for hit in found_observations(profiles(query), query, "public")]
 
         profiles = world.body.entities.profiles_for
         self.assertEqual(found("What does Elin fear?")[0], "Elin fears geese.")
         self.assertEqual(found("Where does Elin live?")[0], "Elin lives in Ash.")
         self.assertNotIn("Elin lives in Ford.", found("Where does Elin live?"))
-        self.assertEqual(len(profiles("who fears geese")["o1.a"]["observations"]), CUT_BACK_TO)
+        self.assertEqual(len(profiles("who fears geese")["o1.a"].observations), CUT_BACK_TO)
         world.body.entities.forget_sources(["m902"])  # what it had taken the place of holds again
         self.assertEqual(found("Where does Elin live?")[0], "Elin lives in Ford.")
 
@@ -155,7 +159,7 @@ class TestArchive(unittest.TestCase):
         world = MemoryWorld()
         world.body.entities.put({"o1.a": profile(MOST_KEPT + 1)})
         old = world.body.entities.archived(world.body.entities.get("o1.a"))[0]
-        found = wait_for(ExpandMemory().run(ToolContext(world.script, world.body), id=old["id"]))
+        found = wait_for(ExpandMemory().run(ToolContext(world.script, world.body), id=old.id))
         self.assertEqual((found["text"], found["of"]), ("Noted 0.", "Elin"))
 
 
@@ -174,11 +178,11 @@ class TestOpened(unittest.TestCase):
         for page in range(pages):
             keys.append(f"page_{len(store.keys(ARCHIVE)) + 1:06d}")
             old = new_observation(f"{name} fears {page} geese.", page, f"m{page}", audience)
-            self.ids[name] = old["id"]
-            kept = {"version": 1, "id": f"n.{name}", "name": name, "observations": [old]}
+            self.ids[name] = old.id
+            kept = {"version": 1, "id": f"n.{name}", "name": name, "observations": [old.to_dict()]}
             store.set(keys[-1], kept, category=ARCHIVE)
         made = new_profile(f"n.{name}", name, 0.0)
-        self.world.body.entities.put({made["id"]: {**made, "archived": keys}})
+        self.world.body.entities.put({made.id: replace(made, archived=tuple(keys))})
 
     def opened(self, name):
         """What a public turn is shown."""
@@ -188,8 +192,10 @@ class TestOpened(unittest.TestCase):
     def test_what_a_search_may_give(self):
         """It is among the newest pages of one profile, if not of all together; also later."""
         self.keep("Odo", "public", ARCHIVE_PAGES_OPENED)
-        found = wait_for(self.world.script.memory.search("Is Elin in fear?", observations=True))
-        self.assertEqual(found[0]["id"], self.ids["Elin"])
+        found = wait_for(
+            self.world.script.memory.search(Query("Is Elin in fear?", observations=True))
+        )
+        self.assertEqual(found[0].turn_id, self.ids["Elin"])
         self.assertEqual(self.opened("Elin"), "Elin fears 0 geese.")
         self.world.body.entities = EntityHandler(self.world.body.entities.store)
         self.assertEqual(self.opened("Elin"), "Elin fears 0 geese.")
@@ -200,7 +206,7 @@ class TestOpened(unittest.TestCase):
             self.keep(f"Odo{number}", "public", PAGES_SEARCHED)
         with self.assertRaises(ToolError):
             self.opened("Elin")
-        wait_for(self.world.script.memory.search("Is Elin in fear?", observations=True))
+        wait_for(self.world.script.memory.search(Query("Is Elin in fear?", observations=True)))
         self.assertEqual(self.opened("Elin"), "Elin fears 0 geese.")
 
     def test_only_who_may_know(self):
@@ -223,16 +229,16 @@ class TestPagesSearched(unittest.TestCase):
         for page in range(pages):
             keys.append(f"page_{len(self.store.keys(ARCHIVE)) + 1:06d}")
             old = new_observation(f"{name} sang {page}.", float(page), f"{name} {page}")
-            kept = {"version": 1, "id": f"n.{name}", "name": name, "observations": [old]}
+            kept = {"version": 1, "id": f"n.{name}", "name": name, "observations": [old.to_dict()]}
             self.store.set(keys[-1], kept, category=ARCHIVE)
         made = new_profile(f"n.{name}", name, 0.0)
-        self.entities.put({made["id"]: {**made, "archived": keys}})
+        self.entities.put({made.id: replace(made, archived=tuple(keys))})
 
     def found(self, query):
         """Sources of what is archived of those named, and how many pages were read for them."""
         self.store.reads = 0
         profiles = self.entities.profiles_for(query)
-        found = {key: sources(each["observations"]) for key, each in profiles.items()}
+        found = {key: sources(each.observations) for key, each in profiles.items()}
         return {key: each for key, each in found.items() if each}, self.store.reads
 
     def test_one_bound_for_all(self):

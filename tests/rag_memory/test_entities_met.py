@@ -1,5 +1,7 @@
 """Whom the assistant met gets a profile while it dreams, and memories are linked to it."""
 
+from dataclasses import replace
+
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.llm_interaction.prompt import present_lines
 from evennia_ai.rag_memory.entities import new_profile, observe
@@ -36,7 +38,7 @@ class TestEntitiesMet(AssistantTest):
             known = self.aria.entities.get(stable_id(place))
             known = known or new_profile(stable_id(place), place.key, 0.0, "thing")
             told = observe(known, f"{place.key} is haunted.", 1.0, "m1")
-            self.aria.entities.put({known["id"]: told})
+            self.aria.entities.put({known.id: told})
         tail = present_lines(self.script, self.aria, "public")
         self.assertEqual(sum("is haunted [" in line for line in tail), 2, tail)
         self.assertEqual(len(tail), bare + 4)
@@ -48,8 +50,8 @@ class TestEntitiesMet(AssistantTest):
         self.assertEqual(self.sleep()["entities_met"]["met"], 3)
         profiles = self.aria.entities.profiles()
         expected = {stable_id(obj): obj.key for obj in (self.char1, self.char2, self.room1)}
-        self.assertEqual({key: p["name"] for key, p in profiles.items()}, expected)
-        self.assertEqual(profiles[stable_id(self.room1)]["kind"], "place")
+        self.assertEqual({key: p.name for key, p in profiles.items()}, expected)
+        self.assertEqual(profiles[stable_id(self.room1)].kind, "place")
         self.assertEqual(self.sleep()["entities_met"]["met"], 0)
 
     def test_whose_words_left_before_the_night(self):
@@ -62,16 +64,16 @@ class TestEntitiesMet(AssistantTest):
         self.assertTrue(wait_for(done)["success"])
         self.assertNotIn("the mill is mine", str(self.script.history.messages()[-20:]))
         self.assertEqual(self.sleep()["entities_met"]["met"], 3)
-        last_seen = self.aria.entities.get(stable_id(self.char1))["last_seen"]
+        last_seen = self.aria.entities.get(stable_id(self.char1)).last_seen
         self.assertEqual(self.sleep()["entities_met"]["seen_again"], 1, "only the place")
-        self.assertEqual(self.aria.entities.get(stable_id(self.char1))["last_seen"], last_seen)
+        self.assertEqual(self.aria.entities.get(stable_id(self.char1)).last_seen, last_seen)
 
     def test_memories_of_the_first_evening_are_linked(self):
         """A journal entry that names somebody met is linked to the profile in the same night."""
         self.talk()
         self.aria.journal.add("Char owns the mill.")
         self.assertEqual(self.sleep()["memory_links"]["linked"], 1)
-        self.assertEqual(len(self.aria.entities.get(stable_id(self.char1))["memory_links"]), 1)
+        self.assertEqual(len(self.aria.entities.get(stable_id(self.char1)).memory_links), 1)
 
     def test_seen_again(self):
         """A later word moves the last sight, and nothing else."""
@@ -81,8 +83,8 @@ class TestEntitiesMet(AssistantTest):
         self.talk()
         note_met(self.script, self.aria)
         after = self.aria.entities.get(stable_id(self.char1))
-        self.assertGreater(after["last_seen"], before["last_seen"])
-        self.assertEqual(after["first_seen"], before["first_seen"])
+        self.assertGreater(after.last_seen, before.last_seen)
+        self.assertEqual(after.first_seen, before.first_seen)
 
 
 class TestToldOf(AssistantTest):
@@ -96,7 +98,7 @@ class TestToldOf(AssistantTest):
         self.tick()
 
     def texts(self, entity_id):
-        return [item["text"] for item in self.aria.entities.get(entity_id)["observations"]]
+        return [item.text for item in self.aria.entities.get(entity_id).observations]
 
     def test_a_name_of_two_keeps_what_was_noted(self):
         """What is noted of a name that has become ambiguous stands beside what was noted before."""
@@ -111,14 +113,14 @@ class TestToldOf(AssistantTest):
         self.char2.location = self.room2
         self.note("Char2", "Char2 owes Alice seven coins.")
         unmet = self.aria.entities.get("n.char2")
-        self.aria.entities.put({"n.char2": {**unmet, "memory_links": ["v1"]}})
+        self.aria.entities.put({"n.char2": replace(unmet, memory_links=("v1",))})
         self.char2.location = self.room1
         self.say("It is me.", self.char2)
         self.tick()
         self.assertEqual(note_met(self.script, self.aria)["joined"], 1)
         met = stable_id(self.char2)
         self.assertEqual(self.texts(met), ["Char2 owes Alice seven coins."])
-        self.assertEqual(self.aria.entities.get(met)["memory_links"], ["v1"])
+        self.assertEqual(self.aria.entities.get(met).memory_links, ("v1",))
         self.assertIsNone(self.aria.entities.get("n.char2"))
         again = note_met(self.script, self.aria)
         self.assertEqual((again["met"], again["joined"]), (0, 0))
@@ -142,10 +144,10 @@ class TestToldOf(AssistantTest):
         self.tick()
         note_met(self.script, self.aria)
         profile = self.aria.entities.get(stable_id(self.char1))
-        self.assertEqual((profile["name"], profile["aliases"]), ("Carla", ["Char"]))
+        self.assertEqual((profile.name, profile.aliases), ("Carla", ("Char",)))
         self.char1.key = "Char"
         self.say("Aria, Char again.")
         self.tick()
         note_met(self.script, self.aria)
         profile = self.aria.entities.get(stable_id(self.char1))
-        self.assertEqual((profile["name"], profile["aliases"]), ("Char", ["Carla"]))
+        self.assertEqual((profile.name, profile.aliases), ("Char", ("Carla",)))

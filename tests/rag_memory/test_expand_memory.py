@@ -88,7 +88,7 @@ class TestExpandMemory(AssistantTest):
             elin = observe(elin, f"lives in {town}", 1.7e9 + day, source, **fact)
         elin = observe(elin, "has debts", 1.7e9, "m1", private([stable_id(self.char2)]))
         self.aria.entities.put({"n.elin": elin})
-        old, new, debts = (each["id"] for each in elin["observations"])
+        old, new, debts = (each.id for each in elin.observations)
         found = self.expand(new)
         self.assertEqual((found["of"], found["text"]), ("Elin", "lives in Ash"))
         self.assertEqual(

@@ -22,6 +22,7 @@ from evennia_ai.rag_memory.indexing import (
 from evennia_ai.rag_memory.journal import PAGE_ENTRIES, JournalHandler
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.recall import RecallIndex, Turn
+from evennia_ai.recall.values import Query
 from evennia_ai.services import IndexFile
 from evennia_ai.sleep.cycle import prune_episodic_index
 from evennia_ai.testing import InlineWorker
@@ -109,7 +110,7 @@ class TestByHand(SearchTest):
         tail["messages"].append({"role": "user", "content": "The key is blue.", "channel": "say"})
         page["entries"].append("The key is green.")
         self.put(tail, page)
-        texts = {hit["text"] for hit in self.search("key")}
+        texts = {hit.text for hit in self.search("key")}
         self.assertLessEqual({"The key is blue.", "The key is green."}, texts)
         self.assertEqual(len(texts), 4)
 
@@ -438,7 +439,7 @@ class TestLostFile(unittest.TestCase):
             report=lambda *e: errors.append(e),
             on_new_index=lambda: lost.append(self.opened().count("Aria")),
         )
-        self.assertEqual(wait_for(memory.search("key 7")), [])
+        self.assertEqual(wait_for(memory.search(Query("key 7"))), [])
         self.addCleanup(self.opened().close)
         self.assertEqual((errors, lost), ([], [0]))
         self.assertTrue((self.folder / "recall.sqlite3.damaged").exists())

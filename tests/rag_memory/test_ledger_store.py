@@ -10,6 +10,7 @@ from evennia_ai.rag_memory import ledger
 from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.rag_memory.ledger import LedgerError
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
+from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.retention_gate import _elsewhere
 from evennia_ai.testing import call
 from tests.base import AssistantTest
@@ -409,23 +410,23 @@ class TestForgetEntry(CommandLineTest):
         self.entry = self.aria.journal.add("Bob keeps bees in the attic")
 
     def remembered(self):
-        hits = wait_for(self.script.memory.search("who keeps bees in the attic"))
-        return [hit["id"] for hit in hits]
+        hits = wait_for(self.script.memory.search(Query("who keeps bees in the attic")))
+        return [hit.turn_id for hit in hits]
 
     def test_forgotten(self):
         """The entry leaves index and semantic memory and stays in the journal, withdrawn."""
         wait_for(self.script._run_sleep_tick(), 30)
-        self.assertEqual(self.remembered(), [self.entry["id"]])
-        line = f"aimemory/forget Aria = {self.entry['id']}"
+        self.assertEqual(self.remembered(), [self.entry.id])
+        line = f"aimemory/forget Aria = {self.entry.id}"
         self.typed(line, until="finds journal entry")
         self.assertIn("1 of its memories left", self.shown())
         self.assertEqual(self.remembered(), [])
-        self.assertTrue(self.aria.journal.get(self.entry["id"])["withdrawn"])
+        self.assertTrue(self.aria.journal.get(self.entry.id).withdrawn)
         self.assertEqual(wait_for(self.semantic.ids(self.script.scope)), set())
 
     def test_forgotten_again(self):
         """Asked a second time it does what is left to do, without an objection."""
-        line = f"aimemory/forget Aria = {self.entry['id']}"
+        line = f"aimemory/forget Aria = {self.entry.id}"
         self.typed(line, until="finds journal entry")
         wait_for(self.script.memory.remember_entry(self.entry))  # as if it had been cut short
         self.typed(line, until="0 of its memories left")
@@ -436,14 +437,14 @@ class TestForgetEntry(CommandLineTest):
         bob = new_profile("o9", "Bob", 0.0)
         self.aria.entities.put({"o9": bob})
         wait_for(self.script._run_sleep_tick(), 30)
-        self.assertEqual(len(self.aria.entities.get("o9")["observations"]), 1)
-        self.typed(f"aimemory/forget Aria = {self.entry['id']}", until="finds journal entry")
-        self.assertEqual(self.aria.entities.get("o9")["observations"], [])
+        self.assertEqual(len(self.aria.entities.get("o9").observations), 1)
+        self.typed(f"aimemory/forget Aria = {self.entry.id}", until="finds journal entry")
+        self.assertEqual(self.aria.entities.get("o9").observations, ())
 
     def test_stays_forgotten(self):
         """Neither a night, nor a rebuilt index, nor a failing store brings it back."""
         wait_for(self.script._run_sleep_tick(), 30)
-        self.aria.journal.withdraw([self.entry["id"]])
+        self.aria.journal.withdraw([self.entry.id])
         report = wait_for(self.script._run_sleep_tick(), 30)
         self.assertTrue(report["memory_repair"]["success"])
         self.assertEqual(wait_for(self.semantic.ids(self.script.scope)), set())

@@ -1,9 +1,11 @@
 """Finding observations by the words of a query."""
 
 import unittest
+from dataclasses import replace
 
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.observation_search import MOST_FOUND, found_observations
+from evennia_ai.rag_memory.profile import Profile
 
 MILL = {"predicate": "lives in", "value": "the mill"}
 
@@ -13,7 +15,7 @@ def profile(name, *texts, **fact):
     made = new_profile(f"n.{name.lower()}", name, 1.7e9)
     for second, text in enumerate(texts):
         made = observe(made, text, 1.7e9 + second, f"m{second}", **fact)
-    return {made["id"]: made}
+    return {made.id: made}
 
 
 class TestFound(unittest.TestCase):
@@ -21,7 +23,7 @@ class TestFound(unittest.TestCase):
 
     def texts(self, profiles, query, audience="public"):
         """The texts, best first."""
-        return [hit["text"] for hit in found_observations(profiles, query, audience)]
+        return [hit.text for hit in found_observations(profiles, query, audience)]
 
     def test_by_most_words(self):
         """Half of the words must be there, in any form, the entity's name among them."""
@@ -43,7 +45,7 @@ class TestFound(unittest.TestCase):
         self.assertEqual(len(found), MOST_FOUND)
         self.assertEqual(found[0], "Elin sang, 8.")
         hit = found_observations(known, "Elin sang", "public")[0]
-        self.assertEqual((hit["kind"], hit["score"]), ("observation", 1.0))
+        self.assertEqual((hit.kind, hit.score), ("observation", 1.0))
 
     def test_named_people(self):
         """Who is named must be in it; a part of another's name, or a place's, hides nothing."""
@@ -52,7 +54,7 @@ class TestFound(unittest.TestCase):
         for name, kind in (("Camilla", "person"), ("The Bee Garden", "place")):
             other = profile(name, "It was cold there.")
             (only,) = other.values()
-            known = {**bees, only["id"]: {**only, "kind": kind}}
+            known = {**bees, only.id: replace(only, kind=kind)}
             self.assertEqual(self.texts(known, query), ["Elin keeps bees behind the mill."])
         homes = profile("Elin", "a floury home", **MILL) | profile("Bram", "a cellar", **MILL)
         homes |= profile("Amy", "an attic", **MILL)
@@ -111,6 +113,5 @@ class TestFound(unittest.TestCase):
 
     def test_nameless(self):
         """A profile written by hand without a name is searched like others."""
-        known = {"n.x": {"id": "n.x", "name": "", "observations": []}}
-        made = observe(known["n.x"], "It glows.", 1.7e9, "m1")
+        made = observe(Profile("n.x", ""), "It glows.", 1.7e9, "m1")
         self.assertEqual(self.texts({"n.x": made}, "what glows"), ["It glows."])

@@ -38,7 +38,7 @@ def facts(*contents, entity_id="o1"):
     profile = PROFILES[entity_id]
     for number, content in enumerate(contents):
         profile = observed(entity_id, profile, [entry(number, content)], NAMES)
-    return [(o["subject"], o["predicate"], o["value"]) for o in profile["observations"]]
+    return [(o.subject, o.predicate, o.value) for o in profile.observations]
 
 
 class TestObserved(unittest.TestCase):
@@ -98,15 +98,15 @@ class TestObserved(unittest.TestCase):
         for number, town in enumerate(("Ford", "Ash")):
             told = entry(number, f"Bob lives in {town}.")
             profile = observed("o1", profile, [told], NAMES)
-        self.assertEqual([o["status"] for o in profile["observations"]], ["superseded", "current"])
+        self.assertEqual([o.status for o in profile.observations], ["superseded", "current"])
         (shown,) = shown_observations(profile, "public")
-        self.assertEqual(shown["value"], "Ash")
+        self.assertEqual(shown.value, "Ash")
 
     def test_reads_an_entry_once(self):
         """Also where its observation was merged with an older one."""
         once = observed("o1", PROFILES["o1"], [entry(0, "Bob sings.")], NAMES)
         twice = observed("o1", once, [entry(1, "Bob sings.")], NAMES)
-        self.assertEqual(len(twice["observations"]), 1)
+        self.assertEqual(len(twice.observations), 1)
         for number in (0, 1):
             self.assertEqual(observed("o1", twice, [entry(number, "Bob sings.")], NAMES), twice)
 
@@ -123,10 +123,10 @@ class TestObserved(unittest.TestCase):
         for number in range(MOST_OBSERVATIONS + 5):
             told = replace(entry(1, f"Bob sang song {number}."), id=f"e{number}")
             profile = observed("o1", profile, [told], NAMES)
-        self.assertEqual(len(profile["observations"]), MOST_OBSERVATIONS)
+        self.assertEqual(len(profile.observations), MOST_OBSERVATIONS)
         last = replace(entry(9, "Bob lives in Ford."), id="last")
         profile = observed("o1", profile, [last], NAMES)
-        self.assertEqual(profile["observations"][-1]["value"], "Ford")
+        self.assertEqual(profile.observations[-1].value, "Ford")
 
     @given(st.lists(st.text(alphabet="Bobs '.?!:lives in", max_size=60), max_size=4))
     def test_any_text(self, contents):
@@ -146,16 +146,16 @@ class TestWithoutSources(unittest.TestCase):
         before = observed("o1", PROFILES["o1"], [entry(0, "Bob lives in Ford.")], NAMES)
         after = observed("o1", before, [entry(1, "Bob lives in Ash.")], NAMES)
         back = without_sources(after, ["e1"])
-        self.assertEqual(back["observations"], before["observations"])
+        self.assertEqual(back.observations, before.observations)
 
     def test_keeps_what_others_told(self):
         """An observation that rests on another source too stays, on that one."""
         profile = PROFILES["o1"]
         for source in ("e1", "e2"):
             profile = observe(profile, "Bob sings.", "2026-01-01T00:00:00+00:00", source)
-        (kept,) = without_sources(profile, ["e1"])["observations"]
-        self.assertEqual((kept["source"], kept["sources"]), ("e2", ["e2"]))
-        self.assertEqual(without_sources(profile, ["e1", "e2"])["observations"], [])
+        (kept,) = without_sources(profile, ["e1"]).observations
+        self.assertEqual((kept.source, kept.sources), ("e2", ("e2",)))
+        self.assertEqual(without_sources(profile, ["e1", "e2"]).observations, ())
 
     def test_of_many_entries(self):
         """Many entries at once make the profile that they make one by one."""
@@ -175,9 +175,7 @@ class TestWithoutSources(unittest.TestCase):
             one = observed("o1", one, [each], NAMES, make_id)
         many = observed("o1", PROFILES["o1"], entries, NAMES, numbered())
         self.assertEqual(many, one)
-        self.assertEqual(
-            [o["text"] for o in many["observations"]][-2:], ["Bob dances.", "Bob hums."]
-        )
+        self.assertEqual([o.text for o in many.observations][-2:], ["Bob dances.", "Bob hums."])
         self.assertEqual(observed("o1", many, entries, NAMES), many)
 
     def test_changes_nothing_else(self):

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 import unittest
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from evennia_ai.assistant.tick import run_tick
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import utc_iso
-from evennia_ai.rag_memory import Mem0Store
+from evennia_ai.rag_memory import Mem0Backend
 from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.observations import MOST_OBSERVATIONS
@@ -76,7 +77,7 @@ class ConsolidationCase(unittest.TestCase):
         return wait_for(prune_orphaned_memory_links(self.script, self.character), 60)
 
     def links(self, entity_id):
-        return self.character.entities.get(entity_id)["memory_links"]
+        return self.character.entities.get(entity_id).memory_links
 
 
 class TestConsolidate(ConsolidationCase):
@@ -89,13 +90,13 @@ class TestConsolidate(ConsolidationCase):
         self.journal.add("Alice has moved to Ash. The Old Mill is haunted.")
         self.consolidate()
         self.consolidate()
-        alice = self.character.entities.get("o1")["observations"]
-        told = [(o["predicate"], o["value"], o["status"]) for o in alice]
+        alice = self.character.entities.get("o1").observations
+        told = [(o.predicate, o.value, o.status) for o in alice]
         self.assertEqual(told, [("lives in", "Ford", "superseded"), ("lives in", "Ash", "current")])
-        (mill,) = self.character.entities.get("r7")["observations"]
-        self.assertEqual(mill["text"], "The Old Mill is haunted.")
+        (mill,) = self.character.entities.get("r7").observations
+        self.assertEqual(mill.text, "The Old Mill is haunted.")
         self.repair()
-        self.assertEqual(self.character.entities.get("o1")["observations"], alice)
+        self.assertEqual(self.character.entities.get("o1").observations, alice)
 
     def test_stores_marks_and_links(self):
         """Each entry becomes one memory, linked to those it names by id, name or in its text."""
@@ -137,7 +138,7 @@ class TestConsolidate(ConsolidationCase):
         clock.advance(0)
         counts = wait_for(running)
         self.assertEqual(counts["consolidated"], 2 * BATCH + 1)
-        told = self.character.entities.get("o1")["observations"]
+        told = self.character.entities.get("o1").observations
         self.assertEqual(len(told), MOST_OBSERVATIONS)
 
     def test_ends_when_called(self):
@@ -251,12 +252,12 @@ class TestConsolidate(ConsolidationCase):
     def test_profiles_changed_meanwhile_keep_the_change(self):
         """An observation noted while the store worked is not overwritten by the links."""
         self.journal.add("Alice keeps bees.")
-        changed = {**ALICE, "relationship": "friend"}
+        changed = replace(ALICE, relationship="friend")
         self.semantic.before_add = lambda: self.character.entities.put({"o1": changed})
         self.consolidate()
         profile = self.character.entities.get("o1")
-        self.assertEqual(profile["relationship"], "friend")
-        self.assertEqual(len(profile["memory_links"]), 1)
+        self.assertEqual(profile.relationship, "friend")
+        self.assertEqual(len(profile.memory_links), 1)
 
     def test_an_unknown_entity_is_no_error(self):
         """A name without a profile links nothing."""
@@ -275,7 +276,7 @@ class TestPruneAndRepair(ConsolidationCase):
         lost, kept = self.links("o1")
         del self.semantic.rows[lost]
         self.assertEqual(self.prune(), {"checked": 2, "pruned": 1})
-        self.assertEqual(self.links("o1"), [kept])
+        self.assertEqual(self.links("o1"), (kept,))
         self.assertEqual(self.prune(), {"checked": 1, "pruned": 0})
 
     def test_a_failing_store_prunes_nothing(self):
@@ -362,7 +363,7 @@ class TestOnMem0(ConsolidationCase):
         self.open_store()
 
     def open_store(self):
-        self.script.mind.memories = store = Mem0Store(self.folder, embedder=HashingEmbedder())
+        self.script.mind.memories = store = Mem0Backend(self.folder, embedder=HashingEmbedder())
         self.addCleanup(lambda: wait_for(store.close(), 60))
 
     def count(self):

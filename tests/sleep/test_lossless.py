@@ -1,5 +1,7 @@
 """Rollback, verify, masking, the off switch and hostile summarisers, on a real script."""
 
+from dataclasses import replace
+
 from twisted.internet.defer import Deferred
 
 from evennia_ai.assistant.identity import stable_id
@@ -91,10 +93,10 @@ class TestRollback(LosslessTest):
         self.extract()
         self.compact()
         wait_for(consolidate_memories_to_semantic(self.script, self.aria))
-        (dreamt,) = self.aria.entities.get(char)["observations"]
-        self.assertEqual((dreamt["predicate"], dreamt["value"]), ("lives in", "Ford"))
+        (dreamt,) = self.aria.entities.get(char).observations
+        self.assertEqual((dreamt.predicate, dreamt.value), ("lives in", "Ford"))
         self.roll_back()
-        self.assertEqual(self.aria.entities.get(char)["observations"], [])
+        self.assertEqual(self.aria.entities.get(char).observations, ())
 
     def test_what_came_since_stays(self):
         """Messages after the compaction stand behind those that came back."""
@@ -524,11 +526,8 @@ class TestCrashInExtraction(LosslessTest):
     def bystanders(self):
         """Profiles the extraction had nothing to do with: one with links, one bare."""
         bare = new_profile("o8", "Wren", at=1.0)
-        linked = {
-            **new_profile("o9", "Bram", at=1.0),
-            "aliases": ["Bramble"],
-            "memory_links": ["m1"],
-        }
+        bram = new_profile("o9", "Bram", at=1.0)
+        linked = replace(bram, aliases=("Bramble",), memory_links=("m1",))
         self.aria.entities.put({"o8": bare, "o9": linked})
         return {key: self.aria.entities.get(key) for key in ("o8", "o9")}
 

@@ -124,8 +124,8 @@ class TestBuiltinTools(AssistantTest):
             )
         )
         (profile,) = self.aria.entities.profiles().values()
-        self.assertTrue(profile["id"].startswith(f"o{self.char1.pk}."))
-        self.assertEqual(profile["observations"][0]["value"], "bees")
+        self.assertTrue(profile.id.startswith(f"o{self.char1.pk}."))
+        self.assertEqual(profile.observations[0].value, "bees")
 
     def test_private_turn_does_nothing_in_public(self):
         """In a turn for a whisper, acts that others would notice are refused."""
@@ -201,7 +201,7 @@ class TestBuiltinTools(AssistantTest):
             call("update_entity_observation", entity="old salt", observation="Keeps bees."),
         )
         (profile,) = self.aria.entities.profiles().values()
-        self.assertEqual((profile["name"], profile["aliases"]), ("Char", ["old salt"]))
+        self.assertEqual((profile.name, profile.aliases), ("Char", ("old salt",)))
 
     def test_levels(self):
         """`off` takes a tool away; `dry run` pretends."""

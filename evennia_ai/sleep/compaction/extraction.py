@@ -12,6 +12,7 @@ from evennia_ai.history.messages import audience_of, is_summary, new_id, utc_iso
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.protocol import Assistant, Character
+from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.compaction.plan import Plan, circle_windows, is_extraction, windows
 from evennia_ai.sleep.compaction.rollback_plan import without_extraction
 from evennia_ai.sleep.compaction.triggers import make_plan
@@ -161,8 +162,8 @@ def _merged(
     extraction_id: str,
     messages: Iterable[str],
     entries: Iterable[str],
-    former: Mapping[str, Any],
-    profiles: Mapping[str, Any],
+    former: Mapping[str, Profile | None],
+    profiles: Mapping[str, Profile],
 ) -> dict[str, Any]:
     """What an extraction did, with what an earlier one without a compaction did.
 
@@ -179,12 +180,16 @@ def _merged(
         "ids": [*earlier.get("ids", ()), extraction_id],
         "messages": [*earlier.get("messages", ()), *messages],
         "entries": [*earlier.get("entries", ()), *entries],
-        "profiles": {**{key: former[key] for key in changed}, **earlier.get("profiles", {})},
-        "profiles_after": {
-            **earlier.get("profiles_after", {}),
-            **{key: profiles[key] for key in changed},
-        },
+        "profiles": {**_stored(former, changed), **earlier.get("profiles", {})},
+        "profiles_after": {**earlier.get("profiles_after", {}), **_stored(profiles, changed)},
     }
+
+
+def _stored(
+    profiles: Mapping[str, Profile | None], ids: Iterable[str]
+) -> dict[str, dict[str, Any] | None]:
+    found = {each: profiles[each] for each in ids}
+    return {key: profile.to_dict() if profile else None for key, profile in found.items()}
 
 
 def complete_extraction(script: Assistant, character: Character) -> None:
@@ -208,11 +213,11 @@ def complete_extraction(script: Assistant, character: Character) -> None:
     script.state.note_extraction(_merged(noted, begun, said, entries, former, profiles))
 
 
-def _former_profile(now: dict[str, Any], extraction_id: str) -> dict[str, Any] | None:
+def _former_profile(now: Profile, extraction_id: str) -> Profile | None:
     """A profile before an extraction, as far as can be told; None if nothing is left of it."""
-    former = without_extraction(now, [extraction_id])
-    kept = any(former.get(part) for part in ("observations", "aliases", "memory_links"))
-    return former if kept or former == now else None
+    former = Profile.from_dict(without_extraction(now.to_dict(), [extraction_id]))
+    is_kept = former.observations or former.aliases or former.memory_links
+    return former if is_kept or former == now else None
 
 
 def _report(success: bool, facts: int, iterations: int, stopped_by: str) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def retained(
         A Deferred that fires with a `Kept`. A failing model is passed over: what is missing is
         appended then.
     """
-    names = [profile["name"] for profile in character.entities.profiles().values()]
+    names = [profile.name for profile in character.entities.profiles().values()]
     traits = script.tools.traits
     items = yield script.mind.items_to_keep(messages, earlier, names, character.key, traits)
     elsewhere = _elsewhere(script, character, audience)

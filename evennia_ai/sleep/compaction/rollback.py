@@ -7,6 +7,7 @@ from evennia_ai.errors import AssistantError
 from evennia_ai.history.live import checksum
 from evennia_ai.history.messages import SCHEMA_VERSION, new_id, utc_iso
 from evennia_ai.protocol import Assistant
+from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.compaction.rollback_plan import (
     Undone,
     damage,
@@ -123,7 +124,8 @@ class Rollback:
 
     def _take_back_profiles(self, extraction: Mapping[str, Any]) -> None:
         """Profiles without what the extraction added."""
-        sources, now = set(extraction.get("ids", ())), self.entities.profiles()
+        sources = set(extraction.get("ids", ()))
+        now = {key: profile.to_dict() for key, profile in self.entities.profiles().items()}
         after = extraction.get("profiles_after", {})
         taken = {
             key: profile_without(now[key], before, after.get(key), sources)
@@ -136,7 +138,8 @@ class Rollback:
             if key not in taken
         }
         changed = {key: new for key, new in others.items() if new != now[key]}
-        self.entities.put({key: profile for key, profile in taken.items() if profile} | changed)
+        kept = {key: profile for key, profile in taken.items() if profile} | changed
+        self.entities.put({key: Profile.from_dict(profile, key) for key, profile in kept.items()})
         self.entities.remove(key for key, profile in taken.items() if profile is None)
 
     def _close(self, record: Mapping[str, Any], at: float) -> None:

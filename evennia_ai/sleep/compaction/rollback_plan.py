@@ -8,7 +8,7 @@ from evennia_ai.history.masking import unmasked
 from evennia_ai.history.messages import Message, is_summary
 from evennia_ai.history.order import in_order
 from evennia_ai.history.verification import segment_checksum
-from evennia_ai.rag_memory.entities import sources_of
+from evennia_ai.rag_memory.profile import Observation
 
 
 @dataclass(frozen=True)
@@ -167,4 +167,4 @@ def _observations_without(
 
 def _rests(observation: Mapping[str, Any], sources: Collection[str]) -> bool:
     """Whether one of these is among the sources of an observation."""
-    return not set(sources).isdisjoint(sources_of(observation))
+    return not set(sources).isdisjoint(Observation.from_dict(observation).source_ids)

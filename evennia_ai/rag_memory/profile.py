@@ -1,0 +1,309 @@
+"""Profiles: what is known of a person, place or thing, and what of it may be shown to whom.
+
+A profile holds observations, each with its time, source and audience. Times are UTC ISO 8601
+(`history.messages.utc_iso`), which sorts as text.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from typing import Any
+
+from evennia_ai.history.audience import PUBLIC, STAFF, normalised, visible
+from evennia_ai.history.messages import one_line
+from evennia_ai.history.records import as_count, as_list, as_text, as_texts
+
+SCHEMA_VERSION = 1
+CURRENT, SUPERSEDED = "current", "superseded"
+# Observations named in the stored summary line of a profile; more would not be one short line.
+SUMMARY_FACTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One thing that was observed.
+
+    Args:
+        id: Its id.
+        text: One sentence.
+        at: When, UTC ISO 8601.
+        subject: What it is about; the entity itself where it is None.
+        predicate: Which property, as ``lives in``.
+        value: The property's value, as ``the mill``.
+        source: Id of the message or journal entry it rests on.
+        audience: Who may know it.
+        status: `CURRENT` or `SUPERSEDED`.
+        superseded_by: Id of the observation that took its place.
+        superseded_at: When that was.
+        sources: All ids it rests on, where there are several.
+        last_at: When the same was observed last, if more than once.
+        times: How often it was observed.
+        other_texts: Other wordings of the same.
+        extra: What else is stored with it.
+    """
+
+    id: str
+    text: str
+    at: str
+    subject: str | None = None
+    predicate: str | None = None
+    value: str | None = None
+    source: str = ""
+    audience: str = PUBLIC
+    status: str = CURRENT
+    superseded_by: str | None = None
+    superseded_at: str = ""
+    sources: tuple[str, ...] = ()
+    last_at: str = ""
+    times: int = 1
+    other_texts: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> "Observation":
+        """An observation from what is stored; one without an audience is for staff only."""
+        return cls(
+            _shown(raw.get("id")),
+            _shown(raw.get("text")),
+            as_text(raw.get("at")),
+            _optional(raw.get("subject")),
+            _optional(raw.get("predicate")),
+            _optional(raw.get("value")),
+            _shown(raw.get("source")),
+            normalised(raw.get("audience", STAFF)),
+            as_text(raw.get("status")) or CURRENT,
+            _optional(raw.get("superseded_by")),
+            as_text(raw.get("superseded_at")),
+            tuple(as_texts(raw.get("sources"))),
+            as_text(raw.get("last_at")),
+            max(1, as_count(raw.get("times"))),
+            tuple(as_texts(raw.get("other_texts"))),
+            {key: value for key, value in raw.items() if key not in _OBSERVATION},
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain dict that is stored."""
+        known: dict[str, Any] = {
+            "id": self.id,
+            "text": self.text,
+            "subject": self.subject,
+            "predicate": self.predicate,
+            "value": self.value,
+            "at": self.at,
+            "source": self.source,
+            "audience": self.audience,
+            "status": self.status,
+            "superseded_by": self.superseded_by,
+        }
+        more = {
+            "superseded_at": self.superseded_at,
+            "sources": list(self.sources),
+            "last_at": self.last_at,
+            "times": self.times if self.times > 1 else 0,
+            "other_texts": list(self.other_texts),
+        }
+        return {**self.extra, **known, **{key: value for key, value in more.items() if value}}
+
+    @property
+    def source_ids(self) -> tuple[str, ...]:
+        """The ids of the messages and journal entries that it rests on."""
+        return self.sources or (self.source,)
+
+    @property
+    def latest(self) -> str:
+        """When it was observed last."""
+        return self.last_at or self.at
+
+    @property
+    def is_fact(self) -> bool:
+        """Whether it names a property and its value."""
+        return bool(self.predicate and self.value)
+
+    @property
+    def line(self) -> str:
+        """Its text on one line, without the full stop."""
+        return " ".join(self.text.split()).rstrip(".")
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What is known of a person, place or thing.
+
+    Args:
+        id: Its stable id.
+        name: Its name now.
+        kind: ``person``, ``place``, ``thing`` or ``unknown``.
+        aliases: Other names it is found by.
+        first_seen: When it was met first, UTC ISO 8601.
+        last_seen: When it was met last.
+        relationship: What it is to the assistant.
+        observations: What was observed of it.
+        memory_links: Ids of memories about it.
+        archived: Keys of pages of older observations.
+        summary: One line of what everyone may know.
+        tidied: The state of the observations when they were tidied last.
+        extra: What else is stored with it.
+    """
+
+    id: str
+    name: str
+    kind: str = ""
+    aliases: tuple[str, ...] = ()
+    first_seen: str = ""
+    last_seen: str = ""
+    relationship: str = ""
+    observations: tuple[Observation, ...] = ()
+    memory_links: tuple[str, ...] = ()
+    archived: tuple[str, ...] = ()
+    summary: str = ""
+    tidied: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any], key: str = "") -> "Profile":
+        """A profile from what is stored, without observations that have no id.
+
+        Args:
+            raw: The stored dict.
+            key: The id it is stored under.
+        """
+        listed = (each for each in as_list(raw.get("observations")) if isinstance(each, Mapping))
+        observations = map(Observation.from_dict, listed)
+        return cls(
+            str(raw.get("id") or key),
+            str(raw.get("name") or key),
+            _shown(raw.get("kind")),
+            tuple(as_texts(raw.get("aliases"))),
+            as_text(raw.get("first_seen")),
+            as_text(raw.get("last_seen")),
+            _shown(raw.get("relationship")),
+            tuple(each for each in observations if each.id),
+            tuple(as_texts(raw.get("memory_links"))),
+            tuple(as_texts(raw.get("archived"))),
+            as_text(raw.get("summary")),
+            as_text(raw.get("tidied")),
+            {key: value for key, value in raw.items() if key not in _PROFILE},
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain dict that is stored."""
+        known: dict[str, Any] = {
+            "version": SCHEMA_VERSION,
+            "id": self.id,
+            "name": self.name,
+            "kind": self.kind,
+            "aliases": list(self.aliases),
+            "first_seen": self.first_seen,
+            "last_seen": self.last_seen,
+            "relationship": self.relationship,
+            "observations": [each.to_dict() for each in self.observations],
+            "memory_links": list(self.memory_links),
+        }
+        more = {"archived": list(self.archived), "summary": self.summary, "tidied": self.tidied}
+        return {**self.extra, **known, **{key: value for key, value in more.items() if value}}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name and the aliases."""
+        return tuple(name for name in (self.name, *self.aliases) if name)
+
+    @property
+    def heading(self) -> str:
+        """Name, kind and relationship, as ``Alice (person), the miller``."""
+        relationship = " ".join(self.relationship.split())
+        head = f"{one_line(self.name or self.id)} ({self.kind or 'entity'})"
+        return f"{head}, {relationship}" if relationship else head
+
+    def lines(self, audience: str, limit: int = 8) -> list[str]:
+        """What may be shown of it in a turn for an audience.
+
+        Args:
+            audience: Audience of the turn.
+            limit: Most observations to show.
+
+        Returns:
+            The heading, then one line an observation with its id: first those that have a
+            predicate and a value, each kind newest first. Of one property only the latest value
+            that the audience may know is shown.
+        """
+        shown = sorted(shown_observations(self, audience), key=lambda item: not item.is_fact)
+        return [self.heading, *(f"- {item.line} [{item.id}]" for item in shown[: max(limit, 0)])]
+
+
+_OBSERVATION = frozenset(each.name for each in fields(Observation)) - {"extra"}
+_PROFILE = frozenset(each.name for each in fields(Profile)) - {"extra"} | {"version"}
+
+
+def _shown(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _optional(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def summary_line(profile: Profile) -> str:
+    """One short line about an entity, of what everyone may know.
+
+    Returns:
+        As ``Alice (person), the miller: keeps bees; lives in the mill (+2 more)``.
+    """
+    facts = [item.line for item in shown_observations(profile, PUBLIC)]
+    line = profile.heading
+    if facts:
+        line += ": " + "; ".join(facts[:SUMMARY_FACTS])
+    more = len(facts) - SUMMARY_FACTS
+    return line + (f" (+{more} more)" if more > 0 else "")
+
+
+def shown_observations(profile: Profile, audience: str) -> list[Observation]:
+    """The observations an audience may know and that still hold for it, newest first.
+
+    Of one property it is the latest value alone.
+    """
+    allowed = [item for item in profile.observations if visible(item.audience, audience)]
+    ids = {item.id for item in allowed}
+    # Superseded counts only for those who may know by what.
+    holding = [
+        item for item in allowed if item.status != SUPERSEDED or item.superseded_by not in ids
+    ]
+    holding.sort(key=lambda item: (item.latest, item.id), reverse=True)
+    own, properties, result = own_names(profile), set[tuple[str, str]](), list[Observation]()
+    for item in holding:
+        key = property_of(own, item)
+        if key is None or key not in properties:
+            result.append(item)
+        if key is not None:
+            properties.add(key)
+    return result
+
+
+def own_names(profile: Profile) -> frozenset[str]:
+    """What the entity itself is called as the subject of an observation; nothing means it too."""
+    return frozenset({"", folded(profile.id), *map(folded, profile.names)})
+
+
+def property_of(own: Iterable[str], observation: Observation) -> tuple[str, str] | None:
+    """Which property an observation is of; None where it names no property or no value.
+
+    Args:
+        own: The profile's `own_names`.
+        observation: One of its observations.
+    """
+    predicate = folded(observation.predicate)
+    if not predicate or not folded(observation.value):
+        return None
+    subject = folded(observation.subject)
+    return ("" if subject in own else subject, predicate)
+
+
+def folded(text: str | None) -> str:
+    """A text for comparing, without case, punctuation and spacing."""
+    return _folded(text or "")
+
+
+# A profile's texts are compared at every observation of it.
+@lru_cache(maxsize=8192)
+def _folded(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold()))
