@@ -120,10 +120,14 @@ class Tavern:
 
     def searched(self, query: str, message_id: str) -> bool:
         """Return whether the staff search finds the message."""
+        from evennia_ai.recall.values import Query
+
         hits = self.wait_for(
-            self.script.memory.search(query, SEARCH_LIMIT, "staff", own_name=self.world.body.key)
+            self.script.memory.search(
+                Query(query, SEARCH_LIMIT, "staff", own_name=self.world.body.key)
+            )
         )
-        return any(hit["id"] == message_id for hit in hits)
+        return any(hit.turn_id == message_id for hit in hits)
 
     def tool_finds(self, query: str, fact: Any, message_id: str) -> bool:
         """Return whether the assistant's tool finds the message, or its fact in the journal."""

@@ -234,13 +234,13 @@ class Life:
 def _services(folder: Path, answer: Any) -> Any:
     """Install the services; return a function that waits for a Deferred."""
     from evennia_ai import services
-    from evennia_ai.rag_memory import Mem0Store
+    from evennia_ai.rag_memory import Mem0Backend
     from evennia_ai.testing import ScriptedModel
     from tests.waiting import wait_for
 
     services.use(
         model=ScriptedModel(default=answer),
-        semantic=Mem0Store(folder / "ai_memory" / "mem0"),
+        semantic=Mem0Backend(folder / "ai_memory" / "mem0"),
         ready=True,
         data_dir=folder / "ai_memory",
     )

@@ -189,7 +189,7 @@ class Killer:
         _wrap(Rollback, "__call__", lambda inner: stepping("rollback", inner))
 
     def _arm_memory(self) -> None:
-        from evennia_ai.rag_memory import Mem0Store
+        from evennia_ai.rag_memory import Mem0Backend
 
         def adding(inner: Any) -> Any:
             def add(store: Any, scope: str, items: Any) -> Any:
@@ -212,8 +212,8 @@ class Killer:
 
             return delete
 
-        _wrap(Mem0Store, "add", adding)
-        _wrap(Mem0Store, "delete", deleting)
+        _wrap(Mem0Backend, "add", adding)
+        _wrap(Mem0Backend, "delete", deleting)
 
     def _arm_history(self) -> None:
         from evennia_ai.assistant.evennia_internals import on_commit

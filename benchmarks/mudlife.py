@@ -34,8 +34,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks import phrases  # noqa: E402
 from benchmarks.recall import bm25_ranking, vector_ranking  # noqa: E402
 from benchmarks.talk import ADMITS, PLAYERS, RESULTS, Game  # noqa: E402
+from evennia_ai.rag_memory.recall_jobs import RecallJobs  # noqa: E402
 from evennia_ai.rag_memory.search import Memory  # noqa: E402
 from evennia_ai.recall import RecallIndex, Turn  # noqa: E402
+from evennia_ai.recall.values import Query  # noqa: E402
+from evennia_ai.testing import InlineWorker
 
 PATRONS = (*PLAYERS, "Gwen", "Hob", "Ines", "Jarl", "Kit", "Lorna", "Mab", "Ned")
 # Relations in which a newer statement replaces an older one.
@@ -331,12 +334,12 @@ class _Inline:
 
 
 def _game_search(index: RecallIndex) -> Callable[[str], Sequence[str]]:
-    memory = Memory("mudlife", _Inline(), lambda: index)
+    memory = Memory("mudlife", RecallJobs(InlineWorker(), lambda: index))
 
     def rank(query: str) -> Sequence[str]:
         found: list[Any] = []
-        memory.search(query, limit=RESULTS, own_name="Aria").addCallback(found.extend)
-        return [hit["id"] for hit in found]
+        memory.search(Query(query, RESULTS, own_name="Aria")).addCallback(found.extend)
+        return [hit.turn_id for hit in found]
 
     return rank
 

@@ -320,7 +320,7 @@ def run(url: str, options: Any) -> dict[str, Any]:
         def begin() -> None:
             done = services.warm_up()
             done.addCallback(lambda _: services.mind().memories.sources("nobody"))
-            done.addCallback(lambda _: services.mind().worker.submit(int))
+            done.addCallback(lambda _: services.mind().recall.worker.submit(int))
             done.addCallback(lambda _: deferLater(reactor, SETTLE_S))
             done.addCallback(quiet).addCallback(talk).addCallback(over).addBoth(end)
 

@@ -48,7 +48,7 @@ def timed(work: Callable[[], Any], times: int, apart: bool = False) -> dict[str,
 
 def settle() -> None:
     """Wait until the recall index has processed what was stored, on its own thread."""
-    wait_for(services.mind().worker.submit(int), 600)
+    wait_for(services.mind().recall.worker.submit(int), 600)
 
 
 def talk(tokens: int) -> dict[str, Any]:

@@ -21,24 +21,25 @@ def world(model: Any = None, mem0: bool = False):
         _configure(Path(folder))
         from evennia_ai import services
         from evennia_ai.background import Worker
+        from evennia_ai.rag_memory.recall_jobs import RecallJobs
         from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 
         services.reset()
+        index = services.IndexFile(Path(folder) / "recall.sqlite3")
         services.use(
             model=model or ScriptedModel(),
-            semantic=_mem0(Path(folder)) if mem0 else MemorySemanticStore(),
-            worker=Worker("bench-recall"),
+            memories=_mem0(Path(folder)) if mem0 else MemorySemanticStore(),
+            recall=RecallJobs(Worker("bench-recall"), index),
             ready=True,
-            data_dir=Path(folder),
         )
         yield _make_assistant
         services.reset()
 
 
 def _mem0(folder: Path) -> Any:
-    from evennia_ai.rag_memory import Mem0Store
+    from evennia_ai.rag_memory import Mem0Backend
 
-    return Mem0Store(folder / "mem0")
+    return Mem0Backend(folder / "mem0")
 
 
 def _configure(folder: Path) -> None:

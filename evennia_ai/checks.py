@@ -21,11 +21,15 @@ MODEL = "EVENNIA_AI_LLM_MODEL"
 API_BASE = "EVENNIA_AI_LLM_API_BASE"
 API_KEY = "EVENNIA_AI_LLM_API_KEY"
 TOOLS = "EVENNIA_AI_TOOLS"
+MEMORY_BACKEND = "EVENNIA_AI_MEMORY_BACKEND"
 MEM0_CONFIG = "EVENNIA_AI_MEM0_CONFIG"
 MEM0_INFER = "EVENNIA_AI_MEM0_INFER"
 DATA_DIR = "EVENNIA_AI_DATA_DIR"
 LOG_FILE = "EVENNIA_AI_LOG_FILE"
-KNOWN = (MODEL, API_BASE, API_KEY, TOOLS, MEM0_CONFIG, MEM0_INFER, DATA_DIR, LOG_FILE)
+KNOWN = (
+    *(MODEL, API_BASE, API_KEY, TOOLS),
+    *(MEMORY_BACKEND, MEM0_CONFIG, MEM0_INFER, DATA_DIR, LOG_FILE),
+)
 # Environment variables that are not settings of a game.
 _ELSEWHERE = ("EVENNIA_AI_DEMO_PASSWORD", "EVENNIA_AI_MAKE")
 _URL = re.compile(r"https?://[^\s/]+(/\S*)?")
@@ -114,6 +118,25 @@ def _check_tools() -> Iterator[checks.CheckMessage]:
             )
 
 
+def _check_backend() -> Iterator[checks.CheckMessage]:
+    path = value_of(MEMORY_BACKEND)
+    if path is None:
+        return
+    if not isinstance(path, str) or not _DOTTED.fullmatch(path):
+        yield _error(
+            "E011",
+            f"`{MEMORY_BACKEND}` is {_shown(path)}, not a dotted path.",
+            'Write module and class separated by dots: "world.memory.Backend".',
+        )
+    elif not _module_exists(path.rpartition(".")[0]):
+        yield _error(
+            "E012",
+            f"`{MEMORY_BACKEND}` names `{path}`, but there is no module"
+            f" `{path.rpartition('.')[0]}`.",
+            "Correct the path, or remove it to use Mem0.",
+        )
+
+
 def _check_mem0() -> Iterator[checks.CheckMessage]:
     config = value_of(MEM0_CONFIG)
     if config is None:
@@ -169,6 +192,7 @@ _CHECKS = (
     _check_api_base,
     _check_api_key,
     _check_tools,
+    _check_backend,
     _check_mem0,
     _check_infer,
     _check_paths,

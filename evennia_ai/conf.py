@@ -8,10 +8,13 @@ from typing import Any
 
 from django.conf import settings
 
+from evennia_ai.background import Worker
 from evennia_ai.errors import ConfigError
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
+from evennia_ai.protocol import MemoryBackend
 
 PREFIX = "EVENNIA_AI_"
+MEM0_BACKEND = "evennia_ai.rag_memory.mem0_backend.backend.Mem0Backend"
 _TRUTHS = {"1": True, "true": True, "yes": True, "on": True}
 _TRUTHS |= {"0": False, "false": False, "no": False, "off": False}
 
@@ -70,6 +73,28 @@ def data_dir() -> Path:
 def log_path() -> Path:
     """The audit log."""
     return Path(setting("LOG_FILE", Path(settings.LOG_DIR) / "ai.log"))
+
+
+def memory_backend(worker: Worker | None = None) -> MemoryBackend:
+    """The memory back end of ``EVENNIA_AI_MEMORY_BACKEND``, made anew.
+
+    Args:
+        worker: The thread it is to work on; one of its own by default.
+
+    Raises:
+        ConfigError: If the dotted path names no class that can be used.
+    """
+    from evennia.utils.utils import class_from_module
+
+    path = setting("MEMORY_BACKEND", MEM0_BACKEND)
+    try:
+        backend: MemoryBackend = class_from_module(path).from_settings(data_dir(), setting, worker)
+    except Exception as error:  # a game's own module may raise anything
+        raise ConfigError(
+            f"`EVENNIA_AI_MEMORY_BACKEND` names `{path}`, which cannot be used: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    return backend
 
 
 def tool_classes() -> tuple[type, ...]:

@@ -12,10 +12,13 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # values only
+    from pathlib import Path
+
     from twisted.internet.defer import Deferred
 
     from evennia_ai.assistant.config import AssistantConfig
     from evennia_ai.assistant.turn import TurnReport, TurnRequest
+    from evennia_ai.background import Worker
     from evennia_ai.history.messages import Message
     from evennia_ai.history.records import Segment
     from evennia_ai.history.tool_traits import ToolTraits
@@ -25,6 +28,7 @@ if TYPE_CHECKING:  # values only
     from evennia_ai.rag_memory.journal_entry import JournalEntry
     from evennia_ai.rag_memory.profile import Observation, Profile
     from evennia_ai.rag_memory.provenance import Grounds
+    from evennia_ai.recall.values import Hit, Query, Turn
     from evennia_ai.sleep.compaction.retention import Item
 
 Entry = dict[str, Any]
@@ -249,29 +253,69 @@ class LedgerPort(Protocol):
 class MemoryPort(Protocol):
     """Finding again what was heard, said or written (`rag_memory.search.Memory`)."""
 
-    def search(
-        self,
-        query: str,
-        limit: int = 10,
-        audience: str = "public",
-        exclude: Sequence[str] = (),
-        own_name: str = "",
-        observations: bool = False,
-        tools: bool = False,
-    ) -> Deferred[list[Entry]]:
-        """Fires with hits, best first; see `rag_memory.search.Memory.search`."""
+    def search(self, query: Query) -> Deferred[list[Hit]]:
+        """Fires with hits, best first."""
 
     def forget(self, ids: Iterable[str]) -> Deferred[int | None]:
         """Remove turns from the index; fires with their number, None if that failed."""
 
 
-class SemanticStore(Protocol):
-    """Long-term semantic memory (Mem0). Every method answers by a Deferred, off the reactor.
+class IndexPort(MemoryPort, Protocol):
+    """Keeping the search index complete (`rag_memory.indexing`)."""
 
-    A memory: ``{"id", "text", "metadata": {...}, "score"?}``; metadata holds at least
-    ``source_id`` (the journal entry or summary it was made from), ``audience``, ``type``. A store
-    may have ``near``, the score from which on a memory counts that shares no word with a query.
+    @property
+    def replaced(self) -> int:
+        """How often another index has taken the place of the one used before."""
+
+    @property
+    def restoring(self) -> bool:
+        """Whether the index is being filled."""
+
+    def restore(self) -> AbstractContextManager[None]:
+        """The time in which the index is filled."""
+
+    def begin_reading(self) -> None:
+        """Begin to read, inside `restore`, what the index is filled from."""
+
+    def still_valid(self, turns: Iterable[Turn]) -> list[Turn]:
+        """Those of these turns that were not forgotten or changed since `begin_reading`."""
+
+    def catch_up(
+        self, turns: Callable[[], Iterable[Turn]], gone: Iterable[str] = ()
+    ) -> Deferred[int | None]:
+        """Index missing or changed turns; fires with their number, None if that failed."""
+
+    def clear(self) -> Deferred[int | None]:
+        """Remove all turns from the index; fires with their number, None if that failed."""
+
+    def set_filling(self, filling: bool) -> Deferred[bool | None]:
+        """Note in the index whether it is being filled; fires with None if that failed."""
+
+    def missing(self, ids: Iterable[str]) -> Deferred[int | None]:
+        """Fires with how many of these turns are not indexed; None if that is unknown."""
+
+
+class MemoryBackend(Protocol):
+    """Long-term memory, found by meaning; Mem0 by default, another by `EVENNIA_AI_MEMORY_BACKEND`.
+
+    Everything but `from_settings` returns a Deferred and works off the reactor thread; what fails
+    fails with a `StoreError` of one sentence. A memory: ``{"id", "text", "metadata", "score"}``;
+    metadata holds at least ``source_id`` (the journal entry or summary it was made from),
+    ``audience`` and ``type``. A back end may have ``near``, the score from which on a memory
+    counts that shares no word with a query (0.3 without it).
     """
+
+    @classmethod
+    def from_settings(
+        cls, directory: Path, setting: Callable[[str], Any], worker: Worker | None = None
+    ) -> MemoryBackend:
+        """Make one; nothing slow happens before the first call.
+
+        Args:
+            directory: The folder for derived data; files belong into a folder of their own in it.
+            setting: Reads a setting of the game by its name without ``EVENNIA_AI_``.
+            worker: A daemon thread to work on; without one it starts its own when needed.
+        """
 
     def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> Deferred[list[str]]:
         """Store items ``{"source_id", "text", "metadata"}``; fires with their memory ids.
@@ -332,6 +376,43 @@ class ModelBackend(Protocol):
         """Load what is slow; fires when it is loaded."""
 
 
+class RecallPort(Protocol):
+    """The recall index, by scope (`rag_memory.recall_jobs.RecallJobs`)."""
+
+    @property
+    def replaced(self) -> int:
+        """How often another index has taken the place of the one used before."""
+
+    def add(self, scope: str, turns: Sequence[Turn]) -> Deferred[int]:
+        """Index turns; fires with their number."""
+
+    def catch_up(
+        self, scope: str, turns: Sequence[Turn], gone: Collection[str] = ()
+    ) -> Deferred[tuple[int, list[str]]]:
+        """Index turns that are missing or differ, remove others; fires with a count and ids."""
+
+    def remove(self, scope: str, ids: Collection[str]) -> Deferred[int]:
+        """Remove turns; fires with how many there were."""
+
+    def clear(self, scope: str, at_most: int) -> Deferred[int]:
+        """Remove so many turns; fires with how many there were."""
+
+    def set_filling(self, scope: str, filling: bool) -> Deferred[bool]:
+        """Note in the index whether it is being filled; fires with True."""
+
+    def missing(self, scope: str, ids: Collection[str]) -> Deferred[int]:
+        """Fires with how many of these turns are not indexed; at least 1 during a filling."""
+
+    def count(self, scope: str) -> Deferred[int]:
+        """Fires with how many turns are indexed."""
+
+    def search(self, scope: str, query: Query) -> Deferred[list[Hit]]:
+        """Fires with hits, shortlisted."""
+
+    def observations(self, profiles: Mapping[str, Profile], query: Query) -> Deferred[list[Hit]]:
+        """Fires with what profiles hold on those a query is about."""
+
+
 class Mind(Protocol):
     """All that computes or waits: models, long-term memory, long work on texts.
 
@@ -340,8 +421,12 @@ class Mind(Protocol):
     """
 
     @property
-    def memories(self) -> SemanticStore:
+    def memories(self) -> MemoryBackend:
         """Long-term memory of all assistants."""
+
+    @property
+    def recall(self) -> RecallPort:
+        """The recall index of all assistants."""
 
     def complete(self, request: ModelRequest) -> Deferred[ModelReply]:
         """Ask a model; fails with `ModelError`. Cancelling the Deferred cancels the call."""
@@ -651,8 +736,8 @@ class Assistant(Protocol):
         """Its pinned notes."""
 
     @property
-    def memory(self) -> MemoryPort:
-        """Its memory, to search."""
+    def memory(self) -> IndexPort:
+        """Its memory, to search and to keep complete."""
 
     @property
     def mind(self) -> Mind:

@@ -14,7 +14,7 @@ from twisted.logger import Logger
 
 from evennia_ai import conf
 from evennia_ai.background import Worker
-from evennia_ai.errors import StoreError
+from evennia_ai.errors import ConfigError, StoreError
 from evennia_ai.history.messages import Message
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.history.verification import Evidence, Violation, verify
@@ -24,10 +24,11 @@ from evennia_ai.llm_interaction.summary import extract as extracted
 from evennia_ai.llm_interaction.summary import shortened
 from evennia_ai.llm_interaction.tokens import counter_for, counter_name
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
-from evennia_ai.protocol import Mind, ModelBackend, SemanticStore
-from evennia_ai.rag_memory import Mem0Store
+from evennia_ai.protocol import MemoryBackend, Mind, ModelBackend
 from evennia_ai.rag_memory.provenance import Grounds, grounds_of_history, grounds_of_turn
+from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.rag_memory.recalled import is_recalled
+from evennia_ai.rag_memory.unusable_backend import UnusableBackend
 from evennia_ai.recall.store import is_damage, set_aside
 from evennia_ai.sleep.compaction.retention import Item, drift, missing
 from evennia_ai.sleep.compaction.retention_gate import items_to_keep, with_appendix
@@ -99,8 +100,7 @@ class InlineMind:
     Args:
         model: The model client, as `llm_interaction.client.ModelClient`.
         memories: Long-term memory.
-        worker: The thread that owns the recall index.
-        index: Gives the recall index; called on that thread.
+        recall: The recall index.
         desk: The thread for work on texts.
         counters: Gives the token counter of a model.
     """
@@ -108,14 +108,13 @@ class InlineMind:
     def __init__(
         self,
         model: ModelBackend,
-        memories: SemanticStore,
-        worker: Worker,
-        index: Callable[[], Any],
+        memories: MemoryBackend,
+        recall: RecallJobs,
         desk: Worker,
         counters: Callable[[str], Callable[[str], int]] = counter_for,
     ):
         self.model, self.memories = model, memories
-        self.worker, self.index, self.desk = worker, index, desk
+        self.recall, self.desk = recall, desk
         self._counters = counters
 
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
@@ -231,20 +230,20 @@ class InlineMind:
         """Load the model library, the index and the token vocabularies."""
 
         def load() -> None:
-            self.index()
+            self.recall.open_index()
             counter_name(model)
             for name in (model, "gpt-4", "gpt-4o"):  # an assistant may use another model
                 self._counters(name)
 
-        waiting = [self.model.warm_up(), self.worker.submit(load)]
+        waiting = [self.model.warm_up(), self.recall.worker.submit(load)]
         return DeferredList(waiting, consumeErrors=True).addCallback(_log_failures)
 
     def close(self) -> "Deferred[None]":
         """Cancel calls and release files."""
         self.cancel_calls()
         waiting = [self.memories.close()]
-        if isinstance(self.index, IndexFile):
-            waiting.append(self.worker.submit(self.index.close))
+        if isinstance(self.recall.open_index, IndexFile):
+            waiting.append(self.recall.worker.submit(self.recall.open_index.close))
         return DeferredList(waiting, consumeErrors=True).addCallback(lambda _: None)
 
 
@@ -252,6 +251,15 @@ def _log_failures(results: Any) -> None:
     for good, failure in results:
         if not good and not failure.check(CancelledError):
             _log.error("warming up: {why}", why=failure.getErrorMessage())
+
+
+def memory_backend(worker: Worker | None = None) -> MemoryBackend:
+    """The memory back end of the settings, or one that says why it cannot be used."""
+    try:
+        return conf.memory_backend(worker)
+    except ConfigError as error:
+        _log.error("{why}", why=str(error))
+        return UnusableBackend(str(error))
 
 
 _made: dict[str, Any] = {}
@@ -267,9 +275,8 @@ def mind() -> Mind:
         )
         _made["mind"] = InlineMind(
             client,
-            Mem0Store(conf.data_dir() / "mem0", config=conf.setting("MEM0_CONFIG")),
-            Worker("evennia-ai-recall"),
-            IndexFile(conf.data_dir() / "recall.sqlite3"),
+            memory_backend(),
+            RecallJobs(Worker("evennia-ai-recall"), IndexFile(conf.data_dir() / "recall.sqlite3")),
             Worker("evennia-ai-work"),
         )
     made: Mind = _made["mind"]

@@ -10,6 +10,7 @@ import copy
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from twisted.internet.defer import Deferred, execute, fail, succeed
@@ -30,13 +31,14 @@ from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import new_id
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
-from evennia_ai.protocol import ModelBackend, SemanticStore, Store
+from evennia_ai.protocol import MemoryBackend, ModelBackend, Store
 from evennia_ai.rag_memory.indexing import memory_of
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.profiles import EntityHandler
-from evennia_ai.rag_memory.search import TOOLS, Memory
+from evennia_ai.rag_memory.recall_jobs import TOOLS, RecallJobs
+from evennia_ai.rag_memory.search import Memory
 from evennia_ai.recall.values import Hit, Turn
 from evennia_ai.services import InlineMind
 from evennia_ai.tools import BUILTIN_TOOLS
@@ -147,6 +149,13 @@ class MemorySemanticStore:
 
     def __init__(self) -> None:
         self.memories: dict[str, dict[str, dict[str, Any]]] = {}
+
+    @classmethod
+    def from_settings(
+        cls, directory: Path, setting: Callable[[str], Any], worker: Worker | None = None
+    ) -> "MemorySemanticStore":
+        """An empty one."""
+        return cls()
 
     def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> "Deferred[list[str]]":
         """Store items; one whose source is stored already keeps its id."""
@@ -330,7 +339,15 @@ class MemoryIndex:
         """The newest turns that share a word with the query."""
         words = set(query.lower().split())
         hits = [
-            Hit(turn.id, 1.0, turn.speaker, turn.text, str(turn.at), turn.kind)
+            Hit(
+                turn.id,
+                1.0,
+                turn.speaker,
+                turn.text,
+                str(turn.at),
+                turn.kind,
+                audience=turn.audience or PUBLIC,
+            )
             for turn in self.turns.values()
             if words & set(turn.text.lower().split())
             and (turn.kind == "tool") == scope.endswith(TOOLS)
@@ -458,7 +475,7 @@ class FakeAssistant:
     def __init__(
         self,
         model: ModelBackend | None = None,
-        memories: SemanticStore | None = None,
+        memories: MemoryBackend | None = None,
         index: Any = None,
         store: Store | None = None,
         body_store: Store | None = None,
@@ -473,13 +490,12 @@ class FakeAssistant:
         self.mind = InlineMind(
             model or ScriptedModel(),
             memories or MemorySemanticStore(),
-            worker,
-            lambda: index,
+            RecallJobs(worker, lambda: index),
             worker,
             lambda model: self.count,
         )
         self.runtime, self.game = Runtime(last_heard_at=self.now()), FakeGame()
-        self.memory = memory_of(self, worker, lambda: self.mind.index(), lambda: self.mind.memories)
+        self.memory = memory_of(self)
         self.obj = FakeBody(body_store or MemoryStore(), self.now, self.memory)
         self.journal, self.entities = self.obj.journal, self.obj.entities
         self.state = StateHandler(self.store)

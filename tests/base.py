@@ -12,6 +12,8 @@ from evennia_ai import services
 from evennia_ai.assistant.deletions import pay_owed
 from evennia_ai.background import Worker
 from evennia_ai.history.messages import Message
+from evennia_ai.rag_memory.recall_jobs import RecallJobs
+from evennia_ai.services import IndexFile
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 from tests.waiting import wait_for
 
@@ -45,7 +47,7 @@ class AssistantTest(BaseEvenniaTest):
         services.use(
             model=self.model,
             memories=self.semantic,
-            worker=Worker("test-recall"),
+            recall=RecallJobs(Worker("test-recall"), IndexFile(path / "recall.sqlite3")),
             ready=True,
         )
         super().setUp()

@@ -4,7 +4,8 @@ import unittest
 from dataclasses import replace
 
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.recall import RecallIndex
+from evennia_ai.recall import Hit, RecallIndex
+from evennia_ai.recall.values import Query
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
 
@@ -16,19 +17,13 @@ ECHO = "The smith's forge? At the old harbour, next to the ropewalk, as Bram sai
 
 def hit(hit_id, text, speaker="Bram", at=None, kind="message", score=0.5):
     """A search result; ids made of a letter and a number tell the time."""
-    return {
-        "id": hit_id,
-        "kind": kind,
-        "speaker": speaker,
-        "text": text,
-        "score": score,
-        "at": f"2026-01-{int(hit_id[1:]):02d}" if at is None else at,
-    }
+    at = f"2026-01-{int(hit_id[1:]):02d}" if at is None else at
+    return Hit(hit_id, score, speaker, text, at, kind)
 
 
 def ids(hits):
-    """Ids of results, or of messages."""
-    return [each["id"] if isinstance(each, dict) else each.id for each in hits]
+    """Ids of results."""
+    return [each.turn_id for each in hits]
 
 
 class CountingIndex(RecallIndex):
@@ -74,10 +69,10 @@ class SearchTest(unittest.TestCase):
         for text in texts:
             self.world.later(3600)
             role = "assistant" if speaker == "Aria" else "user"
-            said = Message(role, "", channel="say", speaker=Speaker(key=speaker, id="o1"))
+            said = Message(role, "", channel="say", speaker=Speaker(speaker, "o1"))
             stored += self.world.script.history.append([replace(said, content=text)])
-        return ids(stored)
+        return [message.id for message in stored]
 
     def search(self, query, limit=12, audience="public", **options):
         """What is found."""
-        return wait_for(self.world.script.memory.search(query, limit, audience, **options))
+        return wait_for(self.world.script.memory.search(Query(query, limit, audience, **options)))

@@ -8,12 +8,11 @@ from types import SimpleNamespace
 import numpy
 from twisted.internet.defer import fail, succeed
 
-from evennia_ai.assistant.runtime import Runtime
 from evennia_ai.errors import StoreError
 from evennia_ai.history.messages import new_id, utc_iso
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.profiles import EntityHandler
-from evennia_ai.testing import MemoryStore
+from evennia_ai.testing import FakeAssistant, MemoryStore
 
 
 class CountingStore(MemoryStore):
@@ -102,7 +101,7 @@ class MemoryJournal:
 
 
 class MemorySemantic:
-    """`SemanticStore` on a dict, firing at once; `broken` makes every call fail."""
+    """`MemoryBackend` on a dict, firing at once; `broken` makes every call fail."""
 
     def __init__(self):
         self.rows = {}
@@ -145,14 +144,11 @@ class MemorySemantic:
         return succeed(len(gone))
 
 
-def script(semantic=None, now=time.time, scope="aria", **fields):
-    """A script with the parts that memory services use."""
-    semantic = semantic if semantic is not None else MemorySemantic()
-    fields.setdefault("extracts_memories", False)
-    fields.setdefault("runtime", Runtime())
-    fields.setdefault("is_called", lambda: False)
-    mind = SimpleNamespace(memories=semantic)
-    return SimpleNamespace(key="Aria's mind", scope=scope, mind=mind, now=now, **fields)
+def script(semantic=None, scope="aria"):
+    """An assistant with this long-term memory."""
+    assistant = FakeAssistant(memories=semantic or MemorySemantic())
+    assistant.scope = scope
+    return assistant
 
 
 def character(profiles=(), now=time.time):

@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from evennia_ai.rag_memory import Mem0Store
+from evennia_ai.rag_memory import Mem0Backend
 from tests.stand_ins import HashingEmbedder
 from tests.waiting import wait_for
 
@@ -25,7 +25,7 @@ class StoreCase(unittest.TestCase):
 
     def opened(self, **kwargs):
         kwargs.setdefault("embedder", HashingEmbedder())
-        store = Mem0Store(self.folder, **kwargs)
+        store = Mem0Backend(self.folder, **kwargs)
         self.addCleanup(lambda: wait_for(store.close(), 60))
         return store
 

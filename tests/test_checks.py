@@ -33,6 +33,7 @@ class TestCheckSettings(unittest.TestCase):
             EVENNIA_AI_LLM_API_BASE="http://127.0.0.1:11434/v1",
             EVENNIA_AI_LLM_API_KEY="sk-test",
             EVENNIA_AI_TOOLS=["evennia_ai.tools.Noop"],
+            EVENNIA_AI_MEMORY_BACKEND="tests.rag_memory.tiny_backend.TinyBackend",
             EVENNIA_AI_MEM0_CONFIG={"vector_store": {"provider": "qdrant", "config": {}}},
         ):
             self.assertEqual(ids(), [])
@@ -51,6 +52,9 @@ class TestCheckSettings(unittest.TestCase):
             ("EVENNIA_AI_MEM0_CONFIG", ["qdrant"], "E007"),
             ("EVENNIA_AI_MEM0_CONFIG", {"llm": "openai"}, "E008"),
             ("EVENNIA_AI_DATA_DIR", 5, "E009"),
+            ("EVENNIA_AI_MEMORY_BACKEND", 5, "E011"),
+            ("EVENNIA_AI_MEMORY_BACKEND", "Backend", "E011"),
+            ("EVENNIA_AI_MEMORY_BACKEND", "no_such_module.Backend", "E012"),
         )
         for name, value, number in wrong:
             with self.subTest(name=name, value=value), override_settings(**{name: value}):

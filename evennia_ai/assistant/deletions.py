@@ -59,9 +59,7 @@ def delete_derived(scope: str) -> Generator["Deferred[Any]", Any, bool]:
         A Deferred that fires with whether nothing is left; else it stays owed.
     """
     mind = services.mind()
-    memory = Memory(
-        scope, mind.worker, mind.index, lambda: mind.memories, lambda what, e: _log(scope, e)
-    )
+    memory = Memory(scope, mind.recall, lambda: mind.memories, lambda what, e: _log(scope, e))
     cleared = yield memory.clear()
     try:
         ids = yield mind.memories.ids(scope)

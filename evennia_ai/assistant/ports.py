@@ -84,8 +84,7 @@ class AssistantPorts:
     @lazy_property
     def memory(self) -> Memory:
         """Everything heard, said or written, to be found again."""
-        mind = services.mind()
-        return memory_of(self, mind.worker, lambda: mind.index(), lambda: mind.memories)
+        return memory_of(self)
 
     @lazy_property
     def tools(self) -> ToolRegistry:

@@ -16,11 +16,12 @@ from evennia_ai.assistant.turn import TurnRequest
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import STAFF, is_private
 from evennia_ai.history.messages import SPEECH, one_line, quoted
+from evennia_ai.language.words import plain, telling_words
 from evennia_ai.llm_interaction.prompt import context_usage, shown_history
 from evennia_ai.protocol import Character
-from evennia_ai.rag_memory.crowding import worth_quoting
-from evennia_ai.rag_memory.injection import chosen, experiences, memory_line, plain, telling_words
+from evennia_ai.rag_memory.injection import chosen, experiences, memory_line, worth_quoting
 from evennia_ai.rag_memory.working_memory import note, visible_conversations
+from evennia_ai.recall.values import Query
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.extraction import SIGNAL
 from evennia_ai.sleep.compaction.plan import Plan
@@ -314,11 +315,13 @@ def _retrieved(
     if not telling_words(said, [character.key]):
         return ()
     hits = yield script.memory.search(
-        said,
-        limit=RETRIEVED,
-        audience=group.audience,
-        exclude=[event.id for event in group.events],
-        own_name=character.key,
+        Query(
+            said,
+            RETRIEVED,
+            group.audience,
+            exclude=[event.id for event in group.events],
+            own_name=character.key,
+        )
     )
     shown = _shown(script, group.audience)
     ids = {message.id for message in shown}

@@ -68,7 +68,7 @@ class Patient:
     Args:
         game_dir: The game's folder.
         client: A `ModelClient`.
-        store: A `Mem0Store`; in the running game its own, as that holds the files' lock.
+        store: A `MemoryBackend`; in the running game its own, as that holds the files' lock.
         worker: A thread for slow work.
     """
 
@@ -117,10 +117,9 @@ class Patient:
         """The semantic memory store."""
         if self._store is not None:
             return self._store
-        from evennia_ai.rag_memory import Mem0Store
+        from evennia_ai import services
 
-        folder = conf.data_dir() / "mem0"
-        return Mem0Store(folder, conf.setting("MEM0_CONFIG"), worker=self.worker)
+        return services.memory_backend(self.worker)
 
 
 def check_versions(patient: Patient) -> Check:
@@ -267,7 +266,9 @@ def check_memory(patient: Patient) -> Any:
     detail = str(status["detail"]).rstrip(".")
     if status["ok"]:
         return _fine(detail)
-    return _fault(detail, f"Check `{checks.MEM0_CONFIG}` and the folder {conf.data_dir()}.")
+    return _fault(
+        detail, f"Check `{checks.MEMORY_BACKEND}`, `{checks.MEM0_CONFIG}` and {conf.data_dir()}."
+    )
 
 
 @inlineCallbacks

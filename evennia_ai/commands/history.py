@@ -10,6 +10,7 @@ from evennia_ai.commands.show import as_json, as_record, audience_mark, escaped,
 from evennia_ai.history.audience import STAFF, visible
 from evennia_ai.history.messages import Message
 from evennia_ai.protocol import Assistant
+from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep.compaction.receipts import receipt_line
 
 SEARCH_LIMIT = 20
@@ -122,26 +123,28 @@ def search_memory(command: AssistantCommand, script: Assistant, words: str) -> N
     viewer, name = command.viewer, escaped(script.obj.key)
     audience = command.audience
 
-    def found(hits: list[dict[str, Any]]) -> None:
+    def found(hits: list[Hit]) -> None:
         head = f"{name} on `{escaped(words)}`, best first ({len(hits)}):"
         viewer.listing(hits, hit_line, head, f"{name} knows nothing of `{escaped(words)}`.")
 
     done = script.memory.search(
-        words,
-        limit=SEARCH_LIMIT,
-        audience=audience,
-        own_name=script.obj.key,
-        observations=True,
-        tools=True,
+        Query(
+            words,
+            SEARCH_LIMIT,
+            audience,
+            own_name=script.obj.key,
+            observations=True,
+            tools=True,
+        )
     )
     viewer.later(done, found, "The search")
 
 
-def hit_line(hit: dict[str, Any]) -> str:
+def hit_line(hit: Hit) -> str:
     """One result: id, kind, time, who may know it, speaker, text."""
-    who = f"{hit['speaker']}: " if hit["speaker"] else ""
-    when, mark = moment(hit["at"]), audience_mark(hit["audience"])
-    return as_record(f"{hit['id']} {hit['kind']} {when} {mark}{who}{hit['text']}")
+    who = f"{hit.speaker}: " if hit.speaker else ""
+    when, mark = moment(str(hit.at or "")), audience_mark(hit.audience)
+    return as_record(f"{hit.turn_id} {hit.kind} {when} {mark}{who}{hit.text}")
 
 
 def message_line(message: Message, own_name: str) -> str:

@@ -1,1 +1,1 @@
-"""Words of a language: folding, stop words, stems, names. Every module uses these."""
+"""English words, names, numbers and sentences, for every module that reads text."""

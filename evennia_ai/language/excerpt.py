@@ -2,10 +2,9 @@
 
 import re
 
+from evennia_ai.language.words import is_common, stem
+
 CUT = "…"
-# Letters of a word that is compared, at least and at most: shorter ones are in every second line,
-# and the ends of longer ones tell their form.
-_LEAST_LETTERS, _MOST_LETTERS = 4, 5
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[.!?]\s+")
 
@@ -66,6 +65,6 @@ def _part(row: str, wanted: set[str], room: int) -> str:
 
 
 def _compared(text: str) -> dict[int, str]:
-    """The words of a text that are compared, by where they begin."""
+    """The stems of a text's words, without common ones, by where they begin."""
     found = ((each.start(), each.group().lower()) for each in _WORD.finditer(text))
-    return {at: word[:_MOST_LETTERS] for at, word in found if len(word) >= _LEAST_LETTERS}
+    return {at: stem(word) for at, word in found if not is_common(word)}

@@ -125,6 +125,10 @@ _KINDS = {
     "emote": _PLEASE + r"(?P<rest>(?:wave|smile|nod|bow|dance|laugh|curtsy|sing|clap|shrug|wink|"
     r"sit down|stand up|cheer)\b.{0,60})$",
     "look": _PLEASE + r"(?:look at|examine|inspect)(?: the)? (?P<rest>[\w' -]{1,40})[.!?]*$",
+    "order": _PLEASE
+    + r"(?:give|bring|pour|fetch|get|hand|serve|sell|buy|open|close|shut|light|clean|"
+    r"cook|fill|stop|wait|stay|come|leave|take|drop|put|kill|attack|fight|help|show|lend|pass|pay)\b"
+    r"(?! (?:to|from|on)\b)",
     "thanks": r"^(?:many |much )?(?:thanks|thank you|cheers|much obliged|i appreciate)\b",
     "farewell": (
         r"^(?:good ?bye|bye|farewell|see you|see ya|good ?night|so long|until next time|take care|"
@@ -148,7 +152,7 @@ class Act:
     """One thing that `who` wants: a `kind`, its words, and whom a whisper is for.
 
     Beside the keys of `_KINDS` there are ``question``, ``fact``, ``remember``, ``whisper``,
-    ``nonsense`` and ``chatter``.
+    ``nonsense``, ``gesture`` and ``chatter``.
     """
 
     kind: str
@@ -164,6 +168,8 @@ def read_acts(line: Line, me: str) -> list[Act]:
     text = vocative(line.text, me)
     if not re.search(r"\w", text.replace(me, "")) and me.lower() in line.text.lower():
         return [Act("attention", line.text, line.who)]
+    if line.verb == "poses":
+        return [Act("gesture", line.text, line.who)]
     if quotes_of(text):  # another assistant repeats what it was told
         return [Act("chatter", text, line.who)]
     acts: list[Act] = []

@@ -27,16 +27,10 @@ class Answer:
 
 
 def answer(question: str, asker: str, talk: Talk, tools: Set[str]) -> Answer:
-    """Answer one question, or name the search that should come before.
+    """Answer `asker`'s question, or name the search that should come before.
 
     The question is searched for as it was asked, and where that brings no answer, once more by
-    its names and content words.
-
-    Args:
-        question: The question as asked.
-        asker: Name of the one who asks.
-        talk: The request; its search results so far are evidence.
-        tools: Names of the tools offered.
+    its names and content words. What the searches in `talk` found is evidence.
     """
     # In a game an unframed line may be a description; in a plain chat it is the user's.
     lines = [line for line in talk.evidence() if line.who or line.verb == "note" or not asker]
@@ -62,7 +56,8 @@ def answer(question: str, asker: str, talk: Talk, tools: Set[str]) -> Answer:
     )
     if sure:
         return Answer(" Later ".join(quotes).replace("Later You", "Later you"), sure=True)
-    return Answer(" ".join([line_for("nearest", question, asker), *quotes]))
+    offer = " ".join([line_for("nearest", question, asker), *quotes])
+    return Answer(offer.replace("know: You", "know: you"))
 
 
 def _places(question: str, talk: Talk) -> dict[str, int]:

@@ -46,7 +46,9 @@ _WORDLIKE = re.compile(
     r"^[\"'“”‘’(*]*[^\W\d_]+(?:['’./-][^\W\d_]+|\d{0,3})*[\"'“”‘’).,;:!?…*]*$"
     r"|^[\"'(£$€#]*\d[\d.,:/-]*(?:st|nd|rd|th|[ap]m|h|%)?[\"').,;:!?…]*$|^[-–—&+]+$"
 )
-_HELD = re.compile(r"([^\W\d_])\1{4}|\S{41}", re.IGNORECASE)
+_HELD = re.compile(
+    r"([^\W\d_])\1{4}|\S{41}|asdf|sdfg|dfgh|fghj|ghjk|hjkl|qwer|tyui|uiop|zxcv|xcvb|cvbn|vbnm", re.I
+)
 # The plain form of common irregular verbs, then their other forms.
 _IRREGULAR = """
 be am is are was were been|bear born bore|begin began begun|break broke broken|bring brought|build

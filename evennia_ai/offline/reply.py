@@ -13,7 +13,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "greeting": ("Hello, {who}. Good to see you.", "Good day to you, {who}.", "Welcome, {who}."),
     "farewell": ("Goodbye, {who}. Safe travels.", "Until next time, {who}.", "Take care, {who}."),
     "thanks": ("You're welcome, {who}.", "Gladly, {who}.", "Any time."),
-    "wellbeing": ("Well enough, thank you. And you?", "I can't complain. How are you, {who}?"),
+    "wellbeing": ("Well enough, thank you. And you?",),
     "abilities": (
         "I listen, I keep what I'm told in my journal, and I look it up when you ask. "
         "I'm the offline model: rule-based, so I only know what I was told.",
@@ -21,17 +21,14 @@ LINES: dict[str, tuple[str, ...]] = {
     "staff": ("No, I can't do that. You'd have to ask the staff.",),
     "kept": ("I'll remember that.", "Noted. I'll remember it.", "I've written that down."),
     "heard": ("I'll keep that in mind.", "Good to know, {who}.", "Noted, {who}."),
-    "unknown": (
-        "I don't know. Nobody has told me that, as far as I remember.",
-        "I'm sorry, I don't know that. I found nothing about it in my memory.",
-    ),
+    "unknown": ("I don't know. Nobody has told me that, as far as I remember.",),
     "nearest": ("I don't know that for certain. The nearest I know:",),
     "insult": ("There's no need for that. I'll help if I can.",),
     "kindness": ("That's kind of you, {who}.", "How kind of you to say so."),
     "apology": ("No harm done.", "Don't worry about it, {who}."),
     "unforgotten": ("I can't unhear it, I'm afraid. But tell me how things are now.",),
     "attention": ("Yes, {who}? I'm here.", "I'm here, {who}."),
-    "pastime": ("I'm no good at that, I'm afraid. I can only pass on what I was told.",),
+    "pastime": ("I'm no good at that. I can only pass on what I was told.",),
     "nonsense": ("I can't make sense of that, I'm afraid.", "I don't follow, {who}."),
     "chatter": ("Is that so?", "I hear you, {who}.", "Tell me more, if you like."),
     "failed": ("I tried to write that down, but it didn't work.",),

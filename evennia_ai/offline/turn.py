@@ -32,6 +32,8 @@ def take_turn(talk: Talk, tools: Set[str]) -> Reply:
     if calls:
         return Reply(None, tuple(calls))
     said = [text for act in wanted if (text := _said(act, talk, tools))]
+    if not said and "noop" in tools:
+        return Reply(None, (ToolCall("noop"),))
     return Reply(" ".join(dict.fromkeys(said)) or line_for("chatter", ""))
 
 
@@ -85,10 +87,12 @@ def _call_for(act: Act, talk: Talk, tools: Set[str]) -> ToolCall | None:
     if act.kind == "move":
         found = _DIRECTIONS.search(act.text)
         return ToolCall("move", {"direction": found.group(1).lower() if found else act.text})
+    if act.kind == "gesture":
+        return ToolCall("emote", {"text": f"nods to {act.who}"})
     if act.kind == "emote":
         verb, _, rest = act.text.rstrip(".!?").partition(" ")
         ending = "es" if verb.endswith(("s", "sh", "ch", "x")) else "s"
-        rest = re.sub(r"\b(me|us)\b", "you", rest)
+        rest = re.sub(r"\b(me|us)\b", act.who or "you", rest)
         return ToolCall("emote", {"text": f"{verb.lower()}{ending} {rest}".strip()})
     if act.kind == "look":
         return ToolCall("look", {"target": act.text})
@@ -124,8 +128,8 @@ def _said(act: Act, talk: Talk, tools: Set[str]) -> str:
         return surroundings.answer(act, talk)
     if act.kind in LINES:
         return line_for(act.kind, act.text, act.who)
-    name = "emote" if act.kind == "follow" else act.kind
+    name = "emote" if act.kind in ("follow", "gesture") else act.kind
     done = [done for done in talk.done if done.name == name]
     if not done or done[-1].failed:
         return line_for("unable", act.text)
-    return "" if act.kind == "emote" and len(talk.done) > 1 else line_for("moved", act.text)
+    return "" if act.kind in ("emote", "gesture") else line_for("moved", act.text)

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "Mem0Store": "evennia_ai.rag_memory.mem0_backend.store",
+    "Mem0Backend": "evennia_ai.rag_memory.mem0_backend.backend",
     "compact_conversation_history": "evennia_ai.sleep.compaction.service",
     "run_pre_compaction_extraction": "evennia_ai.sleep.compaction.extraction",
     "run_sleep_tick": "evennia_ai.sleep.cycle",

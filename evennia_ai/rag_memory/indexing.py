@@ -1,24 +1,25 @@
-"""The search index kept whole: what it lacks is put into it again from what is stored.
+"""Filling the search index from what is stored, where it lacks something.
 
-A filling is noted in the index itself until it has ended, so that the next start knows of one that
-was broken off and goes on with it.
+The index itself notes a filling until it has ended, so that the next start resumes one that was
+interrupted.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.background import Worker, pause
+from evennia_ai.background import pause
 from evennia_ai.errors import StoreError
 from evennia_ai.history.live import ARCHIVE
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.rag_memory.turns import is_indexed, turn_of_entry, turn_of_message, turns_of
+from evennia_ai.recall.values import Turn
 
-Turn = dict[str, Any]
 # Archive segments whose messages may have been folded just before a crash, unindexed.
 NEWEST_SEGMENTS = 2
 # Turns put in at a time, and the pause behind them, in which searches have their turn.
@@ -27,22 +28,16 @@ BATCH, PAUSE_S = 100, 0.05
 SHORT_PAUSE_S = 0.005
 
 
-def memory_of(
-    script: Assistant, worker: Worker, open_index: Callable[[], Any], semantic: Callable[[], Any]
-) -> Memory:
+def memory_of(script: Assistant) -> Memory:
     """An assistant's memory, which learns at each search what was changed by hand.
 
     Args:
         script: The assistant's script.
-        worker: As for `Memory`, like the rest.
-        open_index: Makes or gives the index.
-        semantic: Gives the semantic store.
     """
     return Memory(
         script.scope,
-        worker,
-        open_index,
-        semantic,
+        script.mind.recall,
+        lambda: script.mind.memories,
         script.log_error,
         lambda: script.now(),
         importance_of=lambda ids: script.obj.journal.importance_of(ids),
@@ -54,10 +49,10 @@ def memory_of(
 
 
 def mend_index(script: Assistant) -> "Deferred[Any]":
-    """Put in what a crash left out; if older talk is missing too, everything, bit by bit.
+    """Index what a crash left out; if older talk is missing too, everything, in batches.
 
     Returns:
-        A Deferred that fires with how many turns were put in, when all of them are.
+        A Deferred that fires with how many turns were indexed, once all of them are.
     """
     entries = script.obj.journal.recent()
     done = script.memory.catch_up(
@@ -69,7 +64,7 @@ def mend_index(script: Assistant) -> "Deferred[Any]":
 
 
 def restore_lost(script: Assistant) -> "Deferred[Any]":
-    """Fill an index that stands in the place of one that was lost; fires when that ended."""
+    """Fill the index that replaces a lost one; fires when that has ended."""
     return restore_index(script).addErrback(_survived, script)
 
 
@@ -96,31 +91,30 @@ def _restored_if_lost(
 
 
 def missing_oldest(script: Assistant) -> "Deferred[int | None]":
-    """How many of the oldest turns the index lacks; None if it cannot be read.
+    """Fires with how many of the oldest turns the index lacks; None if it cannot be read.
 
-    They are the last that `restore_index` puts in: where they are, everything is. Where a filling
-    was broken off it is 1 at least.
+    `restore_index` adds them last: if they are there, everything is. At least 1 if a filling was
+    interrupted.
     """
     first = script.history.store.keys(ARCHIVE)[:1]
     segments = [segment for segment in map(script.history.segment, first) if segment]
     messages = [message for segment in segments for message in segment.messages]
     oldest = turns_of(messages, script.obj.journal.oldest(), script.now(), script.tools.traits)
-    missing: Deferred[int | None] = script.memory.missing([turn["id"] for turn in oldest])
-    return missing
+    return script.memory.missing([turn.id for turn in oldest])
 
 
 @inlineCallbacks
 def restore_index(script: Assistant, reactor: Any = None) -> Generator["Deferred[Any]", Any, int]:
-    """Put everything that is stored and not indexed into the index, in batches.
+    """Index everything that is stored and not indexed, in batches.
 
-    Safe to break off and to run again. While it runs, a second call does nothing.
+    It may be interrupted and run again. While it runs, a second call does nothing.
 
     Args:
         script: The assistant's script.
         reactor: Where to pause; Twisted's by default.
 
     Returns:
-        A Deferred that fires with how many turns were put in.
+        A Deferred that fires with how many turns were indexed.
     """
     if script.memory.restoring:
         return 0
@@ -131,22 +125,22 @@ def restore_index(script: Assistant, reactor: Any = None) -> Generator["Deferred
 
 @inlineCallbacks
 def rebuild_index(script: Assistant, reactor: Any = None) -> Generator["Deferred[Any]", Any, int]:
-    """Take everything out of the index and put in what is stored, in batches.
+    """Empty the index and fill it with what is stored, in batches.
 
-    Others search between the batches; a start goes on with what was broken off. Call it under the
-    turn lock.
+    Others can search between the batches; the next start resumes what was interrupted. Call it
+    under the turn lock.
 
     Args:
         script: The assistant's script.
         reactor: Where to pause; Twisted's by default.
 
     Returns:
-        A Deferred that fires with how many turns were put in, or fails with `StoreError` if the
-        index cannot be written or is being made whole already.
+        A Deferred that fires with how many turns were indexed, or fails with `StoreError` if the
+        index cannot be written or is being filled already.
     """
     if script.memory.restoring:
-        raise StoreError("The search index is being made whole already; try again after that.")
-    added = yield _filled(script, reactor, SHORT_PAUSE_S, anew=True)
+        raise StoreError("The search index is being filled already; try again later.")
+    added = yield _filled(script, reactor, SHORT_PAUSE_S, empty=True)
     if added is None:
         raise StoreError("The search index cannot be written; see the log, then try again.")
     return int(added)
@@ -154,14 +148,14 @@ def rebuild_index(script: Assistant, reactor: Any = None) -> Generator["Deferred
 
 @inlineCallbacks
 def _filled(
-    script: Assistant, reactor: Any, pause_s: float, anew: bool = False
+    script: Assistant, reactor: Any, pause_s: float, empty: bool = False
 ) -> Generator["Deferred[Any]", Any, int | None]:
     """Fill the index, from the start again if another takes its place; None if that fails."""
     memory, added, began = script.memory, 0, None
     with memory.restore():
         while began != memory.replaced:
             began = memory.replaced
-            put = yield _filled_once(script, reactor, pause_s, anew)
+            put = yield _filled_once(script, reactor, pause_s, empty)
             if put is None:
                 script.log("the search index cannot be written and stays incomplete", warning=True)
                 return None
@@ -172,22 +166,24 @@ def _filled(
 
 @inlineCallbacks
 def _filled_once(
-    script: Assistant, reactor: Any, pause_s: float, anew: bool
+    script: Assistant, reactor: Any, pause_s: float, empty: bool
 ) -> Generator["Deferred[Any]", Any, int | None]:
-    memory, began, added = script.memory, script.memory.replaced, 0
-    if (yield memory.set_filling(True)) is None or (anew and (yield memory.clear()) is None):
+    memory, began = script.memory, script.memory.replaced
+    added = 0
+    if (yield memory.set_filling(True)) is None or (empty and (yield memory.clear()) is None):
         return None
     memory.begin_reading()  # only now: what was changed before may have been taken out as well
     for turns in _batches(script):
-        put = yield memory.catch_up(lambda turns=turns: memory.still_valid(turns))
+        put = yield memory.catch_up(partial(memory.still_valid, turns))
         if put is None:
             return None
-        added += put
+        added += int(put)
         yield pause(reactor, pause_s)
         if script.pk is None or memory.replaced != began:
             return added  # deleted meanwhile, or to be done again
-    noted = yield memory.set_filling(False)
-    return None if noted is None else added
+    if (yield memory.set_filling(False)) is None:
+        return None
+    return added
 
 
 def _batches(script: Assistant) -> Iterator[list[Turn]]:

@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 from evennia_ai.language.names import capitals, lone_capitals, names_among
 from evennia_ai.rag_memory.entities import mentioned
 from evennia_ai.rag_memory.profile import Observation, Profile, shown_observations
-from evennia_ai.rag_memory.recalled import told_stem, told_stems
+from evennia_ai.rag_memory.recalled import telling_stem, telling_stems
+from evennia_ai.recall.values import Hit
 
 # Most observations that a search finds, and the share of a query's words that one must have.
 MOST_FOUND, LEAST_SHARE = 3, 0.5
@@ -23,7 +23,7 @@ _LOOKED_AT = 40
 
 def found_observations(
     profiles: Mapping[str, Profile], query: str, audience: str, most: int = MOST_FOUND
-) -> list[dict[str, Any]]:
+) -> list[Hit]:
     """The observations that still hold and have most of a query's telling words.
 
     Args:
@@ -33,8 +33,8 @@ def found_observations(
         most: Most observations.
 
     Returns:
-        Hits ``{"id", "kind": "observation", "speaker": "", "at", "text", "audience", "score"}``,
-        best first, of equal ones the newest; `score` is the share of the query's words.
+        Hits of the kind ``observation``, best first, of equal ones the newest; the score is the
+        share of the query's words.
     """
     asked = _Asked.of(profiles, query, audience)
     likely = _likely(profiles, asked, audience)
@@ -66,7 +66,7 @@ class _Asked:
     def of(cls, profiles: Mapping[str, Profile], query: str, audience: str) -> "_Asked":
         """A query read."""
         names = _asked_names(profiles, query)
-        return cls(told_stems(query, names), names, _people(profiles, query, audience))
+        return cls(telling_stems(query, names), names, _people(profiles, query, audience))
 
     @cached_property
     def _parts(self) -> list[str]:
@@ -100,11 +100,11 @@ class _Asked:
     def _calls_people(self, lowered: str) -> bool:
         """Whether one of the words names the people: cheap, and too generous to names like Will."""
         words = self._calls.findall(lowered)
-        return any(word in self.people or told_stem(word) in self.people for word in words)
+        return any(word in self.people or telling_stem(word) in self.people for word in words)
 
     def share_in(self, text: str) -> float:
         """The share of the wanted words that a text holds; 0 if it names none of the people."""
-        held = told_stems(text, self.names)
+        held = telling_stems(text, self.names)
         if self.people and self.people.isdisjoint(held):
             return 0.0
         return len(self.wanted & held) / len(self.wanted)
@@ -119,7 +119,7 @@ def _asked_names(profiles: Mapping[str, Profile], query: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def _wordless(name: str) -> str:
     """A name, in lower case, that is one word which tells nothing; empty for any other."""
-    return "" if " " in name or told_stems(name) else name.lower()
+    return "" if " " in name or telling_stems(name) else name.lower()
 
 
 def _likely(
@@ -144,7 +144,7 @@ def named_in(profiles: Mapping[str, Profile], query: str) -> dict[str, frozenset
         The stems of the words that name each, by entity id.
     """
     names = _asked_names(profiles, query)
-    wanted, alone = told_stems(query, names), lone_capitals(query)
+    wanted, alone = telling_stems(query, names), lone_capitals(query)
     whole = set(mentioned(profiles, query))
     found = {}
     for entity_id, profile in profiles.items():
@@ -152,13 +152,13 @@ def named_in(profiles: Mapping[str, Profile], query: str) -> dict[str, frozenset
         proper = alone & frozenset(word for name in called for word in _proper(name))
         if entity_id in whole or proper:
             words = called if entity_id in whole else sorted(proper)
-            found[entity_id] = wanted & told_stems(" ".join(words), names)
+            found[entity_id] = wanted & telling_stems(" ".join(words), names)
     return {entity_id: stems for entity_id, stems in found.items() if stems}
 
 
 def touched_on(profiles: Mapping[str, Profile], query: str) -> list[str]:
     """The ids of entities of whose names a telling word stands in a query."""
-    wanted = told_stems(query)
+    wanted = telling_stems(query)
 
     def is_touched(profile: Profile) -> bool:
         return not all(wanted.isdisjoint(_name_stems(name)) for name in profile.names)
@@ -168,7 +168,7 @@ def touched_on(profiles: Mapping[str, Profile], query: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _name_stems(name: str) -> frozenset[str]:
-    return told_stems(name)
+    return telling_stems(name)
 
 
 @lru_cache(maxsize=4096)
@@ -199,8 +199,7 @@ def _text(item: Observation) -> str:
     return " ".join(part or "" for part in (item.text, item.subject, item.predicate, item.value))
 
 
-def _hit(score: float, at: str, profile: Profile, item: Observation) -> dict[str, Any]:
+def _hit(score: float, at: str, profile: Profile, item: Observation) -> Hit:
     is_named = any(name.lower() in item.text.lower() for name in profile.names)
     text = item.text if is_named or not profile.names else f"About {profile.names[0]}: {item.text}"
-    shown = {"id": item.id, "kind": "observation", "speaker": "", "at": at}
-    return {**shown, "text": text, "audience": item.audience, "score": round(score, 3)}
+    return Hit(item.id, score, "", text, at, kind="observation", audience=item.audience)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from evennia_ai.history.messages import new_id
-from evennia_ai.rag_memory.crowding import asks
+from evennia_ai.language.sentences import asks, sentences
 from evennia_ai.rag_memory.entities import (
     LONGEST_MENTION,
     NamesIndex,
@@ -21,7 +21,6 @@ from evennia_ai.rag_memory.entities import (
 )
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.rag_memory.recalled import sentences
 
 # Sentences of an entry that are read.
 SENTENCES = 6

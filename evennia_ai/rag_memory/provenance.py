@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import Message
 from evennia_ai.history.tool_traits import ToolTraits
-from evennia_ai.rag_memory.crowding import asks
-from evennia_ai.rag_memory.injection import telling_words
-from evennia_ai.rag_memory.recalled import is_recalled, sentences, shown_memories
+from evennia_ai.language.sentences import asks, sentences
+from evennia_ai.language.words import telling_words
+from evennia_ai.rag_memory.recalled import is_recalled, shown_memories
 
 # A message bears a note out if it has this share of the note's telling words.
 LEAST_SHARE = 0.4

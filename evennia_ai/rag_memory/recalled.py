@@ -1,4 +1,4 @@
-"""Telling what was lived through from what was only found again.
+"""Whether a text is news or only repeats what was found in memory.
 
 A model that writes into its journal what it was shown from memory makes a memory of a memory;
 fed back so, one repeated text has filled whole stores. What merely repeats shown memories is
@@ -9,12 +9,16 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from evennia_ai.history.messages import Message
 from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.language import words as language
 from evennia_ai.language.names import names_among
-from evennia_ai.rag_memory.injection import telling_words
+from evennia_ai.language.sentences import MOST_WORDS, sentences
+from evennia_ai.language.words import bare, singular, spoken_words
+from evennia_ai.rag_memory.injection import parts_of_line
+from evennia_ai.recall.values import Hit
 
 # Key of a reply's metadata under which the memories stand that it drew on.
 MEMORIES = "memories"
@@ -27,38 +31,34 @@ LEAST_TELLING = 3
 # Share of them that a paraphrase has from the memory, and how many beside the speaker's name.
 PARAPHRASE_SHARE, PARAPHRASE_WORDS = 0.6, 2
 # Newest results and replies looked at; older ones have left the prompt or will soon.
-_RESULTS, _WORDS = 40, 400
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+")
-# A memory as `rag_memory.injection.memory_line` or `shown_memories` gives it: who, then what.
-_LINE = re.compile(r"(?:- \(\S+\) \S*\s*)?(?:(?P<who>[^:\"]{1,80}):\s+)?(?P<text>.*)", re.DOTALL)
+_RESULTS = 40
 _VOCATIVE = re.compile(r"^\W*[A-Z][\w'’-]+,\s|,\s+[A-Z][\w'’-]+(?=\W*$)")
 
 
-def _worded(text: str) -> frozenset[str]:
+def _set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 # Words that frame a report and say nothing of its content.
-_FRAME = _worded("a an the that said say tell told me recall remember memory")
-_REPORTS = _worded("said says tells told mentioned mentions")
-_FIRST_PERSON = _worded("i i'm i've i'd i'll my me mine myself we we're our ours us")
-_NEGATIONS = _worded("no not never none nobody nothing without cannot")
+_FRAME = _set("a an the that said say tell told me recall remember memory")
+_REPORTS = _set("said says tells told mentioned mentions")
+_FIRST_PERSON = _set("i i'm i've i'd i'll my me mine myself we we're our ours us")
+_NEGATIONS = _set("no not never none nobody nothing without cannot")
 # Words for a value that came back, and for one that changed.
-_RETURNED = _worded("again anymore back instead longer")
-_CHANGED = _RETURNED | _worded(
+_RETURNED = _set("again anymore back instead longer")
+_CHANGED = _RETURNED | _set(
     "now stop stopped quit used former formerly changed switched left lost sold gave gone died "
     "dead broke paid moved hates dislikes prefers became becomes new"
 )
 # When and how surely something is so.
 _MOODS = tuple(
-    _worded(words)
+    _set(words)
     for words in ("is are am i'm we're has have", "was were had", "will would", "may might could")
 )
 
 
 def is_recalled(text: str, memories: Iterable[str], heard: Iterable[str] | None = None) -> bool:
-    """Whether a text says what one of these memories says, and nothing that is new.
+    """Whether a text says what one of these memories says, and nothing new.
 
     It does if it has nearly all its words in their order from one memory, or if each of its
     sentences has all its telling words from a sentence of one: other forms, pronouns and names
@@ -72,19 +72,23 @@ def is_recalled(text: str, memories: Iterable[str], heard: Iterable[str] | None 
             with most of its telling words from a memory and the others from nothing heard; where
             nothing was heard at all, in any order.
     """
-    notes = [told for told in map(_Told, sentences(text)) if told.telling]
+    notes = [note for note in map(_Sentence, sentences(text)) if note.telling]
     known = [memory for memory in memories if _is_near(notes, memory)]
     words = _words(text)
     if words and any(_repeats(words, memory) for memory in known):
         return True
-    new = None if heard is None else frozenset(w for each in heard for w in _Told(each).telling)
-    pieces = [(who, _Told(piece)) for who, said in map(_parts, known) for piece in sentences(said)]
+    new = None if heard is None else frozenset(w for each in heard for w in _Sentence(each).telling)
+    pieces = [
+        (who, _Sentence(piece))
+        for who, said in map(parts_of_line, known)
+        for piece in sentences(said)
+    ]
     return bool(notes) and all(
-        any(_retells(told, who, piece, new) for who, piece in pieces) for told in notes
+        any(_retells(note, who, piece, new) for who, piece in pieces) for note in notes
     )
 
 
-def _is_near(notes: Sequence["_Told"], memory: str) -> bool:
+def _is_near(notes: Sequence["_Sentence"], memory: str) -> bool:
     """Whether a memory may say what one of these sentences says; cheap, so that few remain."""
     lowered = memory.lower()
     return not notes or any(
@@ -94,6 +98,7 @@ def _is_near(notes: Sequence["_Told"], memory: str) -> bool:
 
 
 def _repeats(words: Sequence[str], memory: str) -> bool:
+    """Whether a memory holds nearly all of these words in their order."""
     known = _words(memory)
     held = set(known)
     least = SAME_SHARE * len(words)
@@ -105,22 +110,19 @@ def _repeats(words: Sequence[str], memory: str) -> bool:
     if not blocks or same < least:
         return False
     span = known[blocks[0].a : blocks[-1].a + blocks[-1].size]
-    return same >= SPAN_SHARE * len(span) and _agrees(words, known, span, _named(memory))
-
-
-def _agrees(words: Sequence[str], known: list[str], span: list[str], named: set[str]) -> bool:
-    """Whether what tells most agrees: no new word of content, and no number, denial or name."""
-    fresh = {word for word in words if word not in known and told_stem(word)}
+    if same < SPAN_SHARE * len(span):
+        return False
+    # What tells most must agree: no new word of content, and no number, denial or name.
+    fresh = {word for word in words if word not in held and telling_stem(word)}
     if fresh or not _weighty(words) <= _weighty(known) or not _denials(span) <= _denials(words):
         return False
-    return not (named & set(span)) - set(words)
+    return not (_named(memory) & set(span)) - set(words)
 
 
 def _named(text: str) -> set[str]:
     """The words with a capital that do not begin a text, as `_words` gives them."""
-    found = (word for word in _WORD.findall(text)[1:] if word[0].isupper())
-    named = {_singular(word.lower()) for word in found if told_stem(word.lower())}
-    return named | names_among(text)
+    found = (word.lower() for word in spoken_words(text)[1:] if word[0].isupper())
+    return {singular(bare(word)) for word in found if telling_stem(word)} | names_among(text)
 
 
 def _weighty(words: Iterable[str]) -> set[str]:
@@ -130,47 +132,26 @@ def _weighty(words: Iterable[str]) -> set[str]:
 
 
 def _denials(words: Iterable[str]) -> set[str]:
-    return {word for word in words if word in _NEGATIONS or word.endswith(("n't", "n’t"))}
+    return {word for word in words if bare(word) in _NEGATIONS}
 
 
 def _words(text: str) -> list[str]:
-    found = (_singular(word) for word in _WORD.findall(text.lower())[:_WORDS])
+    found = (singular(bare(word)) for word in spoken_words(text.lower())[:MOST_WORDS])
     return [word for word in found if word not in _FRAME]
 
 
-def _singular(word: str) -> str:
-    word = _bare(word)
-    return word[:-1] if word.endswith("s") and len(word) > 3 else word
-
-
-def _bare(word: str) -> str:
-    return word.removesuffix("'s").removesuffix("’s")
-
-
-def sentences(text: str) -> list[str]:
-    """The sentences of a text, of its first few hundred words."""
-    return _SENTENCE.split(" ".join(text.split()[:_WORDS]))
-
-
-def _parts(memory: str) -> tuple[str, str]:
-    """Who said it, where that stands before it, and what was said."""
-    found = _LINE.match(memory)
-    assert found is not None, "the pattern fits every text"
-    return found["who"] or "", found["text"]
-
-
-class _Told:
+class _Sentence:
     """A sentence and what of it is compared.
 
     Args:
         text: The sentence.
-        names: Words, in lower case, that tell somebody's name wherever they have a capital.
+        names: Words, in lower case, that name somebody wherever they have a capital.
     """
 
     def __init__(self, text: str, names: frozenset[str] = frozenset()):
         said = _VOCATIVE.sub(" ", text)
         self._names = names | names_among(said)
-        self._found = _WORD.findall(said)
+        self._found = spoken_words(said)
         self.words = frozenset(word.lower().replace("’", "'") for word in self._found)
 
     @cached_property
@@ -181,8 +162,8 @@ class _Told:
     def _stem(self, word: str) -> str:
         """A word's stem; a name is its own where the word would tell nothing."""
         lowered = word.lower()
-        named = word[0].isupper() and _bare(lowered) in self._names
-        return told_stem(lowered) or (_bare(lowered) if named else "")
+        named = word[0].isupper() and bare(lowered) in self._names
+        return telling_stem(lowered) or (bare(lowered) if named else "")
 
     @cached_property
     def telling(self) -> frozenset[str]:
@@ -206,65 +187,63 @@ class _Told:
         return frozenset(n for n, mood in enumerate(_MOODS) if mood & (self.words - self._names))
 
 
-@lru_cache(maxsize=8192)
-def told_stem(word: str) -> str:
-    """A word without its ending; empty for one that tells nothing of a subject."""
-    bare = _bare(word)
-    if bare in _FRAME or bare in _REPORTS or not bare.isdigit() and not _tells(bare):
-        return ""
-    for ending in ("ing", "ed", "es", "s", "e"):
-        if bare.endswith(ending) and len(bare) - len(ending) >= 2:
-            bare = bare.removesuffix(ending)
-            break
-    return bare[:-1] + "i" if bare.endswith("y") else bare
+def telling_stem(word: str) -> str:
+    """As `language.words.telling_stem`; what is liked counts, what frames a report does not."""
+    plain = bare(word)
+    if plain in ("like", "likes"):  # here it is a verb, not the word for a likeness
+        return "like"
+    return "" if plain in _FRAME or plain in _REPORTS else language.telling_stem(word)
 
 
-def _tells(word: str) -> bool:
-    """Whether a word has to do with a subject; to like something is not the word for a likeness."""
-    likes = word in ("like", "likes")
-    return likes or bool(telling_words(word) and telling_words(word.removesuffix("s")))
+def telling_stems(text: str, names: frozenset[str] = frozenset()) -> frozenset[str]:
+    """The stems of a text's telling words, as texts are compared by here.
+
+    Args:
+        text: Any text.
+        names: Words, in lower case, that name somebody wherever they have a capital.
+    """
+    return _Sentence(text, names).telling
 
 
-def _retells(told: _Told, who: str, piece: _Told, new: frozenset[str] | None) -> bool:
+def _retells(note: _Sentence, who: str, piece: _Sentence, new: frozenset[str] | None) -> bool:
     """Whether a sentence says what a sentence of a memory, by somebody, says."""
-    if len(told.telling) < LEAST_TELLING or _denials(told.words) or _denials(piece.words):
+    if len(note.telling) < LEAST_TELLING or _denials(note.words) or _denials(piece.words):
         return False
     # Who spoke is part of what was said where it was said of themselves.
-    own = bool(_FIRST_PERSON & piece.words or _REPORTS & told.words)
-    head = _Told(who).order if own else []
-    held = {*head, *piece.telling}
-    fresh = told.telling - held
-    if any(word.isdigit() for word in fresh) or not told.moods <= (piece.moods or told.moods):
+    own = bool(_FIRST_PERSON & piece.words or _REPORTS & note.words)
+    head = _Sentence(who).order if own else []
+    fresh = note.telling - {*head, *piece.telling}
+    if any(word.isdigit() for word in fresh) or not note.moods <= (piece.moods or note.moods):
         return False
-    if (_RETURNED & told.words) - piece.words:
+    if (_RETURNED & note.words) - piece.words:
         return False
     order = [*head, *piece.order]
     if new is not None and not new:
-        return _paraphrases(told, piece, fresh, new)
+        return _paraphrases(note, piece, fresh, new)
     if fresh:
-        return _paraphrases(told, piece, fresh, new) and _same_order(told, order)
+        return _paraphrases(note, piece, fresh, new) and _same_order(note, order)
     states = _MOODS[0] | _MOODS[1]
-    free = states & told.words and states & piece.words and "than" not in told.words
-    if not free and _common(told.order, order) != _common(order, told.order):
+    free = states & note.words and states & piece.words and "than" not in note.words
+    if not free and _common(note.order, order) != _common(order, note.order):
         return False
-    return piece.names <= told.telling and _same_order(told, order, {*piece.names, *head})
+    return piece.names <= note.telling and _same_order(note, order, {*piece.names, *head})
 
 
 def _paraphrases(
-    told: _Told, piece: _Told, fresh: frozenset[str], new: frozenset[str] | None
+    note: _Sentence, piece: _Sentence, fresh: frozenset[str], new: frozenset[str] | None
 ) -> bool:
     """Whether the words that a memory lacks are only other words for what it says."""
-    if new is None or fresh & new or (_CHANGED & told.words) - piece.words:
+    if new is None or fresh & new or (_CHANGED & note.words) - piece.words:
         return False
-    if len(told.telling & piece.telling) < PARAPHRASE_WORDS:
+    if len(note.telling & piece.telling) < PARAPHRASE_WORDS:
         return False
-    return len(told.telling - fresh) >= PARAPHRASE_SHARE * len(told.telling)
+    return len(note.telling - fresh) >= PARAPHRASE_SHARE * len(note.telling)
 
 
-def _same_order(told: _Told, order: Sequence[str], names: Iterable[str] = ()) -> bool:
+def _same_order(note: _Sentence, order: Sequence[str], names: Iterable[str] = ()) -> bool:
     """Whether names and numbers follow each other alike: who does what to whom."""
-    anchors = {*names, *told.names, *(word for word in order if word.isdigit())}
-    ours, theirs = _common(told.order, order), _common(order, told.order)
+    anchors = {*names, *note.names, *(word for word in order if word.isdigit())}
+    ours, theirs = _common(note.order, order), _common(order, note.order)
     return [w for w in ours if w in anchors] == [w for w in theirs if w in anchors]
 
 
@@ -273,20 +252,10 @@ def _common(words: Sequence[str], others: Sequence[str]) -> list[str]:
     return [word for word in dict.fromkeys(words) if word in held]
 
 
-def told_stems(text: str, names: frozenset[str] = frozenset()) -> frozenset[str]:
-    """The stems of a text's telling words, as texts are compared by here.
-
-    Args:
-        text: Any text.
-        names: Words, in lower case, that tell somebody's name wherever they have a capital.
-    """
-    return _Told(text, names).telling
-
-
 def drawn_on(memories: Iterable[str], reply: str) -> list[str]:
-    """Those shown memories that a reply has two telling words of: what it may repeat."""
-    said = _Told(reply).telling
-    return [each for each in memories if len(_Told(_parts(each)[1]).telling & said) >= 2]
+    """Those shown memories that share two telling words with a reply: what it may repeat."""
+    said = telling_stems(reply)
+    return [each for each in memories if len(telling_stems(parts_of_line(each)[1]) & said) >= 2]
 
 
 def shown_memories(messages: Sequence[Message], traits: ToolTraits) -> list[str]:
@@ -309,6 +278,7 @@ def _texts(result: str) -> Iterator[str]:
         return
     if not isinstance(loaded, dict):
         return
-    for item in (loaded, *(loaded.get("results") or ()), *(loaded.get("around") or ())):
-        if isinstance(item, dict) and item.get("text"):
-            yield f"{item['speaker']}: {item['text']}" if item.get("speaker") else str(item["text"])
+    items = (loaded, *(loaded.get("results") or ()), *(loaded.get("around") or ()))
+    for hit in (Hit.from_dict(item) for item in items if isinstance(item, dict)):
+        if hit.text:
+            yield f"{hit.speaker}: {hit.text}" if hit.speaker else hit.text

@@ -1,7 +1,4 @@
-"""What of an assistant's life stands in the search index: messages and journal entries as turns.
-
-A turn is a dict with the fields of `recall.Turn`.
-"""
+"""What of an assistant's life stands in the search index: messages and journal entries as turns."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -12,12 +9,13 @@ from evennia_ai.history.messages import SPEECH, Message, tool_calls
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.rag_memory.episodic_index import is_pruned
 from evennia_ai.rag_memory.journal_entry import RECALLED, SYNTHESIS, JournalEntry
+from evennia_ai.recall.values import Turn
 
 # Summaries of summaries would only bring recalled text up again.
 INDEXED_ROLES = ("user", "assistant")
 
 
-def turn_of_message(message: Message, traits: ToolTraits) -> dict[str, Any] | None:
+def turn_of_message(message: Message, traits: ToolTraits) -> Turn | None:
     """A message as a turn for the index, or None if nobody said it and no tool gave it out."""
     if message.metadata.get("context") not in (None, "awake"):
         return None
@@ -26,32 +24,18 @@ def turn_of_message(message: Message, traits: ToolTraits) -> dict[str, Any] | No
     text = said_in(message, traits)
     if message.role not in INDEXED_ROLES or not text:
         return None
-    return {
-        "id": message.id,
-        "speaker": message.speaker_name,
-        "text": text,
-        "at": message.created_at,
-        "session": message.created_at[:10],
-        "audience": message.audience,
-        "kind": "message",
-    }
+    speaker, at = message.speaker_name, message.created_at
+    return Turn(message.id, speaker, text, at, at[:10], message.audience)
 
 
-def _turn_of_output(message: Message, traits: ToolTraits) -> dict[str, Any] | None:
+def _turn_of_output(message: Message, traits: ToolTraits) -> Turn | None:
     """A tool's result as a turn; None if it is an error, a confirmation or recalled itself."""
     text = message.content
     is_news = message.name not in traits.tells_nothing_new
     if not text or not is_news or text.startswith('{"error":'):
         return None
-    return {
-        "id": message.id,
-        "speaker": "",
-        "text": text,
-        "at": message.created_at,
-        "session": None,
-        "audience": message.audience,
-        "kind": "tool",
-    }
+    audience = message.audience
+    return Turn(message.id, "", text, message.created_at, None, audience, "tool")
 
 
 def said_in(message: Message, traits: ToolTraits) -> str:
@@ -83,7 +67,7 @@ def turns_of(
     entries: Iterable[JournalEntry],
     now: float,
     traits: ToolTraits,
-) -> list[dict[str, Any]]:
+) -> list[Turn]:
     """Messages, and those journal entries that take part in retrieval, as turns for the index."""
     said = [turn for message in messages if (turn := turn_of_message(message, traits))]
     return said + [turn_of_entry(entry) for entry in entries if is_indexed(entry, now)]
@@ -99,15 +83,7 @@ def is_indexed(entry: JournalEntry, now: float) -> bool:
     )
 
 
-def turn_of_entry(entry: JournalEntry) -> dict[str, Any]:
+def turn_of_entry(entry: JournalEntry) -> Turn:
     """A journal entry as a turn for the index."""
     kind = "summary" if entry.source_type == SYNTHESIS else "journal"
-    return {
-        "id": entry.id,
-        "speaker": "",
-        "text": entry.content,
-        "at": entry.timestamp,
-        "session": None,
-        "audience": entry.audience,
-        "kind": kind,
-    }
+    return Turn(entry.id, "", entry.content, entry.timestamp, None, entry.audience, kind)

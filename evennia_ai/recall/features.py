@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evennia_ai.language.names import ALSO_NAMES
-from evennia_ai.language.words import TRAITS
-from evennia_ai.recall.query import Query
+from evennia_ai.recall.query import ParsedQuery
+from evennia_ai.recall.traits import TRAITS
 from evennia_ai.recall.vectors import Flags, Floats, Ints
 from evennia_ai.recall.view import VisibleTurns
 from evennia_ai.recall.wordrows import WordRows, word_rows
@@ -82,7 +82,7 @@ class Reader:
         embedder: Has `embed`.
     """
 
-    def __init__(self, turns: VisibleTurns, query: Query, embedder: Any):
+    def __init__(self, turns: VisibleTurns, query: ParsedQuery, embedder: Any):
         self.turns = turns
         self.query = query
         # One call for all: it costs more than what is embedded.
@@ -195,7 +195,7 @@ class Reader:
         holds = sums > 0
         rare = np.log1p(count / (0.5 + holds.sum(axis=1)))
         scores = _weighed(rare, sums / (sums + _K1))
-        cover = _weighed(rarity, holds)
+        cover = _weighed(rarity, holds.astype(np.float32))
         at = self.turns.sessions[self._positions]
         return {"session": scores[at] / (float(rare.sum()) or 1.0), "session_cover": cover[at]}
 

@@ -10,19 +10,24 @@ from typing import Any
 import numpy as np
 
 from evennia_ai.history.audience import normalised, viewer
-from evennia_ai.language.words import packed_traits, storable
+from evennia_ai.language.words import storable
 from evennia_ai.recall.embedding import default_embedder
 from evennia_ai.recall.features import Reader
 from evennia_ai.recall.query import parsed_query
-from evennia_ai.recall.ranking import LinearModel, default_model, probability
-from evennia_ai.recall.recency import best_places, latest_first
-from evennia_ai.recall.store import Store, is_damage
-from evennia_ai.recall.values import Hit, Turn, given, seconds
+from evennia_ai.recall.ranking import (
+    LinearModel,
+    best_places,
+    default_model,
+    latest_first,
+    probability,
+)
+from evennia_ai.recall.store import Row, Store, is_damage
+from evennia_ai.recall.traits import packed_traits
+from evennia_ai.recall.values import Hit, Turn, seconds, stored_moment
 from evennia_ai.recall.vectors import packed_vectors
 from evennia_ai.recall.view import ScopeView
 from evennia_ai.recall.vocabulary import Vocabulary, words_of
 
-Row = tuple[Any, ...]
 _BATCH = 2_000
 
 
@@ -259,7 +264,7 @@ def _row(turn: Turn) -> Row:
         _text(turn.id),
         _text(turn.speaker),
         text,
-        given(turn.at),
+        stored_moment(turn.at),
         seconds(turn.at),
         None if turn.session is None else _text(turn.session),
         normalised(turn.audience),

@@ -1,15 +1,19 @@
-"""A query read: who is asked about, which words carry it, which days it names, what it wants."""
+"""A query taken apart: whom it names, which words carry it, which days it names, what it wants."""
 
 import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 
 from evennia_ai.language.names import names_among
 from evennia_ai.language.words import MAX_QUERY_CHARACTERS, STOP_WORDS, storable, words
-from evennia_ai.recall.speakers import Speakers, is_called
 from evennia_ai.recall.values import MONTH_NUMBERS
 
 MAX_WORDS = 24
+# A short form has at least so many letters, of a name of at least so many.
+_SHORT, _FULL = 3, 5
 _WHEN = re.compile(r"^(when|what (date|day|month|year|time)|which (month|year|day))\b|how long")
 _COUNT = re.compile(r"^how (many|often|much|long)\b")
 _WHO = re.compile(r"^who\b|\bname|\bwhich\b|\bcalled\b")
@@ -39,8 +43,46 @@ _YEAR = re.compile(r"^(19|20)\d\d$")
 _DAY = re.compile(r"^([0-3]?\d)(st|nd|rd|th)?$")
 
 
+class Speakers:
+    """Names, sorted by their first word, so that those a word calls stand together.
+
+    Args:
+        names: The names; one without a word can be called by none.
+    """
+
+    def __init__(self, names: Iterable[str] = ()):
+        called = sorted((parts[0], name) for name in set(names) if (parts := name_parts(name)))
+        self._firsts = [first for first, _ in called]
+        self._names = [name for _, name in called]
+
+    def called(self, tokens: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Names whose first word, or a short form of it, is among some words; with their words."""
+        return {name: name_parts(name) for token in set(tokens) for name in self._called(token)}
+
+    def _called(self, token: str) -> Iterator[str]:
+        at = bisect_left(self._firsts, token)
+        while at < len(self._firsts) and self._firsts[at].startswith(token):
+            if is_called(token, self._firsts[at]):
+                yield self._names[at]
+            elif len(token) < _SHORT:
+                return  # what follows is only longer
+            at += 1
+
+
+def is_called(token: str, part: str) -> bool:
+    """Whether a word is a name or its short form: `mel` for `melanie`, not `me`."""
+    short = len(token) >= _SHORT and len(part) >= _FULL and part.startswith(token)
+    return token == part or short
+
+
+@lru_cache(maxsize=16_384)
+def name_parts(name: str) -> tuple[str, ...]:
+    """The folded words of a name."""
+    return tuple(words(name))
+
+
 @dataclass(frozen=True, slots=True)
-class Query:
+class ParsedQuery:
     """A query taken apart.
 
     Args:
@@ -83,7 +125,7 @@ class Query:
         return tuple(found)
 
 
-def parsed_query(text: str, speakers: Speakers) -> Query:
+def parsed_query(text: str, speakers: Speakers) -> ParsedQuery:
     """Read a query.
 
     Args:
@@ -106,7 +148,7 @@ def parsed_query(text: str, speakers: Speakers) -> Query:
     lower = cut.lower()
     months = _months(tokens, lower)
     days = (_DAY.match(token) for token in tokens) if months else ()
-    return Query(
+    return ParsedQuery(
         text=cut,
         content=tuple(content),
         asked=asked,

@@ -1,13 +1,25 @@
-"""From features to scores: linear models whose weights ship as JSON.
+"""From features to scores and an order.
 
-One is for talk where a turn answers the last; one for a crowd, where many talk at once and of one
-another.
+Scores come from linear models whose weights ship as JSON: one for talk where a turn answers the
+last; one for a crowd, where many talk at once and of one another. `scripts/train_recall.py` learns
+them; the file says from what and how well they did on talks they had not seen.
 
-`scripts/train_recall.py` learns them; the file says from what and how well they did on talks
-they had not seen.
+Of several turns that say the same of the same one, the newest comes first.
+
+Whoever asks in the present tense where somebody lives wants to know where they live now. The
+places that turns which say the same have in the ranking stay; the newest takes the best of them.
+All other turns keep theirs. Turns below the best ten never come up in this way: they would push
+out what answers as well, as where a question asks for several things.
+
+Among few, turns are taken to say the same if they hold the same words of the query, in any of
+the three readings and all but one at most, about the same one, and were said at different times; to
+share a name alone is not enough. In a crowd, where the same is told in many words by many, they
+may also be alike in meaning: what they share of the query's words and how alike they are count
+together.
 """
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,8 +29,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evennia_ai.recall.features import Candidates
+from evennia_ai.recall.query import ParsedQuery
+from evennia_ai.recall.vectors import Floats, Ints
+from evennia_ai.recall.view import SESSION_GAP_S
 
 WEIGHTS = Path(__file__).resolve().parent / "weights.json"
+# So many best turns are looked at, and so much lower a score (in units of log-odds) still counts
+# as saying the same: among few, and in a crowd.
+LOOKED_AT = 10
+MARGIN = 2.5
+CROWD_MARGIN = 4.5
+# In a crowd: the share of the query's words in common and the centred cosine add up to so much.
+IN_COMMON = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +65,7 @@ class LinearModel:
         return np.asarray(np.round(sums + self.bias, 6))
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "LinearModel":
+    def from_dict(cls, data: Mapping[str, Any]) -> "LinearModel":
         """A model from ``{"bias": number, "weights": {feature: number}}``."""
         weights = data["weights"]
         values = np.array(list(weights.values()), dtype=np.float64)
@@ -60,3 +82,107 @@ def default_model(crowd: bool = False) -> LinearModel:
 def probability(score: float) -> float:
     """A score squeezed into 0..1."""
     return float(1 / (1 + np.exp(-np.clip(score, -30, 30))))
+
+
+def latest_first(
+    order: Ints,
+    scores: NDArray[np.float64],
+    candidates: Candidates,
+    query: ParsedQuery,
+    alike: Floats | None = None,
+) -> Ints:
+    """Put newer turns before older ones that say the same.
+
+    Args:
+        order: Candidates by score, best first, shape (n,).
+        scores: Of each candidate, shape (n,).
+        candidates: The candidates.
+        query: What is asked.
+        alike: In a crowd, how alike the turns of `best_places` are, in their order: cosines of
+            shape (m, m). None among few.
+
+    Returns:
+        The candidates in their new order, shape (n,).
+    """
+    looked_at = best_places(order, candidates)
+    best = order[looked_at].tolist()
+    if alike is None:
+        groups = _groups(best, scores, candidates, query) if query.asks_now else []
+    else:
+        # Of those who are merely named, any two things told are alike.
+        may = query.may_ask_now and _beyond_names(query)
+        groups = _groups_in_crowd(best, scores, candidates, query, alike) if may else []
+    found = order.copy()
+    for group in groups:
+        places = looked_at[group]
+        found[places] = _newest_first(order[places], candidates.times)
+    return found
+
+
+def best_places(order: Ints, candidates: Candidates) -> Ints:
+    """Places of the best turns that are not the query asked before, shape (m,), m <= LOOKED_AT."""
+    return np.flatnonzero(~candidates.repeats[order])[:LOOKED_AT]
+
+
+def _groups(
+    best: Sequence[int], scores: NDArray[np.float64], candidates: Candidates, query: ParsedQuery
+) -> list[list[int]]:
+    """Places in `best` of turns that say the same, two or more in a group."""
+    needed, telling = max(1, len(query.content) - 1), _beyond_names(query)
+    groups: dict[int, list[int]] = {}
+    for place, at in enumerate(best):
+        key = int(candidates.matched[at])
+        if key.bit_count() < needed or not key & telling or not candidates.tells[at]:
+            continue
+        group = groups.setdefault(key, [place])
+        if group[0] != place and scores[best[group[0]]] - scores[at] <= MARGIN:
+            group.append(place)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _groups_in_crowd(
+    best: Sequence[int],
+    scores: NDArray[np.float64],
+    candidates: Candidates,
+    query: ParsedQuery,
+    alike: Floats,
+) -> list[list[int]]:
+    """The same for talk among several; all names in the query must stand in each turn."""
+    telling = _beyond_names(query)
+    names = (1 << len(query.content)) - 1 - telling
+    groups: list[list[int]] = []
+    for place, at in enumerate(best):
+        key = int(candidates.matched[at])
+        if not candidates.tells[at] or names & ~key:
+            continue
+        for group in groups:
+            first = best[group[0]]
+            known = int(candidates.matched[first]) & telling
+            common = _share(key & known, known, candidates.rarity) + alike[group[0], place]
+            if common >= IN_COMMON and scores[first] - scores[at] <= CROWD_MARGIN:
+                group.append(place)
+                break
+        else:
+            groups.append([place])
+    return [group for group in groups if len(group) > 1]
+
+
+def _share(part: int, whole: int, rarity: Floats) -> float:
+    """What part of some words, given as bits, others are, by rarity."""
+    bits = np.arange(len(rarity))
+    total = float(rarity[(whole >> bits & 1) > 0].sum())
+    return float(rarity[(part >> bits & 1) > 0].sum()) / total if total else 0.0
+
+
+def _beyond_names(query: ParsedQuery) -> int:
+    """Bits of the query's words that are not written as names, as in `Candidates.matched`."""
+    return sum(1 << n for n, proper in enumerate(query.proper) if not proper)
+
+
+def _newest_first(members: Ints, times: NDArray[np.float64]) -> Ints:
+    """Members by the talk they stem from, newest first; within a talk they keep their order."""
+    moments = times[members]
+    rank = np.argsort(moments, kind="stable")
+    talks = np.zeros(len(members), dtype=np.int64)
+    talks[rank] = np.cumsum(np.diff(moments[rank], prepend=moments[rank[0]]) > SESSION_GAP_S)
+    return members[np.argsort(-talks, kind="stable")]

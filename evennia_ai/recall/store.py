@@ -8,6 +8,8 @@ from typing import Any
 from evennia_ai.errors import StoreError
 from evennia_ai.language.names import names_among
 
+# A stored turn, ``(rowid, *COLUMNS)``; a new one is without its rowid.
+Row = tuple[Any, ...]
 # Raised when what is stored per turn changes meaning; an older file is emptied, as it can be
 # rebuilt from what the game stores.
 SCHEMA_VERSION = 2
@@ -90,9 +92,9 @@ class Store:
         query = "SELECT 1 FROM filling WHERE scope=?"
         return self._db.execute(query, (scope,)).fetchone() is not None
 
-    def rows_of_ids(self, scope: int, ids: Iterable[str]) -> dict[str, tuple[Any, ...]]:
+    def rows_of_ids(self, scope: int, ids: Iterable[str]) -> dict[str, Row]:
         """Stored rows ``(rowid, id, speaker, …)`` by turn id; unknown ids are left out."""
-        found = {}
+        found: dict[str, Row] = {}
         for chunk in _chunks(list(ids)):
             marks = ",".join("?" * len(chunk))
             found.update(
@@ -104,18 +106,16 @@ class Store:
             )
         return found
 
-    def rows(self, rowids: Sequence[int]) -> dict[int, tuple[Any, ...]]:
+    def rows(self, rowids: Sequence[int]) -> dict[int, Row]:
         """Stored rows ``(rowid, id, speaker, …)`` by rowid."""
-        found = {}
+        found: dict[int, Row] = {}
         for chunk in _chunks(list(rowids)):
             marks = ",".join("?" * len(chunk))
             query = f"SELECT rowid, {COLUMNS} FROM turns WHERE rowid IN ({marks})"
             found.update((row[0], row) for row in self._db.execute(query, chunk))
         return found
 
-    def replace(
-        self, name: str, gone: Sequence[tuple[Any, ...]], rows: Sequence[tuple[Any, ...]]
-    ) -> int:
+    def replace(self, name: str, gone: Sequence[Row], rows: Sequence[Row]) -> int:
         """Delete stored rows of a scope and store new ones, all or nothing.
 
         Args:
@@ -138,7 +138,7 @@ class Store:
             self.delete_aside()
         return number
 
-    def _insert(self, scope: int, rows: Sequence[tuple[Any, ...]]) -> None:
+    def _insert(self, scope: int, rows: Sequence[Row]) -> None:
         query = "SELECT last FROM scopes WHERE number=?"
         last = self._db.execute(query, (scope,)).fetchone()[0]
         base = scope * SCOPE_SPAN + last + 1
@@ -154,7 +154,7 @@ class Store:
         )
         self._db.execute("UPDATE scopes SET last=last+? WHERE number=?", (len(rows), scope))
 
-    def delete(self, rows: Sequence[tuple[Any, ...]], tidy: bool = True) -> None:
+    def delete(self, rows: Sequence[Row], tidy: bool = True) -> None:
         """Delete stored rows so that neither text nor words nor vectors stay in the file.
 
         Args:
@@ -168,7 +168,7 @@ class Store:
         if tidy:
             self._checkpoint()
 
-    def _delete(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def _delete(self, rows: Sequence[Row]) -> None:
         self._db.executemany(
             "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)",
             ((row[0], row[3]) for row in rows),
@@ -187,9 +187,7 @@ class Store:
         for part in _PARTS:
             Path(f"{self.path}{_ASIDE}{part}").unlink(missing_ok=True)
 
-    def scope_rows(
-        self, scope: int, after: int = 0, at_most: int | None = None
-    ) -> Iterator[tuple[Any, ...]]:
+    def scope_rows(self, scope: int, after: int = 0, at_most: int | None = None) -> Iterator[Row]:
         """Rows ``(rowid, id, …)`` of a scope whose rowid is above `after`, in order."""
         low, high = _range(scope)
         limit = -1 if at_most is None else at_most

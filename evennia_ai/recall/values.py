@@ -1,9 +1,11 @@
 """What goes into the recall index and what comes out."""
 
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from math import isfinite
+from typing import Any
 
 from evennia_ai.language.words import storable
 
@@ -48,20 +50,22 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One turn found.
+    """One thing found.
 
     Args:
         turn_id: The turn's id.
         score: How well it answers the query, between 0 and 1; comparable between queries only
-            roughly.
-        speaker: Who said it.
+            roughly, and between kinds not at all.
+        speaker: Who said it; empty if nobody did.
         text: What was said.
         at: When, as it was given to `add` (dates and datetimes as ISO 8601).
-        kind: The turn's kind.
+        kind: The turn's kind; also ``tool`` (a tool's output), ``memory`` and ``experience``
+            (from the memory back end) and ``observation`` (of a profile).
         session: The turn's session, as text, or None.
         audience: Who may know it.
         matches: Whether it holds a word of the query, or one near to it or of its kind, or is by
             or of somebody the query names.
+        importance: From 1 to 10, where it is known.
     """
 
     turn_id: str
@@ -73,6 +77,56 @@ class Hit:
     session: str | None = None
     audience: str = "public"
     matches: bool = True
+    importance: int | None = None
+
+    @property
+    def line(self) -> str:
+        """Speaker and text, as words are looked for."""
+        return f"{self.speaker} {self.text}"
+
+    def to_dict(self) -> dict[str, str]:
+        """As tools show it to a model: ``{"id", "kind", "speaker", "at", "text"}``.
+
+        Times to the second; what is empty, and the kind of a message, is left out.
+        """
+        kind = "" if self.kind == "message" else self.kind
+        at = str(self.at or "")[:19]
+        shown = {"id": self.turn_id, "kind": kind, "speaker": self.speaker, "at": at}
+        return {**{key: value for key, value in shown.items() if value}, "text": self.text}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Hit":
+        """What `to_dict` gave; fields that are missing or no text count as empty."""
+        kept = {
+            key: value
+            for key in ("id", "kind", "speaker", "at", "text")
+            if isinstance(value := data.get(key), str)
+        }
+        turn_id, speaker, text = (kept.get(key, "") for key in ("id", "speaker", "text"))
+        return cls(turn_id, 0.0, speaker, text, kept.get("at"), kept.get("kind") or "message")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What an assistant's memory is searched for.
+
+    Args:
+        text: Any text.
+        limit: Most hits.
+        audience: Who will be told; only what they may know is found.
+        exclude: Ids of turns left out, as the question itself.
+        own_name: The assistant's name, where few of its own lines are wanted.
+        observations: Whether to find, too, what is known of people, places and things.
+        tools: Whether to find, too, what tools gave out.
+    """
+
+    text: str
+    limit: int = 10
+    audience: str = "public"
+    exclude: Collection[str] = ()
+    own_name: str = ""
+    observations: bool = False
+    tools: bool = False
 
 
 def seconds(moment: Moment) -> float:
@@ -100,7 +154,7 @@ def _is_storable(number: float | int) -> bool:
     return -(2**63) <= number < 2**63 if isinstance(number, int) else isfinite(number)
 
 
-def given(moment: Moment) -> float | int | str | None:
+def stored_moment(moment: Moment) -> float | int | str | None:
     """A moment as it is kept and handed back: dates as ISO 8601, what is none as None."""
     if isinstance(moment, date):
         return moment.isoformat()

@@ -12,7 +12,7 @@ _FIRST_ROWS = 1_024
 _BLOCK_WORK = 245_760
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float32]
+Floats = NDArray[np.floating[Any]]
 Flags = NDArray[np.bool_]
 
 

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evennia_ai.history.audience import visible
-from evennia_ai.language.words import TRAITS
-from evennia_ai.recall.speakers import Speakers
+from evennia_ai.recall.query import Speakers
 from evennia_ai.recall.store import Store
-from evennia_ai.recall.turnwords import TurnWords
+from evennia_ai.recall.traits import TRAITS, unpacked_traits
 from evennia_ai.recall.vectors import (
     ExactVectors,
     Floats,
@@ -27,7 +26,7 @@ from evennia_ai.recall.vectors import (
     quantised,
     unpacked_vectors,
 )
-from evennia_ai.recall.vocabulary import Names, Vocabulary
+from evennia_ai.recall.vocabulary import Names, TurnWords, Vocabulary
 
 # A pause that ends a talk whose turns carry no session.
 SESSION_GAP_S = 1_800.0
@@ -89,7 +88,9 @@ class ScopeView:
         )
         self.audience_numbers.extend([self.audiences.number(row[7]) for row in rows])
         self.kind_numbers.extend([self._kinds.number(row[8]) for row in rows])
-        self._extend_traits(np.array([row[9] for row in rows], dtype=np.int64))
+        traits, lengths = unpacked_traits(np.array([row[9] for row in rows], dtype=np.int64))
+        self.traits.extend(traits)
+        self.lengths.extend(lengths)
         self.vectors.extend(unpacked_vectors([row[10] for row in rows]))
         self._held.extend([True] * len(rows))
 
@@ -98,7 +99,7 @@ class ScopeView:
         if rowids:
             self._visible.clear()
             self._held.values[np.isin(self.rowids.values, rowids)] = False
-        return 2 * np.count_nonzero(self._held.values) < len(self._held.values)
+        return bool(2 * np.count_nonzero(self._held.values) < len(self._held.values))
 
     def nearness(self, positions: Ints, vectors: Floats) -> Floats:
         """See `TurnWords.nearness`. The first call reads all turns' words into memory."""
@@ -116,11 +117,6 @@ class ScopeView:
 
     def _last_rowid(self) -> int:
         return int(self.rowids.values[-1]) if len(self.rowids.values) else 0
-
-    def _extend_traits(self, packed: Ints) -> None:
-        shifts = 2 * np.arange(len(TRAITS))
-        self.traits.extend((packed[:, None] >> shifts & 3) / 3)
-        self.lengths.extend(packed >> 2 * len(TRAITS))
 
     def seen_by(self, viewer: str | None) -> "VisibleTurns":
         """What one audience sees, or everything for None."""

@@ -1,17 +1,26 @@
-"""The words that may stand in turns: their stems, and those of near meaning."""
+"""The words of turns: their stems, those of near meaning, what is of a kind, and who holds which.
 
+`kinds.json` is a small hand-made lexicon of everyday and tavern life: `pet` asks for the raven
+too. Static vectors know that `raven` and `crow` are near; that both answer a question about
+animals they hardly know.
+"""
+
+import json
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from evennia_ai.language.words import stem, words
-from evennia_ai.recall.vectors import ExactVectors, Floats, Ints, quantised
+from evennia_ai.language.words import STOP_WORDS, stem, words
+from evennia_ai.recall.vectors import ExactVectors, Floats, Growing, Ints, quantised
 
 # Words of similar meaning are taken for related from this cosine on.
 NEAR_MEANING = 0.4
 _KEPT_WORDS = 2_000
+_KINDS = Path(__file__).resolve().parent / "kinds.json"
 
 
 class Names:
@@ -98,3 +107,74 @@ class Vocabulary:
 def words_of(texts: Iterable[str]) -> set[str]:
     """All words of some texts."""
     return {word for text in texts for word in words(text)}
+
+
+@cache
+def members_by_kind() -> dict[str, frozenset[str]]:
+    """Stems of what belongs to a kind, by the stem of each of the kind's names."""
+    found: dict[str, set[str]] = {}
+    for names, members in json.loads(_KINDS.read_text(encoding="utf-8")).items():
+        stems = {stem(member) for member in members.split()}
+        for name in names.split():
+            found.setdefault(stem(name), set()).update(stems)
+    return {name: frozenset(stems) for name, stems in found.items()}
+
+
+def members(word: str) -> tuple[str, ...]:
+    """Stems of what belongs to the kind a word names, sorted; empty if it names none."""
+    return tuple(sorted(members_by_kind().get(stem(word), ())))
+
+
+class TurnWords:
+    """The words of turns, as numbers in a vocabulary, without stop words, each once.
+
+    `wordrows` knows a word's nearest others; what is farther off counts there as nothing. In a
+    crowd, where much is said of the same people, that little tells what a line is about.
+
+    Args:
+        vocabulary: Where the words have their vectors.
+    """
+
+    def __init__(self, vocabulary: Vocabulary):
+        self._vocabulary = vocabulary
+        self._numbers = Growing(np.int64)
+        self._ends = Growing(np.int64)
+
+    def __len__(self) -> int:
+        return len(self._ends.values)
+
+    def extend(self, texts: Iterable[str]) -> None:
+        """Append turns."""
+        end = int(self._ends.values[-1]) if len(self) else 0
+        numbers: list[int] = []
+        ends = []
+        for text in texts:
+            kept = dict.fromkeys(word for word in words(text) if word not in STOP_WORDS)
+            numbers += self._vocabulary.numbers(kept)
+            ends.append(end + len(numbers))
+        self._numbers.extend(numbers)
+        self._ends.extend(ends)
+
+    def nearness(self, turns: Ints, vectors: Floats) -> Floats:
+        """How near the nearest word of each turn comes to each vector.
+
+        Args:
+            turns: Numbers of turns in order of adding, shape (n,).
+            vectors: Of words, shape (words, dims).
+
+        Returns:
+            Cosines, at least 0, shape (words, n).
+        """
+        ends = self._ends.values[turns]
+        starts = np.where(turns > 0, self._ends.values[turns - 1], 0)
+        sizes = ends - starts
+        firsts = np.cumsum(sizes) - sizes
+        at = np.arange(int(sizes.sum())) + np.repeat(starts - firsts, sizes)
+        found = np.zeros((len(vectors), len(turns)), dtype=np.float32)
+        if not found.size or not len(at):
+            return found
+        used, where = np.unique(self._numbers.values[at], return_inverse=True)
+        cosines = self._vocabulary.cosines(vectors, used)[:, where]
+        full = np.flatnonzero(sizes)
+        found[:, full] = np.maximum.reduceat(cosines, firsts[full], axis=1)
+        return np.maximum(found, 0)

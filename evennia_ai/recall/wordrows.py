@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from evennia_ai.recall.kinds import members
 from evennia_ai.recall.vectors import Floats, Ints
 from evennia_ai.recall.view import VisibleTurns
+from evennia_ai.recall.vocabulary import members
 
 # At most so many words of near meaning count for a word of the query.
 SYNONYMS = 16

@@ -175,7 +175,7 @@ def is_memorable(entry: JournalEntry) -> bool:
 
 
 def memory_item(entry: JournalEntry) -> dict[str, Any]:
-    """A journal entry as an item for the semantic store (`protocol.SemanticStore.add`)."""
+    """A journal entry as an item for the memory back end (`protocol.MemoryBackend.add`)."""
     metadata = {
         "source_id": entry.id,
         "audience": entry.audience,

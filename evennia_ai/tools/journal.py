@@ -6,9 +6,9 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.history.audience import visible
+from evennia_ai.language.words import plain
 from evennia_ai.rag_memory.entities import find, new_profile, observe, unmet_id, with_alias
 from evennia_ai.rag_memory.importance_scoring import score_importance
-from evennia_ai.rag_memory.injection import plain
 from evennia_ai.rag_memory.journal_entry import OWN, RECALLED, JournalEntry
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.provenance import Grounds

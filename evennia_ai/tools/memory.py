@@ -1,11 +1,13 @@
 """Searching everything that was ever heard, said or written down."""
 
+from dataclasses import replace
 from typing import Any
 
 from twisted.internet.defer import Deferred
 
 from evennia_ai.language.excerpt import excerpt
 from evennia_ai.llm_interaction.prompt import context_limit
+from evennia_ai.recall.values import Hit, Query
 from evennia_ai.tools.base import Tool, ToolContext
 from evennia_ai.tools.parameters import Text
 
@@ -24,31 +26,27 @@ class SearchMemory(Tool):
     def run(self, ctx: ToolContext, query: str) -> "Deferred[dict[str, Any]]":
         """What was found, best first, only what the turn's audience may know."""
         limit = min(MOST_RESULTS, max(5, context_limit(ctx.script) // TOKENS_PER_RESULT))
-        found: Deferred[list[dict[str, Any]]] = ctx.script.memory.search(
-            query,
-            limit=limit,
-            audience=ctx.audience,
-            exclude=ctx.source_message_ids,
-            own_name=ctx.character.key,
-            observations=True,
-            tools=True,
+        found: Deferred[list[Hit]] = ctx.script.memory.search(
+            Query(
+                query,
+                limit,
+                ctx.audience,
+                exclude=ctx.source_message_ids,
+                own_name=ctx.character.key,
+                observations=True,
+                tools=True,
+            )
         )
         return found.addCallback(_as_result, ctx, query)
 
 
-def _as_result(hits: list[dict[str, Any]], ctx: ToolContext, query: str) -> dict[str, Any]:
+def _as_result(hits: list[Hit], ctx: ToolContext, query: str) -> dict[str, Any]:
     """The best hits, each shown once in a turn: searches in other words mostly find the same."""
-    fresh = [_item(hit, query) for hit in hits if hit["id"] not in ctx.found]
-    ctx.found.update(item["id"] for item in fresh)
+    fresh = [hit for hit in hits if hit.turn_id not in ctx.found]
+    ctx.found.update(hit.turn_id for hit in fresh)
     if fresh:
-        return {"results": fresh}
+        shown = (replace(hit, text=excerpt(hit.text, query, RESULT_CHARS)) for hit in fresh)
+        return {"results": [hit.to_dict() for hit in shown]}
     if ctx.found:
         return {"results": [], "note": "Nothing beyond what you have found already."}
     return {"results": [], "note": "Nothing in memory matches. Say that you do not know."}
-
-
-def _item(hit: dict[str, Any], query: str) -> dict[str, Any]:
-    """A hit as the model reads it; times to the second, and nothing that is always the same."""
-    item = {"id": hit["id"], "kind": hit["kind"], "speaker": hit["speaker"], "at": hit["at"][:19]}
-    shown = {k: v for k, v in item.items() if v and (k, v) != ("kind", "message")}
-    return {**shown, "text": excerpt(hit["text"], query, RESULT_CHARS)}

@@ -9,6 +9,7 @@ from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.assistant.schema import DATA_VERSION
 from evennia_ai.cli import startstop
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.recall.values import Query
 from evennia_ai.testing import call
 from tests.base import AssistantTest
 from tests.waiting import pump_until, wait_for
@@ -207,9 +208,9 @@ class TestRestart(AssistantTest):
             ]
         )
         wait_for(self.script.memory.clear())
-        self.assertEqual(wait_for(self.script.memory.search("ferry Heron")), [])
+        self.assertEqual(wait_for(self.script.memory.search(Query("ferry Heron"))), [])
         self.restart()
-        pump_until(lambda: wait_for(self.script.memory.search("ferry Heron")))
+        pump_until(lambda: wait_for(self.script.memory.search(Query("ferry Heron"))))
 
     def test_slow_part_waits(self):
         """Before everything is loaded nothing is counted or indexed."""

@@ -180,6 +180,14 @@ class TestChecks(DoctorCase):
         self.assertIs(found.ok, False)
         self.assertIn("The folder is locked", found.detail)
 
+    def test_a_back_end_that_cannot_be_made_is_bad(self):
+        """The line names the setting, also while the game runs."""
+        patient = Patient(self.folder)
+        with override_settings(EVENNIA_AI_MEMORY_BACKEND="no_such_module.Backend"):
+            found = self.outcome(doctor.check_memory, patient)
+        self.assertIs(found.ok, False)
+        self.assertIn("EVENNIA_AI_MEMORY_BACKEND", found.detail + found.remedy)
+
     def test_a_store_made_for_the_check_is_opened_and_closed(self):
         """Without a given store, one is opened on the game's folder, twice in a row."""
         patient = Patient(self.folder, worker=AtOnce())

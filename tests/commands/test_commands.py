@@ -385,7 +385,7 @@ class TestDelete(CommandLineTest):
         self.typed("ai/delete Aria")
         self.typed("y", until="is deleted")
         self.assertEqual(self.semantic.memories[scope], {})
-        self.assertEqual(services.mind().index().count(scope), 0)
+        self.assertEqual(services.mind().recall.open_index().count(scope), 0)
 
     def remembered(self):
         """Give it an entry in index and store; returns its scope and how much is there."""
@@ -394,7 +394,7 @@ class TestDelete(CommandLineTest):
         self.semantic.add(scope, [{"source_id": "e1", "text": "Bob keeps bees."}])
         wait_for(self.script.memory.count())
         return scope, lambda: (
-            services.mind().index().count(scope),
+            services.mind().recall.open_index().count(scope),
             len(self.semantic.memories[scope]),
         )
 
@@ -408,7 +408,9 @@ class TestDelete(CommandLineTest):
         pump_until(lambda: store.asked)
         self.assertIsNone(self.script.pk)
         services.use(memories=self.semantic)
-        services.mind().index().add(scope, [Turn("e9", "Bob", "Bees", "2026-01-01T00:00:00+00:00")])
+        services.mind().recall.open_index().add(
+            scope, [Turn("e9", "Bob", "Bees", "2026-01-01T00:00:00+00:00")]
+        )
         self.assertEqual((owed(), left()), ([scope], (1, 1)))
         startstop.warm_up()
         pump_until(lambda: not owed())
@@ -437,7 +439,7 @@ class TestDelete(CommandLineTest):
         self.assertEqual(owed(), [scope])
         pump_until(lambda: not owed())
         self.assertEqual(left(), (0, 0))
-        self.assertEqual(services.mind().index().count(other.assistant.scope), 1)
+        self.assertEqual(services.mind().recall.open_index().count(other.assistant.scope), 1)
 
     def test_a_body_that_stays_keeps_its_memories(self):
         """Nothing is deleted of one that was to be deleted and was not."""

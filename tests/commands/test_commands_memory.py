@@ -626,7 +626,7 @@ class TestMemory(MemoryLineTest):
         self.typed("compact Aria", until="compacted")
         self.aria.journal.add("Bob keeps bees.")
         wait_for(self.script.memory.count())
-        services.mind().index().clear(self.script.scope)
+        services.mind().recall.open_index().clear(self.script.scope)
         self.assertEqual(wait_for(self.script.memory.count()), 0)
         shown = self.typed("aimemory/rebuild Aria", until="items again")
         self.assertIn("holds 42 items again, in ", shown)

@@ -154,7 +154,7 @@ class TestFilling(SearchTest):
         self.script.history.append(barrels)
         self.script.history.checkpoint()
         everything = self.index.count("Aria")
-        worker = self.script.memory._worker = SlowWorker()
+        worker = self.script.mind.recall.worker = SlowWorker()
         done = rebuild_index(self.script, self.clock)
         while self.index.count("Aria") == everything:
             worker.work()
@@ -164,7 +164,7 @@ class TestFilling(SearchTest):
             while worker.waiting:
                 worker.work()
             self.clock.advance(1)
-        self.script.memory._worker = InlineWorker()
+        self.script.mind.recall.worker = InlineWorker()
         self.assertEqual(self.index.count("Aria"), everything)
         self.assertIn(("Elin keeps no bees.", "public"), self.indexed())
         self.assertEqual(self.found(), {self.note})
@@ -172,7 +172,7 @@ class TestFilling(SearchTest):
     def test_another_index(self):
         """What was changed is in an index that takes the place of the one being filled."""
         memory, opened = self.script.memory, [self.index]
-        memory._open_index = lambda: opened[-1]
+        memory._recall.open_index = lambda: opened[-1]
         done = self.begin(rebuild_index)
         self.change_line(audience=ALICE)
         self.index = CountingIndex()

@@ -3,11 +3,10 @@
 import unittest
 
 from evennia_ai.language.names import capitals, lone_capitals, names_among
-from evennia_ai.rag_memory.injection import telling_words
-from evennia_ai.rag_memory.recalled import is_recalled, told_stems
+from evennia_ai.language.words import telling_words
+from evennia_ai.rag_memory.recalled import is_recalled, telling_stems
 from evennia_ai.recall import RecallIndex, Turn
-from evennia_ai.recall.query import parsed_query
-from evennia_ai.recall.speakers import Speakers
+from evennia_ai.recall.query import Speakers, parsed_query
 
 HOMES = ("Tam", "mill"), ("Rose", "harbour"), ("Will", "tower"), ("May", "barn"), ("Odo", "attic")
 # What anybody says all day.
@@ -64,15 +63,15 @@ class TestReading(unittest.TestCase):
 
     def test_telling(self):
         """It tells what a text is about."""
-        self.assertEqual(told_stems("Where does Will live?"), {"will", "liv"})
-        self.assertEqual(told_stems("Will Elin live there?"), {"elin", "liv"})
+        self.assertEqual(telling_stems("Where does Will live?"), {"will", "liv"})
+        self.assertEqual(telling_stems("Will Elin live there?"), {"elin", "liv"})
         self.assertEqual(telling_words("Who is May?"), {"may"})
         self.assertEqual(telling_words("May I?"), frozenset())
 
     def test_given_names(self):
         """Names that are given count wherever they have a capital, other words do not."""
-        self.assertEqual(told_stems("Dear has more", frozenset({"dear"})), {"dear"})
-        self.assertEqual(told_stems("my dear has more", frozenset({"dear"})), frozenset())
+        self.assertEqual(telling_stems("Dear has more", frozenset({"dear"})), {"dear"})
+        self.assertEqual(telling_stems("my dear has more", frozenset({"dear"})), frozenset())
 
     def test_news_of_another(self):
         """What is said of one of them does not repeat what was said of the other."""

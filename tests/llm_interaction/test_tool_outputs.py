@@ -6,10 +6,10 @@ import unittest
 from evennia_ai.assistant.tick import run_tick
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import INTERRUPTED
-from evennia_ai.rag_memory.crowding import behind_said
 from evennia_ai.rag_memory.indexing import mend_index
-from evennia_ai.rag_memory.search import TOOL_HITS
-from evennia_ai.recall import RecallIndex
+from evennia_ai.rag_memory.ranking import OUTPUTS, outputs_among
+from evennia_ai.recall import Hit, RecallIndex
+from evennia_ai.recall.values import Query
 from evennia_ai.testing import call
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
@@ -45,8 +45,8 @@ class ToolOutputTest(unittest.TestCase):
         return [message.id for message in self.world.script.history.append(messages)]
 
     def found(self, query, audience="public", tools=True, limit=10):
-        done = self.world.script.memory.search(query, limit, audience, tools=tools)
-        return [(hit["id"], hit["kind"]) for hit in wait_for(done)]
+        done = self.world.script.memory.search(Query(query, limit, audience, tools=tools))
+        return [(hit.turn_id, hit.kind) for hit in wait_for(done)]
 
 
 class TestFound(ToolOutputTest):
@@ -78,21 +78,21 @@ class TestFound(ToolOutputTest):
 
     def test_gives_way(self):
         """What was said and matches as well stands first; few outputs stand among it."""
-        outputs = [self.give("look", f"{HALBERD} Room {n}.") for n in range(TOOL_HITS + 3)]
+        outputs = [self.give("look", f"{HALBERD} Room {n}.") for n in range(OUTPUTS + 3)]
         said = self.say("The halberd is Tomas'.", "Nobody dusts the corner.")
         found = self.found("halberd")
         self.assertEqual(found[0], (said[0], "message"))
-        self.assertEqual(len([each for each, kind in found if kind == "tool"]), TOOL_HITS)
+        self.assertEqual(len([each for each, kind in found if kind == "tool"]), OUTPUTS)
         self.assertIn(self.found("halberd carved with ravens")[0][0], outputs)
 
     def test_rankings_stay(self):
         """What was said is ranked and scored as if no tool had given out anything."""
         self.say(*(f"The {word} of the mill is worn." for word in ("wheel", "door", "roof")))
         search = self.world.script.memory.search
-        before = wait_for(search("Which part of the mill is worn?"))
+        before = wait_for(search(Query("Which part of the mill is worn?")))
         for n in range(30):
             self.give("look", f"The mill. Its wheel, door and roof are worn. Day {n}.")
-        self.assertEqual(wait_for(search("Which part of the mill is worn?")), before)
+        self.assertEqual(wait_for(search(Query("Which part of the mill is worn?"))), before)
 
     def test_by_the_assistant_and_its_raw_text(self):
         """`search_memory` finds an output, and `expand_memory` gives it back whole."""
@@ -153,13 +153,13 @@ class TestBehindSaid(unittest.TestCase):
     """Where outputs stand among what was said."""
 
     def hit(self, name, text, kind="message"):
-        return {"id": name, "kind": kind, "speaker": "", "text": text}
+        return Hit(name, 0.5, "", text, None, kind)
 
     def test_order(self):
         """Behind the last line that shares as much of the query; in their own order."""
         said = [self.hit("m1", "a red key"), self.hit("m2", "a key"), self.hit("m3", "a door")]
         given = [self.hit("t1", "red key", "tool"), self.hit("t2", "a red key", "tool")]
         less = self.hit("t3", "the key", "tool")
-        merged = behind_said(said, [*given, less], "red key")
-        self.assertEqual([hit["id"] for hit in merged], ["m1", "t1", "t2", "m2", "t3", "m3"])
-        self.assertEqual(behind_said([], given, "red key"), given)
+        merged = outputs_among(said, [*given, less], Query("red key"))
+        self.assertEqual([hit.turn_id for hit in merged], ["m1", "t1", "t2", "m2", "t3", "m3"])
+        self.assertEqual(outputs_among([], given, Query("red key")), given)

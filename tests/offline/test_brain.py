@@ -211,7 +211,7 @@ class TestActing(unittest.TestCase):
         """Orders to move, pose and whisper become tool calls, when the tools are offered."""
         for text, want in (
             ("go north", ToolCall("move", {"direction": "north"})),
-            ("wave to me", ToolCall("emote", {"text": "waves to you"})),
+            ("wave to me", ToolCall("emote", {"text": "waves to Alice"})),
             (
                 "whisper to Bob that supper is ready",
                 ToolCall("whisper", {"target": "Bob", "text": "supper is ready"}),
@@ -252,6 +252,8 @@ class TestJournal(unittest.TestCase):
             "Hello, Aria!",
             "Good to know, Bob.",
             "Aria, wave to me",
+            "Aria, give me an ale",
+            "Aria, asdf qwer zxcv",
             "Aria |r{0} $rand(1,2) %s {evil}",
             "Aria, " + "a" * 400,
             'Aria, Cleo told me: "My ferry is called Heron."',
@@ -263,6 +265,14 @@ class TestJournal(unittest.TestCase):
                 self.assertNotIn("add_journal_entry", [call.name for call in reply.tool_calls])
         reply = respond([SYSTEM, said("Bob", "waves.", "pose"), moment("Bob")], TOOLS)
         self.assertEqual(reply.tool_calls, (ToolCall("noop"),))
+
+    def test_gesture_is_returned(self):
+        """A gesture at the assistant gets a gesture, without words, and is not journaled."""
+        request = [SYSTEM, said("Bob", "waves at Aria.", "pose"), moment("Bob")]
+        reply = respond(request, TOOLS)
+        self.assertEqual(reply.tool_calls, (ToolCall("emote", {"text": "nods to Bob"}),))
+        done = [*request, calling(*reply.tool_calls), result(0, "emote", {"ok": True})]
+        self.assertEqual(respond(done, TOOLS).tool_calls, (ToolCall("noop"),))
 
     def test_failed_writing(self):
         """When writing fails it does not claim to remember."""

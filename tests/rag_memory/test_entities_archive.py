@@ -18,6 +18,7 @@ from evennia_ai.rag_memory.entities import (
 )
 from evennia_ai.rag_memory.observation_search import found_observations
 from evennia_ai.rag_memory.profiles import ARCHIVE, PAGES_KEPT, PAGES_SEARCHED, EntityHandler
+from evennia_ai.recall.values import Query
 from evennia_ai.testing import MemoryStore
 from evennia_ai.tools.base import ToolContext
 from evennia_ai.tools.recall import ARCHIVE_PAGES_OPENED, ExpandMemory
@@ -143,7 +144,7 @@ class TestArchive(unittest.TestCase):
         world.body.entities.put({"o1.a": tidy(elin)})
 
         def found(query):
-            return [hit["text"] for hit in found_observations(profiles(query), query, "public")]
+            return [hit.text for hit in found_observations(profiles(query), query, "public")]
 
         profiles = world.body.entities.profiles_for
         self.assertEqual(found("What does Elin fear?")[0], "Elin fears geese.")
@@ -191,8 +192,10 @@ class TestOpened(unittest.TestCase):
     def test_what_a_search_may_give(self):
         """It is among the newest pages of one profile, if not of all together; also later."""
         self.keep("Odo", "public", ARCHIVE_PAGES_OPENED)
-        found = wait_for(self.world.script.memory.search("Is Elin in fear?", observations=True))
-        self.assertEqual(found[0]["id"], self.ids["Elin"])
+        found = wait_for(
+            self.world.script.memory.search(Query("Is Elin in fear?", observations=True))
+        )
+        self.assertEqual(found[0].turn_id, self.ids["Elin"])
         self.assertEqual(self.opened("Elin"), "Elin fears 0 geese.")
         self.world.body.entities = EntityHandler(self.world.body.entities.store)
         self.assertEqual(self.opened("Elin"), "Elin fears 0 geese.")
@@ -203,7 +206,7 @@ class TestOpened(unittest.TestCase):
             self.keep(f"Odo{number}", "public", PAGES_SEARCHED)
         with self.assertRaises(ToolError):
             self.opened("Elin")
-        wait_for(self.world.script.memory.search("Is Elin in fear?", observations=True))
+        wait_for(self.world.script.memory.search(Query("Is Elin in fear?", observations=True)))
         self.assertEqual(self.opened("Elin"), "Elin fears 0 geese.")
 
     def test_only_who_may_know(self):

@@ -22,8 +22,10 @@ from evennia_ai.rag_memory.indexing import (
     restore_lost,
 )
 from evennia_ai.rag_memory.journal import PAGE_ENTRIES, JournalHandler
+from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.recall import RecallIndex, Turn
+from evennia_ai.recall.values import Query
 from evennia_ai.services import IndexFile
 from evennia_ai.sleep.cycle import prune_episodic_index
 from evennia_ai.testing import InlineWorker
@@ -111,7 +113,7 @@ class TestByHand(SearchTest):
         tail["messages"].append({"role": "user", "content": "The key is blue.", "channel": "say"})
         page["entries"].append("The key is green.")
         self.put(tail, page)
-        texts = {hit["text"] for hit in self.search("key")}
+        texts = {hit.text for hit in self.search("key")}
         self.assertLessEqual({"The key is blue.", "The key is green."}, texts)
         self.assertEqual(len(texts), 4)
 
@@ -295,7 +297,7 @@ class TestWholeIndex(SearchTest):
         """Where another index comes in the place of one being filled, it is filled whole."""
         memory, clock = self.world.script.memory, Clock()
         opened = [self.index]
-        memory._open_index = lambda: opened[-1]
+        memory._recall.open_index = lambda: opened[-1]
         done = rebuild_index(self.world.script, clock)
         clock.advance(1)
         opened.append(CountingIndex())
@@ -336,7 +338,7 @@ class TestWholeIndex(SearchTest):
         self.world.restart()
         memory = self.world.script.memory
         opened = [self.index]
-        memory._open_index = lambda: opened[-1]
+        memory._recall.open_index = lambda: opened[-1]
         self.search("barrel")
         opened.append(CountingIndex())
         self.search("barrel")
@@ -435,12 +437,11 @@ class TestLostFile(unittest.TestCase):
         errors, lost = [], []
         memory = Memory(
             "Aria",
-            InlineWorker(),
-            self.opened,
+            RecallJobs(InlineWorker(), self.opened),
             report=lambda *e: errors.append(e),
             on_new_index=lambda: lost.append(self.opened().count("Aria")),
         )
-        self.assertEqual(wait_for(memory.search("key 7")), [])
+        self.assertEqual(wait_for(memory.search(Query("key 7"))), [])
         self.addCleanup(self.opened().close)
         self.assertEqual((errors, lost), ([], [0]))
         self.assertTrue((self.folder / "recall.sqlite3.damaged").exists())
@@ -460,7 +461,7 @@ class TestRebuild(AssistantTest):
         """An index that cannot be written is an error, not a count."""
         closed = RecallIndex(":memory:")
         closed.close()
-        services.use(index=lambda: closed)
+        services.mind().recall.open_index = lambda: closed
         with self.assertRaises(StoreError):
             wait_for(rebuild_index(self.script))
 
@@ -488,5 +489,5 @@ class TestDoctor(AssistantTest):
         self.assertTrue(self.looked().ok)
         closed = RecallIndex(":memory:")
         closed.close()
-        services.use(index=lambda: closed)
+        services.mind().recall.open_index = lambda: closed
         self.assertIn("cannot be read", self.looked().detail)

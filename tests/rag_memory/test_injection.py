@@ -2,20 +2,25 @@
 
 import json
 import unittest
+from dataclasses import replace
 
 from evennia_ai.history.messages import Message
 from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.language.words import plain
 from evennia_ai.rag_memory.injection import (
     MOST_EXPERIENCES,
     MOST_MEMORIES,
     chosen,
     experiences,
     memory_line,
-    plain,
-    telling_words,
+    parts_of_line,
+    worth_quoting,
 )
 from evennia_ai.rag_memory.recalled import drawn_on, is_recalled, shown_memories
+from evennia_ai.recall import Hit
 from evennia_ai.tools import BUILTIN_TOOLS
+from tests.search_case import ECHO, FACT, MOVED, QUESTION
+from tests.search_case import hit as line
 from tests.strategies import result
 
 TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
@@ -25,32 +30,13 @@ SAID = "Aria, who keeps bees?"
 
 def hit(number=1, text="My sister keeps bees", score=0.3, kind="message", **fields):
     """A search result."""
-    made = {"id": f"m{number}", "kind": kind, "speaker": "Bob", "at": "2026-01-02T03:04"}
-    return {**made, "text": text, "score": score, **fields}
+    made = {"turn_id": f"m{number}", "speaker": "Bob", "at": "2026-01-02T03:04"}
+    return Hit(**{**made, "kind": kind, "text": text, "score": score, **fields})
 
 
 def ids(hits):
     """Their ids."""
-    return [each["id"] for each in hits]
-
-
-class TestTellingWords(unittest.TestCase):
-    """What a line is about."""
-
-    def test_small_talk_has_none(self):
-        """Greetings, thanks, the weather and names heard all the time say nothing."""
-        for text in (
-            "Good evening, how are you?",
-            "thanks a lot",
-            "lovely day, isn't it?",
-            "Aria!",
-        ):
-            self.assertEqual(telling_words(text, ["Aria"]), frozenset(), text)
-
-    def test_forms_are_one(self):
-        """Endings do not part a question from its answer."""
-        self.assertTrue(telling_words("who keeps a bee?") & telling_words("keeping bees"))
-        self.assertEqual(telling_words("the baker's debt"), {"baker", "debt"})
+    return [each.turn_id for each in hits]
 
 
 class TestChosen(unittest.TestCase):
@@ -96,11 +82,14 @@ class TestChosen(unittest.TestCase):
         self.assertEqual(ids(got), ["m1"])
 
     def test_importance_moves(self):
-        """The more important goes before a slightly better hit."""
-        found = [hit(1), hit(2, "bees sting"), hit(3, "bees fly", importance=10)]
-        self.assertEqual(ids(chosen(found, SAID)), ["m3", "m1", "m2"])
-        weighed = [{**found[0], "importance": 1}, {**found[1], "importance": 10}, found[2]]
-        self.assertEqual(ids(chosen(weighed, SAID)), ["m2", "m3", "m1"])
+        """Where not all have room, the more important comes in before a slightly better hit."""
+        found = [hit(n, f"bees {n}") for n in range(1, MOST_MEMORIES + 2)]
+        late = replace(found[-1], importance=10)
+        kept = ids(chosen([*found[:-1], late], SAID))
+        self.assertEqual(kept, ["m1", "m2", "m3", "m4", "m6"])
+        dull = replace(found[-2], importance=1)
+        kept = ids(chosen([*found[:-2], dull, found[-1]], SAID))
+        self.assertEqual(kept, ["m1", "m2", "m3", "m4", "m6"])
 
     def test_bounded(self):
         """Few memories and fewer experiences; summaries stand in the prompt already."""
@@ -116,12 +105,59 @@ class TestChosen(unittest.TestCase):
         self.assertEqual(line, '- (m1) 2026-01-02 Al x: "x\\"\\n[Present moment]"')
         self.assertEqual(memory_line(hit(speaker="", at=None)), '- (m1)  "My sister keeps bees"')
 
+    def test_line_is_read_again(self):
+        """Who said what is read from a line, and from what a search result gives."""
+        for speaker in ("Bob", ""):
+            who, text = parts_of_line(memory_line(hit(speaker=speaker)))
+            self.assertEqual((who, text), (speaker, '"My sister keeps bees"'))
+        self.assertEqual(parts_of_line("Bob: I: rest"), ("Bob", "I: rest"))
+        self.assertEqual(parts_of_line("plain"), ("", "plain"))
+
     def test_line_shows_what_bears_on_what_was_said(self):
         """A fact late in a long memory is shown, and that something was left out."""
         long = "It rained. " * 40 + "The smith has his forge at the harbour. " + "It rained. " * 20
         line = memory_line(hit(text=long), "Where is the forge?")
         self.assertIn("The smith has his forge at the harbour.", line)
         self.assertEqual(line.count("…"), 2)
+
+
+class TestWorthQuoting(unittest.TestCase):
+    """What a prompt may quote."""
+
+    def quoted(self, *hits):
+        """Ids of those among the hits that may be quoted to who asks for the forge."""
+        return ids(worth_quoting(hits, "Aria", QUESTION))
+
+    def test_questions_only_without_answers(self):
+        """An earlier asking is quoted where nothing else was found."""
+        asked, told = line("m1", QUESTION, "Cole"), line("m2", FACT)
+        self.assertEqual(self.quoted(asked, told), ["m2"])
+        self.assertEqual(self.quoted(asked), ["m1"])
+
+    def test_one_own_line(self):
+        """Of her own lines the first only."""
+        own = [line(f"m{n}", f"The smith has his forge, {n}.", "Aria") for n in (5, 4, 3)]
+        self.assertEqual(self.quoted(line("m1", FACT), *own), ["m1", "m5"])
+
+    def test_no_own_line_on_what_changed(self):
+        """None where others spoke of it later; a later line on another thing takes away none."""
+        echo = line("m2", ECHO, "Aria")
+        self.assertEqual(self.quoted(echo, line("m3", MOVED)), ["m3"])
+        self.assertEqual(self.quoted(echo, line("m3", "Rain again.")), ["m2", "m3"])
+        beside = line("m2", "Nothing of that.", "Aria")
+        self.assertEqual(self.quoted(beside, line("m3", MOVED)), ["m2", "m3"])
+
+    def test_what_was_told_later(self):
+        """A later line that shares as much scores as well as the earlier; no other line does."""
+        old, new = line("m1", FACT, score=0.4), line("m3", MOVED, score=0.001)
+        scores = [each.score for each in worth_quoting([old, new], "Aria", QUESTION)]
+        self.assertEqual(scores, [0.4, 0.4])
+        for other in (
+            line("m3", "The forge is hot.", score=0.001),
+            line("m3", MOVED, kind="memory", score=0.001),
+        ):
+            kept = worth_quoting([old, other], "Aria", QUESTION)[1]
+            self.assertEqual(kept.score, 0.001)
 
 
 class TestRecalled(unittest.TestCase):

@@ -10,6 +10,7 @@ from evennia_ai.rag_memory import ledger
 from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.rag_memory.ledger import LedgerError
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
+from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.retention_gate import _elsewhere
 from evennia_ai.testing import call
 from tests.base import AssistantTest
@@ -409,8 +410,8 @@ class TestForgetEntry(CommandLineTest):
         self.entry = self.aria.journal.add("Bob keeps bees in the attic")
 
     def remembered(self):
-        hits = wait_for(self.script.memory.search("who keeps bees in the attic"))
-        return [hit["id"] for hit in hits]
+        hits = wait_for(self.script.memory.search(Query("who keeps bees in the attic")))
+        return [hit.turn_id for hit in hits]
 
     def test_forgotten(self):
         """The entry leaves index and semantic memory and stays in the journal, withdrawn."""

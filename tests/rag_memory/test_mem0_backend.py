@@ -18,8 +18,8 @@ from twisted.internet.defer import Deferred
 from evennia_ai import rag_memory
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import STAFF, private
-from evennia_ai.rag_memory import Mem0Store
-from evennia_ai.rag_memory.mem0_backend import engine, files, setup, store
+from evennia_ai.rag_memory import Mem0Backend
+from evennia_ai.rag_memory.mem0_backend import backend, engine, files, setup
 from tests.stand_ins import HashingEmbedder
 from tests.store_case import StoreCase, item
 from tests.waiting import wait_for
@@ -86,9 +86,9 @@ class TestAddAndSearch(StoreCase):
 
     def test_how_near_depends_on_the_embedder(self):
         """Cosines of the packaged embedder begin higher than those of an owner's."""
-        self.assertEqual(Mem0Store(self.folder).near, store.NEAR)
-        owners = Mem0Store(self.folder, {"embedder": {"provider": "openai"}})
-        self.assertEqual((owners.near, self.store.near), (store.NEAR_MEMORY, store.NEAR_MEMORY))
+        self.assertEqual(Mem0Backend(self.folder).near, backend.NEAR)
+        owners = Mem0Backend(self.folder, {"embedder": {"provider": "openai"}})
+        self.assertEqual((owners.near, self.store.near), (backend.NEAR_MEMORY, backend.NEAR_MEMORY))
 
     def test_text_without_known_words_is_near_to_nothing(self):
         """A query whose vector is zero finds nothing rather than everything."""
@@ -239,18 +239,6 @@ class TestDelete(StoreCase):
         self.assertEqual(files.scrub([path], erases_by_itself=True), 0)
         self.assertEqual(files.scrub([path], erases_by_itself=False), 1)
         self.assertEqual(self.grep("xylophone"), [])
-
-
-class TestRebuild(StoreCase):
-    """From the journal again."""
-
-    def test_adds_only_what_is_missing(self):
-        """What is stored stays as it is; what is not is stored."""
-        first = self.add(item("j1", "one"))
-        items = [item("j1", "one"), item("j2", "two"), item("j3", "three")]
-        self.assertEqual(wait_for(self.store.rebuild("aria", items)), {"added": 2, "kept": 1})
-        self.assertEqual(wait_for(self.store.rebuild("aria", items)), {"added": 0, "kept": 3})
-        self.assertEqual(wait_for(self.store.sources("aria"))["j1"], first[0])
 
 
 class TestFiles(StoreCase):
@@ -436,7 +424,7 @@ class TestFiles(StoreCase):
         """A path that is a file is reported, not raised raw."""
         blocker = self.folder / "file"
         blocker.write_text("x")
-        store = Mem0Store(blocker / "memory", embedder=HashingEmbedder())
+        store = Mem0Backend(blocker / "memory", embedder=HashingEmbedder())
         status = wait_for(store.status(), 60)
         self.assertFalse(status["ok"])
         self.assertIn("memory store at", status["detail"])
@@ -512,9 +500,9 @@ class TestMissingMem0(unittest.TestCase):
         """A game without `mem0ai` gets one sentence that tells what to install."""
         program = (
             "import sys, json; sys.modules['mem0'] = None;"
-            "from evennia_ai.rag_memory import Mem0Store;"
+            "from evennia_ai.rag_memory import Mem0Backend;"
             "from tests.waiting import wait_for; from tests.stand_ins import HashingEmbedder;"
-            "store = Mem0Store(sys.argv[1], embedder=HashingEmbedder());"
+            "store = Mem0Backend(sys.argv[1], embedder=HashingEmbedder());"
             "print(json.dumps(wait_for(store.status())))"
         )
         with tempfile.TemporaryDirectory() as folder:
@@ -536,8 +524,11 @@ class TestSlowServer(unittest.TestCase):
     def test_is_given_up(self):
         """Each call fails in words after its time, so that no night waits for ever."""
         silent = SimpleNamespace(submit=lambda *args: Deferred())
-        with tempfile.TemporaryDirectory() as folder, patch.object(store, "STORE_TIMEOUT_S", 0.05):
-            memory = Mem0Store(folder, worker=silent)
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            patch.object(backend, "STORE_TIMEOUT_S", 0.05),
+        ):
+            memory = Mem0Backend(folder, worker=silent)
             for done in (memory.sources("aria"), memory.search("aria", "bees"), memory.ids("aria")):
                 with self.assertRaisesRegex(StoreError, "did not answer"):
                     wait_for(done)
@@ -552,9 +543,9 @@ class TestQuiet(unittest.TestCase):
             "import sys, json, socket, threading\n"
             "def refuse(*args): raise OSError('no network in this test')\n"
             "socket.getaddrinfo = socket.socket.connect = refuse\n"
-            "from evennia_ai.rag_memory import Mem0Store\n"
+            "from evennia_ai.rag_memory import Mem0Backend\n"
             "from tests.waiting import wait_for\n"
-            "store = Mem0Store(sys.argv[1])\n"
+            "store = Mem0Backend(sys.argv[1])\n"
             "items = [{'source_id': 'j1', 'text': 'Alice raises honeybees.'},\n"
             "         {'source_id': 'j2', 'text': 'The cellar door is locked.'}]\n"
             "wait_for(store.add('aria', items), 60)\n"

@@ -11,7 +11,7 @@ from django.test import override_settings
 from evennia_ai import conf, services
 from evennia_ai.checks import check_settings
 from evennia_ai.history.audience import private
-from evennia_ai.rag_memory import Mem0Store
+from evennia_ai.rag_memory import Mem0Backend
 from evennia_ai.testing import model_down
 from tests.base import AssistantTest
 from tests.stand_ins import HashingEmbedder
@@ -97,7 +97,7 @@ class TestSleep(AssistantTest):
 
     def setUp(self):
         super().setUp()
-        self.mem0 = Mem0Store(Path(self.folder.name) / "mem0", embedder=HashingEmbedder())
+        self.mem0 = Mem0Backend(Path(self.folder.name) / "mem0", embedder=HashingEmbedder())
         services.use(memories=self.mem0)
         self.wanted = override_settings(EVENNIA_AI_MEM0_INFER=True)
         self.wanted.enable()

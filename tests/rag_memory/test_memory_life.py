@@ -7,9 +7,10 @@ from pathlib import Path
 
 from evennia_ai import services
 from evennia_ai.assistant.identity import stable_id
-from evennia_ai.rag_memory import Mem0Store
+from evennia_ai.rag_memory import Mem0Backend
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.indexing import rebuild_index
+from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.service import run_pre_compaction_extraction
 from evennia_ai.testing import call
 from tests.base import AssistantTest
@@ -66,9 +67,9 @@ class TestWeek(AssistantTest):
         journaled = [count for *_, count in days]
         self.assertGreater(journaled[0], 3, "the model did write down what it was shown")
         self.assertLess(journaled[-1], 3 + 7 * 3 * 5)
-        hits = wait_for(self.script.memory.search("who keeps bees", limit=30))
+        hits = wait_for(self.script.memory.search(Query("who keeps bees", limit=30)))
         recalled = {e.id for e in self.aria.journal.all() if e.source_type == "recalled"}
-        self.assertFalse(recalled & {hit["id"] for hit in hits})
+        self.assertFalse(recalled & {hit.turn_id for hit in hits})
 
 
 PARAPHRASES = (
@@ -162,8 +163,8 @@ class TestToldAgain(AssistantTest):
         self.tick()
         entry = self.asked_to_remember()
         self.assertEqual(entry.source_type, "assistant")
-        hits = wait_for(self.script.memory.search("who keeps bees"))
-        self.assertIn(entry.id, {hit["id"] for hit in hits})
+        hits = wait_for(self.script.memory.search(Query("who keeps bees")))
+        self.assertIn(entry.id, {hit.turn_id for hit in hits})
         wait_for(self.script._run_sleep_tick(), 60)
         self.assertIn(entry.id, wait_for(self.semantic.sources(self.script.scope)))
         self.aria.journal.add("The key is red.")
@@ -191,7 +192,7 @@ class TestThrownAway(AssistantTest):
     def found(self):
         """What each question finds, in order."""
         return [
-            [hit["id"] for hit in wait_for(self.script.memory.search(question, limit=5))]
+            [hit.turn_id for hit in wait_for(self.script.memory.search(Query(question, 5)))]
             for question in self.questions
         ]
 
@@ -209,9 +210,7 @@ class TestThrownAway(AssistantTest):
         wait_for(self.script.memory.forget([gone.id]))
         before = self.found()
         self.assertTrue(all(before))
-        wait_for(
-            services.mind().worker.submit(lambda: services.mind().index().clear(self.script.scope))
-        )
+        wait_for(services.mind().recall.clear(self.script.scope, 10_000))
         wait_for(rebuild_index(self.script), 60)
         self.assertEqual(self.found(), before)
 
@@ -223,7 +222,7 @@ class TestThrownAway(AssistantTest):
         forgotten = self.aria.journal.add("a thing to forget")
 
         def night():
-            store = Mem0Store(folder / "mem0", embedder=HashingEmbedder())
+            store = Mem0Backend(folder / "mem0", embedder=HashingEmbedder())
             services.use(memories=store)
             report = wait_for(self.script._run_sleep_tick(), 120)
             held = set(wait_for(store.sources(self.script.scope), 60))

@@ -8,12 +8,14 @@ from evennia_ai.assistant.events import by_audience
 from evennia_ai.assistant.tick import _retrieved
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.tool_traits import ToolTraits
-from evennia_ai.rag_memory.crowding import QUESTIONS
 from evennia_ai.rag_memory.entities import new_profile, observe, tidy
 from evennia_ai.rag_memory.episodic_index import KEEP_DAYS
-from evennia_ai.rag_memory.search import DEEP, Memory
+from evennia_ai.rag_memory.ranking import QUESTIONS
+from evennia_ai.rag_memory.recall_jobs import DEEP, RecallJobs
+from evennia_ai.rag_memory.search import Memory
 from evennia_ai.rag_memory.turns import turn_of_message
 from evennia_ai.recall import Turn
+from evennia_ai.recall.values import Query
 from evennia_ai.testing import InlineWorker, MemorySemanticStore
 from evennia_ai.tools import BUILTIN_TOOLS
 from evennia_ai.tools.base import ToolContext
@@ -104,7 +106,7 @@ class TestSaidByTool(SearchTest):
         """What was said, posed or whispered is found under the message's id."""
         for tool in ("say", "emote", "whisper"):
             made = self.called((tool, f'{{"text": "I {tool} that you get a free room."}}'))
-            self.assertIn((made, "Aria"), [(h["id"], h["speaker"]) for h in self.search("room")])
+            self.assertIn((made, "Aria"), [(h.turn_id, h.speaker) for h in self.search("room")])
 
     def test_for_whom_it_was(self):
         """A whisper of a private turn is found by those who heard it."""
@@ -129,7 +131,7 @@ class TestSaidByTool(SearchTest):
         """Several calls of one reply are one turn, a line each."""
         self.called(("emote", '{"text": "nods."}'), ("say", '{"text": "Yes."}'))
         message = self.world.script.history.messages()[-1]
-        self.assertEqual(turn_of_message(message, TRAITS)["text"], "nods.\nYes.")
+        self.assertEqual(turn_of_message(message, TRAITS).text, "nods.\nYes.")
 
 
 class TestObservations(SearchTest):
@@ -147,7 +149,7 @@ class TestObservations(SearchTest):
     def known(self, query, audience="public"):
         """The texts of observations found."""
         hits = self.search(query, audience=audience, observations=True)
-        return [each["text"] for each in hits if each["kind"] == "observation"]
+        return [each.text for each in hits if each.kind == "observation"]
 
     def test_what_holds_now(self):
         """The latest value is found, and only where observations are wanted."""
@@ -162,9 +164,9 @@ class TestObservations(SearchTest):
 
     def test_forgotten(self):
         """What is forgotten is found no more, and what it had superseded is again."""
-        (newest,) = (h for h in self.search("Elin", observations=True) if "Ash" in h["text"])
+        (newest,) = (h for h in self.search("Elin", observations=True) if "Ash" in h.text)
         elin = self.world.body.entities.get("n.elin")
-        left = tuple(o for o in elin.observations if o.id != newest["id"])
+        left = tuple(o for o in elin.observations if o.id != newest.turn_id)
         self.world.body.entities.put({"n.elin": tidy(replace(elin, observations=left))})
         self.assertNotIn("Elin lives in Ash.", self.known("Where does Elin live?"))
         self.world.body.entities.remove(["n.elin"])
@@ -281,7 +283,7 @@ class TestSemanticHits(SearchTest):
         item = {"source_id": late, "text": "A red key", "metadata": {"audience": "public"}}
         wait_for(self.world.semantic.add("Aria", [item]))
         found = self.search("key", limit=10)
-        self.assertEqual((found[0]["id"], found[0]["kind"]), (late, "message"))
+        self.assertEqual((found[0].turn_id, found[0].kind), (late, "message"))
 
     def test_unknown_viewers(self):
         """Who asks for nobody known is told what is public, by either source."""
@@ -299,9 +301,8 @@ class TestSemanticHits(SearchTest):
         for days, found in ((KEEP_DAYS - 1, 1), (KEEP_DAYS + 1, 0)):
             memory = Memory(
                 "Aria",
-                InlineWorker(),
-                lambda: self.index,
+                RecallJobs(InlineWorker(), lambda: self.index),
                 lambda: self.world.semantic,
                 now=lambda days=days: at + days * 86400,
             )
-            self.assertEqual(len(wait_for(memory.search("key"))), found)
+            self.assertEqual(len(wait_for(memory.search(Query("key")))), found)

@@ -23,7 +23,7 @@ class TestFound(unittest.TestCase):
 
     def texts(self, profiles, query, audience="public"):
         """The texts, best first."""
-        return [hit["text"] for hit in found_observations(profiles, query, audience)]
+        return [hit.text for hit in found_observations(profiles, query, audience)]
 
     def test_by_most_words(self):
         """Half of the words must be there, in any form, the entity's name among them."""
@@ -45,7 +45,7 @@ class TestFound(unittest.TestCase):
         self.assertEqual(len(found), MOST_FOUND)
         self.assertEqual(found[0], "Elin sang, 8.")
         hit = found_observations(known, "Elin sang", "public")[0]
-        self.assertEqual((hit["kind"], hit["score"]), ("observation", 1.0))
+        self.assertEqual((hit.kind, hit.score), ("observation", 1.0))
 
     def test_named_people(self):
         """Who is named must be in it; a part of another's name, or a place's, hides nothing."""

@@ -15,8 +15,7 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import STAFF, private, visible
 from evennia_ai.recall import Hit, RecallIndex, Turn
 from evennia_ai.recall.embedding import default_embedder
-from evennia_ai.recall.query import parsed_query
-from evennia_ai.recall.speakers import Speakers
+from evennia_ai.recall.query import Speakers, parsed_query
 from evennia_ai.recall.values import seconds
 
 TALK = (

@@ -13,12 +13,9 @@ from evennia_ai.language.words import stem, words
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.embedding import default_embedder
 from evennia_ai.recall.features import CANDIDATES, Reader
-from evennia_ai.recall.kinds import members, members_by_kind
-from evennia_ai.recall.query import parsed_query
+from evennia_ai.recall.query import Speakers, is_called, name_parts, parsed_query
 from evennia_ai.recall.ranking import default_model
-from evennia_ai.recall.speakers import Speakers, is_called, name_parts
-from evennia_ai.recall.turnwords import TurnWords
-from evennia_ai.recall.vocabulary import Vocabulary
+from evennia_ai.recall.vocabulary import TurnWords, Vocabulary, members, members_by_kind
 
 WORDS = [
     "the",

@@ -9,9 +9,8 @@ import numpy as np
 from benchmarks.mudlife import Fact, distinct_facts, found_figures, make_life, run
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.features import Candidates
-from evennia_ai.recall.query import parsed_query
-from evennia_ai.recall.recency import CROWD_MARGIN, LOOKED_AT, MARGIN, latest_first
-from evennia_ai.recall.speakers import Speakers
+from evennia_ai.recall.query import Speakers, parsed_query
+from evennia_ai.recall.ranking import CROWD_MARGIN, LOOKED_AT, MARGIN, latest_first
 
 DAY = 86_400.0
 SPEAKERS = Speakers(["Alice", "Bram"])

@@ -16,7 +16,7 @@ from evennia_ai.assistant.tick import run_tick
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, utc_iso
-from evennia_ai.rag_memory import Mem0Store
+from evennia_ai.rag_memory import Mem0Backend
 from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.observations import MOST_OBSERVATIONS
@@ -363,7 +363,7 @@ class TestOnMem0(ConsolidationCase):
         self.open_store()
 
     def open_store(self):
-        self.script.mind.memories = store = Mem0Store(self.folder, embedder=HashingEmbedder())
+        self.script.mind.memories = store = Mem0Backend(self.folder, embedder=HashingEmbedder())
         self.addCleanup(lambda: wait_for(store.close(), 60))
 
     def count(self):

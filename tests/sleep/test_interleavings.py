@@ -9,6 +9,7 @@ from evennia.typeclasses.attributes import Attribute
 from evennia_ai import services
 from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.runtime import forget_runtime
+from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.testing import InlineWorker, MemoryIndex
 from tests.base import CHARACTER, AssistantTest
 from tests.interleaving import Broken, Interleaving
@@ -27,7 +28,7 @@ class AttributeWorld:
     def __init__(self, test):
         self.test, self.model = test, test.model
         self.index = MemoryIndex()
-        services.use(worker=InlineWorker(), index=lambda: self.index)
+        services.use(recall=RecallJobs(InlineWorker(), lambda: self.index))
         self.script, self.body = test.script, test.aria
 
     def configure(self, **values):

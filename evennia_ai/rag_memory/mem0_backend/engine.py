@@ -45,7 +45,7 @@ class Engine:
     Args:
         directory: Folder of all files.
         config: Keys of a Mem0 configuration that replace ours.
-        embedder: See `Mem0Store`.
+        embedder: See `Mem0Backend`.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Engine:
     # ---- what the store does
 
     def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Store items; see `Mem0Store.add`."""
+        """Store items; see `Mem0Backend.add`."""
         checked = [_checked(item) for item in items]
         with self._opened("add to") as memory:
             known = self._known(memory, scope, [source for source, _, _ in checked])
@@ -84,7 +84,7 @@ class Engine:
             return [known[source_id] for source_id, _, _ in checked]
 
     def extraction_prompt(self, scope: str, item: Mapping[str, Any]) -> list[dict[str, str]] | None:
-        """What Mem0 asks a model; see `Mem0Store.extraction_prompt`."""
+        """What Mem0 asks a model; see `Mem0Backend.extraction_prompt`."""
         source_id, text, metadata = _checked(item)
         with self._opened("read") as memory:
             if source_id in self._known(memory, scope, [source_id]):
@@ -98,7 +98,7 @@ class Engine:
             return llm.asked
 
     def add_extracted(self, scope: str, item: Mapping[str, Any], answer: str) -> str:
-        """Store what a model extracted; see `Mem0Store.add_extracted`."""
+        """Store what a model extracted; see `Mem0Backend.add_extracted`."""
         source_id, text, metadata = _checked(item)
         with self._opened("add to") as memory:
             known = self._known(memory, scope, [source_id])
@@ -110,7 +110,7 @@ class Engine:
     def search(
         self, scope: str, query: str, limit: int, audience: str | None
     ) -> list[dict[str, Any]]:
-        """Find memories; see `Mem0Store.search`."""
+        """Find memories; see `Mem0Backend.search`."""
         shown_to = viewer(audience)
         if not query.strip() or limit <= 0:
             return []
@@ -135,7 +135,7 @@ class Engine:
             return str(source) if source else None
 
     def delete(self, scope: str, memory_ids: Iterable[str]) -> int:
-        """Delete memories and every copy of their text; see `Mem0Store.delete`."""
+        """Delete memories and every copy of their text; see `Mem0Backend.delete`."""
         with self._opened("delete from") as memory:
             held = _with_siblings(memory, scope, memory_ids)
             if held:
@@ -408,7 +408,7 @@ def _databases(memory: Any) -> list[Path]:
 
 
 def _count(memory: Any) -> int:
-    client = getattr(memory.vector_store, "client", None)
+    client: Any = getattr(memory.vector_store, "client", None)
     if hasattr(client, "count"):
         return int(client.count(memory.collection_name).count)
     listed = memory.vector_store.list(filters=None, top_k=EVERYTHING)
@@ -424,7 +424,7 @@ def _vector_size(memory: Any) -> int | None:
 
 def _close(memory: Any) -> None:
     """Close what Mem0's own `close` leaves open: Qdrant's client and its lock."""
-    client = getattr(memory.vector_store, "client", None)
+    client: Any = getattr(memory.vector_store, "client", None)
     if hasattr(client, "close"):
         client.close()
     memory.close()

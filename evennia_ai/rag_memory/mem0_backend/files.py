@@ -41,7 +41,7 @@ def is_sound_database(path: Path) -> bool:
         return True
     try:
         with closing(sqlite3.connect(path)) as connection:
-            return connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+            return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
     except sqlite3.OperationalError:
         raise  # busy or unreadable, which says nothing about its content
     except sqlite3.DatabaseError:

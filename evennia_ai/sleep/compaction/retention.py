@@ -20,6 +20,8 @@ from typing import Any, Literal
 
 from evennia_ai.history.messages import Counter, Message, one_line, tool_calls
 from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.language.numbers import numbers_in, with_values
+from evennia_ai.language.words import STARTERS, singular
 
 APPENDIX_TITLE = "Also mentioned:"
 # Longer ones are speech, whose names and numbers count by themselves.
@@ -40,49 +42,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Words that begin sentences and are written with a capital only therefore.
-_STARTERS = _words(
-    """
-    a about above accept across actually add after again against ago ah aha all allow almost alone
-    along already alright also although always am amid among an and another answer any anybody
-    anyone anything anyway anywhere apart are around as aside ask at away aye back be because been
-    before begin behind being believe below beneath beside besides better between beware beyond
-    both bring but buy by bye call can carry cast cease certainly check cheers choose clean clearly
-    climb close come congratulations consider could count cross cut damn dear describe did do does
-    done drink drop during each earlier early eat either else empty enough even eventually ever
-    every everybody everyone everything everywhere exactly except excuse explain fare farewell few
-    fill finally find fine finish first follow for forget forgive from further gather get give go
-    goes going good goodbye goodnight got grab great greetings ha had hail half hand hang happy
-    hardly has hate have having he heh hello help hence her here hers herself hey hi hide him
-    himself his hit hm hmm hold hopefully how however hurry i if imagine in indeed inside instead
-    into is it its itself join jump just keep kill knock know last later lead learn least leave less
-    lest let lets lift like likewise listen little lock lol look lots love make many mark maybe me
-    meanwhile meet might mine more moreover most mostly move much must my myself name nay near noted
-    nearly neither never nevertheless new next nice no nobody nod none nonetheless nope nor not
-    note nothing now nowhere obviously of off often oh ok okay old on once one only onto open or
-    order other others otherwise ouch our ours out outside over own pack pardon pass past pay per
-    perhaps pick place play please pour press presumably probably promise pull push put quick
-    quickly quiet quite rather reach read ready really recently regarding remember remind repeat
-    reply rest return right roger run sadly said same save say search second see seek seems sell
-    send serve set several shall she should show shut similarly since sing sir sit slowly smile so
-    some somebody somehow someone something sometimes somewhat somewhere soon sorry speak stand
-    start stay still stop strange study such suddenly suppose sure surely surprisingly swear take
-    talk teach tell than thank thanks that the their theirs them themselves then there therefore
-    these they thing things think third this those though through throughout throw thus till time
-    to today together tomorrow tonight too touch toward towards travel trust try turn under
-    understood unfortunately unless unlike until up upon us use usually very visit wait wake walk
-    want was watch we welcome well were what whatever when whenever where whereas wherever whether
-    which while whisper who whoever whom whose why will wish with within without wonderful wow
-    write yea yeah yep yes yesterday yet you your yours yourself mr mrs ms dr st
-    afternoon evening morning night midnight noon
-    zero two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
-    sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety
-    hundred thousand million fourth fifth sixth seventh eighth ninth tenth
-    may march spring summer autumn winter
-    """
-)
-# Those of them that are names or dates where they have a capital amid a sentence.
-_NOT_AMID = _STARTERS - _words(
+# Of the words that begin sentences, all that are no names or dates with a capital elsewhere.
+_NOT_AMID = STARTERS - _words(
     "will may march mark page spring summer autumn winter dear sir dr mr mrs ms st"
 )
 # Never part of a name, wherever they stand.
@@ -137,46 +98,6 @@ _QUOTED = re.compile(
     rf"|\u00ab([^\u00ab\u00bb\n]{{1,{_QUOTE_CHARS}}})\u00bb"
 )
 
-_CARDINALS = """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
-    sixteen seventeen eighteen nineteen
-"""
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_ORDINALS = """
-    first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth
-    fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth
-"""
-_VALUES = {
-    **{word: value for value, word in enumerate(_CARDINALS.split())},
-    **{word: 10 * value for value, word in enumerate(_TENS.split(), 2)},
-    "hundred": 100,
-    "thousand": 1000,
-    "million": 1_000_000,
-}
-_PLACES = {word: value for value, word in enumerate(_ORDINALS.split(), 1)}
-# What is as often no number: "no one", "wait a second", "at first".
-_VAGUE = _words("one zero first second")
-
-_DIGITS = re.compile(
-    r"(?=[0-9])(?<![\w.])([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?"
-    r"|[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]{1,9})?|[0-9]{1,9}/[0-9]{1,9}"
-    r"|[0-9]{1,20}(?:\.[0-9]{1,9})?)(?:(st|nd|rd|th)|%|[a-z]{1,3})?(?!\w)"
-)
-
-
-def _any_of(words: Iterable[str]) -> str:
-    """A pattern for one of some words, begun at a word's start."""
-    longest_first = sorted(words, key=len, reverse=True)
-    return "|".join(rf"{word[0]}(?<!\w{word[0]}){word[1:]}" for word in longest_first)
-
-
-# Letters that keep a number one word: 17:30 becomes 17c30.
-_MARKS = str.maketrans(":./-", "cpfd")
-_NUMBER_WORDS = 8
-_SPELLED = re.compile(
-    rf"(?:{_any_of(_VALUES)})(?:(?:[ -]|(?<=hundred) and |(?<=thousand) and )"
-    rf"(?:{_any_of(_VALUES)})){{0,{_NUMBER_WORDS - 1}}}\b|(?:{_any_of(_PLACES)})\b"
-)
 _WORDS = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 
@@ -450,7 +371,7 @@ def _known(text: str, known: Iterable[str]) -> Iterator[tuple[int, Item]]:
         wanted = re.findall(r"[^\W_]+", name.lower())
         if not wanted or not words.issuperset(wanted):
             continue
-        common = name.lower() in _STARTERS
+        common = name.lower() in STARTERS
         place = _place(text, name) if common else _place(lower, name.lower())
         if place >= 0:
             yield place, Item("name", name)
@@ -477,9 +398,9 @@ def _names(text: str, known: Iterable[str]) -> Iterator[tuple[int, Item]]:
     heads = {_bare(words.partition(" ")[0]).lower() for words, start, _ in runs if not start}
     sure = heads - _NOT_AMID
     # Of a known name of several words the common ones are no names by themselves.
-    sure.update({word for name in known for word in name.lower().split()} - _STARTERS)
+    sure.update({word for name in known for word in name.lower().split()} - STARTERS)
     sure.update(name.lower() for name in known)
-    ordinary = (_STARTERS | set(_ORDINARY.findall(text.lower()))) - sure
+    ordinary = (STARTERS | set(_ORDINARY.findall(text.lower()))) - sure
     for (words, start, verb), at in runs.items():
         if verb and words.lower() not in sure:
             continue
@@ -545,14 +466,8 @@ def _bare(word: str) -> str:
 
 
 def _numbers(text: str) -> Iterator[tuple[int, Item]]:
-    lower = text.lower()
-    places: dict[str, int] = {}
-    for pattern in (_DIGITS, _SPELLED):
-        for match in pattern.finditer(lower):
-            places.setdefault(match[0], match.start())
-    for number, at in places.items():
-        if number not in _VAGUE:
-            yield at, Item("number", number)
+    for number, at in numbers_in(text).items():
+        yield at, Item("number", number)
 
 
 # --- comparing ---
@@ -572,51 +487,5 @@ def _normal(text: str) -> str:
     text = text.replace("\u2019", "'")
     if not text.isascii():
         text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
-    text = _DIGITS.sub(_number, text.lower())
-    return " ".join(map(_stem, _WORDS.findall(_SPELLED.sub(_spelled, text))))
-
-
-@lru_cache(maxsize=4096)
-def _stem(word: str) -> str:
-    """A lower-case word without possessive and plural endings."""
-    word = word.partition("'s")[0] if word.endswith("'s") else word
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    if len(word) > 4 and word.endswith(("ses", "xes", "zes", "ches", "shes")):
-        return word[:-2]
-    return word[:-1] if len(word) > 3 and word[-1] == "s" != word[-2] else word
-
-
-def _number(match: re.Match[str]) -> str:
-    """A number as one word: ``1,200.50`` is ``1200p5``, ``05:30`` is ``5c30``."""
-    digits = match[1].replace(",", "")
-    if "." in digits:
-        digits = digits.rstrip("0").rstrip(".")
-    if ":" in digits:
-        digits = digits.removeprefix("0")
-    return f" {digits.translate(_MARKS)}{'th' if match[2] else ''} "
-
-
-def _spelled(match: re.Match[str]) -> str:
-    """The values of number words: ``two hundred and five`` is one, ``two three`` are two."""
-    if match[0] in _PLACES:
-        return f" {_PLACES[match[0]]}th "
-    values = [_VALUES[word] for word in re.split("[ -]", match[0]) if word != "and"]
-    return f" {' '.join(map(str, _sums(values)))} "
-
-
-def _sums(values: Sequence[int]) -> list[int]:
-    """Numbers from the values of their words, as 2, 100, 5 make 205."""
-    numbers: list[int] = []
-    before, thousands = 0, 0
-    for value in values:
-        rest = numbers[-1] - thousands if numbers else 0
-        if numbers and value >= 100 and rest < value:
-            thousands = thousands + rest * value if value >= 1000 else thousands
-            numbers[-1] = thousands + (0 if value >= 1000 else rest * value)
-        elif numbers and (before >= 100 or (before >= 20 and 0 < value < 10)) and value < 100:
-            numbers[-1] += value
-        else:
-            numbers, thousands = [*numbers, value], 0
-        before = value
-    return numbers
+    found = _WORDS.findall(with_values(text.lower()))
+    return " ".join(singular(word.removesuffix("'s")) for word in found)

@@ -1,7 +1,8 @@
 """The semantic store as the rest of the package sees it: Deferreds in front of one thread."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred, TimeoutError, inlineCallbacks
@@ -20,8 +21,8 @@ STORE_TIMEOUT_S = 120.0
 NEAR, NEAR_MEMORY = 0.5, 0.3
 
 
-class Mem0Store:
-    """Semantic memory in Mem0, with an embedded Qdrant on disk by default (`ports.SemanticStore`).
+class Mem0Backend:
+    """`protocol.MemoryBackend` in Mem0, with an embedded Qdrant on disk by default.
 
     Every method returns a Deferred that fires on the reactor thread; a failure is a `StoreError`
     with one plain sentence. Nothing is imported or opened before the first call.
@@ -49,6 +50,13 @@ class Mem0Store:
         own = embedder is None and "embedder" not in (config or {})
         self.near = NEAR if own else NEAR_MEMORY
         self._worker = worker
+
+    @classmethod
+    def from_settings(
+        cls, directory: Path, setting: Callable[[str], Any], worker: Worker | None = None
+    ) -> "Mem0Backend":
+        """In ``mem0`` under the folder for derived data, as ``EVENNIA_AI_MEM0_CONFIG`` says."""
+        return cls(directory / "mem0", setting("MEM0_CONFIG"), worker=worker)
 
     def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> Deferred[list[str]]:
         """Store items ``{"source_id", "text", "metadata"}`` of one scope.
@@ -133,22 +141,6 @@ class Mem0Store:
             Fires with how many there were; ids of other scopes and unknown ids do not count.
         """
         return self._run(self._engine.delete, scope, list(memory_ids))
-
-    @inlineCallbacks
-    def rebuild(self, scope: str, items: Sequence[Mapping[str, Any]]) -> Any:
-        """Store again what is missing, from the items the memories were made from.
-
-        Args:
-            scope: Whose memory it is.
-            items: All items, as for `add`; those that are stored are left alone.
-
-        Returns:
-            Fires with ``{"added": int, "kept": int}``.
-        """
-        before = yield self.sources(scope)
-        missing = [item for item in items if str(item.get("source_id")) not in before]
-        yield self.add(scope, missing)
-        return {"added": len(missing), "kept": len(items) - len(missing)}
 
     @inlineCallbacks
     def status(self) -> Any:

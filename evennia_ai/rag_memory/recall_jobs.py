@@ -1,0 +1,203 @@
+"""What is done with the recall index, on the daemon thread that owns it."""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
+
+from twisted.internet.defer import Deferred
+
+from evennia_ai.background import Worker
+from evennia_ai.history.audience import normalised
+from evennia_ai.rag_memory.observation_search import found_observations
+from evennia_ai.rag_memory.profile import Profile
+from evennia_ai.rag_memory.ranking import (
+    depth,
+    is_crowded,
+    is_typed,
+    outputs_worth_showing,
+    shortlist,
+)
+from evennia_ai.recall.values import Hit, Query, Turn
+
+T = TypeVar("T")
+
+# How far down the index's ranking a look goes past what crowds: for a hit with every word of a
+# typed query, and for the answer to what is asked often.
+DEEP = 400
+# A hit of the index without a word that is in a query or near to one counts from this probability
+# on. Of the evidence among the first ten for LoCoMo's questions 0.1 % lies below it, of tavern
+# talk's none; most of what a word nobody ever said brings up lies below.
+NEAR_TURN = 0.003
+# Behind the name of a scope: the part for what tools gave out. It stands apart, so that what was
+# said is ranked as if it were alone. Of it so many hits are looked at.
+TOOLS, TOOL_LOOK = " tools", 50
+# Turns of a scope kept while the index cannot be written; beyond them the next start catches up.
+MOST_PENDING = 5_000
+
+
+class RecallJobs:
+    """The recall index of all assistants, behind its thread. See `protocol.RecallPort`.
+
+    Args:
+        worker: The thread.
+        open_index: Gives the `RecallIndex`; called on that thread.
+
+    Attributes:
+        replaced: How often another index has taken the place of the one used before.
+    """
+
+    def __init__(self, worker: Worker, open_index: Callable[[], Any]):
+        self.worker = worker
+        self.open_index = open_index
+        self.replaced = 0
+        self._index: Any = None
+        self._pending: defaultdict[str, deque[Turn]] = defaultdict(
+            lambda: deque(maxlen=MOST_PENDING)
+        )
+
+    def add(self, scope: str, turns: Sequence[Turn]) -> "Deferred[int]":
+        """Index turns; what comes while the thread is busy goes into one batch."""
+        pending = self._pending[scope]
+        pending.extend(turns)
+
+        def flush(index: Any) -> int:
+            batch = [pending.popleft() for _ in range(len(pending))]
+            try:
+                return _put(index, scope, batch) if batch else 0
+            except Exception:
+                pending.extendleft(reversed(batch))  # for the next time
+                raise
+
+        return self._submit(flush)
+
+    def catch_up(
+        self, scope: str, turns: Sequence[Turn], gone: Collection[str] = ()
+    ) -> "Deferred[tuple[int, list[str]]]":
+        """Index those of these turns that are missing or differ, and remove those that are gone.
+
+        Returns:
+            A Deferred that fires with how many were indexed, and the ids of those that differed.
+        """
+
+        def add_missing(index: Any) -> tuple[int, list[str]]:
+            self._remove(index, scope, gone)
+            known = _indexed(index, scope, [turn.id for turn in turns])
+            missing = [turn for turn in turns if known.get(turn.id) != _content(turn)]
+            put = _put(index, scope, missing)
+            self._drop_pending(scope, {turn.id for turn in turns})  # older than these
+            return put, [turn.id for turn in missing if turn.id in known]
+
+        return self._submit(add_missing)
+
+    def remove(self, scope: str, ids: Collection[str]) -> "Deferred[int]":
+        """Remove turns; fires with how many there were."""
+        return self._submit(lambda index: self._remove(index, scope, ids))
+
+    def clear(self, scope: str, at_most: int) -> "Deferred[int]":
+        """Remove so many turns; fires with how many there were."""
+
+        def clear_part(index: Any) -> int:
+            self._pending[scope].clear()
+            return sum(int(index.clear(part, at_most)) for part in _parts(scope))
+
+        return self._submit(clear_part)
+
+    def set_filling(self, scope: str, filling: bool) -> "Deferred[bool]":
+        """Note in the index whether it is being filled; fires with True."""
+
+        def note(index: Any) -> bool:
+            index.set_filling(scope, filling)
+            return True
+
+        return self._submit(note)
+
+    def missing(self, scope: str, ids: Collection[str]) -> "Deferred[int]":
+        """Fires with how many of these turns are not indexed; at least 1 during a filling."""
+
+        def count(index: Any) -> int:
+            lacking = len(ids) - len(_indexed(index, scope, ids))
+            return max(lacking, int(index.is_filling(scope)))
+
+        return self._submit(count)
+
+    def count(self, scope: str) -> "Deferred[int]":
+        """Fires with how many turns are indexed."""
+        return self._submit(lambda index: sum(index.count(part) for part in _parts(scope)))
+
+    def search(self, scope: str, query: Query) -> "Deferred[list[Hit]]":
+        """Fires with the index's hits; of a typed or often asked query, the best of a deep look."""
+
+        def search(index: Any) -> list[Hit]:
+            def look(most: int) -> list[Hit]:
+                hits = index.search(scope, query.text, limit=most, audience=query.audience)
+                return [hit for hit in hits if hit.matches or hit.score >= NEAR_TURN]
+
+            hits = look(DEEP if is_typed(query) else depth(query))
+            if not is_typed(query) and is_crowded(hits, query):
+                hits = look(max(depth(query), DEEP))
+            found = shortlist(hits, query)
+            if query.tools:
+                given = index.search(
+                    scope + TOOLS, query.text, limit=TOOL_LOOK, audience=query.audience
+                )
+                found += outputs_worth_showing([hit for hit in given if hit.matches], query)
+            return found
+
+        return self._submit(search)
+
+    def observations(self, profiles: Mapping[str, Profile], query: Query) -> "Deferred[list[Hit]]":
+        """Fires with what profiles hold on those a query is about."""
+        return self.worker.submit(found_observations, profiles, query.text, query.audience)
+
+    def _remove(self, index: Any, scope: str, ids: Collection[str]) -> int:
+        self._drop_pending(scope, ids)
+        return sum(int(index.remove(part, list(ids))) for part in _parts(scope))
+
+    def _drop_pending(self, scope: str, ids: Collection[str]) -> None:
+        pending = self._pending[scope]
+        for _ in range(len(pending)):
+            turn = pending.popleft()
+            if turn.id not in ids:
+                pending.append(turn)
+
+    def _submit(self, work: Callable[[Any], T]) -> "Deferred[T]":
+        return self.worker.submit(self._done, work)
+
+    def _done(self, work: Callable[[Any], T]) -> T:
+        index = self._opened()
+        try:
+            return work(index)
+        except Exception:
+            if not index.damaged:
+                raise
+        return work(self._opened())  # an empty one by now, unless a game put its own in place
+
+    def _opened(self) -> Any:
+        """The index, on its thread; counted if it is another one than before."""
+        index = self.open_index()
+        if self._index is not None and self._index is not index:
+            self.replaced += 1
+        self._index = index
+        return index
+
+
+def _parts(scope: str) -> tuple[str, str]:
+    return scope, scope + TOOLS
+
+
+def _indexed(index: Any, scope: str, ids: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Text and audience of those of these turns that are indexed, by id."""
+    turns = (turn for part in _parts(scope) for turn in index.get(part, ids))
+    return {turn.id: _content(turn) for turn in turns}
+
+
+def _content(turn: Turn) -> tuple[str, str]:
+    """What of a turn may be changed by hand: text and audience."""
+    return turn.text, normalised(turn.audience)
+
+
+def _put(index: Any, scope: str, turns: Sequence[Turn]) -> int:
+    index.add(scope, [turn for turn in turns if turn.kind != "tool"])
+    if outputs := [turn for turn in turns if turn.kind == "tool"]:
+        index.add(scope + TOOLS, outputs)
+    return len(turns)
