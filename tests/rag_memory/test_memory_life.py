@@ -131,7 +131,7 @@ class TestParaphrases(AssistantTest):
         char = new_profile(stable_id(self.char1), "Char", 0.0)
         owed = {"predicate": "owed by the baker", "value": "2 coins"}
         paid = observe(char, "Char got 5 coins back.", 2e9, "m1", **owed)
-        self.aria.entities.put({char["id"]: paid})
+        self.aria.entities.put({char.id: paid})
         self.model.default = retells_all_it_knows
         days = [self.one_day() for _ in range(7)]
         self.assertGreater(self.aria.journal.count(), len(FACTS), "the model did write")
