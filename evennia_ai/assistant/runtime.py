@@ -18,7 +18,6 @@ from evennia_ai.assistant.state import StateHandler
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.tools.execution import ToolRegistry
 
 QUEUE_LIMIT = 500
@@ -205,10 +204,6 @@ class LiveAssistant(Assistant, Protocol):
     @property
     def state(self) -> StateHandler:
         """Mode, signals, configuration."""
-
-    @property
-    def journal(self) -> JournalHandler:
-        """What it wrote down."""
 
     @property
     def tools(self) -> ToolRegistry:
