@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.assistant.identity import speaker_of
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.facts import UNCONSOLIDATED_SHOWN
+from evennia_ai.assistant.status import UNCONSOLIDATED_SHOWN
 from evennia_ai.commands.history import search_memory
 from evennia_ai.commands.ledger import AllNotes, note_called, note_text
 from evennia_ai.commands.lookup import Refusal

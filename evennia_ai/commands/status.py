@@ -3,7 +3,7 @@
 from typing import Any
 
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.facts import UNCONSOLIDATED_SHOWN, status_facts, step_line
+from evennia_ai.assistant.status import UNCONSOLIDATED_SHOWN, status_facts, step_line
 from evennia_ai.commands.show import as_records, counted, moment
 from evennia_ai.history.messages import utc_iso
 

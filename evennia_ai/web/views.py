@@ -31,7 +31,7 @@ def status(request: HttpRequest) -> JsonResponse:
 
 
 def _all_facts() -> dict[str, Any]:
-    from evennia_ai.commands.facts import game_facts, status_facts
+    from evennia_ai.assistant.status import game_facts, status_facts
     from evennia_ai.commands.lookup import all_assistants
 
     assistants = [status_facts(script) for script in all_assistants()]

@@ -10,7 +10,7 @@ from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.game import is_assistant
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant_character import AssistantMixin, heard_event
-from evennia_ai.commands.facts import status_facts
+from evennia_ai.assistant.status import status_facts
 from evennia_ai.commands.status import status_lines
 from evennia_ai.history.evidence import verify_history
 from evennia_ai.history.messages import storable

@@ -1,4 +1,4 @@
-"""What is to be known of an assistant's state, as plain values for commands and the web."""
+"""The state of an assistant as plain values, for commands, web and command line."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -195,14 +195,3 @@ def usage_facts(script: Assistant) -> dict[str, Any]:
 def game_facts() -> dict[str, Any]:
     """The model of the game, for the head of a report."""
     return {"model": conf.model_name(), "base": bool(conf.setting("LLM_API_BASE"))}
-
-
-def step_line(name: str, entry: Mapping[str, Any]) -> str:
-    """One step of a sleep's report: name, outcome, and its figures."""
-    if not entry.get("success", True):
-        return f"{name}: failed: {entry.get('error', 'no reason given')}"
-    if entry.get("skipped"):
-        return f"{name}: skipped: {entry.get('reason', '')}"
-    hidden = ("success", "skipped", "token_usage", "summary_ids")
-    figures = ", ".join(f"{key} {value}" for key, value in entry.items() if key not in hidden)
-    return f"{name}: {figures or 'done'}"
