@@ -88,19 +88,19 @@ class Tavern:
     def hear(self, who: str, text: str) -> tuple[str, str]:
         """Let somebody speak; return the message's id and the assistant's answer."""
         from evennia_ai.assistant.tick import run_tick
-        from evennia_ai.history.messages import new_id, utc_iso
+        from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
 
         self.world.later(20)
         script, event_id = self.script, new_id("m")
-        event = {
-            "id": event_id,
-            "content": text,
-            "channel": "say",
-            "audience": "public",
-            "speaker": {"key": who, "id": talk.stable_id(who)},
-            "created_at": utc_iso(script.now()),
-            "metadata": {"assistant": False},
-        }
+        event = Message(
+            "user",
+            text,
+            id=event_id,
+            created_at=utc_iso(script.now()),
+            speaker=Speaker(who, talk.stable_id(who)),
+            channel="say",
+            metadata={"assistant": False},
+        )
         script.runtime.last_turn_at = 0.0
         script.runtime.hear(event, script.now())
         before = len(script.game.said)

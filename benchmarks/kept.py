@@ -14,8 +14,8 @@ from evennia_ai.cli.startstop import assistants
 script = next(s for s in assistants() if s.obj.key == "Aria")
 found = [m for messages in kept_lists(script) for m in messages]
 print(json.dumps({
-    "times": Counter(m["content"] for m in found if m["role"] == "user"),
-    "doubled": [i for i, n in Counter(m["id"] for m in found).items() if n > 1],
+    "times": Counter(m.content for m in found if m.role == "user"),
+    "doubled": [i for i, n in Counter(m.id for m in found).items() if n > 1],
     "violations": [str(v) for v in verify_history(script)],
 }))
 """

@@ -89,12 +89,10 @@ def _look(
 
 def kept_lists(script: Any) -> list[list[dict[str, Any]]]:
     """Return all raw messages: the live ones, and those of each segment that was not restored."""
-    from evennia_ai.history.messages import is_summary
-
     history = script.history
     restored = history.restored_segments()
-    live = [message for message in history.messages() if not is_summary(message)]
-    away = [s["messages"] for s in history.segments() if s["id"] not in restored]
+    live = [message for message in history.messages() if not message.is_summary]
+    away = [list(s.messages) for s in history.segments() if s.id not in restored]
     return [live, *away]
 
 
@@ -107,16 +105,16 @@ def _messages(script: Any, log: list[dict[str, Any]], notes: list[str]) -> dict[
 
     kept = kept_lists(script)
     everything = [message for messages in kept for message in messages]
-    times = Counter(m["id"] for m in everything)
-    digests = {m["id"]: sha(m) for m in everything}
+    times = Counter(m.id for m in everything)
+    digests = {m.id: sha(m) for m in everything}
     stored = {e["id"]: e["sha"] for e in log if e["kind"] == "stored"}
     lost = [each for each in stored if each not in times]
-    waiting = {event["id"] for event in script.runtime.pending()}
+    waiting = {event.id for event in script.runtime.pending()}
     due, fresh = heard_lines(log)
     lost += [each for each in due if each not in stored and each not in {*times, *waiting}]
     unsaved = [each for each in fresh if each not in {*times, *waiting}]
     doubled = [each for each, count in times.items() if count > 1]
-    doubled += [e["id"] for e in script.runtime.queue if e["id"] in times]
+    doubled += [e.id for e in script.runtime.queue if e.id in times]
     changed = [each for each, was in stored.items() if digests.get(each, was) != was]
     entries = Counter(e.id for e in script.obj.journal.recent(10**6))
     lost += [e["id"] for e in log if e["kind"] == "entry" and e["id"] not in entries]
@@ -164,7 +162,7 @@ def _misplaced(kept: list[list[dict[str, Any]]], order: list[str]) -> list[str]:
     place = {each: number for number, each in enumerate(order)}
     found = []
     for messages in kept:
-        ids = [m["id"] for m in messages if m["id"] in place]
+        ids = [m.id for m in messages if m.id in place]
         found += [b for a, b in zip(ids, ids[1:], strict=False) if place[b] < place[a]]
     return found
 

@@ -101,10 +101,10 @@ def _ticks(script: Any) -> int:
 
 def _lines(script: Any) -> dict[str, int]:
     """Count how often each heard line is stored: in history, archive or queue."""
-    messages = [m for messages in kept_lists(script) for m in messages if m["role"] == "user"]
-    known = {message["id"] for message in messages}
-    waiting = [event for event in script.runtime.pending() if event["id"] not in known]
-    return Counter(str(item["content"]) for item in (*messages, *waiting))
+    messages = [m for messages in kept_lists(script) for m in messages if m.role == "user"]
+    known = {message.id for message in messages}
+    waiting = [event for event in script.runtime.pending() if event.id not in known]
+    return Counter(item.content for item in (*messages, *waiting))
 
 
 def _tell_failure(failure: Any) -> None:

@@ -107,7 +107,8 @@ def _parsed(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
 def sha(message: dict[str, Any]) -> str:
     """Return a digest of the parts of a message that must never change."""
     names = ("id", "role", "content", "speaker", "tool_calls", "tool_call_id", "name", "audience")
-    kept = {name: message.get(name) for name in (*names, "created_at")}
+    stored = message.to_dict()
+    kept = {name: stored.get(name) for name in (*names, "created_at")}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 
@@ -154,8 +155,8 @@ class Killer:
         from evennia_ai.assistant_script import AssistantScript
 
         def hearing(inner: Any) -> Any:
-            def hear(script: Any, event: dict[str, Any]) -> Any:
-                self.log.note("heard", {"id": event["id"]})
+            def hear(script: Any, event: Any) -> Any:
+                self.log.note("heard", {"id": event.id})
                 return inner(script, event)
 
             return hear
@@ -221,9 +222,9 @@ class Killer:
         def appending(inner: Any) -> Any:
             def append(history: Any, messages: Any) -> Any:
                 stored = inner(history, messages)
-                noted = [{"id": m["id"], "sha": sha(m)} for m in stored]
+                noted = [{"id": m.id, "sha": sha(m)} for m in stored]
                 on_commit(lambda: self.log.note("stored", *noted))
-                if any(m.get("tool_calls") and _extracts(m) for m in stored):
+                if any(m.tool_calls and _extracts(m) for m in stored):
                     self.at(EXTRACTION)
                 return stored
 
@@ -274,7 +275,7 @@ def _is_emergency(record: dict[str, Any]) -> bool:
 
 def _extracts(message: dict[str, Any]) -> bool:
     """Return whether a message belongs to the extraction before a compaction."""
-    return bool((message.get("metadata") or {}).get("context") == "pre_compaction")
+    return bool(message.metadata.get("context") == "pre_compaction")
 
 
 def _wrap(owner: type, name: str, around: Callable[[Any], Any]) -> None:

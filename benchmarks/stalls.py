@@ -25,10 +25,11 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from benchmarks.world import world
-from evennia_ai.history.messages import new_id, utc_iso
+from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
 
 BEAT_S = 0.005
 QUIET_S = 5.0
@@ -145,7 +146,7 @@ def _person_beside(body: Any) -> dict[str, str]:
     from evennia_ai.assistant.identity import speaker_of
 
     mira = create_object("evennia.objects.objects.DefaultCharacter", "Mira", body.location)
-    return dict(speaker_of(mira))
+    return speaker_of(mira)
 
 
 class Crew:
@@ -189,26 +190,27 @@ class Crew:
             script.history.append(self._exchange(script))
         script.history.checkpoint()
 
-    def _exchange(self, script: Any) -> list[dict[str, Any]]:
-        own = {"key": script.obj.key, "id": script.obj.stable_id}
-        heard = {**self._heard(script), "role": "user"}
-        return [heard, {**heard, "role": "assistant", "speaker": own, "content": line(self.rng)}]
+    def _exchange(self, script: Any) -> list[Message]:
+        own = Speaker(script.obj.key, script.obj.stable_id)
+        heard = self._heard(script)
+        return [heard, replace(heard, role="assistant", speaker=own, content=line(self.rng))]
 
     def _heard(self, script: Any) -> dict[str, Any]:
         """Return a line that somebody next to one of them whispers to it."""
         speaker = self._people[script]
-        return {
-            "content": line(self.rng),
-            "channel": "whisper",
-            "audience": f"private:{speaker['id']}",
-            "speaker": speaker,
-        }
+        return Message(
+            "user",
+            line(self.rng),
+            speaker=speaker,
+            audience=f"private:{speaker.id}",
+            channel="whisper",
+        )
 
     def hear(self) -> None:
         """Let somebody speak to one of them."""
         script = self.rng.choice(self.scripts)
-        event = {"id": new_id("m"), "created_at": utc_iso(time.time()), "metadata": {}}
-        script.hear({**self._heard(script), **event})
+        event = replace(self._heard(script), id=new_id("m"), created_at=utc_iso(time.time()))
+        script.hear(event)
 
     def tick(self) -> None:
         """Fire the next one's timer. As in Evennia, nobody waits for the tick's Deferred."""

@@ -11,6 +11,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from benchmarks.world import world
@@ -78,7 +79,7 @@ def stored_turn(make: Callable[[str], Any]) -> dict[str, Any]:
 
     def turn() -> None:
         script.history.append([talk(40)])
-        script.history.append([{**talk(60), "role": "assistant"}])
+        script.history.append([replace(talk(60), role="assistant")])
 
     settle()
     turns = timed(turn, 200, apart=True)
@@ -94,11 +95,11 @@ def _checkpoint(script: Any) -> None:
 def naive_turn(make: Callable[[str], Any]) -> dict[str, Any]:
     """Measure the same in one Attribute that is extended in place."""
     script, _ = make("Naive")
-    script.db.naive = [talk(165) for _ in range(600)]
+    script.db.naive = [talk(165).to_dict() for _ in range(600)]
 
     def turn() -> None:
-        script.db.naive.append(talk(40))
-        script.db.naive.append(talk(60))
+        script.db.naive.append(talk(40).to_dict())
+        script.db.naive.append(talk(60).to_dict())
 
     return timed(turn, 30)
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from evennia import DefaultCharacter, ScriptDB
@@ -9,11 +10,10 @@ from evennia.utils.create import create_script
 from evennia.utils.utils import lazy_property, make_iter
 
 from evennia_ai.assistant.evennia_internals import AttributeStore
-from evennia_ai.assistant.events import Event
 from evennia_ai.assistant.game import is_assistant, is_private_room, plain
 from evennia_ai.assistant.identity import speaker_of, stable_id
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.messages import new_id, storable, utc_iso
+from evennia_ai.history.messages import Message, new_id, storable, utc_iso
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.profiles import EntityHandler
@@ -122,11 +122,11 @@ class AssistantMixin:
             self.hear(event)
         return super().at_msg_receive(text=text, from_obj=from_obj, **kwargs)  # type: ignore
 
-    def hear(self, event: Event) -> None:
+    def hear(self, event: Message) -> None:
         """Pass a heard event on to the assistant."""
         script = self.assistant
         if script is not None and script.obj is self:
-            script.hear(dict(event))
+            script.hear(event)
 
     def hear_page(self, account: Any, text: str, puppet: Any = None) -> bool:
         """Hear a page; returns whether there is anybody to hear it.
@@ -139,8 +139,7 @@ class AssistantMixin:
         body = puppet or next(iter(make_iter(account.get_all_puppets())), None) or account
         event = new_event(body, "page", text, private([stable_id(body)]))
         # The answer is for who paged, whoever plays that character by then.
-        event["metadata"]["account"] = stable_id(account)
-        self.hear(event)
+        self.hear(replace(event, metadata={**event.metadata, "account": stable_id(account)}))
         return self.assistant is not None
 
     def at_rename(self, oldname: str, newname: str) -> None:
@@ -163,7 +162,7 @@ class AssistantCharacter(AssistantMixin, DefaultCharacter):
     """An assistant's body. Create one with ``create/drop Aria:evennia_ai.…AssistantCharacter``."""
 
 
-def heard_event(listener: Any, text: Any, from_obj: Any) -> Event | None:
+def heard_event(listener: Any, text: Any, from_obj: Any) -> Message | None:
     """What a message means to a listener, or None if it is nothing to hear.
 
     Args:
@@ -191,17 +190,18 @@ def spoken_part(line: str) -> str:
     return line[first + 1 : last].strip() if 0 <= first < last else line
 
 
-def new_event(speaker: Any, channel: str, content: str, audience: str) -> dict[str, Any]:
+def new_event(speaker: Any, channel: str, content: str, audience: str) -> Message:
     """An event with its own id and time."""
-    return {
-        "id": new_id("m"),
-        "content": storable(content),
-        "channel": channel,
-        "audience": audience,
-        "speaker": speaker_of(speaker),
-        "created_at": utc_iso(time.time()),
-        "metadata": {"assistant": is_assistant(speaker)},
-    }
+    return Message(
+        "user",
+        storable(content),
+        id=new_id("m"),
+        created_at=utc_iso(time.time()),
+        speaker=speaker_of(speaker),
+        audience=audience,
+        channel=channel,
+        metadata={"assistant": is_assistant(speaker)},
+    )
 
 
 def _audience(listener: Any, speaker: Any, kind: str) -> str:

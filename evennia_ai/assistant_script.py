@@ -14,7 +14,14 @@ from evennia_ai.assistant.recovery import repair_at_start, repair_when_ready
 from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.assistant.schema import DATA_VERSION, VERSION_KEY
 from evennia_ai.assistant.tick import run_tick, store_meanwhile
+from evennia_ai.history.messages import Message
 from evennia_ai.sleep import run_sleep_tick
+
+
+def all_assistants() -> "list[AssistantScript]":
+    """The scripts of all assistants that have a body, by name."""
+    found = [script for script in AssistantScript.objects.all_family() if script.obj]
+    return sorted(found, key=lambda script: (script.obj.key.lower(), script.pk))
 
 
 class AssistantScript(AssistantPorts, DefaultScript):
@@ -87,7 +94,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
         """Run the sleep cycle now; fires with one entry a step."""
         return run_sleep_tick(self, self.obj)
 
-    def hear(self, event: dict[str, Any]) -> None:
+    def hear(self, event: Message) -> None:
         """Queue what the body heard for the next tick."""
         self.runtime.hear(event, self.now())
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # values only
     from evennia_ai.assistant.turn import TurnReport, TurnRequest
     from evennia_ai.background import Worker
     from evennia_ai.history.messages import Message
+    from evennia_ai.history.records import Segment
     from evennia_ai.history.tool_traits import ToolTraits
     from evennia_ai.history.verification import Evidence, Violation
     from evennia_ai.llm_interaction.budget import TokenBudget
@@ -76,7 +77,7 @@ class HistoryPort(Protocol):
     def messages(self) -> tuple[Message, ...]:
         """All live messages, oldest first. Treat them as immutable."""
 
-    def append(self, messages: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
+    def append(self, messages: Iterable[Message]) -> tuple[Message, ...]:
         """Store new messages in one write; returns them as stored, with their ids."""
 
     def replace(self, messages: Sequence[Message]) -> None:
@@ -97,10 +98,10 @@ class HistoryPort(Protocol):
     def archive(self, segment_id: str, summary_id: str, messages: Sequence[Message]) -> None:
         """Store messages that leave the live history as a segment."""
 
-    def segment(self, segment_id: str) -> dict[str, Any] | None:
+    def segment(self, segment_id: str) -> Segment | None:
         """One archived segment, or None."""
 
-    def segments(self) -> Iterable[dict[str, Any]]:
+    def segments(self) -> Iterable[Segment]:
         """All archived segments, oldest first, loaded one at a time."""
 
     def around(self, message_id: str) -> Sequence[Message]:

@@ -449,7 +449,7 @@ class FakeAssistant:
     is scripted, work is done at once, and the clock stands still until it is advanced::
 
         aria = FakeAssistant(ScriptedModel(["Good evening."]), compact_preserve_window=4)
-        aria.history.append([{"role": "user", "content": "Hello, Aria!"}])
+        aria.history.append([Message("user", "Hello, Aria!")])
         report = yield aria.run_turn(TurnRequest())
         assert aria.game.said == [("public", "Good evening.")]
 

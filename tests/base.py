@@ -11,6 +11,7 @@ from twisted.internet import reactor
 from evennia_ai import services
 from evennia_ai.assistant.deletions import pay_owed
 from evennia_ai.background import Worker
+from evennia_ai.history.messages import Message
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.services import IndexFile
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
@@ -74,11 +75,11 @@ class AssistantTest(BaseEvenniaTest):
     def fill(self, count, words=10, **fields):
         """Put `count` messages of `words` words into the history, players' and Aria's in turn."""
         messages = [
-            {
-                "role": "user" if n % 2 == 0 else "assistant",
-                "content": f"line {label(n)}: " + "word " * words,
+            Message(
+                "user" if n % 2 == 0 else "assistant",
+                f"line {label(n)}: " + "word " * words,
                 **fields,
-            }
+            )
             for n in range(count)
         ]
         return self.script.history.append(messages)
@@ -94,4 +95,4 @@ class AssistantTest(BaseEvenniaTest):
 
     def contents(self):
         """Roles and contents of the live history."""
-        return [(m["role"], m["content"]) for m in self.script.history.messages()]
+        return [(m.role, m.content) for m in self.script.history.messages()]

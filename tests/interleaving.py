@@ -5,11 +5,11 @@ step what is stored must equal it, byte for byte, each message once, in order. S
 `tests/test_interleavings.py` and `benchmarks/interleavings.py`.
 """
 
-import copy
 import json
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 from twisted.internet.defer import maybeDeferred
@@ -19,7 +19,8 @@ from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, private, visible
 from evennia_ai.history.evidence import verify_history
 from evennia_ai.history.live import ARCHIVE, HISTORY, SUMMARIES, HistoryHandler
-from evennia_ai.history.messages import audience_of, is_summary, new_id, utc_iso
+from evennia_ai.history.messages import Message, new_id, utc_iso
+from evennia_ai.history.messages import Speaker as Person
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, context_limit
 from evennia_ai.offline.brain import respond
 from evennia_ai.rag_memory.journal_entry import JournalEntry
@@ -53,8 +54,9 @@ class Broken(AssertionError):
 
 
 def raw_bytes(message, given=None):
-    """What must never change of a message, as canonical JSON; `given` wins where it has a key."""
-    source = {**message, **(given or {})}
+    """What must never change of a message, as canonical JSON; what `given` says wins."""
+    message = message.to_dict()
+    source = {**message, **{k: v for k, v in (given.to_dict() if given else {}).items() if v}}
     kept = {name: source.get(name) for name in FIELDS if source.get(name) is not None}
     kept["created_at"] = message["created_at"]
     return json.dumps(kept, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -82,15 +84,16 @@ class Talk:
         audience = self.rng.choice((PUBLIC, PUBLIC, PUBLIC, *AUDIENCES[1:]))
         key = self.rng.choice(list(PEOPLE))
         channel = "say" if audience in (PUBLIC, PAIR) else self.rng.choice(("whisper", "page"))
-        return {
-            "id": new_id("m"),
-            "content": self.line(audience),
-            "channel": channel,
-            "audience": audience,
-            "speaker": {"key": key, "id": PEOPLE[key]},
-            "created_at": utc_iso(at),
-            "metadata": {"assistant": False},
-        }
+        return Message(
+            "user",
+            self.line(audience),
+            id=new_id("m"),
+            channel=channel,
+            audience=audience,
+            speaker=Person(key=key, id=PEOPLE[key]),
+            created_at=utc_iso(at),
+            metadata={"assistant": False},
+        )
 
     def calls(self, count, names):
         """Tool calls with ids that repeat from turn to turn."""
@@ -112,18 +115,13 @@ class Talk:
             answered.append(self.rng.choice(CALL_IDS))
         results = [self._result(each) for each in answered]
         if self.rng.random() < 0.2:
-            results.insert(0, {"role": "user", "content": self.line(audience)})
-        said = {"role": "assistant", "content": "", "tool_calls": made}
-        return [{**message, "audience": audience} for message in (said, *results)]
+            results.insert(0, Message("user", self.line(audience)))
+        said = Message("assistant", "", tool_calls=tuple(made))
+        return [replace(message, audience=audience) for message in (said, *results)]
 
     def _result(self, call_id):
         words = self.rng.choice((1, 20, 400, 3000))
-        return {
-            "role": "tool",
-            "tool_call_id": call_id,
-            "name": "look",
-            "content": "oak " * words,
-        }
+        return Message("tool", "oak " * words, tool_call_id=call_id, name="look")
 
 
 class Speaker:
@@ -256,7 +254,7 @@ class Interleaving:
     def _hear(self):
         for _ in range(self.rng.randrange(1, 4)):
             event = self.talk.event(self.world.script.now())
-            self.told[event["id"]] = raw_bytes({**event, "role": "user"})
+            self.told[event.id] = raw_bytes(replace(event, role="user"))
             self.world.script.runtime.hear(event, self.world.script.now())
 
     def _tick(self):
@@ -350,7 +348,7 @@ class Interleaving:
         stored = self.world.attribute(HISTORY) or []
         texts = [self.talk.line(PUBLIC) for _ in range(self.rng.randrange(1, 3))]
         new = [{"role": self.rng.choice(("user", "assistant")), "content": t} for t in texts]
-        first = sum(map(is_summary, stored))
+        first = sum(Message.from_dict(m).is_summary for m in stored)
         raw = {each for each, _ in self.record}
         waits = self.pending is not None
         at = len(stored) if waits else self.rng.randrange(first, len(stored) + 1)
@@ -364,17 +362,18 @@ class Interleaving:
         """Note edited messages in the record, where they stand."""
         live = self.world.script.history.messages()
         known = {each for each, _ in self.record}
-        found = [m for m in live if not is_summary(m) and m["id"] not in known]
-        contents = [m["content"] for m in found]
+        found = [m for m in live if not m.is_summary and m.id not in known]
+        contents = [m.content for m in found]
         assert contents == [m["content"] for m in new], (contents, new)
         ids = [each for each, _ in self.record]
         if behind in ids:
             place = ids.index(behind) + 1
         else:
-            lives = [m["id"] for m in live if m["id"] in known]
+            lives = [m.id for m in live if m.id in known]
             place = ids.index(lives[0]) if lives else len(ids)
-        entries = [(m["id"], raw_bytes(m, given)) for m, given in zip(found, new, strict=True)]
-        if set(ids[place:]) - {m["id"] for m in live}:
+        given = map(Message.from_dict, new)
+        entries = [(m.id, raw_bytes(m, one)) for m, one in zip(found, given, strict=True)]
+        if set(ids[place:]) - {m.id for m in live}:
             # Between old lines that stayed: what left from there has no place to tell.
             self.loose |= {each for each, _ in entries}
         self.record[place:place] = entries
@@ -389,7 +388,7 @@ class Interleaving:
 
     def _crash(self):
         """Everything in memory is gone, a deed in flight and unsaved events too."""
-        saved = {event["id"] for event in self.world.script.state.load_queue()}
+        saved = {event.id for event in self.world.script.state.load_queue()}
         stored = {each for each, _ in self.record}
         self.told = {k: v for k, v in self.told.items() if k in saved | stored}
         self._restart()
@@ -423,22 +422,22 @@ class Interleaving:
         inner = history.append
 
         def append(messages):
-            given = [copy.deepcopy(dict(message)) for message in messages]
+            given = list(messages)
             stored = inner(given)
             for one, kept in zip(given, stored, strict=True):
-                self.record.append((kept["id"], raw_bytes(kept, one)))
+                self.record.append((kept.id, raw_bytes(kept, one)))
             return stored
 
         heal = history.heal
 
         def healed():
             count, places = heal(), [each for each, _ in self.record]
-            live = [m for m in history.messages() if not is_summary(m)]
+            live = [m for m in history.messages() if not m.is_summary]
             for before, late in pairwise(live):
-                if late["id"] not in places:
-                    place = places.index(before["id"]) + 1
-                    places.insert(place, late["id"])
-                    self.record.insert(place, (late["id"], raw_bytes(late)))
+                if late.id not in places:
+                    place = places.index(before.id) + 1
+                    places.insert(place, late.id)
+                    self.record.insert(place, (late.id, raw_bytes(late)))
             return count
 
         history.append, history.heal = append, healed
@@ -501,18 +500,18 @@ class Interleaving:
 
     def _check_places(self, script):
         fresh = HistoryHandler(script.history.store, script.history._counter)
-        live = [m for m in fresh.messages() if not is_summary(m)]
-        cached = [m for m in script.history.messages() if not is_summary(m)]
+        live = [m for m in fresh.messages() if not m.is_summary]
+        cached = [m for m in script.history.messages() if not m.is_summary]
         assert live == cached, "a handler's cache differs from what is stored"
         restored = fresh.restored_segments()
-        segments = [s for s in fresh.segments() if s["id"] not in restored]
-        archived = [m for s in segments for m in s["messages"]]
+        segments = [s for s in fresh.segments() if s.id not in restored]
+        archived = [m for s in segments for m in s.messages]
         self._check_bytes([*live, *archived])
         self._check_order(fresh, live, segments)
         self._check_queue(script)
 
     def _check_bytes(self, messages):
-        found = Counter(m["id"] for m in messages)
+        found = Counter(m.id for m in messages)
         doubled = [each for each, times in found.items() if times > 1]
         assert not doubled, f"doubled: {doubled}"
         known = dict(self.record)
@@ -520,29 +519,29 @@ class Interleaving:
             f"lost: {set(known) - set(found)}, unknown: {set(found) - set(known)}"
         )
         for message in messages:
-            assert raw_bytes(message) == known[message["id"]], f"changed: {message['id']}"
+            assert raw_bytes(message) == known[message.id], f"changed: {message.id}"
 
     def _check_order(self, fresh, live, segments):
         place = {each: n for n, (each, _) in enumerate(self.record)}
-        for messages in (live, *(s["messages"] for s in segments)):
-            places = [place[m["id"]] for m in messages if m["id"] not in self.loose]
-            assert places == sorted(places), f"out of order: {[m['id'] for m in messages]}"
+        for messages in (live, *(s.messages for s in segments)):
+            places = [place[m.id] for m in messages if m.id not in self.loose]
+            assert places == sorted(places), f"out of order: {[m.id for m in messages]}"
         kept = [s for s in segments if not self._withdrawn(fresh, s)]
-        gone = [m for s in kept for m in s["messages"] if m["id"] not in self.loose]
-        here = [m for m in live if m["id"] not in self.loose]
-        for audience in {audience_of(m) for m in gone}:
-            newest = max(place[m["id"]] for m in gone if audience_of(m) == audience)
-            older = [
-                m["id"] for m in here if audience_of(m) == audience and place[m["id"]] < newest
-            ]
+        gone = [m for s in kept for m in s.messages if m.id not in self.loose]
+        here = [m for m in live if m.id not in self.loose]
+        for audience in {m.audience for m in gone}:
+            newest = max(place[m.id] for m in gone if m.audience == audience)
+            older = [m.id for m in here if m.audience == audience and place[m.id] < newest]
             assert not older, f"left behind by what is archived: {older}"
 
     @staticmethod
     def _withdrawn(fresh, segment):
-        return fresh.store.get(segment["summary_id"], category=SUMMARIES)["tier"] == "withdrawn"
+        return (
+            fresh.store.get(segment.stored["summary_id"], category=SUMMARIES)["tier"] == "withdrawn"
+        )
 
     def _check_queue(self, script):
-        queued = Counter(event["id"] for event in script.runtime.queue)
+        queued = Counter(event.id for event in script.runtime.queue)
         stored = {each for each, _ in self.record}
         for each, bytes_told in self.told.items():
             times = queued[each] + (each in stored)
@@ -591,7 +590,7 @@ class Interleaving:
     def _check_labels(self, script, journal, summaries):
         """What is derived from a circle's words is labelled for that circle or a narrower one."""
         items = [
-            *script.history.messages(),
+            *(m.to_dict() for m in script.history.messages()),
             *(entry.to_dict() for entry in journal),
             *summaries,
             *(
@@ -604,7 +603,7 @@ class Interleaving:
         for item in items:
             text = json.dumps({k: item.get(k) for k in ("content", "text", "lost")}, default=str)
             for number in _SECRET.findall(text):
-                owner, label = AUDIENCES[int(number)], audience_of(item)
+                owner, label = AUDIENCES[int(number)], item.get("audience") or PUBLIC
                 assert visible(owner, label), f"words of {owner} under the label {label}: {item}"
 
     def _switched_off(self):
@@ -612,23 +611,23 @@ class Interleaving:
         script = self.world.script
         history = script.history
         withdrawn = {
-            m["id"]
+            m.id
             for s in history.segments()
-            if self._withdrawn(history, s) and s["id"] not in history.restored_segments()
-            for m in s["messages"]
+            if self._withdrawn(history, s) and s.id not in history.restored_segments()
+            for m in s.messages
         }
         for audience in AUDIENCES[:4]:
-            raw = [m for m in history.messages() if not is_summary(m)]
-            live = [m for m in raw if visible(audience_of(m), audience)]
+            raw = [m for m in history.messages() if not m.is_summary]
+            live = [m for m in raw if visible(m.audience, audience)]
             shown = history.raw_back(audience, 10**9, live)[0]
-            known = {m["id"] for m in shown}
+            known = {m.id for m in shown}
             wanted = [
                 each
                 for each, stored in self.record
                 if each not in withdrawn and visible(json.loads(stored)["audience"], audience)
             ]
             assert known == set(wanted), (len(known), len(wanted))
-            order = [m["id"] for m in shown if m["id"] not in self.loose]
+            order = [m.id for m in shown if m.id not in self.loose]
             kept = [each for each in wanted if each not in self.loose]
             assert order == kept, f"the raw history is out of order: {order} for {kept}"
         assert set(script.history.store.keys(ARCHIVE)) >= set(history.restored_segments())

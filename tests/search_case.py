@@ -1,7 +1,9 @@
 """An assistant with a real index, and what tests of searching share."""
 
 import unittest
+from dataclasses import replace
 
+from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.recall import Hit, RecallIndex
 from evennia_ai.recall.values import Query
 from tests.memory_assistant import MemoryWorld
@@ -67,9 +69,9 @@ class SearchTest(unittest.TestCase):
         for text in texts:
             self.world.later(3600)
             role = "assistant" if speaker == "Aria" else "user"
-            said = {"role": role, "channel": "say", "speaker": {"key": speaker, "id": "o1"}}
-            stored += self.world.script.history.append([{**said, "content": text}])
-        return [message["id"] for message in stored]
+            said = Message(role, "", channel="say", speaker=Speaker(speaker, "o1"))
+            stored += self.world.script.history.append([replace(said, content=text)])
+        return [message.id for message in stored]
 
     def search(self, query, limit=12, audience="public", **options):
         """What is found."""

@@ -1,10 +1,12 @@
 """Hypothesis strategies: conversation histories of every shape a game can bring about."""
 
+from dataclasses import replace
+
 from hypothesis import settings
 from hypothesis import strategies as st
 
 from evennia_ai.history.audience import PUBLIC, STAFF, private
-from evennia_ai.history.messages import message_tokens
+from evennia_ai.history.messages import Message, Speaker, message_tokens
 
 FEW = settings(max_examples=200, deadline=None)
 MANY = settings(max_examples=1000, deadline=None)
@@ -30,45 +32,39 @@ def call(call_id="c1", name="look", arguments="{}"):
 
 def heard(content="hello", **fields):
     """A heard line."""
-    return {"role": "user", "content": content, **fields}
+    return Message("user", content, **fields)
 
 
 def reply(content="well", **fields):
     """What the assistant said."""
-    return {"role": "assistant", "content": content, **fields}
+    return Message("assistant", content, **fields)
 
 
 def calls(*call_ids, **fields):
     """An assistant message that calls tools."""
     made = [call(call_id) for call_id in call_ids]
-    return {"role": "assistant", "content": "", "tool_calls": made, **fields}
+    return Message("assistant", "", tool_calls=tuple(made), **fields)
 
 
-def result(call_id="c1", content="done", **fields):
+def result(call_id="c1", content="done", name="look", **fields):
     """A tool's result."""
-    return {
-        "role": "tool",
-        "content": content,
-        "tool_call_id": call_id,
-        "name": "look",
-        **fields,
-    }
+    return Message("tool", content, tool_call_id=call_id, name=name, **fields)
 
 
 def marker(audience=PUBLIC, content="They met.", **metadata):
     """A summary marker."""
     meta = {"type": "compaction", "compacted_count": 9, **metadata}
-    return {"role": "system", "content": content, "audience": audience, "metadata": meta}
+    return Message("system", content, audience=audience, metadata=meta)
 
 
 def numbered(messages):
     """The messages with ids."""
-    return tuple({"id": f"m{i}", **message} for i, message in enumerate(messages))
+    return tuple(m if m.id else replace(m, id=f"m{i}") for i, m in enumerate(messages))
 
 
 def counted(messages, count):
     """The messages as the history handler stores them: with ids and true token counts."""
-    return tuple({**m, "tokens": message_tokens(m, count)} for m in numbered(messages))
+    return tuple(replace(m, tokens=message_tokens(m, count)) for m in numbered(messages))
 
 
 # A history is decoded from bytes, two a piece: that draws and shrinks far faster than a strategy
@@ -108,14 +104,14 @@ def _exchange(low, high):
 
 def _piece(low, high, markers):
     content = CONTENTS[high % len(CONTENTS)]
-    speaker = {"key": content[:20], "id": PEOPLE[high % 3]}
+    speaker = Speaker(content[:20], PEOPLE[high % 3])
     kinds = [
         lambda: [heard(content)],
         lambda: [heard(content, speaker=speaker, channel=("say", "page", "pose")[high % 3])],
         lambda: [reply(content)],
         lambda: [result(CALL_IDS[high % len(CALL_IDS)], content)],
         lambda: [calls(CALL_IDS[high % len(CALL_IDS)])],
-        lambda: [{"role": "system", "content": content}],
+        lambda: [Message("system", content)],
         lambda: _exchange(low >> 4, high),
         lambda: _exchange(low >> 4, high),
     ]
@@ -133,7 +129,7 @@ def _closed_piece(low, high):
         lambda: [heard(content), reply(content)],
         lambda: [calls(*ids), *answers],
         lambda: [calls(*ids), *reversed(answers)],
-        lambda: [each for one in answers for each in (calls(one["tool_call_id"]), one)],
+        lambda: [each for one in answers for each in (calls(one.tool_call_id), one)],
     )
     return kinds[low % len(kinds)]()
 
@@ -143,7 +139,7 @@ def _owned(data, piece):
     messages = []
     for low, high in zip(data[::2], data[1::2], strict=False):
         owner, size = OWNERS[high % len(OWNERS)], SIZES[(low + high) % len(SIZES)]
-        messages += [{**each, "audience": owner, "tokens": size} for each in piece(low, high)]
+        messages += [replace(each, audience=owner, tokens=size) for each in piece(low, high)]
     return messages
 
 

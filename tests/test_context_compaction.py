@@ -5,8 +5,8 @@ from twisted.internet.defer import fail
 
 from evennia_ai.errors import StoreError
 from evennia_ai.history.evidence import verify_history
-from evennia_ai.history.live import checksum
-from evennia_ai.history.messages import SUMMARY_TITLE, SYNTHESIS_TITLE
+from evennia_ai.history.messages import SUMMARY_TITLE, SYNTHESIS_TITLE, Message
+from evennia_ai.history.records import checksum
 from evennia_ai.llm_interaction import DEFAULT_COMPACTION_PROMPT
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
@@ -88,23 +88,23 @@ class TestCompactConversationHistoryExecution(CompactionTest):
         """The history begins with the summary, behind it the newest messages as they were."""
         stored = self.fill(50)
         result = self.compact(force=True)
-        marker, *rest = self.script.db.conversation_history
-        self.assertEqual(marker["role"], "system")
-        self.assertTrue(marker["content"].startswith(SUMMARY_TITLE))
-        self.assertEqual(marker["metadata"]["type"], "compaction")
-        self.assertEqual(marker["metadata"]["compacted_count"], 30)
-        self.assertEqual(marker["metadata"]["summary_id"], result["summary_id"])
-        self.assertEqual(marker["metadata"]["source_ids"], [m["id"] for m in stored[:30]])
-        self.assertEqual([m["id"] for m in rest], [m["id"] for m in stored[30:]])
+        marker, *rest = map(Message.from_dict, self.script.db.conversation_history)
+        self.assertEqual(marker.role, "system")
+        self.assertTrue(marker.content.startswith(SUMMARY_TITLE))
+        self.assertEqual(marker.metadata["type"], "compaction")
+        self.assertEqual(marker.metadata["compacted_count"], 30)
+        self.assertEqual(marker.metadata["summary_id"], result["summary_id"])
+        self.assertEqual(marker.metadata["source_ids"], [m.id for m in stored[:30]])
+        self.assertEqual([m.id for m in rest], [m.id for m in stored[30:]])
 
     def test_archive(self):
         """What left is in one segment, raw, under its checksum."""
         stored = self.fill(50)
         result = self.compact(force=True)
         (segment,) = self.script.history.segments()
-        self.assertEqual(segment["messages"], list(stored[:30]))
-        self.assertEqual(segment["sha256"], checksum(stored[:30]))
-        self.assertEqual(segment["summary_id"], result["summary_id"])
+        self.assertEqual(segment.messages, stored[:30])
+        self.assertEqual(segment.stored["sha256"], checksum([m.to_dict() for m in stored[:30]]))
+        self.assertEqual(segment.stored["summary_id"], result["summary_id"])
 
     def test_request_is_prompt_and_messages(self):
         """The model gets the prompt, and the messages that leave, and nothing else."""
@@ -119,7 +119,7 @@ class TestCompactConversationHistoryExecution(CompactionTest):
         self.assertNotIn(f"line {label(30)}:", user["content"])
 
     def markers(self):
-        return [m["metadata"] for m in self.script.history.messages() if m["metadata"].get("type")]
+        return [m.metadata for m in self.script.history.messages() if m.metadata.get("type")]
 
     def test_recent_waterfalls_into_long(self):
         """A second compaction makes a new recent summary; the first goes into the long-term."""
@@ -165,18 +165,18 @@ class TestCompactConversationHistoryExecution(CompactionTest):
         for _ in range(15):
             self.script.history.append(
                 [
-                    {"role": "user", "content": "look around " * 5},
-                    {"role": "assistant", "content": "", "tool_calls": call("look")},
+                    Message("user", "look around " * 5),
+                    Message("assistant", "", tool_calls=tuple(call("look"))),
                 ]
             )
-            made = self.script.history.messages()[-1]["tool_calls"][0]["id"]
+            made = self.script.history.messages()[-1].tool_calls[0]["id"]
             self.script.history.append(
-                [{"role": "tool", "tool_call_id": made, "name": "look", "content": "a room " * 9}]
+                [Message("tool", "a room " * 9, tool_call_id=made, name="look")]
             )
         self.compact(force=True)
-        live = [m for m in self.script.history.messages() if not m["metadata"].get("type")]
-        calls = [c["id"] for m in live for c in m.get("tool_calls") or ()]
-        self.assertEqual(calls, [m["tool_call_id"] for m in live if m["role"] == "tool"])
+        live = [m for m in self.script.history.messages() if not m.metadata.get("type")]
+        calls = [c["id"] for m in live for c in m.tool_calls or ()]
+        self.assertEqual(calls, [m.tool_call_id for m in live if m.role == "tool"])
 
     def test_failing_models_fall_to_the_extract(self):
         """With every model down the offline extract is asked last."""
@@ -209,13 +209,11 @@ class TestCompactConversationHistoryExecution(CompactionTest):
         self.fill(50)
         self.model.held = True
         running = compact_conversation_history(self.script, self.aria, force=True)
-        late = self.script.history.append(
-            [{"role": "user", "content": "one"}, {"role": "user", "content": "two"}]
-        )
+        late = self.script.history.append([Message("user", "one"), Message("user", "two")])
         self.model.release()
         wait_for(running)
         newest = self.script.history.messages()[-2:]
-        self.assertEqual([m["id"] for m in newest], [m["id"] for m in late])
+        self.assertEqual([m.id for m in newest], [m.id for m in late])
         self.assertEqual(len(self.script.history.messages()), 1 + 20 + 2)
 
     def test_exception_at_each_step(self):
@@ -397,9 +395,10 @@ class TestRequestedCompaction(CompactionTest):
         self.tick()
         self.configure(immediate_window=5, recent_window=5, compact_preserve_window=20)
         made = call("look")
-        chain = [{"role": "assistant", "content": "", "tool_calls": made}]
-        self.script.db.conversation_history = [*chain, *self.script.history.messages()]
-        result = {"role": "tool", "tool_call_id": made[0]["id"], "name": "look", "content": "oak"}
+        chain = [Message("assistant", "", tool_calls=tuple(made))]
+        chain += self.script.history.messages()
+        self.script.db.conversation_history = [message.to_dict() for message in chain]
+        result = Message("tool", "oak", tool_call_id=made[0]["id"], name="look")
         self.script.history.append([result])
         for _ in range(3):
             self.tick()

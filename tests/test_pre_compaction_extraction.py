@@ -1,7 +1,10 @@
 """Pre-compaction extraction: facts are safe in the journal before anything is folded."""
 
+from dataclasses import replace
+
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.history.audience import private
+from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.service import (
@@ -109,23 +112,23 @@ class TestPreCompactionExtraction(AssistantTest):
         """An entry names the messages that bear it out, so that `expand_memory` shows them."""
         self.fill(10)
         (said,) = self.script.history.append(
-            [{"role": "user", "content": "Bob owes Alice 3 barrels of cider, he said."}]
+            [Message("user", "Bob owes Alice 3 barrels of cider, he said.")]
         )
         self.fill(10)
         self.model.answers = [call("add_journal_entry", content="Bob owes Alice 3 barrels.")]
         self.model.default = call("noop")
         self.extract()
         (entry,) = self.aria.journal.recent()
-        self.assertEqual(entry.source_message_ids[0], said["id"])
+        self.assertEqual(entry.source_message_ids[0], said.id)
 
     def test_an_old_value_read_late_outdates_nothing(self):
         """An observation has the time of what it rests on, and names it beside the extraction."""
-        char = {"key": "Char", "id": stable_id(self.char1)}
-        spoken = {"role": "user", "speaker": char}
+        char = Speaker("Char", stable_id(self.char1))
+        spoken = Message("user", "", speaker=char)
         tower, mill = self.script.history.append(
             [
-                {**spoken, "content": "I live in the tower.", "created_at": "2026-01-01T00:00:00"},
-                {**spoken, "content": "I live in the mill.", "created_at": "2026-01-02T00:00:00"},
+                replace(spoken, content="I live in the tower.", created_at="2026-01-01T00:00:00"),
+                replace(spoken, content="I live in the mill.", created_at="2026-01-02T00:00:00"),
             ]
         )
         self.fill(10)
@@ -137,10 +140,10 @@ class TestPreCompactionExtraction(AssistantTest):
 
         self.model.answers = [[noted("mill"), noted("tower")], call("noop")]
         self.extract()
-        told = self.aria.entities.get(char["id"]).observations
+        told = self.aria.entities.get(char.id).observations
         found = {o.value: (o.status, o.at, o.source) for o in told}
-        self.assertEqual(found["mill"], ("current", mill["created_at"], mill["id"]))
-        self.assertEqual(found["tower"], ("superseded", tower["created_at"], tower["id"]))
+        self.assertEqual(found["mill"], ("current", mill.created_at, mill.id))
+        self.assertEqual(found["tower"], ("superseded", tower.created_at, tower.id))
         (extraction,) = self.script.state.extraction["ids"]
         self.assertTrue(all(extraction in o.sources for o in told))
 
@@ -150,7 +153,7 @@ class TestPreCompactionExtraction(AssistantTest):
         self.model.answers = [call("add_journal_entry", content="A fact."), call("noop")]
         self.extract()
         newest = self.script.history.messages()[30:]
-        self.assertEqual([m["role"] for m in newest], ["assistant", "tool", "assistant", "tool"])
+        self.assertEqual([m.role for m in newest], ["assistant", "tool", "assistant", "tool"])
 
     def test_secrets_are_saved_for_their_circle(self):
         """What leaves for a private audience is looked through apart, and kept for it alone."""

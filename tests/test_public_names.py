@@ -7,6 +7,7 @@ from pathlib import Path
 
 from twisted.internet.defer import Deferred
 
+from evennia_ai.history.messages import Message
 from evennia_ai.recall import Hit, RecallIndex, Turn
 from tests.base import AssistantTest
 from tests.waiting import wait_for
@@ -90,9 +91,9 @@ class TestNames(unittest.TestCase):
         self.assertEqual(count_conversation_tokens(None), 0)
         self.assertEqual(count_conversation_tokens([]), 0)
         self.assertEqual(count_conversation_tokens([{"role": "user", "tokens": 7}]), 7)
-        two = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]
+        two = [Message("user", "hello"), Message("assistant", "hi")]
         self.assertEqual(count_conversation_tokens(two), 10)
-        self.assertEqual(count_conversation_tokens([{"role": "user", "content": None}]), 4)
+        self.assertEqual(count_conversation_tokens([Message("user", None)]), 4)
 
     def test_recall_index(self):
         """Turns in, hits out, and gone when removed."""

@@ -1,14 +1,12 @@
 """Heard events: what makes the assistant think, and for whom."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from evennia_ai.history.audience import PUBLIC, is_private
-from evennia_ai.history.messages import SPEECH
+from evennia_ai.history.audience import is_private
+from evennia_ai.history.messages import SPEECH, Message
 
-Event = Mapping[str, Any]
 _ARTICLES = ("a", "an", "the")
 
 
@@ -22,19 +20,19 @@ class Group:
     """
 
     audience: str
-    events: tuple[Event, ...]
+    events: tuple[Message, ...]
 
-    def triggers(self, greet_arrivals: bool) -> tuple[Event, ...]:
+    def triggers(self, greet_arrivals: bool) -> tuple[Message, ...]:
         """The events that call for a turn: speech of others, arrivals where they are greeted."""
         wanted = (*SPEECH, "arrive") if greet_arrivals else SPEECH
-        return tuple(event for event in self.events if event.get("channel") in wanted)
+        return tuple(event for event in self.events if event.channel in wanted)
 
 
-def by_audience(events: Iterable[Event]) -> tuple[Group, ...]:
+def by_audience(events: Iterable[Message]) -> tuple[Group, ...]:
     """Events in groups of one audience each, in order of the audiences' first event."""
-    groups: dict[str, list[Event]] = {}
+    groups: dict[str, list[Message]] = {}
     for event in events:
-        groups.setdefault(str(event.get("audience") or PUBLIC), []).append(event)
+        groups.setdefault(event.audience, []).append(event)
     return tuple(Group(audience, tuple(items)) for audience, items in groups.items())
 
 
@@ -46,7 +44,7 @@ def names(text: str, name: str) -> bool:
     return any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text.lower()) for word in wanted)
 
 
-def addressed(events: Sequence[Event], name: str, listeners: int) -> bool:
+def addressed(events: Sequence[Message], name: str, listeners: int) -> bool:
     """Whether somebody speaks to the assistant.
 
     Args:
@@ -59,17 +57,17 @@ def addressed(events: Sequence[Event], name: str, listeners: int) -> bool:
         is there to be meant.
     """
     for event in events:
-        channel = event.get("channel")
-        if channel in ("whisper", "page") or is_private(str(event.get("audience") or PUBLIC)):
+        channel = event.channel
+        if channel in ("whisper", "page") or is_private(event.audience):
             return True
-        if channel in ("say", "pose") and names(str(event.get("content", "")), name):
+        if channel in ("say", "pose") and names(event.content, name):
             return True
         if channel == "say" and listeners == 0:
             return True
     return False
 
 
-def resolved(events: Iterable[Event], here: Iterable[str]) -> list[Event]:
+def resolved(events: Iterable[Message], here: Iterable[str]) -> list[Message]:
     """Events with each ``move`` made an arrival or a departure.
 
     A game announces both while the mover stands in the room. A moment later it is plain: who
@@ -81,10 +79,10 @@ def resolved(events: Iterable[Event], here: Iterable[str]) -> list[Event]:
     """
     present = set(here)
 
-    def channel(event: Event) -> str:
-        return "arrive" if (event.get("speaker") or {}).get("id") in present else "leave"
+    def channel(event: Message) -> str:
+        return "arrive" if event.speaker_id in present else "leave"
 
     return [
-        {**event, "channel": channel(event)} if event.get("channel") == "move" else event
+        replace(event, channel=channel(event)) if event.channel == "move" else event
         for event in events
     ]

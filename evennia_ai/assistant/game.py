@@ -113,9 +113,8 @@ class GameHandler:
         """The account that sent the newest page under a speaker's id; None if none is known."""
         script = self.character.assistant
         for message in reversed(script.history.messages() if script else ()):
-            speaker = message.get("speaker") or {}
-            if message.get("channel") == "page" and speaker.get("id") == speaker_id:
-                account: str | None = message["metadata"].get("account")
+            if message.channel == "page" and message.speaker_id == speaker_id:
+                account: str | None = message.metadata.get("account")
                 return account
         return None
 

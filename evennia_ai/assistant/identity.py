@@ -20,7 +20,7 @@ def stable_id(obj: Any) -> str:
 
 def speaker_of(obj: Any) -> Speaker:
     """Who somebody is, for a message: the name now and the stable id."""
-    return {"key": str(obj.key), "id": stable_id(obj)}
+    return Speaker(str(obj.key), stable_id(obj))
 
 
 def find(identifier: str) -> Any:

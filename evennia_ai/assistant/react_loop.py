@@ -11,7 +11,7 @@ from evennia_ai.assistant.runtime import LiveAssistant
 from evennia_ai.assistant.turn import TurnReport, TurnRequest
 from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.messages import new_id
+from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED
 from evennia_ai.llm_interaction import build_prompt, model_request
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, CONTEXTS
@@ -112,7 +112,7 @@ def _act(
             answered = turn.audience if outcome.ended else ""
             meta = {"context": turn.context, ANSWERED: answered}
             script.history.append(
-                {**result, "audience": audience, "metadata": meta} for result in outcome.results
+                replace(result, audience=audience, metadata=meta) for result in outcome.results
             )
         except Exception:
             _heal(script)
@@ -233,20 +233,20 @@ def _store_reply(
     """The assistant's message into the history; nothing for an empty or an unspoken reply."""
     if not calls and not (text and CONTEXTS[turn.context].speaks):
         return
-    message: dict[str, Any] = {
-        "role": "assistant",
-        "content": text,
-        "audience": turn.audience,
-        "channel": turn.channel,
-        "speaker": {"key": character.key, "id": character.stable_id},
-        "metadata": {"model": reply.model, "context": turn.context},
-    }
-    if calls:
-        message["tool_calls"] = list(calls)
+    metadata: dict[str, Any] = {"model": reply.model, "context": turn.context}
     if memories := _drawn_on(turn, text, calls):
-        message["metadata"][MEMORIES] = memories
-    if len(text) > _COUNT_CHARS and reply.content_tokens:
-        message["tokens"] = reply.content_tokens + 4
+        metadata[MEMORIES] = memories
+    is_long = len(text) > _COUNT_CHARS and reply.content_tokens
+    message = Message(
+        "assistant",
+        text,
+        speaker=Speaker(character.key, character.stable_id),
+        audience=turn.audience,
+        channel=turn.channel,
+        tokens=reply.content_tokens + OVERHEAD_TOKENS if is_long else 0,
+        tool_calls=tuple(calls),
+        metadata=metadata,
+    )
     script.history.append([message])
 
 

@@ -4,13 +4,11 @@ In two parts: what must be right at once, and what waits until models and vocabu
 loaded, so that the start of the server is not held up.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from evennia_ai.assistant.events import by_audience
 from evennia_ai.assistant.runtime import LiveAssistant, Unanswered
 from evennia_ai.assistant.schema import migrate
 from evennia_ai.history.audience import PUBLIC
+from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ANSWERED, INTERRUPTED
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
@@ -49,34 +47,34 @@ def restore_queue(script: LiveAssistant) -> None:
     if not saved:
         return  # the history need not be read yet
     messages = script.history.messages()
-    places = {message["id"]: place for place, message in enumerate(messages)}
-    queued = {event["id"] for event in script.runtime.queue}
-    lost = [event for event in saved if event["id"] not in {*places, *queued}]
-    archived = {message["id"] for message in script.history.by_ids(e["id"] for e in lost)}
-    script.runtime.give_back(event for event in lost if event["id"] not in archived)
-    stored = [messages[places[e["id"]]] for e in saved if e["id"] in places]
+    places = {message.id: place for place, message in enumerate(messages)}
+    queued = {event.id for event in script.runtime.queue}
+    lost = [event for event in saved if event.id not in {*places, *queued}]
+    archived = {message.id for message in script.history.by_ids(e.id for e in lost)}
+    script.runtime.give_back(event for event in lost if event.id not in archived)
+    stored = [messages[places[e.id]] for e in saved if e.id in places]
     for group in by_audience(stored):
-        later = messages[places[group.events[-1]["id"]] + 1 :]
+        later = messages[places[group.events[-1].id] + 1 :]
         if not any(_answers(message, group.audience, script.tools.traits) for message in later):
             script.runtime.unanswered[group.audience] = Unanswered(group, 1, script.now())
 
 
-def _answers(message: Mapping[str, Any], audience: str, traits: ToolTraits) -> bool:
+def _answers(message: Message, audience: str, traits: ToolTraits) -> bool:
     """Whether a message ended a turn for an audience: words, or the result of an ending tool."""
-    meta = message.get("metadata") or {}
+    meta = message.metadata
     if meta.get("context") not in (None, CONTEXT_AWAKE):
         return False
-    if message["role"] == "assistant":
-        return bool(message["audience"] == audience and not message.get("tool_calls"))
-    if message["role"] != "tool" or message["content"] == INTERRUPTED:
+    if message.role == "assistant":
+        return message.audience == audience and not message.tool_calls
+    if message.role != "tool" or message.content == INTERRUPTED:
         return False
     if ANSWERED in meta:
         return bool(meta[ANSWERED] == audience)
     # A result of an older version, which does not tell whose turn it ended.
-    if message.get("name") in traits.silent:
-        return bool(message["audience"] == audience)
+    if message.name in traits.silent:
+        return bool(message.audience == audience)
     # A whisper in answer to words said aloud is of the one it went to.
-    return message.get("name") in traits.to_one and audience in (PUBLIC, message["audience"])
+    return message.name in traits.to_one and audience in (PUBLIC, message.audience)
 
 
 def _drop_or_complete_intent(script: LiveAssistant) -> None:

@@ -6,7 +6,7 @@ lost in mid-turn. So the turn lock, the queue of heard events and the counters l
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -67,7 +67,7 @@ class Runtime:
     """
 
     in_flight: "Deferred[Any] | None" = None
-    queue: list[dict[str, Any]] = field(default_factory=list)
+    queue: list[Message] = field(default_factory=list)
     queue_saved: bool = True
     dropped: int = 0
     fixed_tokens: int = 0
@@ -88,37 +88,37 @@ class Runtime:
     stored: tuple[Group, ...] = ()
     exclusive: bool = False
 
-    def hear(self, event: Mapping[str, Any], at: float) -> bool:
+    def hear(self, event: Message, at: float) -> bool:
         """Queue an event; False if the queue is full."""
         self.last_heard_at = at
         if len(self.queue) >= QUEUE_LIMIT:
             self.dropped += 1
             return False
-        self.queue.append(dict(event))
+        self.queue.append(event)
         self.queue_saved = False
         return True
 
-    def take(self) -> list[dict[str, Any]]:
+    def take(self) -> list[Message]:
         """The queued events; the queue is empty afterwards."""
         taken, self.queue = self.queue, []
         self.queue_saved = False
         return taken
 
-    def give_back(self, events: Iterable[Mapping[str, Any]]) -> None:
+    def give_back(self, events: Iterable[Message]) -> None:
         """Put taken events back at the front."""
-        self.queue = [*(dict(event) for event in events), *self.queue]
+        self.queue = [*events, *self.queue]
         self.queue_saved = False
 
-    def pending(self) -> list[dict[str, Any]]:
+    def pending(self) -> list[Message]:
         """What a restart must not lose: events not answered yet, and those not in the history."""
         late = (item.group for item in self.unanswered.values())
         groups = (*self.answering, *late, *self.stored)
         events = [event for group in groups for event in group.events]
-        return list({event["id"]: dict(event) for event in (*events, *self.queue)}.values())
+        return list({event.id: event for event in (*events, *self.queue)}.values())
 
     def queued_tokens(self) -> int:
         """A bound on the tokens of what is queued, without counting: characters / 3."""
-        return sum(len(e.get("content", "")) // 3 + _LINE_TOKENS for e in self.queue)
+        return sum(len(e.content) // 3 + _LINE_TOKENS for e in self.queue)
 
     def postpone(self, group: Group, now: float) -> bool:
         """Try a failed turn again later; False once it was tried often enough."""
@@ -138,7 +138,7 @@ class Runtime:
             self.stored, self.queue_saved = (), False
         return taken
 
-    def heard(self) -> list[Mapping[str, Any]]:
+    def heard(self) -> list[Message]:
         """Events that no tick has looked at: stored while something held the lock, and queued."""
         stored = [event for group in self.stored for event in group.events]
         return [*stored, *self.queue]

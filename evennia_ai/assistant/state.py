@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from evennia_ai.assistant.config import OPTIONS, AssistantConfig, Problem, read_config
+from evennia_ai.history.messages import Message
 from evennia_ai.history.records import (
     as_amount,
     as_count,
@@ -131,16 +132,16 @@ class StateHandler:
             signals[name] = value
         self.store.set("context_signals", signals)
 
-    def load_queue(self) -> list[dict[str, Any]]:
+    def load_queue(self) -> list[Message]:
         """Events that were heard but not yet in the history when they were last saved."""
         value = self.store.get("event_queue")
         events = value if isinstance(value, list | tuple) else []
-        return [dict(e) for e in events if isinstance(e, Mapping) and _is_event(e)]
+        return [Message.from_dict(e) for e in events if isinstance(e, Mapping) and _is_event(e)]
 
-    def save_queue(self, events: Sequence[Mapping[str, Any]]) -> None:
+    def save_queue(self, events: Sequence[Message]) -> None:
         """Save the events not yet in the history; nothing is written if there never were any."""
         if events or self.store.stamp("event_queue"):
-            self.store.set("event_queue", [dict(event) for event in events])
+            self.store.set("event_queue", [event.to_dict() for event in events])
 
     def configure(self, name: str, value: Any) -> None:
         """Store an option's value, as `assistant.config.checked` returns it."""

@@ -15,7 +15,7 @@ from evennia_ai.assistant.runtime import RETRY_WAITS_S, LiveAssistant
 from evennia_ai.assistant.turn import TurnRequest
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import STAFF, is_private
-from evennia_ai.history.messages import SPEECH, is_summary, one_line, quoted
+from evennia_ai.history.messages import SPEECH, one_line, quoted
 from evennia_ai.language.words import plain, telling_words
 from evennia_ai.llm_interaction.prompt import context_usage, shown_history
 from evennia_ai.protocol import Character
@@ -203,7 +203,7 @@ def store_events(script: LiveAssistant) -> tuple[Group, ...]:
     dropped, script.runtime.dropped = script.runtime.dropped, 0
     if dropped:
         script.trouble(f"{dropped} lines were missed: the queue of heard lines was full")
-    stored = script.history.append({**event, "role": "user"} for event in events)
+    stored = script.history.append(events)
     script.runtime.take()  # only now: a write that fails must not lose what was heard
     return by_audience(stored)
 
@@ -242,7 +242,7 @@ def _calls_for_turn(script: LiveAssistant, character: Character, group: Group) -
     triggers = group.triggers(script.config.greet_arrivals)
     if not triggers or group.audience == STAFF:
         return False
-    people = [event for event in triggers if not event["metadata"].get("assistant")]
+    people = [event for event in triggers if not event.metadata.get("assistant")]
     if people:
         script.runtime.assistant_replies = 0
     elif script.runtime.assistant_replies >= ASSISTANT_REPLIES:
@@ -263,12 +263,10 @@ def think(
     last = triggers[-1]
     request = TurnRequest(
         audience=group.audience,
-        channel=str(last.get("channel", "say")),
-        asker=(last.get("speaker") or {}).get("id"),
-        askers=tuple(
-            {str(who["id"]) for e in triggers if (who := e.get("speaker") or {}).get("id")}
-        ),
-        source_ids=tuple(event["id"] for event in group.events),
+        channel=last.channel or "say",
+        asker=last.speaker_id or None,
+        askers=tuple({event.speaker_id for event in triggers} - {""}),
+        source_ids=tuple(event.id for event in group.events),
         retrieved=(yield _retrieved(script, character, group)),
         max_iterations=config.max_react_iterations,
         deadline=now + config.turn_timeout_s,
@@ -301,10 +299,10 @@ def note_talk(script: LiveAssistant, group: Group) -> None:
     """Keep in working memory who speaks of what."""
     runtime = script.runtime
     for event in group.events:
-        partner = (event.get("speaker") or {}).get("id")
-        if partner and event.get("channel") in SPEECH:
+        partner = event.speaker_id
+        if partner and event.channel in SPEECH:
             runtime.conversations = note(
-                runtime.conversations, partner, event["content"], script.now(), group.audience
+                runtime.conversations, partner, event.content, script.now(), group.audience
             )
 
 
@@ -313,7 +311,7 @@ def _retrieved(
     script: LiveAssistant, character: Character, group: Group
 ) -> Generator[Deferred[Any], Any, tuple[str, ...]]:
     """Lines of what memory holds about what was just said, what is in the prompt left out."""
-    said = " ".join(str(event["content"]) for event in group.events)[-QUERY_CHARS:]
+    said = " ".join(event.content for event in group.events)[-QUERY_CHARS:]
     if not telling_words(said, [character.key]):
         return ()
     hits = yield script.memory.search(
@@ -321,18 +319,18 @@ def _retrieved(
             said,
             RETRIEVED,
             group.audience,
-            exclude=[event["id"] for event in group.events],
+            exclude=[event.id for event in group.events],
             own_name=character.key,
         )
     )
     shown = _shown(script, group.audience)
-    ids = {message["id"] for message in shown}
-    ids |= {m["metadata"].get("summary_id") for m in shown if is_summary(m)}
+    ids = {message.id for message in shown}
+    ids |= {m.metadata.get("summary_id") for m in shown if m.is_summary}
     memories = chosen(
         worth_quoting(hits, character.key, said),
         said,
         shown_ids=ids,
-        shown_texts={plain(str(message["content"])) for message in shown},
+        shown_texts={plain(message.content) for message in shown},
         names=[character.key],
     )
     lines = [memory_line(hit, said) for hit in memories]
@@ -348,7 +346,7 @@ def _shown(script: LiveAssistant, audience: str) -> list[Any]:
     budgets = script.runtime.budgets
     left_out = set(budgets[-1].left_out) if budgets else set()
     history, _ = shown_history(script, audience)
-    return [message for message in history if message["id"] not in left_out]
+    return [message for message in history if message.id not in left_out]
 
 
 @inlineCallbacks

@@ -6,8 +6,8 @@ from typing import Any
 from evennia.utils.evmenu import ask_yes_no
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.assistant.status import archive_segments, compaction_state
+from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import Viewer, as_records, audience_mark, counted, escaped, moment
 from evennia_ai.history.audience import visible
@@ -318,7 +318,7 @@ def preview_lines(script: Assistant, audience: str) -> list[str]:
             return [*lines, f"Nothing would leave: all {within}"]
         return [*lines, _held_line(plan), f"Nothing would leave: all else {within}"]
     summaries = len(plan.audiences)
-    first, last = plan.leaving[0]["created_at"], plan.leaving[-1]["created_at"]
+    first, last = plan.leaving[0].created_at, plan.leaving[-1].created_at
     lines.append(
         f"{counted(len(plan.leaving), 'message')} would leave, from {moment(first)} to "
         f"{moment(last)} (UTC), into {summaries} {'summary' if summaries == 1 else 'summaries'}:"
@@ -344,8 +344,8 @@ def _part_line(plan: Plan, owner: str, audience: str) -> str:
     part = plan.part(owner)
     if not visible(owner, audience):
         return f"  [not for you] {counted(len(part), 'message')}, {total_tokens(part):,} tokens"
-    told = [m for m in part if m["content"]] or part
-    ends = dict.fromkeys(one_line(str(m["content"]))[:_EXCERPT] for m in (told[0], told[-1]))
+    told = [m for m in part if m.content] or part
+    ends = dict.fromkeys(one_line(m.content)[:_EXCERPT] for m in (told[0], told[-1]))
     shown = " ... ".join(f'"{text}"' for text in ends)
     mark = audience_mark(owner) or "[public] "
     return f"  {mark}{counted(len(part), 'message')}, {total_tokens(part):,} tokens: {shown}"

@@ -61,8 +61,8 @@ def _collected(script: Assistant, data: dict[str, Any]) -> Iterator[None]:
         description=str(body.db.desc or ""),
         config={name: getattr(script.config, name) for name in OPTIONS},
         state={"mode": script.state.mode, "last_compaction": script.state.last_compaction},
-        history=list(script.history.messages()),
-        queue=list(script.runtime.queue),
+        history=[message.to_dict() for message in script.history.messages()],
+        queue=[event.to_dict() for event in script.runtime.queue],
         entities={k: p.to_dict() for k, p in body.entities.profiles().items()},
         ledger=script.ledger.everything(),
         aliases=sorted(body.aliases.all()),
@@ -77,7 +77,7 @@ def _collected(script: Assistant, data: dict[str, Any]) -> Iterator[None]:
     )
     yield
     for segment in script.history.segments():
-        data["archive"].append(segment)
+        data["archive"].append(segment.to_dict())
         yield
     for summary_id in script.history.summary_ids():
         data["summaries"].append(script.history.summary(summary_id))

@@ -8,7 +8,7 @@ from evennia_ai.commands.export import export_assistant
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import as_json, as_record, audience_mark, escaped, moment
 from evennia_ai.history.audience import STAFF, visible
-from evennia_ai.history.messages import audience_of, is_summary
+from evennia_ai.history.messages import Message
 from evennia_ai.protocol import Assistant
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep.compaction.receipts import receipt_line
@@ -60,7 +60,7 @@ class CmdAIHistory(AssistantCommand):
         script = self.assistant()
         self._list(script, self._messages(script), "History")
 
-    def _list(self, script: Assistant, messages: list[Any], what: str) -> None:
+    def _list(self, script: Assistant, messages: list[Message], what: str) -> None:
         name = escaped(script.obj.key)
         self.viewer.listing(
             messages[::-1],
@@ -71,7 +71,7 @@ class CmdAIHistory(AssistantCommand):
 
     def do_raw(self) -> None:
         """The stored messages as JSON, oldest first."""
-        self.viewer.page(as_json(self._messages(self.assistant())))
+        self.viewer.page(as_json([m.to_dict() for m in self._messages(self.assistant())]))
 
     def do_summaries(self) -> None:
         """Every summary, newest first, and for admins every compaction's receipt."""
@@ -112,10 +112,10 @@ class CmdAIHistory(AssistantCommand):
         self.viewer.later(done, lambda path: self.viewer.tell(f"Written: {path}"), "The export")
 
     def _may_see(self, item: Any) -> bool:
-        return visible(audience_of(item), self.audience)
+        return visible(item["audience"], self.audience)
 
-    def _messages(self, script: Assistant) -> list[Any]:
-        return [m for m in script.history.messages() if self._may_see(m)]
+    def _messages(self, script: Assistant) -> list[Message]:
+        return [m for m in script.history.messages() if visible(m.audience, self.audience)]
 
 
 def search_memory(command: AssistantCommand, script: Assistant, words: str) -> None:
@@ -147,15 +147,15 @@ def hit_line(hit: Hit) -> str:
     return as_record(f"{hit.turn_id} {hit.kind} {when} {mark}{who}{hit.text}")
 
 
-def message_line(message: Any, own_name: str) -> str:
+def message_line(message: Message, own_name: str) -> str:
     """One message: when, who, audience, channel, text and tool calls."""
-    when, mark = moment(message["created_at"]), audience_mark(audience_of(message))
-    text = message["content"]
-    for call in message.get("tool_calls") or ():
+    when, mark = moment(message.created_at), audience_mark(message.audience)
+    text = message.content
+    for call in message.tool_calls:
         function = call.get("function") or {}
         text += f" [calls {function.get('name')} {function.get('arguments')}]"
     who = _who(message, own_name)
-    return as_record(f"{when} {mark}{who} ({message.get('channel', 'say')}): {text.strip()}")
+    return as_record(f"{when} {mark}{who} ({message.channel or 'say'}): {text.strip()}")
 
 
 def summary_lines(record: Any) -> str:
@@ -209,19 +209,17 @@ def summary_called(script: Assistant, text: str, may_see: Callable[[Any], bool])
     return found[0]
 
 
-def _was_said(message: Any) -> bool:
+def _was_said(message: Message) -> bool:
     return (
-        message["role"] in ("user", "assistant")
-        and not is_summary(message)
-        and bool(message["content"])
+        message.role in ("user", "assistant") and not message.is_summary and bool(message.content)
     )
 
 
-def _who(message: Any, own_name: str) -> str:
-    if message["role"] == "assistant":
+def _who(message: Message, own_name: str) -> str:
+    if message.role == "assistant":
         return own_name
-    if message["role"] == "tool":
-        return f"result of {message.get('name', 'a tool')}"
-    if is_summary(message):
+    if message.role == "tool":
+        return f"result of {message.name or 'a tool'}"
+    if message.is_summary:
         return "summary"
-    return str((message.get("speaker") or {}).get("key") or message["role"])
+    return message.speaker_name or message.role

@@ -62,7 +62,7 @@ class CmdAIRemember(AssistantCommand):
         wanted = self.words("airemember/forget <assistant> = <id>")
         script = self.assistant()
         entry = note_called(ledger.living_of(script.ledger.entries(), self._own_id), wanted)
-        script.ledger.change(entry["id"], ledger.WITHDRAWN, speaker_of(self.caller))
+        script.ledger.change(entry["id"], ledger.WITHDRAWN, speaker_of(self.caller).to_dict())
         self.viewer.tell(f"{escaped(script.obj.key)} puts note {entry['id']} away.")
 
     @property
@@ -77,7 +77,7 @@ class CmdAIRemember(AssistantCommand):
         as_staff = not only_own and not concern.others and self.access(self.caller, "admin")
         entry = script.ledger.add(
             text,
-            speaker_of(self.caller),
+            speaker_of(self.caller).to_dict(),
             state=ledger.APPROVED if only_own or as_staff else ledger.PROPOSED,
             staff=as_staff,
             about=[*([own] if concern.own else ()), *concern.others],

@@ -7,8 +7,8 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.assistant.identity import speaker_of
-from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.assistant.status import UNCONSOLIDATED_SHOWN
+from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.history import search_memory
 from evennia_ai.commands.ledger import AllNotes, note_called, note_text
 from evennia_ai.commands.lookup import Refusal
@@ -116,7 +116,7 @@ class CmdAIMemory(AssistantCommand):
         script = self.assistant()
         notes = script.ledger
         entry = note_called([*notes.entries(), *notes.closed()], wanted)
-        done = script.ledger.change(entry["id"], state, speaker_of(self.caller))
+        done = script.ledger.change(entry["id"], state, speaker_of(self.caller).to_dict())
         script.audit("ledger", note=done["id"], state=state, by=self.caller.key)
         self.viewer.tell(note_text(done))
 

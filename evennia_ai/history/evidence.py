@@ -6,7 +6,8 @@ from typing import Any
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import pause
-from evennia_ai.history.live import ARCHIVE, HistoryHandler, checksum
+from evennia_ai.history.live import ARCHIVE, HistoryHandler
+from evennia_ai.history.records import Segment
 from evennia_ai.history.verification import Evidence, Violation, verify
 from evennia_ai.protocol import Assistant
 
@@ -14,9 +15,7 @@ from evennia_ai.protocol import Assistant
 SLICE = 256
 
 
-def evidence_of(
-    history: HistoryHandler, segments: Iterable[dict[str, Any]] | None = None
-) -> Evidence:
+def evidence_of(history: HistoryHandler, segments: Iterable[Segment] | None = None) -> Evidence:
     """All that the proof needs, loaded from the store.
 
     Args:
@@ -27,7 +26,7 @@ def evidence_of(
     tombstones: Any = history.store.get("tombstones")
     return Evidence(
         live=history.messages(),
-        segments=tuple(history.segments() if segments is None else segments),
+        segments=tuple(s.to_dict() for s in (history.segments() if segments is None else segments)),
         restored=frozenset(history.restored_segments()),
         summaries={record["id"]: record for record in history.summaries()},
         tombstones=frozenset(
@@ -35,7 +34,6 @@ def evidence_of(
         ),
         recorded_count=count,
         recorded_digest=digest,
-        checksum=checksum,
         rebuilt_at=history.rebuilt_at,
     )
 
@@ -54,7 +52,7 @@ def gathered_evidence(history: HistoryHandler, reactor: Any = None) -> Any:
     Returns:
         A Deferred that fires with the `Evidence`.
     """
-    known: dict[str, tuple[object, dict[str, Any] | None]] = {}
+    known: dict[str, tuple[object, Segment | None]] = {}
     for _ in history.warm():
         yield pause(reactor)
     while _read_slice(history, known):
@@ -62,9 +60,7 @@ def gathered_evidence(history: HistoryHandler, reactor: Any = None) -> Any:
     return evidence_of(history, [found for _, (_, found) in sorted(known.items()) if found])
 
 
-def _read_slice(
-    history: HistoryHandler, known: dict[str, tuple[object, dict[str, Any] | None]]
-) -> bool:
+def _read_slice(history: HistoryHandler, known: dict[str, tuple[object, Segment | None]]) -> bool:
     """Read segments that are not known as they are now; returns whether some may be left."""
     keys = history.store.keys(ARCHIVE)
     for gone in known.keys() - set(keys):
@@ -77,7 +73,7 @@ def _read_slice(
                 return True
             found = history.segment(key)
             known[key] = (history.store.stamp(key, ARCHIVE), found)
-            read += len(found["messages"]) if found else 1
+            read += len(found.messages) if found else 1
     return False
 
 

@@ -4,8 +4,6 @@ Storing a turn writes only the open page; it is merged at checkpoints. Token cou
 audience and summed as messages come, so that usage costs the same at any length.
 """
 
-import hashlib
-import json
 import re
 import time
 from collections import Counter
@@ -19,13 +17,9 @@ from evennia_ai.history.masking import masked, unmasked
 from evennia_ai.history.messages import (
     SCHEMA_VERSION,
     Message,
-    adopted,
-    audience_of,
     call_ids,
     is_complete,
-    is_summary,
     mask_of,
-    message_tokens,
     new_id,
     total_tokens,
     utc_iso,
@@ -33,7 +27,7 @@ from evennia_ai.history.messages import (
 from evennia_ai.history.order import hidden, with_archived
 from evennia_ai.history.pairs import INTERRUPTED, answered, unanswered
 from evennia_ai.history.record_cache import CachedRecords, Record, SummaryRecords
-from evennia_ai.history.records import sound_compaction, sound_segment, sound_summary
+from evennia_ai.history.records import Segment, sound_compaction, sound_summary
 from evennia_ai.protocol import Store
 
 HISTORY, TAIL, DAMAGED = "conversation_history", "conversation_tail", "conversation_damaged"
@@ -44,14 +38,6 @@ PAGE_MESSAGES = 24
 PAGE_CHARS = 24_000
 # Audiences whose view of the archive is held in memory while compaction is off.
 RAW_BACKS = 8
-
-
-def checksum(messages: Sequence[Mapping[str, Any]]) -> str:
-    """SHA-256 of messages as canonical JSON (sorted keys, no spaces, UTF-8)."""
-    text = json.dumps(
-        messages, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str
-    )
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class HistoryHandler:
@@ -99,11 +85,11 @@ class HistoryHandler:
         self._refresh()
         return self._all
 
-    def append(self, messages: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
+    def append(self, messages: Iterable[Message]) -> tuple[Message, ...]:
         """Store new messages in one write; returns them as stored, ids stamped."""
         self._refresh()
         at, (_, count) = self._now(), self._counter()
-        new = tuple(adopted(message, count, at) for message in messages)
+        new = tuple(message.completed(count, at) for message in messages)
         if new:
             self._store_new(new)
             self.store.on_commit(lambda: self._on_append(new))
@@ -140,7 +126,7 @@ class HistoryHandler:
 
     def _replace(self, messages: Sequence[Message], recorded: tuple[int, str]) -> None:
         with self.store.transaction():
-            self.store.set(HISTORY, list(messages))
+            self.store.set(HISTORY, [message.to_dict() for message in messages])
             self._set_page([], recorded)
         self._recorded = recorded
         self._load(list(messages), [])
@@ -182,7 +168,7 @@ class HistoryHandler:
             return 0
         at, (_, count) = self._now(), self._counter()
         results = [
-            (index, adopted(_interrupted(messages[index], call_id, name), count, at))
+            (index, _interrupted(messages[index], call_id, name).completed(count, at))
             for index, call_id, name in unanswered(messages)
         ]
         new = [result for _, result in results]
@@ -208,29 +194,21 @@ class HistoryHandler:
 
     def archive(self, segment_id: str, summary_id: str, messages: Sequence[Message]) -> None:
         """Write a segment of messages that leave the live history. Never rewritten."""
-        segment = {
-            "version": SCHEMA_VERSION,
-            "id": segment_id,
-            "summary_id": summary_id,
-            "sha256": checksum(messages),
-            "messages": list(messages),
-        }
-        self.store.set(segment_id, segment, category=ARCHIVE)
+        segment = Segment.sealed(segment_id, summary_id, messages)
+        self.store.set(segment_id, segment.to_dict(), category=ARCHIVE)
 
-    def segments(self) -> Iterable[dict[str, Any]]:
+    def segments(self) -> Iterable[Segment]:
         """All archive segments, oldest first, loaded one at a time."""
         for key in self.store.keys(ARCHIVE):
             segment = self.segment(key)
             if segment is not None:
                 yield segment
 
-    def segment(self, segment_id: str) -> dict[str, Any] | None:
+    def segment(self, segment_id: str) -> Segment | None:
         """One archive segment, its messages complete, or None."""
-        found = sound_segment(segment_id, self.store.get(segment_id, category=ARCHIVE))
-        if found is not None and not all(map(is_complete, found["messages"])):
-            at, (_, count) = self._now(), self._counter()
-            found["messages"] = [adopted(message, count, at) for message in found["messages"]]
-        return found
+        at, (_, count) = self._now(), self._counter()
+        raw = self.store.get(segment_id, category=ARCHIVE)
+        return Segment.from_dict(segment_id, raw, lambda message: message.completed(count, at))
 
     def segment_count(self) -> int:
         """How many archive segments there are."""
@@ -258,7 +236,7 @@ class HistoryHandler:
         """The raw messages a summary rests on, oldest first, a segment loaded at a time."""
         for record in self.records_below(summary_id):
             segment = self.segment(record["segment"]) if record["segment"] else None
-            yield from segment["messages"] if segment else ()
+            yield from segment.messages if segment else ()
 
     def listed_below(self, summary_id: str) -> "MessagesBelow":
         """The raw messages a summary rests on, to be read by slices."""
@@ -270,7 +248,7 @@ class HistoryHandler:
         No other segment is loaded. Empty if the id is nowhere.
         """
         live = self.messages()
-        if any(message["id"] == message_id for message in live):
+        if any(message.id == message_id for message in live):
             return live
         self._summaries.refresh()
         return self._archived_with(message_id)
@@ -278,7 +256,7 @@ class HistoryHandler:
     def by_ids(self, message_ids: Iterable[str]) -> list[Message]:
         """Messages by their ids, wherever they are; those that are nowhere are left out."""
         wanted = list(message_ids)
-        known = {message["id"]: message for message in self.messages()}
+        known = {message.id: message for message in self.messages()}
         left = [each for each in wanted if each not in known]
         if left:
             self._summaries.refresh()
@@ -286,15 +264,15 @@ class HistoryHandler:
         self.store.preload({keys[0] for keys in places.values() if keys}, ARCHIVE)
         for each in places:
             if each not in known:
-                known |= {message["id"]: message for message in self._archived_with(each)}
+                known |= {message.id: message for message in self._archived_with(each)}
         return [known[each] for each in wanted if each in known]
 
     def _archived_with(self, message_id: str) -> list[Message]:
         """The newest archive segment that holds a message; empty if none does."""
         for key in self._summaries.segments_with(message_id):
             segment = self.segment(key)
-            messages = segment["messages"] if segment else []
-            if any(message["id"] == message_id for message in messages):
+            messages = segment.messages if segment else ()
+            if any(message.id == message_id for message in messages):
                 return list(messages)
         return []
 
@@ -330,8 +308,8 @@ class HistoryHandler:
             if len(self._raw_backs) >= RAW_BACKS:
                 self._raw_backs.clear()
             self._raw_backs[audience, room_tokens] = kept
-        seen = {message["id"]: message for message in live}
-        raw = (message["id"] for message in self.messages() if not is_summary(message))
+        seen = {message.id: message for message in live}
+        raw = (message.id for message in self.messages() if not message.is_summary)
         return with_archived(kept.parts, [seen.get(i) or hidden(i) for i in raw]), kept.older
 
     def _read_back(self, audience: str, room_tokens: int) -> "_RawBack":
@@ -352,7 +330,7 @@ class HistoryHandler:
                 older += sum(len(made[key]["source_ids"]) for key in keys if key in made)
                 continue
             left = self._messages_of(record, keys)
-            seen = {m["id"]: unmasked(m) for m in left if visible(audience_of(m), audience)}
+            seen = {m.id: unmasked(m) for m in left if visible(m.audience, audience)}
             stood = [seen.get(each) or hidden(each) for each in record.get("leaving", ())]
             parts.append((stood, record.get("order", [])))
             tokens += total_tokens(list(seen.values()))
@@ -368,7 +346,7 @@ class HistoryHandler:
         """What left with a compaction into these segments, in the order in which it stood."""
         self.store.preload(keys, ARCHIVE)
         segments = map(self.segment, keys)
-        known = {m["id"]: m for segment in segments if segment for m in segment["messages"]}
+        known = {m.id: m for segment in segments if segment for m in segment.messages}
         return [known[each] for each in compaction.get("leaving", ()) if each in known]
 
     def save_compaction(self, record: Mapping[str, Any]) -> None:
@@ -424,36 +402,37 @@ class HistoryHandler:
             return
         for key in self.store.keys(COMPACTIONS)[-1:] if known is None else ():
             new_id.follow(key)
-        merged, odd = _as_messages(self.store.get(HISTORY))
+        raw_merged, odd = _as_dicts(self.store.get(HISTORY))
         tail = self.store.get(TAIL)
-        is_rebuilt = self._load_recorded(tail, merged)
-        page, odd_tail = _as_messages(tail.get("messages") if isinstance(tail, dict) else tail)
+        raw_page, odd_tail = _as_dicts(tail.get("messages") if isinstance(tail, dict) else tail)
+        merged, page = (list(map(Message.from_dict, raw)) for raw in (raw_merged, raw_page))
+        is_rebuilt = self._load_recorded(tail, merged + page)
         if odd or odd_tail:
             self._put_aside(odd, odd_tail)
-        before = None if known is None else {m["id"]: m for m in self._all}
-        if odd or is_rebuilt or not all(map(is_complete, merged + page)):
+        before = None if known is None else {m.id: m for m in self._all}
+        if odd or is_rebuilt or not all(map(is_complete, raw_merged + raw_page)):
             self._adopt(merged + page)
         else:
             self._load(merged, page)
         self._tell_of(before, merged + page)
 
-    def _tell_of(self, before: Mapping[str, Message] | None, raw: Sequence[Any]) -> None:
+    def _tell_of(self, before: Mapping[str, Message] | None, raw: Sequence[Message]) -> None:
         """Tell of messages that somebody put in, changed or took out by hand."""
         known = before or {}
         new = tuple(
             message
             for message, stored in zip(self._all, raw, strict=True)
-            if message["id"] not in known and (message != stored or before is not None)
+            if message.id not in known and (message != stored or before is not None)
         )
-        changed = [m for m in self._all if known.get(m["id"], m) != m]
-        out = known.keys() - {message["id"] for message in self._all}
-        gone = out - {message["id"] for message in self.by_ids(out)} if out else out
+        changed = [m for m in self._all if known.get(m.id, m) != m]
+        out = known.keys() - {message.id for message in self._all}
+        gone = out - {message.id for message in self.by_ids(out)} if out else out
         if new:
             self.store.on_commit(lambda: self._on_append(new))
         if changed or gone:
             self.store.on_commit(lambda: self._on_change(changed, gone))
 
-    def _load_recorded(self, tail: Any, merged: list[Any]) -> bool:
+    def _load_recorded(self, tail: Any, live: list[Message]) -> bool:
         """The record of ids, made from what is there if it is missing.
 
         Returns:
@@ -468,17 +447,16 @@ class HistoryHandler:
             self._recorded = (kept["count"], kept["digest"])
             return False
         self._recorded, restored = (0, EMPTY_DIGEST), self.restored_segments()
-        page, _ = _as_messages(known.get("messages") if known else tail)
         for segment in self.segments():
-            if segment["id"] not in restored:
-                self._record(segment["messages"])
-        self._record([message for message in (*merged, *page) if message.get("id")])
-        is_lost = self._had_record(tail, [*merged, *page])
+            if segment.id not in restored:
+                self._record(segment.messages)
+        self._record([message for message in live if message.id])
+        is_lost = self._had_record(tail, live)
         if is_lost:
             self._rebuilt_at = utc_iso(self._now())
         return is_lost
 
-    def _had_record(self, tail: Any, live: list[Any]) -> bool:
+    def _had_record(self, tail: Any, live: list[Message]) -> bool:
         """Whether a record was kept that is not there: older versions kept none in their page.
 
         Complete messages alone tell nothing, as somebody may have put them in; a summary among
@@ -490,15 +468,15 @@ class HistoryHandler:
             return "recorded" in tail
         is_archived = self.store.keys(ARCHIVE) or self.store.keys(COMPACTIONS)
         is_set = self.store.stamp(TAIL) is not None
-        return bool(is_set or is_archived or any(map(is_summary, live)))
+        return bool(is_set or is_archived or any(message.is_summary for message in live))
 
-    def _record(self, messages: Sequence[Mapping[str, Any]]) -> None:
+    def _record(self, messages: Sequence[Message]) -> None:
         self._recorded = _more_recorded(self._recorded, messages)
 
-    def _adopt(self, raw: list[Any]) -> None:
+    def _adopt(self, raw: list[Message]) -> None:
         at, (_, count) = self._now(), self._counter()
-        complete = [adopted(message, count, at) for message in raw]
-        self._record([new for new, old in zip(complete, raw, strict=True) if not old.get("id")])
+        complete = [message.completed(count, at) for message in raw]
+        self._record([new for new, old in zip(complete, raw, strict=True) if not old.id])
         self.replace(complete)
 
     def _put_aside(self, *odd: Any) -> None:
@@ -517,9 +495,9 @@ class HistoryHandler:
     def _keep(self, new: Sequence[Message]) -> None:
         self._all = (*self._all, *new)
         for message in new:
-            owner = audience_of(message)
-            self._tally[owner] = self._tally.get(owner, 0) + message["tokens"]
-            if is_summary(message):
+            owner = message.audience
+            self._tally[owner] = self._tally.get(owner, 0) + message.tokens
+            if message.is_summary:
                 self._marked.add(owner)
             self._count_calls(message)
         self._widest = widest_of(self._tally)
@@ -528,10 +506,10 @@ class HistoryHandler:
     def _count_calls(self, message: Message) -> None:
         """Keep count of the calls that wait for a result, by their ids."""
         self._waiting.update(call_ids(message))
-        call_id = str(message.get("tool_call_id", ""))
-        if message["role"] == "tool" and self._waiting[call_id] > 1:
+        call_id = message.tool_call_id
+        if message.role == "tool" and self._waiting[call_id] > 1:
             self._waiting[call_id] -= 1
-        elif message["role"] == "tool":
+        elif message.role == "tool":
             del self._waiting[call_id]  # a Counter minds no key that is missing
 
     def _page_value(self, messages: list[Message], recorded: tuple[int, str]) -> dict[str, Any]:
@@ -541,7 +519,7 @@ class HistoryHandler:
             "counter": self._counted_by or self._counter()[0],
             "recorded": {"count": count, "digest": digest},
             **({"rebuilt_at": self._rebuilt_at} if self._rebuilt_at else {}),
-            "messages": messages,
+            "messages": [message.to_dict() for message in messages],
         }
 
 
@@ -584,7 +562,7 @@ class MessagesBelow:
     def __getitem__(self, part: slice) -> list[Message]:
         places = self._places[part]
         segments = map(self._history.segment, dict.fromkeys(key for key, _ in places))
-        known = {m["id"]: m for segment in segments if segment for m in segment["messages"]}
+        known = {m.id: m for segment in segments if segment for m in segment.messages}
         return [known[each] for _, each in places if each in known]
 
 
@@ -601,42 +579,36 @@ def _is_record(kept: Any) -> bool:
     return isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest) is not None
 
 
-def _more_recorded(
-    recorded: tuple[int, str], messages: Sequence[Mapping[str, Any]]
-) -> tuple[int, str]:
+def _more_recorded(recorded: tuple[int, str], messages: Sequence[Message]) -> tuple[int, str]:
     """Count and digest with more messages; markers are left out, as they are derived."""
-    ids = [message["id"] for message in messages if not is_summary(message)]
+    ids = [message.id for message in messages if not message.is_summary]
     return recorded[0] + len(ids), digest_add(recorded[1], ids)
 
 
-def _interrupted(owner: Message, call_id: str, name: str) -> dict[str, Any]:
+def _interrupted(owner: Message, call_id: str, name: str) -> Message:
     """The result of a call that was cut short, for whom the call was."""
-    return {
-        "role": "tool",
-        "tool_call_id": call_id,
-        "name": name,
-        "content": INTERRUPTED,
-        "channel": "tool",
-        "audience": audience_of(owner),
-        # An extraction's result is taken back with its call.
-        "metadata": dict(owner.get("metadata") or {}),
-    }
+    return Message(
+        "tool",
+        INTERRUPTED,
+        audience=owner.audience,
+        tool_call_id=call_id,
+        name=name,
+        metadata=owner.metadata,  # an extraction's result is taken back with its call
+    )
 
 
 def _recounted(message: Message, count: Callable[[str], int]) -> Message:
     """A message counted anew, the raw count under its mask as well."""
-    mask = mask_of(message)
-    raw = unmasked(message)
-    raw = {**raw, "tokens": message_tokens(raw, count)}
+    mask, raw = mask_of(message), unmasked(message).counted(count)
     return masked(raw, mask["archived_at"], count) if mask else raw
 
 
 def _chars(messages: Sequence[Message]) -> int:
-    return sum(len(message["content"]) for message in messages)
+    return sum(len(message.content) for message in messages)
 
 
-def _as_messages(value: Any) -> tuple[list[Any], Any]:
-    """A stored value as a list of message dicts, and what of it was none."""
+def _as_dicts(value: Any) -> tuple[list[Any], Any]:
+    """A stored value as a list of dicts, and what of it was none."""
     if value is None:
         return [], None
     if not isinstance(value, list | tuple):

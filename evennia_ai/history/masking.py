@@ -10,8 +10,9 @@ the prompt stays the same from turn to turn and a provider's cache keeps hitting
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from evennia_ai.history.messages import Counter, Message, mask_of, message_tokens, one_line
+from evennia_ai.history.messages import Counter, Message, mask_of, one_line
 
 PLACEHOLDER = "[TOOL OUTPUT ARCHIVED - search history for details]"
 # A tool's name is letters, digits, `_` and `-`, 64 at most, in the chat format.
@@ -33,8 +34,8 @@ def placeholder(message: Message, at_iso: str) -> str:
     Returns:
         One line: `PLACEHOLDER`, the tool, the time and the id that brings the text back.
     """
-    name = _NOT_IN_NAMES.sub("_", message.get("name") or "unknown")[:_NAME_CHARS]
-    found_by = one_line(message.get("id", ""))
+    name = _NOT_IN_NAMES.sub("_", message.name or "unknown")[:_NAME_CHARS]
+    found_by = one_line(message.id)
     return f"{PLACEHOLDER} original_tool={name} archived_at={one_line(at_iso)} id={found_by}"
 
 
@@ -50,10 +51,10 @@ def plan_masks(messages: Sequence[Message], before: int, min_tokens: int) -> tup
         Ids, oldest first, of results that are not masked yet and whose placeholder is shorter.
     """
     return tuple(
-        message["id"]
+        message.id
         for message in messages[: max(0, before)]
-        if message["role"] == "tool"
-        and (message.get("tokens") or 0) > min_tokens
+        if message.role == "tool"
+        and message.tokens > min_tokens
         and not _decided(message)
         and _pays(message)
     )
@@ -61,14 +62,14 @@ def plan_masks(messages: Sequence[Message], before: int, min_tokens: int) -> tup
 
 def _decided(message: Message) -> bool:
     """Whether a message is masked, or somebody's own `masked` stands where the flag would be."""
-    return "masked" in (message.get("metadata") or {})
+    return "masked" in message.metadata
 
 
 def _pays(message: Message) -> bool:
     """Whether a placeholder is shorter than the text, in bytes and, at a safe guess, in tokens."""
     size = len(placeholder(message, _SOME_TIME).encode("utf-8", "replace"))
-    smaller = size < len(message["content"].encode("utf-8", "replace"))
-    return smaller and size / _BYTES_PER_TOKEN < (message.get("tokens") or 0)
+    smaller = size < len(message.content.encode("utf-8", "replace"))
+    return smaller and size / _BYTES_PER_TOKEN < message.tokens
 
 
 def masked(message: Message, at_iso: str, count: Counter) -> Message:
@@ -86,29 +87,26 @@ def masked(message: Message, at_iso: str, count: Counter) -> Message:
     if _decided(message):
         return message
     flag = {
-        "original_tool": message.get("name", ""),
+        "original_tool": message.name,
         "archived_at": at_iso,
         "placeholder": placeholder(message, at_iso),
-        "raw_tokens": message.get("tokens"),
+        "raw_tokens": message.tokens,
     }
-    if "metadata" not in message:
+    if "metadata" in message.irregular:
         flag["no_metadata"] = True
-    hidden: Message = {**message, "metadata": {**(message.get("metadata") or {}), "masked": flag}}
-    hidden["tokens"] = message_tokens(hidden, count)
-    return hidden
+    return replace(message, metadata={**message.metadata, "masked": flag}).counted(count)
 
 
 def unmasked(message: Message) -> Message:
-    """The message as it was before `masked`, its keys in their old order; others as they are."""
+    """The message as it was before `masked`; others as they are."""
     flag = mask_of(message)
     if not flag:
         return message
-    shown: Message = {**message}
-    shown["metadata"] = {k: v for k, v in message["metadata"].items() if k != "masked"}
-    if flag.get("no_metadata"):
-        del shown["metadata"]
-    if flag.get("raw_tokens") is None:
-        shown.pop("tokens", None)
-    else:
-        shown["tokens"] = flag["raw_tokens"]
-    return shown
+    metadata = {k: v for k, v in message.metadata.items() if k != "masked"}
+    odd = {"metadata"} if flag.get("no_metadata") else set()
+    return replace(
+        message,
+        metadata=metadata,
+        tokens=flag.get("raw_tokens") or 0,
+        irregular=message.irregular | odd,
+    )

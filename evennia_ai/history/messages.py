@@ -1,8 +1,8 @@
-"""The message: one entry of a conversation history, as a plain dict.
+"""The message: one entry of a conversation history.
 
 A message is what somebody said, what the assistant answered, a tool call's result, or a summary
-marker. It is stored as it is (see `Message`), never mutated in place, and rendered for a model
-by `rendered`.
+marker. It is stored as a plain dict (`Message.to_dict`) and rendered for a model by `rendered`.
+A line that was heard and waits in the queue is a message without a token count.
 """
 
 import json
@@ -11,8 +11,9 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, TypedDict
+from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, normalised, widest_of
 
@@ -37,31 +38,177 @@ _LINE_ENDS = re.compile("[\x85\u2028\u2029]")
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
 
 
-class Speaker(TypedDict, total=False):
-    """Who said something: the name at the time and the id that is never reused."""
+Counter = Callable[[str], int]
+# Keys that stand in every message stored by this version; the others only where they say something.
+_ALWAYS = frozenset(
+    ("id", "role", "content", "created_at", "audience", "channel", "tokens", "metadata")
+)
+_SOMETIMES = frozenset(("speaker", "tool_calls", "tool_call_id", "name"))
+_TEXTS = ("content", "audience", "channel", "tool_call_id", "name")
 
-    key: str
-    id: str
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Who said something.
+
+    Args:
+        key: The name at the time.
+        id: The stable id, which is never reused; empty if unknown.
+        extra: Unknown keys of the stored dict.
+        irregular: Keys the stored dict lacks.
+    """
+
+    key: str = ""
+    id: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    irregular: frozenset[str] = frozenset()
+
+    @classmethod
+    def from_dict(cls, raw: Any) -> "Speaker":
+        """A speaker from what is stored; anything that is no mapping is taken as the name."""
+        if not isinstance(raw, Mapping):
+            return cls(key=_text(raw or ""))
+        return cls(
+            _text(raw.get("key") or ""),
+            _text(raw.get("id") or ""),
+            {key: value for key, value in raw.items() if key not in ("key", "id")},
+            frozenset(("key", "id")) - raw.keys(),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain dict that is stored."""
+        known = {"key": self.key, "id": self.id}
+        kept = {k: v for k, v in known.items() if v or k not in self.irregular}
+        return {**self.extra, **kept}
 
 
-class Message(TypedDict, total=False):
-    """One entry of the history. `role` and `content` are always there once adopted."""
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One entry of the history.
 
-    id: str
+    Args:
+        role: One of `ROLES`.
+        content: The text, raw.
+        id: Unique, never reused; empty until it is stored.
+        created_at: UTC ISO 8601; empty until it is stored.
+        speaker: Who said it.
+        audience: Who may know it, see `history.audience`.
+        channel: How it was said: say, whisper, page, pose, tool, ...
+        tokens: Tokens it takes in a prompt; 0 until they are counted.
+        tool_calls: The calls an assistant message makes, in the chat format.
+        tool_call_id: The call that a tool's result answers.
+        name: The tool that gave a result.
+        metadata: Anything else features keep with a message.
+        extra: Unknown keys of the stored dict.
+        irregular: Keys for which the stored dict differs from the rule of `to_dict`.
+    """
+
     role: str
     content: str
-    created_at: str
-    speaker: Speaker
-    audience: str
-    channel: str
-    tokens: int
-    tool_calls: list[dict[str, Any]]
-    tool_call_id: str
-    name: str
-    metadata: dict[str, Any]
+    id: str = ""
+    created_at: str = ""
+    speaker: Speaker | None = None
+    audience: str = PUBLIC
+    channel: str = ""
+    tokens: int = 0
+    tool_calls: tuple[dict[str, Any], ...] = ()
+    tool_call_id: str = ""
+    name: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    irregular: frozenset[str] = frozenset()
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> "Message":
+        """A message from what is stored.
+
+        What is complete (`is_complete`) comes back from `to_dict` as it is; what hands have
+        edited is repaired. `completed` stamps and counts what is still missing.
+        """
+        if not is_complete(raw):
+            raw = _repaired(raw)
+        speaker = raw.get("speaker")
+        keys = raw.keys()
+        return cls(
+            role=raw["role"],
+            content=raw["content"],
+            id=raw.get("id", ""),
+            created_at=raw.get("created_at", ""),
+            speaker=Speaker.from_dict(speaker) if speaker else None,
+            audience=raw["audience"],
+            channel=raw.get("channel", ""),
+            tokens=raw.get("tokens", 0),
+            tool_calls=tuple(raw.get("tool_calls", ())),
+            tool_call_id=raw.get("tool_call_id", ""),
+            name=raw.get("name", ""),
+            metadata=raw.get("metadata", {}),
+            extra={key: raw[key] for key in keys - _ALWAYS - _SOMETIMES},
+            irregular=_ALWAYS - keys | {key for key in _SOMETIMES & keys if not raw[key]},
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain dict that is stored.
+
+        Keys of `_ALWAYS` stand in it, the others where they are not empty; a key in `irregular`
+        the other way round.
+        """
+        known = {
+            "id": self.id,
+            "role": self.role,
+            "content": self.content,
+            "created_at": self.created_at,
+            "audience": self.audience,
+            "channel": self.channel,
+            "tokens": self.tokens,
+            "metadata": dict(self.metadata),
+            "speaker": self.speaker.to_dict() if self.speaker else {},
+            "tool_calls": list(self.tool_calls),
+            "tool_call_id": self.tool_call_id,
+            "name": self.name,
+        }
+        odd = self.irregular
+        kept = {k: v for k, v in known.items() if v or (k in _ALWAYS) != (k in odd)}
+        return {**self.extra, **kept}
+
+    def completed(
+        self, count: Counter, at: float, make_id: Callable[[str], str] | None = None
+    ) -> "Message":
+        """The message with an id, a time, a channel and a token count.
+
+        Args:
+            count: Counts the tokens of a text.
+            at: Time to stamp where there is none, seconds since the epoch.
+            make_id: Makes a new id from a prefix.
+        """
+        stamped = replace(
+            self,
+            id=self.id or (make_id or new_id)("m"),
+            created_at=self.created_at or utc_iso(at),
+            channel=self.channel or ("tool" if self.role == "tool" else "say"),
+            irregular=self.irregular - _ALWAYS,
+        )
+        return stamped if self.tokens > 0 else stamped.counted(count)
+
+    def counted(self, count: Counter) -> "Message":
+        """The message with the tokens it takes in a prompt."""
+        return replace(self, tokens=message_tokens(self, count))
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether it is a compaction's marker."""
+        return self.metadata.get("type") == "compaction"
+
+    @property
+    def speaker_name(self) -> str:
+        """The speaker's name at the time; empty if unknown."""
+        return self.speaker.key if self.speaker else ""
+
+    @property
+    def speaker_id(self) -> str:
+        """The speaker's stable id; empty if unknown."""
+        return self.speaker.id if self.speaker else ""
 
 
-Counter = Callable[[str], int]
 # Made once: every prompt renders every message.
 _as_json = json.JSONEncoder(ensure_ascii=False).encode
 _UNSAFE = re.compile(r'[\s"\[\]<>]+')
@@ -125,37 +272,26 @@ class IdSource:
 new_id = IdSource()
 
 
-def adopted(
-    raw: Mapping[str, Any],
-    count: Counter,
-    at: float,
-    make_id: Callable[[str], str] = new_id,
-) -> Message:
-    """A message made complete: an id, a time, an audience and a token count.
-
-    Args:
-        raw: What was stored, as a new message or a hand-written ``{role, content}``.
-        count: Counts the tokens of a text.
-        at: Time to stamp where there is none, seconds since the epoch.
-        make_id: Makes a new id from a prefix.
-
-    Returns:
-        A new dict; keys that are there already keep their values.
-    """
-    message: Message = {**raw}  # type: ignore[typeddict-item]
-    role = str(raw.get("role") or "user")
+def _repaired(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored message whose known keys have their types; those it lacks stay away."""
+    message = dict(raw)
+    role, content = str(raw.get("role") or "user"), raw.get("content")
     message["role"] = role if role in ROLES else "user"
-    content = raw.get("content")
     message["content"] = storable(content if isinstance(content, str) else _as_text(content))
-    message["id"] = str(raw.get("id") or make_id("m"))
-    message["created_at"] = str(raw.get("created_at") or utc_iso(at))
     message["audience"] = normalised(raw.get("audience"))
-    message["channel"] = str(raw.get("channel") or ("tool" if role == "tool" else "say"))
     message["metadata"] = _as_dict(raw.get("metadata"), "value")
-    _repair_parts(message)
+    for key in ("id", "created_at", "channel", "tool_call_id", "name"):
+        if key in raw:
+            message[key] = _text(raw[key])
     tokens = raw.get("tokens")
-    if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens <= 0:
-        message["tokens"] = message_tokens(message, count)
+    message["tokens"] = tokens if type(tokens) is int and tokens > 0 else 0
+    if "speaker" in raw:
+        speaker = Speaker.from_dict(raw["speaker"])
+        message["speaker"] = {"key": speaker.key, "id": speaker.id, **speaker.extra}
+    if "tool_calls" in raw:
+        calls = raw["tool_calls"]
+        calls = calls if isinstance(calls, list | tuple) else []
+        message["tool_calls"] = [_call(call) for call in calls if isinstance(call, Mapping)]
     return message
 
 
@@ -166,29 +302,13 @@ def _as_dict(value: Any, key: str) -> dict[str, Any]:
     return {key: value} if value else {}
 
 
-def _repair_parts(message: Message) -> None:
-    """Bring the optional parts of a message that was written by hand into their form."""
-    if "speaker" in message:
-        speaker = _as_dict(message["speaker"], "key")
-        texts = {key: str(speaker.get(key) or "") for key in ("key", "id")}
-        message["speaker"] = {**speaker, **texts}  # type: ignore[typeddict-item]
-    if "tool_calls" in message:
-        calls = message["tool_calls"]
-        calls = calls if isinstance(calls, list | tuple) else []
-        message["tool_calls"] = [_call(call) for call in calls if isinstance(call, Mapping)]
-    if "tool_call_id" in message:
-        message["tool_call_id"] = _text_or_none(message["tool_call_id"])
-    if "name" in message:
-        message["name"] = _text_or_none(message["name"])
-
-
 def _call(raw: Mapping[str, Any]) -> dict[str, Any]:
     """A tool call whose function is a name and its arguments as a text."""
     function = raw.get("function")
     parts = function if isinstance(function, Mapping) else {"name": function}
-    name, arguments = _text_or_none(parts.get("name")), parts.get("arguments")
+    arguments = parts.get("arguments")
     text = arguments if isinstance(arguments, str) else "{}"
-    return {**raw, "function": {**parts, "name": name, "arguments": text}}
+    return {**raw, "function": {**parts, "name": _text(parts.get("name")), "arguments": text}}
 
 
 def _is_call(raw: Any) -> bool:
@@ -198,21 +318,22 @@ def _is_call(raw: Any) -> bool:
     )
 
 
-def _text_or_none(value: Any) -> str:
+def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
 def is_complete(raw: Mapping[str, Any]) -> bool:
-    """Whether a stored message needs no adoption."""
+    """Whether a stored message has all it needs, in the right types."""
+    speaker = raw.get("speaker", {})
     return (
-        all(raw.get(key) and isinstance(raw[key], str) for key in ("id", "created_at"))
-        and isinstance(raw.get("audience"), str)
-        and isinstance(raw.get("tokens"), int)
-        and isinstance(raw.get("content"), str)
+        all(raw.get(key) and isinstance(raw[key], str) for key in ("id", "created_at", "audience"))
+        and all(isinstance(raw.get(key, ""), str) for key in _TEXTS)
+        and "content" in raw
+        and type(raw.get("tokens")) is int
         and raw.get("role") in ROLES
         and isinstance(raw.get("metadata", {}), dict)
-        and isinstance(raw.get("speaker", {}), dict)
-        and all(isinstance(raw.get("speaker", {}).get(key, ""), str) for key in ("key", "id"))
+        and isinstance(speaker, dict)
+        and all(isinstance(speaker.get(key, ""), str) for key in ("key", "id"))
         and isinstance(raw.get("tool_calls", []), list)
         and all(map(_is_call, raw.get("tool_calls", [])))
     )
@@ -252,19 +373,17 @@ def heard_line(key: str, speaker_id: str, channel: str, text: str) -> str:
     return f"{who} {one_line(_VERBS.get(channel, channel))}: {quoted(text)}"
 
 
-def speakers(messages: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
+def speakers(messages: Iterable[Message]) -> dict[str, tuple[str, str]]:
     """Who spoke: the name and the time (ISO 8601) of each speaker's newest message, by stable id.
 
     Args:
         messages: Messages, oldest first.
     """
-    found: dict[str, tuple[str, str]] = {}
-    for message in messages:
-        speaker = message.get("speaker") or {}
-        if speaker.get("id"):
-            name = str(speaker.get("key") or speaker["id"])
-            found[speaker["id"]] = (name, str(message.get("created_at") or ""))
-    return found
+    return {
+        m.speaker.id: (m.speaker.key or m.speaker.id, m.created_at)
+        for m in messages
+        if m.speaker and m.speaker.id
+    }
 
 
 def quoted(text: str) -> str:
@@ -290,77 +409,63 @@ def rendered(message: Message) -> dict[str, Any]:
     Returns:
         A dict with `role`, `content` and, for tool traffic, `tool_calls`, `tool_call_id`, `name`.
     """
-    role = message["role"]
-    if role == "assistant" and message.get("tool_calls"):
+    role = message.role
+    if role == "assistant" and message.tool_calls:
         return {
             "role": role,
-            "content": message["content"] or None,
-            "tool_calls": [dict(call) for call in message["tool_calls"]],
+            "content": message.content or None,
+            "tool_calls": [dict(call) for call in message.tool_calls],
         }
     if role == "tool":
         return {
             "role": role,
-            "tool_call_id": message.get("tool_call_id", ""),
-            "name": message.get("name", ""),
-            "content": mask_of(message).get("placeholder") or message["content"],
+            "tool_call_id": message.tool_call_id,
+            "name": message.name,
+            "content": mask_of(message).get("placeholder") or message.content,
         }
-    speaker = message.get("speaker")
-    if role == "user" and speaker:
-        line = heard_line(
-            speaker.get("key", ""),
-            speaker.get("id", ""),
-            message.get("channel", "say"),
-            message["content"],
-        )
-        return {"role": role, "content": line}
+    if role == "user" and message.speaker:
+        speaker, channel = message.speaker, message.channel or "say"
+        return {
+            "role": role,
+            "content": heard_line(speaker.key, speaker.id, channel, message.content),
+        }
     if role == "system":
         # Providers take later system messages as orders; a stored one is data.
-        return {"role": "user", "content": f"[Notice] {on_one_line(message['content'])}"}
-    return {"role": role, "content": message["content"]}
+        return {"role": "user", "content": f"[Notice] {on_one_line(message.content)}"}
+    return {"role": role, "content": message.content}
 
 
-def mask_of(message: Mapping[str, Any]) -> Mapping[str, Any]:
+def mask_of(message: Message) -> Mapping[str, Any]:
     """The flag of a tool result that is shown as a placeholder (`history.masking`); else empty."""
-    flag = (message.get("metadata") or {}).get("masked")
+    flag = message.metadata.get("masked")
     return flag if isinstance(flag, Mapping) and flag.get("placeholder") else {}
 
 
-def tool_calls(message: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+def tool_calls(message: Message) -> Sequence[dict[str, Any]]:
     """The tool calls an assistant message makes, in order; empty for others."""
-    return (message.get("tool_calls") or ()) if message.get("role") == "assistant" else ()
+    return message.tool_calls if message.role == "assistant" else ()
 
 
-def call_ids(message: Mapping[str, Any]) -> list[str]:
+def call_ids(message: Message) -> list[str]:
     """The ids of the tool calls an assistant message makes, in order; empty for others."""
     return [str(call.get("id", "")) for call in tool_calls(message)]
 
 
-def is_summary(message: Mapping[str, Any]) -> bool:
-    """Whether a message is a compaction's marker."""
-    return (message.get("metadata") or {}).get("type") == "compaction"
-
-
-def total_tokens(messages: Iterable[Mapping[str, Any]]) -> int:
+def total_tokens(messages: Iterable[Message]) -> int:
     """Sum of the messages' own counts."""
-    return sum(message.get("tokens") or 0 for message in messages)
+    return sum(message.tokens for message in messages)
 
 
-def by_id(messages: Sequence[Message]) -> dict[str, Message]:
+def by_id(messages: Iterable[Message]) -> dict[str, Message]:
     """Messages keyed by their ids."""
-    return {message["id"]: message for message in messages}
+    return {message.id: message for message in messages}
 
 
-def audience_of(message: Mapping[str, Any]) -> str:
-    """A message's audience, public where none is named."""
-    return str(message.get("audience") or PUBLIC)
-
-
-def widest_view_tokens(messages: Sequence[Message]) -> int:
+def widest_view_tokens(messages: Iterable[Message]) -> int:
     """Tokens of the largest view of a history that any one audience has."""
     tally: dict[str, int] = {}
     for message in messages:
-        owner = audience_of(message)
-        tally[owner] = tally.get(owner, 0) + (message.get("tokens") or 0)
+        tally[message.audience] = tally.get(message.audience, 0) + message.tokens
     return widest_of(tally)
 
 

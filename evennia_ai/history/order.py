@@ -24,19 +24,19 @@ def in_order(
     if not order:
         return [*restored, *raw]
     places = {each: place for place, each in enumerate(order)}
-    placed: list[tuple[float, Message]] = [(places.get(m["id"], -1), m) for m in restored]
-    known = [number for number, m in enumerate(raw) if m["id"] in places]
-    place = places[raw[known[0]]["id"]] - 0.5 if known else len(order)
+    placed: list[tuple[float, Message]] = [(places.get(m.id, -1), m) for m in restored]
+    known = [number for number, m in enumerate(raw) if m.id in places]
+    place = places[raw[known[0]].id] - 0.5 if known else len(order)
     for number, message in enumerate(raw):
-        came_since = (not known or number > known[-1]) and message["role"] not in _BEHIND
-        place = len(order) if came_since else places.get(message["id"], place)
+        came_since = (not known or number > known[-1]) and message.role not in _BEHIND
+        place = len(order) if came_since else places.get(message.id, place)
         placed.append((place, message))
     return [message for _, message in sorted(placed, key=lambda pair: pair[0])]
 
 
 def hidden(message_id: str) -> Message:
     """What stands for a message that the viewer may not see, and only holds its place."""
-    return {"id": message_id, "role": _HIDDEN}
+    return Message(_HIDDEN, "", message_id)
 
 
 def with_archived(
@@ -61,7 +61,7 @@ def with_archived(
             continue
         behind = in_order(left, [*_flat(front), *behind], order)
         front = []
-    return [m for m in (*_flat(front), *behind) if m["role"] != _HIDDEN]
+    return [m for m in (*_flat(front), *behind) if m.role != _HIDDEN]
 
 
 def _flat(parts: Sequence[Sequence[Message]]) -> list[Message]:

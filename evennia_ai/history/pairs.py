@@ -25,11 +25,11 @@ def pairing(messages: Sequence[Message]) -> dict[int, int]:
     waiting: dict[str, list[int]] = {}
     pairs: dict[int, int] = {}
     for index, message in enumerate(messages):
-        if message["role"] == "assistant":
+        if message.role == "assistant":
             for call_id in call_ids(message):
                 waiting.setdefault(call_id, []).append(index)
-        elif message["role"] == "tool":
-            callers = waiting.get(_answered_id(message))
+        elif message.role == "tool":
+            callers = waiting.get(message.tool_call_id)
             if callers:
                 pairs[index] = callers.pop()
     return pairs
@@ -68,7 +68,7 @@ def unanswered(messages: Sequence[Message]) -> list[tuple[int, str, str]]:
         For each: index of the assistant message, id of the call, name of the tool.
     """
     answers = Counter(
-        (call, _answered_id(messages[result])) for result, call in pairing(messages).items()
+        (call, messages[result].tool_call_id) for result, call in pairing(messages).items()
     )
     missing = []
     for index, message in enumerate(messages):
@@ -103,10 +103,6 @@ def answered(
     return (*ordered, *late.get(len(messages), ()))
 
 
-def _answered_id(result: Message) -> str:
-    return str(result.get("tool_call_id", ""))
-
-
 def mended(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The messages as a provider takes them: every call answered at once, no result alone.
 
@@ -119,16 +115,11 @@ def mended(messages: Sequence[Message]) -> tuple[Message, ...]:
         results.setdefault(call, []).append(result)
     missing: dict[int, list[Message]] = {}
     for index, call_id, name in unanswered(messages):
-        stand_in: Message = {
-            "role": "tool",
-            "tool_call_id": call_id,
-            "name": name,
-            "content": INTERRUPTED,
-        }
+        stand_in = Message("tool", INTERRUPTED, tool_call_id=call_id, name=name)
         missing.setdefault(index, []).append(stand_in)
     ordered: list[Message] = []
     for index, message in enumerate(messages):
-        if message["role"] == "tool":
+        if message.role == "tool":
             continue
         ordered.append(message)
         ordered.extend(messages[result] for result in results.get(index, ()))

@@ -6,10 +6,14 @@ as it is, and nothing is written back. A record's id is the key it is stored und
 changed would be written over another of that name.
 """
 
-from collections.abc import Callable, Mapping
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from evennia_ai.history.audience import STAFF, normalised
+from evennia_ai.history.messages import SCHEMA_VERSION, Message, is_complete
 
 Record = dict[str, Any]
 Reader = Callable[[Any], Any]
@@ -85,10 +89,84 @@ def sound_compaction(key: str, raw: Any) -> Record | None:
     return sound(raw, {**_COMPACTION, "id": lambda value: key}, _COMPACTION_MAY)
 
 
-def sound_segment(key: str, raw: Any) -> Record | None:
-    """An archive segment, stored under `key`; its messages are still as they are."""
-    must: dict[str, Reader] = {"id": lambda value: key, "messages": as_dicts}
-    return sound(raw, must, {"tombstones": as_dict})
+def checksum(messages: Sequence[Any]) -> str:
+    """SHA-256 of stored messages as canonical JSON (sorted keys, no spaces, UTF-8)."""
+    text = json.dumps(
+        messages, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str
+    )
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def segment_checksum(segment: Mapping[str, Any]) -> str:
+    """What a segment's `sha256` must be.
+
+    A segment is sealed by the checksum of its messages. Where some were forgotten, the segment
+    holds ``tombstones``, ``{id: SHA-256 of the message that was removed}``, in their stead, and
+    is sealed anew by the checksum of the messages that are left, followed by that dict as the
+    last element: neither can be changed afterwards, and an export that was made before can be
+    held against the tombstones.
+
+    Args:
+        segment: The segment as it is stored.
+    """
+    tombstones = segment.get("tombstones") or {}
+    messages = list(segment.get("messages") or ())
+    return checksum([*messages, dict(tombstones)] if tombstones else messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Messages that left the live history together, never rewritten.
+
+    Args:
+        id: The key it is stored under.
+        messages: Oldest first, complete.
+        stored: The plain dict as it is stored, which its checksum covers.
+    """
+
+    id: str
+    messages: tuple[Message, ...]
+    stored: Mapping[str, Any]
+
+    @classmethod
+    def sealed(cls, segment_id: str, summary_id: str, messages: Sequence[Message]) -> "Segment":
+        """A new segment with its checksum."""
+        plain = [message.to_dict() for message in messages]
+        stored = {
+            "version": SCHEMA_VERSION,
+            "id": segment_id,
+            "summary_id": summary_id,
+            "sha256": checksum(plain),
+            "messages": plain,
+        }
+        return cls(segment_id, tuple(messages), stored)
+
+    @classmethod
+    def from_dict(
+        cls, key: str, raw: Any, complete: Callable[[Message], Message] = lambda message: message
+    ) -> "Segment | None":
+        """A segment from what is stored under `key`; None if that is no record.
+
+        Args:
+            key: The key.
+            raw: What is stored.
+            complete: Stamps and counts a message that hands have edited.
+        """
+        stored = sound(
+            raw, {"id": lambda value: key, "messages": as_dicts}, {"tombstones": as_dict}
+        )
+        if stored is None:
+            return None
+        messages = [
+            message if is_complete(each) else complete(message)
+            for each in stored["messages"]
+            for message in (Message.from_dict(each),)
+        ]
+        return cls(key, tuple(messages), stored)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain dict that is stored."""
+        return dict(self.stored)
 
 
 def sound_extraction(raw: Any) -> Record:

@@ -14,12 +14,13 @@ From plain data `verify` checks, and names what fails:
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from evennia_ai.history.digest import EMPTY_DIGEST, MODULUS, digest_add
-from evennia_ai.history.messages import Message, is_summary
+from evennia_ai.history.messages import Message
+from evennia_ai.history.records import segment_checksum
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 _NAMED_IDS = 10
@@ -61,7 +62,6 @@ class Evidence:
         tombstones: Ids of messages that were forgotten on somebody's wish.
         recorded_count: How many messages were ever recorded, markers not counted.
         recorded_digest: `digest_add` over their ids.
-        checksum: SHA-256 in hex of a list of messages, as segments are sealed with.
         rebuilt_at: When the record of ids was lost and made anew from what was left, UTC ISO
             8601; empty if it never was.
     """
@@ -73,26 +73,7 @@ class Evidence:
     tombstones: frozenset[str]
     recorded_count: int
     recorded_digest: str
-    checksum: Callable[[Sequence[Any]], str]
     rebuilt_at: str = ""
-
-
-def segment_checksum(segment: Mapping[str, Any], checksum: Callable[[Sequence[Any]], str]) -> str:
-    """What a segment's `sha256` must be.
-
-    A segment is sealed by the checksum of its messages. Where some were forgotten, the segment
-    holds ``tombstones``, ``{id: SHA-256 of the message that was removed}``, in their stead, and
-    is sealed anew by the checksum of the messages that are left, followed by that dict as the
-    last element: neither can be changed afterwards, and an export that was made before can be
-    held against the tombstones.
-
-    Args:
-        segment: The segment.
-        checksum: As in `Evidence`.
-    """
-    tombstones = segment.get("tombstones") or {}
-    messages = list(segment.get("messages") or ())
-    return checksum([*messages, dict(tombstones)] if tombstones else messages)
 
 
 def verify(evidence: Evidence) -> tuple[Violation, ...]:
@@ -124,12 +105,8 @@ def _named(ids: Iterable[str]) -> str:
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 
-def _ids(messages: Iterable[Mapping[str, Any]]) -> list[str]:
-    return [str(message.get("id") or "") for message in messages]
-
-
 def _segment_ids(segment: Record) -> list[str]:
-    return _ids(segment.get("messages") or ())
+    return [str(message.get("id") or "") for message in segment.get("messages") or ()]
 
 
 def _graves_of(segment: Record) -> Mapping[str, str]:
@@ -146,8 +123,9 @@ def _unrestored(evidence: Evidence) -> list[dict[str, Any]]:
 
 def _located(evidence: Evidence) -> Iterator[tuple[str, str]]:
     """Each message id with each place where it is."""
-    for each in _ids(message for message in evidence.live if not is_summary(message)):
-        yield each, "the live history"
+    for message in evidence.live:
+        if not message.is_summary:
+            yield message.id, "the live history"
     for segment in _unrestored(evidence):
         for each in _segment_ids(segment):
             yield each, f"segment `{_name(segment)}`"
@@ -166,7 +144,7 @@ def _places(evidence: Evidence) -> Iterator[Violation]:
         if len(found) > 1:
             where = " and in ".join(found)
             yield Violation("place", f"Message `{each}` stands in {where}; it must be in one.")
-    for each, times in Counter(_ids(m for m in evidence.live if is_summary(m))).items():
+    for each, times in Counter(m.id for m in evidence.live if m.is_summary).items():
         if times > 1 or each in places:
             yield Violation("place", f"The id of marker `{each}` is used twice.")
 
@@ -220,7 +198,7 @@ def _single(recorded: str, found: str, gone: int) -> str:
 def _seals(evidence: Evidence) -> Iterator[Violation]:
     """No segment was changed since it was sealed, restored ones among them."""
     for segment in evidence.segments:
-        true = segment_checksum(segment, evidence.checksum)
+        true = segment_checksum(segment)
         if true != segment.get("sha256"):
             yield Violation(
                 "checksum",
@@ -338,13 +316,13 @@ def _markers(evidence: Evidence) -> Iterator[Violation]:
     """Each marker shows a live summary, once, and each live summary is shown."""
     shown: dict[str, str] = {}
     for marker in evidence.live:
-        if not is_summary(marker):
+        if not marker.is_summary:
             continue
-        summary_id = str(marker["metadata"].get("summary_id") or "")
+        summary_id = str(marker.metadata.get("summary_id") or "")
         why = _unfit(evidence.summaries.get(summary_id), summary_id, shown)
         if why:
-            yield Violation("marker", f"Marker `{marker.get('id')}` shows {why}.")
-        shown.setdefault(summary_id, str(marker.get("id")))
+            yield Violation("marker", f"Marker `{marker.id}` shows {why}.")
+        shown.setdefault(summary_id, marker.id)
     reached = _reached(evidence.summaries, shown)
     for summary_id, record in evidence.summaries.items():
         withdrawn = record.get("tier") == WITHDRAWN

@@ -8,8 +8,6 @@ from evennia_ai.history.masking import unmasked
 from evennia_ai.history.messages import (
     OVERHEAD_TOKENS,
     Message,
-    audience_of,
-    is_summary,
     one_line,
     quoted,
     utc_iso,
@@ -128,7 +126,7 @@ def draft_prompt(
     regions = Regions(
         system=system,
         tools=tools,
-        history=tuple(m for m in history if m["id"] not in hidden_ids),
+        history=tuple(m for m in history if m.id not in hidden_ids),
         archived=older,
         retrieved=tuple(retrieved),
         tail=(*present_lines(script, character, audience), *talks),
@@ -177,10 +175,10 @@ def shown_history(script: Assistant, audience: str) -> tuple[tuple[Message, ...]
     Returns:
         The messages, and how many of the archive were not looked at, as they could not fit.
     """
-    live = [m for m in script.history.messages() if visible(audience_of(m), audience)]
+    live = [m for m in script.history.messages() if visible(m.audience, audience)]
     if script.config.compact_enabled:
         return tuple(live), 0
-    raw = [unmasked(m) for m in live if not is_summary(m)]
+    raw = [unmasked(m) for m in live if not m.is_summary]
     if len(raw) == len(live):
         return tuple(raw), 0
     shown, older = script.history.raw_back(audience, context_limit(script), raw)

@@ -77,7 +77,7 @@ def message_lines(messages: Sequence[Message]) -> list[str]:
     """
     lines, day = [], ""
     for message in messages:
-        date = (message.get("created_at") or "")[:10]
+        date = message.created_at[:10]
         if date and date != day:
             day = date
             lines.append(f"[{day}]")
@@ -91,16 +91,16 @@ def _request_text(lines: Sequence[str], earlier: str = "") -> str:
 
 
 def _line(message: Message) -> str:
-    if message["role"] == "tool":
-        return f"tool {one_line(message.get('name', ''))}: {on_one_line(message['content'])}"
-    if message["role"] == "assistant" and call_ids(message):
-        calls = [call.get("function") or {} for call in message["tool_calls"]]
+    if message.role == "tool":
+        return f"tool {one_line(message.name)}: {on_one_line(message.content)}"
+    if message.role == "assistant" and call_ids(message):
+        calls = [call.get("function") or {} for call in message.tool_calls]
         shown = ", ".join(f"{call.get('name')}({call.get('arguments')})" for call in calls)
-        said = f"{on_one_line(message['content'])} " if message["content"] else ""
+        said = f"{on_one_line(message.content)} " if message.content else ""
         return f"assistant: {said}[calls {on_one_line(shown)}]"
-    if message["role"] == "user" and message.get("speaker"):
+    if message.role == "user" and message.speaker:
         return str(rendered(message)["content"])
-    return f"{message['role']}: {on_one_line(message['content'])}"
+    return f"{message.role}: {on_one_line(message.content)}"
 
 
 @inlineCallbacks

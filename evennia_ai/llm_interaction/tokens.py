@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evennia_ai.history.messages import adopted
+from evennia_ai.history.messages import Message, message_tokens
 
 Counter = Callable[[str], int]
 
@@ -117,7 +117,7 @@ def count_tokens(text: str, model: str = "gpt-4") -> int:
 
 
 def count_conversation_tokens(
-    history: Sequence[Mapping[str, Any]] | None, model: str = "gpt-4"
+    history: Sequence[Message | Mapping[str, Any]] | None, model: str = "gpt-4"
 ) -> int:
     """Tokens of a conversation: the messages' own counts, counted where they have none.
 
@@ -126,5 +126,9 @@ def count_conversation_tokens(
         model: Whose tokens to count where a count is missing.
     """
     count = counter_for(model)
-    messages = [m if isinstance(m, Mapping) else {"content": m} for m in history or ()]
-    return sum(adopted(message, count, 0.0)["tokens"] for message in messages)
+    total = 0
+    for each in history or ():
+        if not isinstance(each, Message):
+            each = Message.from_dict(each if isinstance(each, Mapping) else {"content": each})
+        total += each.tokens or message_tokens(each, count)
+    return total

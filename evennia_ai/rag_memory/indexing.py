@@ -75,7 +75,7 @@ def _survived(failure: Any, script: Assistant) -> None:
 def _newest(script: Assistant, entries: Any) -> list[Turn]:
     history = script.history
     segments = map(history.segment, history.store.keys(ARCHIVE)[-NEWEST_SEGMENTS:])
-    folded = [message for segment in segments if segment for message in segment["messages"]]
+    folded = [message for segment in segments if segment for message in segment.messages]
     return turns_of([*folded, *history.messages()], entries, script.now(), script.tools.traits)
 
 
@@ -98,7 +98,7 @@ def missing_oldest(script: Assistant) -> "Deferred[int | None]":
     """
     first = script.history.store.keys(ARCHIVE)[:1]
     segments = [segment for segment in map(script.history.segment, first) if segment]
-    messages = [message for segment in segments for message in segment["messages"]]
+    messages = [message for segment in segments for message in segment.messages]
     oldest = turns_of(messages, script.obj.journal.oldest(), script.now(), script.tools.traits)
     return script.memory.missing([turn.id for turn in oldest])
 
@@ -207,5 +207,5 @@ def _stored(script: Assistant) -> Iterator[Turn | None]:
 def _archived(history: Any, keys: Any, traits: ToolTraits) -> Iterator[Turn | None]:
     for key in keys:
         segment = history.segment(key)
-        for message in segment["messages"] if segment else ():
+        for message in segment.messages if segment else ():
             yield turn_of_message(message, traits)

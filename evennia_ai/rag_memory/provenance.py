@@ -1,10 +1,10 @@
 """What a note rests on: which messages, since when, and whether it is only recalled."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evennia_ai.history.audience import visible
-from evennia_ai.history.messages import Message, audience_of, is_summary
+from evennia_ai.history.messages import Message
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.language.sentences import asks, sentences
 from evennia_ai.language.words import telling_words
@@ -49,7 +49,7 @@ def grounds_of_turn(
         retrieved: Lines of memories in its prompt.
         traits: Those of the assistant's tools.
     """
-    heard = [m for m in messages if m["id"] in answered]
+    heard = [m for m in messages if m.id in answered]
     seen = [m for m in _since(messages, answered) if _may_tell(m, traits)]
     known = [*retrieved, *shown_memories(messages, traits)]
     texts = tuple(_said(m) for m in (*heard, *seen))
@@ -75,34 +75,34 @@ def grounds_of_history(
         retrieved: Lines of memories in its prompt.
         traits: Those of the assistant's tools.
     """
-    seen = (m for m in messages if m["role"] == "user" and visible(audience_of(m), audience))
-    others = {m["id"]: m for m in map(_stated, seen) if m["content"]}
+    seen = (m for m in messages if m.role == "user" and visible(m.audience, audience))
+    others = {m.id: m for m in map(_stated, seen) if m.content}
     found = supporting(note, others.values())
     heard = [others[each] for each in found]
     known, texts = [*retrieved, *shown_memories(messages, traits)], tuple(map(_said, heard))
-    at = heard[0]["created_at"] if heard else None
+    at = heard[0].created_at if heard else None
     return Grounds(found, at, is_recalled(note, known, texts), bool(found), texts)
 
 
 def _stated(message: Message) -> Message:
     """A message without its questions: who asks whether something is so does not say it is."""
-    said = [each for each in sentences(message["content"]) if not asks(each)]
-    return {**message, "content": " ".join(said)}
+    said = [each for each in sentences(message.content) if not asks(each)]
+    return replace(message, content=" ".join(said))
 
 
 def _since(messages: Sequence[Message], answered: Collection[str]) -> Sequence[Message]:
-    first = next((n for n, m in enumerate(messages) if m["id"] in answered), len(messages))
+    first = next((n for n, m in enumerate(messages) if m.id in answered), len(messages))
     return messages[first:]
 
 
 def _may_tell(message: Message, traits: ToolTraits) -> bool:
     """Whether a message holds what a tool found elsewhere than in memory."""
-    return message["role"] == "tool" and message.get("name") not in traits.recalls
+    return message.role == "tool" and message.name not in traits.recalls
 
 
 def _said(message: Message) -> str:
-    speaker = (message.get("speaker") or {}).get("key") or ""
-    return f"{speaker}: {message['content']}" if speaker else message["content"]
+    speaker = message.speaker_name
+    return f"{speaker}: {message.content}" if speaker else message.content
 
 
 def supporting(text: str, messages: Iterable[Message], most: int = 3) -> tuple[str, ...]:
@@ -120,9 +120,9 @@ def supporting(text: str, messages: Iterable[Message], most: int = 3) -> tuple[s
     wanted = telling_words(text)
     found: list[tuple[float, int, str]] = []
     for place, message in enumerate(messages):
-        if not wanted or message["role"] not in ("user", "assistant") or is_summary(message):
+        if not wanted or message.role not in ("user", "assistant") or message.is_summary:
             continue
         share = len(wanted & telling_words(_said(message))) / len(wanted)
         if share >= LEAST_SHARE:
-            found.append((share, place, message["id"]))
+            found.append((share, place, message.id))
     return tuple(each for _, _, each in sorted(found, reverse=True)[:most])

@@ -7,11 +7,11 @@ marked, and never searched or consolidated.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
-from typing import Any
 
+from evennia_ai.history.messages import Message
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.language import words as language
 from evennia_ai.language.names import names_among
@@ -258,15 +258,15 @@ def drawn_on(memories: Iterable[str], reply: str) -> list[str]:
     return [each for each in memories if len(telling_stems(parts_of_line(each)[1]) & said) >= 2]
 
 
-def shown_memories(messages: Sequence[Mapping[str, Any]], traits: ToolTraits) -> list[str]:
+def shown_memories(messages: Sequence[Message], traits: ToolTraits) -> list[str]:
     """Texts of memories that a history holds, newest first.
 
     They stand in results of searches, and with replies that drew on memories in their prompt.
     """
-    results = [m for m in reversed(messages) if m.get("name") in traits.recalls]
-    replies = [m for m in reversed(messages) if (m.get("metadata") or {}).get(MEMORIES)]
-    found = [text for message in results[:_RESULTS] for text in _texts(str(message["content"]))]
-    return [*found, *(str(t) for m in replies[:_RESULTS] for t in m["metadata"][MEMORIES])]
+    results = [m for m in reversed(messages) if m.name in traits.recalls]
+    replies = [m for m in reversed(messages) if m.metadata.get(MEMORIES)]
+    found = [text for message in results[:_RESULTS] for text in _texts(message.content)]
+    return [*found, *(str(t) for m in replies[:_RESULTS] for t in m.metadata[MEMORIES])]
 
 
 def _texts(result: str) -> Iterator[str]:

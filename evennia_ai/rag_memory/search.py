@@ -14,6 +14,7 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, su
 
 from evennia_ai.background import in_time
 from evennia_ai.history.audience import STAFF, normalised, viewer, visible
+from evennia_ai.history.messages import Message
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.language.words import telling_words
 from evennia_ai.protocol import MEMORY_SUMMARY, RecallPort
@@ -114,7 +115,7 @@ class Memory:
         if self._restoring:
             self._outdated.update(ids)
 
-    def remember_messages(self, messages: Iterable[Mapping[str, Any]]) -> "Deferred[int]":
+    def remember_messages(self, messages: Iterable[Message]) -> "Deferred[int]":
         """Index what was said; fires with how many turns that were."""
         return self._add(turns_of(messages, (), self._now(), self._traits()))
 
@@ -162,7 +163,7 @@ class Memory:
         return taken_out.addCallback(lambda n: self._without_memories([entry.id], n))
 
     def correct_messages(
-        self, messages: Iterable[Mapping[str, Any]], gone: Collection[str] = ()
+        self, messages: Iterable[Message], gone: Collection[str] = ()
     ) -> "Deferred[Any]":
         """Index messages as somebody changed them by hand.
 
@@ -171,7 +172,7 @@ class Memory:
             gone: Ids of messages that were taken out.
         """
         traits = self._traits()
-        found = {message["id"]: turn_of_message(message, traits) for message in messages}
+        found = {message.id: turn_of_message(message, traits) for message in messages}
         self._outdate(found)
         mute = [each for each, turn in found.items() if turn is None]
         turns = [turn for turn in found.values() if turn is not None]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.messages import SPEECH, audience_of, tool_calls
+from evennia_ai.history.messages import SPEECH, Message, tool_calls
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.rag_memory.episodic_index import is_pruned
 from evennia_ai.rag_memory.journal_entry import RECALLED, SYNTHESIS, JournalEntry
@@ -15,30 +15,30 @@ from evennia_ai.recall.values import Turn
 INDEXED_ROLES = ("user", "assistant")
 
 
-def turn_of_message(message: Mapping[str, Any], traits: ToolTraits) -> Turn | None:
+def turn_of_message(message: Message, traits: ToolTraits) -> Turn | None:
     """A message as a turn for the index, or None if nobody said it and no tool gave it out."""
-    if (message.get("metadata") or {}).get("context") not in (None, "awake"):
+    if message.metadata.get("context") not in (None, "awake"):
         return None
-    if message.get("role") == "tool":
+    if message.role == "tool":
         return _turn_of_output(message, traits)
     text = said_in(message, traits)
-    if message.get("role") not in INDEXED_ROLES or not text:
+    if message.role not in INDEXED_ROLES or not text:
         return None
-    speaker, at = (message.get("speaker") or {}).get("key", ""), message["created_at"]
-    return Turn(message["id"], speaker, text, at, at[:10], audience_of(message))
+    speaker, at = message.speaker_name, message.created_at
+    return Turn(message.id, speaker, text, at, at[:10], message.audience)
 
 
-def _turn_of_output(message: Mapping[str, Any], traits: ToolTraits) -> Turn | None:
+def _turn_of_output(message: Message, traits: ToolTraits) -> Turn | None:
     """A tool's result as a turn; None if it is an error, a confirmation or recalled itself."""
-    text = str(message.get("content") or "")
-    is_news = message.get("name") not in traits.tells_nothing_new
+    text = message.content
+    is_news = message.name not in traits.tells_nothing_new
     if not text or not is_news or text.startswith('{"error":'):
         return None
-    audience = audience_of(message)
-    return Turn(message["id"], "", text, message["created_at"], None, audience, "tool")
+    audience = message.audience
+    return Turn(message.id, "", text, message.created_at, None, audience, "tool")
 
 
-def said_in(message: Mapping[str, Any], traits: ToolTraits) -> str:
+def said_in(message: Message, traits: ToolTraits) -> str:
     """What a message says to others: its content, or what its tool calls say, a line each.
 
     Content beside tool calls is thought, not said, except beside nothing but keeping silent.
@@ -46,10 +46,10 @@ def said_in(message: Mapping[str, Any], traits: ToolTraits) -> str:
     calls = [call.get("function") or {} for call in tool_calls(message)]
     if any(call.get("name") not in traits.silent for call in calls):
         # What everybody would hear is refused where not all may.
-        heard = traits.speaks if audience_of(message) == PUBLIC else traits.to_one
+        heard = traits.speaks if message.audience == PUBLIC else traits.to_one
         spoken = (_spoken_text(call) for call in calls if call.get("name") in heard)
         return "\n".join(text for text in spoken if text)
-    return str(message.get("content") or "") if message.get("channel") in SPEECH else ""
+    return message.content if message.channel in SPEECH else ""
 
 
 def _spoken_text(call: Mapping[str, Any]) -> str:
@@ -63,7 +63,7 @@ def _spoken_text(call: Mapping[str, Any]) -> str:
 
 
 def turns_of(
-    messages: Iterable[Mapping[str, Any]],
+    messages: Iterable[Message],
     entries: Iterable[JournalEntry],
     now: float,
     traits: ToolTraits,

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, normalised, visible
-from evennia_ai.history.messages import SPEECH
+from evennia_ai.history.messages import SPEECH, Message
 
 Conversation = dict[str, Any]
 
@@ -58,7 +58,7 @@ def note(
 
 
 def from_history(
-    messages: Sequence[Mapping[str, Any]], now: float, max_age_s: float = MAX_AGE_S
+    messages: Sequence[Message], now: float, max_age_s: float = MAX_AGE_S
 ) -> dict[str, Conversation]:
     """The conversations in progress, from the end of a history.
 
@@ -70,18 +70,18 @@ def from_history(
     Returns:
         Conversations by key, as `note` makes them.
     """
-    recent: list[tuple[float, Mapping[str, Any]]] = []
+    recent: list[tuple[float, Message]] = []
     for message in reversed(messages):
-        at = _seconds(message.get("created_at"))
+        at = _seconds(message.created_at)
         if now - at > max_age_s:
             break
         recent.append((at, message))
     talks: dict[str, Conversation] = {}
     for at, message in reversed(recent):
-        partner = (message.get("speaker") or {}).get("id")
-        if partner and message.get("role") == "user" and message.get("channel") in SPEECH:
-            text, audience = str(message.get("content") or ""), str(message.get("audience") or "")
-            talks = note(talks, str(partner), text, at, audience)
+        partner = message.speaker_id
+        if partner and message.role == "user" and message.channel in SPEECH:
+            text, audience = message.content, message.audience
+            talks = note(talks, partner, text, at, audience)
     return talks
 
 

@@ -10,6 +10,7 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, ma
 from evennia_ai.background import in_time
 from evennia_ai.errors import AssistantError, ConfigError, ToolError
 from evennia_ai.history.audience import is_private
+from evennia_ai.history.messages import Message
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.tools.base import Tool, ToolContext
 from evennia_ai.tools.parameters import read_arguments
@@ -68,7 +69,7 @@ class ToolOutcome:
         used: Names of the tools that ran.
     """
 
-    results: list[dict[str, Any]] = field(default_factory=list)
+    results: list[Message] = field(default_factory=list)
     ended: bool = False
     used: list[str] = field(default_factory=list)
 
@@ -111,15 +112,8 @@ def execute_tool_calls(
             registry, name, function.get("arguments"), ctx, failures, extracting
         )
         failures.note(name, failed)
-        outcome.results.append(
-            {
-                "role": "tool",
-                "tool_call_id": str(call.get("id", "")),
-                "name": name,
-                "content": text,
-                "channel": "tool",
-            }
-        )
+        call_id = str(call.get("id", ""))
+        outcome.results.append(Message("tool", text, tool_call_id=call_id, name=name))
         outcome.used.append(name)
         tool = registry.tools.get(name)
         outcome.ended = outcome.ended or bool(tool and tool.ends_turn and not failed)

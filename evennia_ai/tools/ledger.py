@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from evennia_ai.history.messages import Message
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory import ledger
 from evennia_ai.tools.base import Tool, ToolContext
@@ -28,12 +29,12 @@ class ProposeLedgerEntry(Tool):
         concern = ledger.concern_of(text, ctx.asker or "", people)
         kind = ledger.checked_kind(fields.get("type") or "") if fields.get("type") else None
         granted = ledger.binds_only_giver(text, concern, kind) and ledger.asks_to_remember(
-            m["content"] for m in lines
+            m.content for m in lines
         )
         own = {"key": ctx.character.key, "id": ctx.character.stable_id}
         entry = ctx.script.ledger.add(
             text,
-            lines[-1]["speaker"] if granted else own,
+            lines[-1].speaker.to_dict() if granted and lines[-1].speaker else own,
             state=ledger.APPROVED if granted else ledger.PROPOSED,
             kind=kind,
             weight=fields.get("weight") or ledger.DEFAULT_WEIGHT,
@@ -48,13 +49,13 @@ class ProposeLedgerEntry(Tool):
         return f"{told}. {ledger.replaces(entry)}".rstrip()
 
 
-def _asked_by(ctx: ToolContext) -> list[Mapping[str, Any]]:
+def _asked_by(ctx: ToolContext) -> list[Message]:
     """What the asker said in the lines this turn answers."""
     wanted = set(ctx.source_message_ids)
     return [
         message
         for message in ctx.script.history.messages()
-        if message["id"] in wanted and (message.get("speaker") or {}).get("id") == ctx.asker
+        if message.id in wanted and message.speaker_id == (ctx.asker or "")
     ]
 
 

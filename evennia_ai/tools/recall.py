@@ -1,6 +1,6 @@
 """Bringing back the raw text behind an id, with what stood around it."""
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.background import pause
 from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import visible
-from evennia_ai.history.messages import audience_of, is_summary
+from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.tools.base import Tool, ToolContext
@@ -95,7 +95,7 @@ def _look_up(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
 def _message(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
     messages = ctx.script.history.around(wanted)
     for position, message in enumerate(messages):
-        if message["id"] == wanted and visible(audience_of(message), ctx.audience):
+        if message.id == wanted and visible(message.audience, ctx.audience):
             before = _said(messages[:position], ctx.audience)[-NEIGHBOURS:]
             behind = _said(messages[position + 1 :], ctx.audience)[:NEIGHBOURS]
             return {**_shown(message, "message"), "around": [*before, *behind]}
@@ -185,25 +185,25 @@ def _dated(observation: Observation) -> dict[str, str]:
     return {"id": observation.id, "at": observation.at, "text": observation.text}
 
 
-def _said(messages: Sequence[Mapping[str, Any]], audience: str) -> list[dict[str, Any]]:
+def _said(messages: Sequence[Message], audience: str) -> list[dict[str, Any]]:
     """What was said among messages, as far as an audience may know, shortened."""
     said = [
         message
         for message in messages
-        if visible(audience_of(message), audience)
-        and message["role"] in ("user", "assistant")
-        and message["content"]
-        and not is_summary(message)
+        if visible(message.audience, audience)
+        and message.role in ("user", "assistant")
+        and message.content
+        and not message.is_summary
     ]
-    return [{**_shown(m, "message"), "text": m["content"][:AROUND_CHARS]} for m in said]
+    return [{**_shown(m, "message"), "text": m.content[:AROUND_CHARS]} for m in said]
 
 
-def _shown(message: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    who = (message.get("speaker") or {}).get("key") or message.get("name") or message["role"]
+def _shown(message: Message, kind: str) -> dict[str, Any]:
+    who = message.speaker_name or message.name or message.role
     return {
-        "id": message["id"],
+        "id": message.id,
         "kind": kind,
         "speaker": who,
-        "at": message["created_at"],
-        "text": message["content"],
+        "at": message.created_at,
+        "text": message.content,
     }

@@ -1,26 +1,28 @@
 """Heard events: groups, who is meant, who came and who went."""
 
 import unittest
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.assistant.events import Group, addressed, by_audience, names, resolved
 from evennia_ai.history.audience import PUBLIC, STAFF, private
-from tests.strategies import FEW, audiences
+from evennia_ai.history.messages import Speaker
+from tests.strategies import FEW, audiences, heard
 
 CHANNELS = ("say", "whisper", "page", "pose", "arrive", "leave", "event", "move")
-events = st.fixed_dictionaries(
-    {"channel": st.sampled_from(CHANNELS), "content": st.sampled_from(("hello", "Aria!", ""))},
-    optional={
-        "audience": st.one_of(audiences, st.none()),
-        "speaker": st.one_of(st.none(), st.builds(dict, id=st.sampled_from("abc"))),
-    },
+events = st.builds(
+    heard,
+    st.sampled_from(("hello", "Aria!", "")),
+    channel=st.sampled_from(CHANNELS),
+    audience=audiences,
+    speaker=st.one_of(st.none(), st.builds(Speaker, id=st.sampled_from("abc"))),
 )
 
 
 def event(channel="say", content="hello", **fields):
-    return {"channel": channel, "content": content, **fields}
+    return heard(content, channel=channel, **fields)
 
 
 class TestGroups(unittest.TestCase):
@@ -28,22 +30,23 @@ class TestGroups(unittest.TestCase):
 
     @FEW
     @given(st.lists(events))
-    def test_partition(self, heard):
+    def test_partition(self, given_events):
         """Every event is in the group of its audience, in order; groups come as first heard."""
-        groups = by_audience(heard)
+        groups = by_audience(given_events)
         for group in groups:
-            mine = [e for e in heard if (e.get("audience") or PUBLIC) == group.audience]
+            mine = [e for e in given_events if e.audience == group.audience]
             self.assertEqual(list(map(id, group.events)), list(map(id, mine)))
-        firsts = [heard.index(group.events[0]) for group in groups]
+        places = {id(each): place for place, each in enumerate(given_events)}
+        firsts = [places[id(group.events[0])] for group in groups]
         self.assertEqual(firsts, sorted(firsts))
-        self.assertEqual(sum(len(group.events) for group in groups), len(heard))
+        self.assertEqual(sum(len(group.events) for group in groups), len(given_events))
 
     def test_triggers(self):
         """Speech calls for a turn; arrivals only where they are greeted; the rest never."""
         group = Group(PUBLIC, tuple(event(channel) for channel in CHANNELS))
         speech = ["say", "whisper", "page", "pose"]
-        self.assertEqual([e["channel"] for e in group.triggers(False)], speech)
-        self.assertEqual([e["channel"] for e in group.triggers(True)], [*speech, "arrive"])
+        self.assertEqual([e.channel for e in group.triggers(False)], speech)
+        self.assertEqual([e.channel for e in group.triggers(True)], [*speech, "arrive"])
 
 
 class TestNames(unittest.TestCase):
@@ -84,15 +87,15 @@ class TestAddressed(unittest.TestCase):
     def test_private_talk(self):
         """A whisper, a page, or anything in a closed circle is meant for it."""
         alice = private(["a"])
-        for heard in (event("whisper"), event("page"), event("pose", audience=alice)):
-            self.assertTrue(addressed([heard], "Aria", 5))
+        for each in (event("whisper"), event("page"), event("pose", audience=alice)):
+            self.assertTrue(addressed([each], "Aria", 5))
 
     def test_by_name(self):
         """Speech and poses that name it are meant for it; notices are not."""
         self.assertTrue(addressed([event(content="hi Aria")], "Aria", 5))
         self.assertTrue(addressed([event("pose", "waves at Aria")], "Aria", 5))
         self.assertFalse(addressed([event("event", "Aria is here")], "Aria", 5))
-        self.assertFalse(addressed([event(content=None)], "Aria", 5))
+        self.assertFalse(addressed([event(content="")], "Aria", 5))
 
     def test_alone_together(self):
         """Where nobody else is there to be meant, what is said is said to it."""
@@ -115,20 +118,20 @@ class TestResolved(unittest.TestCase):
 
     def test_who_is_here_came(self):
         """Who is here came, who is not went, and one nobody knows went too."""
-        heard = [event("move", speaker={"id": each}) for each in "ab"] + [event("move")]
-        channels = [e["channel"] for e in resolved(heard, ["a"])]
+        heard = [event("move", speaker=Speaker(id=each)) for each in "ab"] + [event("move")]
+        channels = [e.channel for e in resolved(heard, ["a"])]
         self.assertEqual(channels, ["arrive", "leave", "leave"])
 
     @FEW
     @given(st.lists(events), st.sets(st.sampled_from("abc")))
     def test_only_moves_change(self, heard, here):
         """No move is left, nothing else changes, and no event given is altered."""
-        before = [dict(each) for each in heard]
+        before = list(heard)
         after = resolved(heard, here)
         self.assertEqual(heard, before)
         for old, new in zip(heard, after, strict=True):
-            self.assertEqual({**new, "channel": old["channel"]}, old)
-            if old["channel"] == "move":
-                self.assertIn(new["channel"], ("arrive", "leave"))
+            self.assertEqual(replace(new, channel=old.channel), old)
+            if old.channel == "move":
+                self.assertIn(new.channel, ("arrive", "leave"))
             else:
                 self.assertIs(new, old)

@@ -1,6 +1,7 @@
 """What must not hurt: junk in Attributes, odd unicode, other people's rights, endless loops."""
 
 import copy
+from dataclasses import replace
 from itertools import product
 
 from evennia import DefaultCharacter, create_object
@@ -9,8 +10,8 @@ from evennia.utils.dbserialize import deserialize
 from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.game import is_assistant
 from evennia_ai.assistant.identity import stable_id
-from evennia_ai.assistant_character import AssistantMixin, heard_event
 from evennia_ai.assistant.status import status_facts
+from evennia_ai.assistant_character import AssistantMixin, heard_event
 from evennia_ai.commands.status import status_lines
 from evennia_ai.history.evidence import verify_history
 from evennia_ai.history.messages import storable
@@ -238,14 +239,13 @@ class TestRights(AssistantTest):
         self.say("Aria, do it", self.char2)
         self.say("good evening", self.char1)
         self.tick()
-        results = [m["content"] for m in self.script.history.messages() if m["role"] == "tool"]
+        results = [m.content for m in self.script.history.messages() if m.role == "tool"]
         self.assertIn("not allowed", results[0])
 
     def test_staff_material_is_never_spoken(self):
         """A line only staff may know makes no turn."""
-        self.script.hear(
-            {**heard_event(self.aria, ("x", {"type": "say"}), self.char1), "audience": "staff"}
-        )
+        event = heard_event(self.aria, ("x", {"type": "say"}), self.char1)
+        self.script.hear(replace(event, audience="staff"))
         self.tick()
         self.assertEqual(self.model.requests, [])
 

@@ -1,6 +1,7 @@
 """What a failure, a restart or a hand in the data must not bring out of joint."""
 
 import unittest
+from dataclasses import replace
 
 from twisted.internet.defer import CancelledError, Deferred
 
@@ -9,7 +10,7 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.evidence import verify_history
 from evennia_ai.history.live import RAW_BACKS
 from evennia_ai.history.masking import PLACEHOLDER
-from evennia_ai.history.messages import IdSource, new_id
+from evennia_ai.history.messages import IdSource, Message, Speaker, new_id
 from evennia_ai.history.pairs import INTERRUPTED, unanswered
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
@@ -27,7 +28,7 @@ from evennia_ai.testing import call
 from tests.memory_assistant import MemoryWorld, StoreFailure
 from tests.waiting import wait_for
 
-CHAR = {"key": "Char", "id": "o1.x"}
+CHAR = Speaker("Char", "o1.x")
 
 
 class RecoveryTest(unittest.TestCase):
@@ -46,7 +47,7 @@ class RecoveryTest(unittest.TestCase):
         return self.world.body
 
     def fill(self, count=12, **fields):
-        messages = [{"role": "user", "content": f"line {n}", **fields} for n in range(count)]
+        messages = [Message("user", **{"content": f"line {n}", **fields}) for n in range(count)]
         return self.script.history.append(messages)
 
     def compact(self, **options):
@@ -103,7 +104,7 @@ class TestFailures(RecoveryTest):
 
     def test_events_outlive_a_failing_write(self):
         """What was heard is still queued if it could not be stored."""
-        event = {"id": "m1", "content": "hello", "channel": "say", "audience": "public"}
+        event = Message("user", "hello", id="m1", channel="say", audience="public")
         self.script.hear(event) if hasattr(self.script, "hear") else self.script.runtime.hear(
             event, 0.0
         )
@@ -111,7 +112,7 @@ class TestFailures(RecoveryTest):
         with self.assertRaises(StoreFailure):
             store_events(self.script)
         store_events(self.script)
-        self.assertEqual([m["id"] for m in self.script.history.messages()], ["m1"])
+        self.assertEqual([m.id for m in self.script.history.messages()], ["m1"])
 
 
 class TestRollback(RecoveryTest):
@@ -120,9 +121,9 @@ class TestRollback(RecoveryTest):
     def test_extraction_before_masks(self):
         """Taking masks back takes back the extraction before them, too."""
         made = call("look")
-        self.script.history.append([{"role": "assistant", "content": "", "tool_calls": made}])
-        result = {"role": "tool", "tool_call_id": made[0]["id"], "name": "look"}
-        self.script.history.append([{**result, "content": "timber " * 3000}])
+        self.script.history.append([Message("assistant", "", tool_calls=tuple(made))])
+        result = Message("tool", "", tool_call_id=made[0]["id"], name="look")
+        self.script.history.append([replace(result, content="timber " * 3000)])
         self.fill(10)
         self.world.configure(max_context_tokens=9500, compact_preserve_token_share=0.0)
         before, last = self.prompt(), self.script.state.last_compaction
@@ -139,8 +140,8 @@ class TestRollback(RecoveryTest):
         self.fill()
 
         def answer(request):
-            if not any(m["content"] == "meanwhile" for m in self.script.history.messages()):
-                self.script.history.append([{"role": "user", "content": "meanwhile"}])
+            if not any(m.content == "meanwhile" for m in self.script.history.messages()):
+                self.script.history.append([Message("user", "meanwhile")])
                 self.body.journal.add("Written by hand.")
                 return call("add_journal_entry", content="Fact.")
             return call("noop")
@@ -151,7 +152,7 @@ class TestRollback(RecoveryTest):
         self.world.model.default = "They talked."
         self.compact()
         self.roll_back()
-        self.assertIn("meanwhile", [m["content"] for m in self.script.history.messages()])
+        self.assertIn("meanwhile", [m.content for m in self.script.history.messages()])
         kept = [e.content for e in self.body.journal.recent() if not e.withdrawn]
         self.assertEqual(kept, ["Written by hand."])
 
@@ -204,9 +205,9 @@ class TestSwitchedOff(RecoveryTest):
     def test_archived_masks_are_off(self):
         """A tool's output that was masked before it was archived is shown raw again."""
         made = call("look")
-        self.script.history.append([{"role": "assistant", "content": "", "tool_calls": made}])
-        result = {"role": "tool", "tool_call_id": made[0]["id"], "name": "look"}
-        self.script.history.append([{**result, "content": "timber " * 1500}])
+        self.script.history.append([Message("assistant", "", tool_calls=tuple(made))])
+        result = Message("tool", "", tool_call_id=made[0]["id"], name="look")
+        self.script.history.append([replace(result, content="timber " * 1500)])
         self.fill(10)
         before = self.prompt()
         self.world.configure(max_context_tokens=6000, compact_preserve_token_share=0.0)
@@ -222,13 +223,13 @@ class TestCutShort(RecoveryTest):
 
     def ask(self):
         self.script.runtime.hear(
-            {"id": new_id("m"), "content": "Aria?", "channel": "say", "speaker": CHAR}, 0.0
+            Message("user", "Aria?", id=new_id("m"), channel="say", speaker=CHAR), 0.0
         )
         self.world.later(100)
         return run_tick(self.script, self.body)
 
     def stored(self):
-        return [(m["role"], m["content"]) for m in self.script.history.messages()]
+        return [(m.role, m.content) for m in self.script.history.messages()]
 
     def hang(self):
         """Let the tool `look` wait for ever."""
@@ -279,8 +280,8 @@ class TestCutShort(RecoveryTest):
         self.script.save_queue()
         self.script.history.append(
             [
-                {"role": "assistant", "content": "", "tool_calls": call("noop")},
-                {"role": "tool", "name": "noop", "content": INTERRUPTED},
+                Message("assistant", "", tool_calls=tuple(call("noop"))),
+                Message("tool", INTERRUPTED, name="noop"),
             ]
         )
         self.world.restart()
@@ -292,10 +293,10 @@ class TestCutShort(RecoveryTest):
         for ending in (call("noop"), call("whisper", target="Bob", text="Hush.")):
             self.hang()
             self.world.model.answers = [ending, call("look")]
-            whisper = {"content": "Aria?", "channel": "whisper", "audience": alice}
-            said = {"content": "Aria!", "channel": "say", "speaker": CHAR}
+            whisper = Message("user", "Aria?", channel="whisper", audience=alice)
+            said = Message("user", "Aria!", channel="say", speaker=CHAR)
             for event in (said, whisper):
-                self.script.runtime.hear({**event, "id": new_id("m")}, 0.0)
+                self.script.runtime.hear(replace(event, id=new_id("m")), 0.0)
             self.world.later(100)
             running = run_tick(self.script, self.body)
             self.assertFalse(running.called)
@@ -323,7 +324,7 @@ class TestArchiveReads(RecoveryTest):
 
         self.script.history.segment = noted
         messages, older = self.script.history.raw_back(audience, room)
-        return [message["content"] for message in messages], older
+        return [message.content for message in messages], older
 
     def live(self):
         """Fold private talk three times between public talk folded twice."""
@@ -388,8 +389,8 @@ class TestOffWithoutSummaries(RecoveryTest):
 
     def ask(self):
         """The text of the prompt for a question about the raven."""
-        said = {"content": "Aria, which raven steals spoons?", "channel": "say", "speaker": CHAR}
-        self.script.runtime.hear({**said, "id": new_id("m")}, 0.0)
+        said = Message("user", "Aria, which raven steals spoons?", channel="say", speaker=CHAR)
+        self.script.runtime.hear(replace(said, id=new_id("m")), 0.0)
         self.world.later(100)
         wait_for(run_tick(self.script, self.body))
         return str(self.world.model.requests[-1].messages)
@@ -469,7 +470,8 @@ class TestHands(RecoveryTest):
         """A fresh assistant that is given another's messages, ids and all, has lost no record."""
         given = list(self.fill())
         self.setUp()
-        self.world.storage.script.set("conversation_history", given)
+        stored = [message.to_dict() for message in given]
+        self.world.storage.script.set("conversation_history", stored)
         self.assertEqual(self.script.history.messages(), tuple(given))
         self.assert_proven()
         self.world.restart()

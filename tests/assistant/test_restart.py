@@ -8,6 +8,7 @@ from evennia_ai.assistant.recovery import repair_at_start, repair_when_ready
 from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.assistant.schema import DATA_VERSION
 from evennia_ai.cli import startstop
+from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import call
 from tests.base import AssistantTest
@@ -36,15 +37,13 @@ class TestRestart(AssistantTest):
 
     def test_no_tick_thinks_before_all_are_mended(self):
         """At the start of the server ticks wait until everything is loaded and mended."""
-        self.script.history.append(
-            [{"role": "assistant", "content": "", "tool_calls": call("look")}]
-        )
+        self.script.history.append([Message("assistant", "", tool_calls=tuple(call("look")))])
         services.use(ready=False)
         startstop.warm_up()
         self.say("Aria, are you there?")
         self.assertEqual(self.tick(), "warming up")
         pump_until(services.ready)
-        self.assertEqual(self.script.history.messages()[-1]["role"], "tool")
+        self.assertEqual(self.script.history.messages()[-1].role, "tool")
         self.assertEqual(self.tick(), "turn")
 
     def test_talks_go_on(self):
@@ -169,12 +168,10 @@ class TestRestart(AssistantTest):
 
     def test_unanswered_call(self):
         """A tool call the crash left alone gets one result."""
-        self.script.history.append(
-            [{"role": "assistant", "content": "", "tool_calls": call("look")}]
-        )
+        self.script.history.append([Message("assistant", "", tool_calls=tuple(call("look")))])
         self.restart()
         self.restart()
-        roles = [message["role"] for message in self.script.history.messages()]
+        roles = [message.role for message in self.script.history.messages()]
         self.assertEqual(roles, ["assistant", "tool"])
 
     def test_compaction_cut_short(self):
@@ -202,12 +199,12 @@ class TestRestart(AssistantTest):
         """What never reached the recall index is found after the start."""
         self.script.history.append(
             [
-                {
-                    "role": "user",
-                    "content": "the ferry is called Heron",
-                    "channel": "say",
-                    "speaker": {"key": "Bob", "id": "o9.x"},
-                }
+                Message(
+                    "user",
+                    "the ferry is called Heron",
+                    channel="say",
+                    speaker=Speaker(key="Bob", id="o9.x"),
+                )
             ]
         )
         wait_for(self.script.memory.clear())
@@ -218,7 +215,7 @@ class TestRestart(AssistantTest):
     def test_slow_part_waits(self):
         """Before everything is loaded nothing is counted or indexed."""
         services.use(ready=False)
-        self.script.history.append([{"role": "user", "content": "hello"}])
+        self.script.history.append([Message("user", "hello")])
         repair_at_start(self.script)
         self.assertEqual(self.tick(), "warming up")
         services.use(ready=True)
@@ -226,14 +223,14 @@ class TestRestart(AssistantTest):
 
     def test_other_counter(self):
         """With another model's counter in use all messages are counted anew."""
-        (message,) = self.script.history.append([{"role": "user", "content": "word " * 50}])
+        (message,) = self.script.history.append([Message("user", "word " * 50)])
         self.configure(llm_model="gpt-4o")
         tail = {**self.script.history.store.get("conversation_tail"), "counter": "estimate"}
         self.script.history.store.set("conversation_tail", tail)
         self.assertTrue(self.script.history.recount())
         self.assertFalse(self.script.history.recount())
         self.assertEqual(len(self.script.history.messages()), 1)
-        self.assertEqual(self.script.history.messages()[0]["id"], message["id"])
+        self.assertEqual(self.script.history.messages()[0].id, message.id)
 
     def test_oldest_data(self):
         """Data without a version, written by hand, are adopted and versioned, once."""

@@ -20,7 +20,7 @@ class TestMigrate(AssistantTest):
         self.aria.attributes.add("journal", [{"content": "Bob likes figs."}])
         self.assertEqual(migrate(self.script), DATA_VERSION)
         (message,) = self.script.history.messages()
-        self.assertTrue(message["id"])
+        self.assertTrue(message.id)
         (entry,) = self.aria.journal.recent(5)
         self.assertEqual(entry.content, "Bob likes figs.")
         self.assertEqual(self.aria.attributes.get("journal")["version"], SCHEMA_VERSION)

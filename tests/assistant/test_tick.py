@@ -91,7 +91,7 @@ class TestAwakeTick(AssistantTest):
                 self.assertEqual(self.tick(), "disabled")
         self.tick()
         heard = [text for _, text in self.contents()] + [
-            event["content"] for event in self.script.runtime.queue
+            event.content for event in self.script.runtime.queue
         ]
         self.assertEqual(heard, [f"line {number}" for number in range(700)])
         self.assertEqual(self.model.requests, [])

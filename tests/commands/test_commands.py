@@ -10,10 +10,11 @@ from twisted.internet.defer import Deferred, fail
 from evennia_ai import services
 from evennia_ai.assistant.deletions import owe, owed, pay_owed
 from evennia_ai.assistant.identity import stable_id
+from evennia_ai.assistant_script import all_assistants
 from evennia_ai.cli import startstop
 from evennia_ai.commands.assistants import last_lines
 from evennia_ai.commands.cmdset import COMMANDS
-from evennia_ai.commands.lookup import all_assistants, find_assistant
+from evennia_ai.commands.lookup import find_assistant
 from evennia_ai.errors import AssistantError, StoreError, ToolError
 from evennia_ai.history.audience import members
 from evennia_ai.recall import Turn
@@ -468,14 +469,14 @@ class TestWhisper(CommandLineTest):
         self.assertTold("whisper Aria, Char2, Nobody = at dawn", "You whisper to", '"at dawn"')
         (event,) = self.script.runtime.queue
         circle = {stable_id(self.char1), stable_id(self.char2)}
-        self.assertEqual((event["content"], members(event["audience"])), ("at dawn", circle))
+        self.assertEqual((event.content, members(event.audience)), ("at dawn", circle))
         self.assertIsNone(self.char1.ndb.whispers_to)
 
     def test_alone(self):
         """Whispered to the assistant alone, it is between the two."""
         self.typed("whisper Aria = at dusk")
         (event,) = self.script.runtime.queue
-        self.assertEqual(members(event["audience"]), {stable_id(self.char1)})
+        self.assertEqual(members(event.audience), {stable_id(self.char1)})
 
     def test_the_answer_reaches_the_circle(self):
         """An answer is whispered to each of them, and to nobody else."""
@@ -497,7 +498,7 @@ class TestPage(CommandLineTest):
     """`page`."""
 
     def heard(self):
-        return [(e["channel"], e["content"], e["audience"]) for e in self.script.runtime.queue]
+        return [(e.channel, e.content, e.audience) for e in self.script.runtime.queue]
 
     def test_assistant(self):
         """A page reaches the assistant wherever it is, for the pager alone."""
@@ -516,7 +517,7 @@ class TestPage(CommandLineTest):
         """Of several characters an account plays, the one it was typed with pages."""
         self.typed("page Aria = hello")
         (event,) = self.script.runtime.queue
-        self.assertEqual(event["speaker"]["id"], stable_id(self.char1))
+        self.assertEqual(event.speaker.id, stable_id(self.char1))
 
     def test_pose(self):
         """A colon makes a pose of it."""

@@ -18,6 +18,7 @@ from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.memory import CmdAIMemory
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import STAFF, private
+from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.entities import MOST_KEPT, new_profile, observe
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.rag_memory.turns import turn_of_message
@@ -75,7 +76,7 @@ class MemoryLineTest(CommandLineTest):
     def heard(self, text, **fields):
         """Store a line somebody said."""
         (stored,) = self.script.history.append(
-            [{"role": "user", "content": text, "speaker": {"key": "Bob", "id": "o9.x"}, **fields}]
+            [Message("user", text, speaker=Speaker(key="Bob", id="o9.x"), **fields)]
         )
         return stored
 
@@ -154,11 +155,11 @@ class TestHistory(MemoryLineTest):
         """The full history has tool calls and results, the plain one has not."""
         self.heard("look around")
         self.script.history.append(
-            [{"role": "assistant", "content": "", "tool_calls": call("look", target="Bob")}]
+            [Message("assistant", "", tool_calls=tuple(call("look", target="Bob")))]
         )
-        made = self.script.history.messages()[-1]["tool_calls"][0]["id"]
+        made = self.script.history.messages()[-1].tool_calls[0]["id"]
         self.script.history.append(
-            [{"role": "tool", "tool_call_id": made, "name": "look", "content": "a bearded man"}]
+            [Message("tool", "a bearded man", tool_call_id=made, name="look")]
         )
         self.assertTold(
             "aihistory/full Aria", 'calls look {"target": "Bob"}', "result of look (tool): a bear"
@@ -171,7 +172,7 @@ class TestHistory(MemoryLineTest):
         self.session.protocol_flags["SCREENHEIGHT"] = {0: 4000}
         data = json.loads(self.typed("aihistory/raw Aria"))
         self.assertEqual(data[0]["content"], "first words")
-        self.assertEqual(data, [dict(m) for m in self.script.history.messages()])
+        self.assertEqual(data, [m.to_dict() for m in self.script.history.messages()])
 
     def test_markup(self):
         """Markup, braces, links and function calls in stored text stay text, on every page."""
@@ -250,8 +251,8 @@ class TestHistory(MemoryLineTest):
         with override_settings(GAME_DIR=self.folder.name):
             shown = self.typed("aihistory/export Aria", until="Written: ")
         data = json.loads(Path(shown.split("Written: ")[1].strip()).read_text(encoding="utf-8"))
-        self.assertEqual(data["history"], [dict(m) for m in self.script.history.messages()])
-        self.assertEqual(data["archive"], list(self.script.history.segments()))
+        self.assertEqual(data["history"], [m.to_dict() for m in self.script.history.messages()])
+        self.assertEqual(data["archive"], [s.to_dict() for s in self.script.history.segments()])
         self.assertEqual(data["summaries"], self.script.history.summaries())
         self.assertEqual(data["journal"], [entry.to_dict() for entry in self.aria.journal.all()])
         profiles = self.aria.entities.profiles().items()
@@ -428,9 +429,7 @@ class TestCompact(MemoryLineTest):
 
     def whispered(self):
         """Two words in confidence, older than all else."""
-        self.script.history.append(
-            [{"role": "user", "content": "psst", "audience": "private:o9.x"}] * 2
-        )
+        self.script.history.append([Message("user", "psst", audience="private:o9.x")] * 2)
 
     def test_short_private_talk_stays(self):
         """Where it is older than what leaves, preview and outcome tell that it stays."""

@@ -4,6 +4,7 @@ import json
 
 from evennia_ai.commands.compaction import verify_lines
 from evennia_ai.commands.show import as_record
+from evennia_ai.history.messages import Message
 from evennia_ai.history.verification import Violation
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.compaction.service import compact_conversation_history
@@ -105,7 +106,7 @@ class TestLetters(RecordTest):
     def test_raw(self):
         """As JSON also what cannot be seen is there, as an escape, and nothing is lost."""
         heard = f"{PERSIAN} {FAMILY} soft\u00adhyphen \u202eturned\x7f \U000e0067 a\nb\\"
-        self.script.history.append([{"role": "user", "content": heard}])
+        self.script.history.append([Message("user", heard)])
         shown = self.typed("aihistory/raw Aria")
         self.assertIn(PERSIAN, shown)
         for escape in ("soft\\u00adhyphen", "\\u202eturned\\u007f", "\\udb40\\udc67"):

@@ -1,6 +1,7 @@
 """What staff are told of a rollback, of the hold after it, and of what is stored then."""
 
 from evennia_ai.assistant.status import compaction_state
+from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.sleep.compaction.plan import STALLS_TO_STOP
 from evennia_ai.sleep.compaction.reversal import rollback_compaction
@@ -112,8 +113,8 @@ class TestWhatIsStored(RollbackLineTest):
         call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
         self.script.history.append(
             [
-                {"role": "assistant", "content": "", "tool_calls": [call]},
-                {"role": "tool", "tool_call_id": "c1", "name": "look", "content": "oak " * 4000},
+                Message("assistant", "", tool_calls=(call,)),
+                Message("tool", "oak " * 4000, tool_call_id="c1", name="look"),
             ]
         )
         self.fill(60)

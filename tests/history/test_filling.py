@@ -1,11 +1,13 @@
 """What changes while the search index is filled: old copies do not come over what is newer."""
 
 from collections import deque
+from dataclasses import replace
 
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.task import Clock
 
 from evennia_ai.history.audience import private
+from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.indexing import BATCH, rebuild_index, restore_index
 from evennia_ai.rag_memory.search import CLEARED_AT_ONCE
 from evennia_ai.testing import InlineWorker
@@ -41,10 +43,10 @@ class TestFilling(SearchTest):
     def setUp(self):
         super().setUp()
         self.clock = Clock()
-        said = {"role": "user", "channel": "say", "speaker": {"key": "Bram", "id": "o1"}}
+        said = Message("user", "", channel="say", speaker=Speaker(key="Bram", id="o1"))
         history = self.script.history
         history.append(
-            [{**said, "content": f"Heron {n} stands in the reeds."} for n in range(LINES)]
+            [replace(said, content=f"Heron {n} stands in the reeds.") for n in range(LINES)]
         )
         history.checkpoint()
         for n in range(NOTES):
@@ -135,11 +137,11 @@ class TestFilling(SearchTest):
 
     def test_put_back(self):
         """What was taken out and put back for one person alone is for that one."""
-        kept = next(m for m in self.script.history.messages() if m["id"] == self.line)
+        kept = next(m for m in self.script.history.messages() if m.id == self.line)
         done = self.begin(restore_index)
         self.change_line()
         live = self.world.attribute("conversation_history")
-        self.world.write("conversation_history", [*live, {**kept, "audience": ALICE}])
+        self.world.write("conversation_history", [*live, replace(kept, audience=ALICE).to_dict()])
         self.script.history.messages()
         self.finish(done)
         self.assertEqual(self.found() & {self.line}, set())
@@ -147,8 +149,8 @@ class TestFilling(SearchTest):
 
     def test_changed_while_the_index_is_emptied(self):
         """What is changed before the copies are made is put in again with them."""
-        said = {"role": "user", "channel": "say", "speaker": {"key": "Bram", "id": "o1"}}
-        barrels = [{**said, "content": f"Barrel {n}."} for n in range(2 * CLEARED_AT_ONCE)]
+        said = Message("user", "", channel="say", speaker=Speaker(key="Bram", id="o1"))
+        barrels = [replace(said, content=f"Barrel {n}.") for n in range(2 * CLEARED_AT_ONCE)]
         self.script.history.append(barrels)
         self.script.history.checkpoint()
         everything = self.index.count("Aria")

@@ -6,7 +6,7 @@ from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.runtime import QUEUE_LIMIT, forget_runtime
 from evennia_ai.commands.compaction import compact_now
 from evennia_ai.history.evidence import verify_history
-from evennia_ai.history.messages import new_id
+from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import unanswered
 from evennia_ai.testing import call
 from tests.base import AssistantTest
@@ -31,13 +31,14 @@ class TestHeardMeanwhile(AssistantTest):
             text = f"verse {len(self.told)}"
             self.told.append(text)
             self.script.hear(
-                {
-                    "id": new_id("m"),
-                    "content": text,
-                    "channel": channel,
-                    "audience": audience,
-                    "speaker": {"key": "Char", "id": self.char1_id()},
-                }
+                Message(
+                    "user",
+                    text,
+                    id=new_id("m"),
+                    channel=channel,
+                    audience=audience,
+                    speaker=Speaker(key="Char", id=self.char1_id()),
+                )
             )
             if n % 50 == 49:
                 self.assertEqual(wait_for(self.script.at_tick()), "late")
@@ -56,9 +57,9 @@ class TestHeardMeanwhile(AssistantTest):
 
     def heard(self):
         """The texts of all that was told, wherever it is now."""
-        segments = [m for s in self.script.history.segments() for m in s["messages"]]
+        segments = [m for s in self.script.history.segments() for m in s.messages]
         messages = [*segments, *self.script.history.messages()]
-        return [m["content"] for m in messages if m["content"] in set(self.told)]
+        return [m.content for m in messages if m.content in set(self.told)]
 
     def test_a_slow_summary_loses_nothing(self):
         """More lines than the queue holds are stored in order, and answered afterwards."""
@@ -117,15 +118,13 @@ class TestHeardMeanwhile(AssistantTest):
     def test_a_call_that_waits_holds_lines_back(self):
         """In an extraction lines are stored between its calls only."""
         self.compact()
-        self.script.history.append(
-            [{"role": "assistant", "content": "", "tool_calls": call("look")}]
-        )
+        self.script.history.append([Message("assistant", "", tool_calls=tuple(call("look")))])
         self.hear(100)
         self.assertEqual(len(self.script.runtime.queue), 100)
         self.script.history.append(
             [
-                {"role": "tool", "content": "x", "tool_call_id": c["id"]}
-                for c in self.script.history.messages()[-1]["tool_calls"]
+                Message("tool", "x", tool_call_id=c["id"])
+                for c in self.script.history.messages()[-1].tool_calls
             ]
         )
         self.hear(50)

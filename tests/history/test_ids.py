@@ -3,6 +3,7 @@
 import unittest
 
 from evennia_ai.history.messages import IdSource, widest_view_tokens
+from tests.strategies import heard
 
 
 class TestFollow(unittest.TestCase):
@@ -31,10 +32,10 @@ class TestWidestView(unittest.TestCase):
     def test_private_talk_counts_for_its_parties_only(self):
         """Public tokens count for all, private ones for those they are between."""
         history = [
-            {"audience": "public", "tokens": 10},
-            {"audience": "private:o1.a", "tokens": 7},
-            {"audience": "private:o2.b", "tokens": 3},
-            {"audience": "public"},
+            heard(audience="public", tokens=10),
+            heard(audience="private:o1.a", tokens=7),
+            heard(audience="private:o2.b", tokens=3),
+            heard(audience="public"),
         ]
         self.assertEqual(widest_view_tokens(history), 17)
         self.assertEqual(widest_view_tokens([]), 0)

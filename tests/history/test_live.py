@@ -1,10 +1,11 @@
 """The history handler on a store in memory: pages, adoption, the record of ids."""
 
 import unittest
+from dataclasses import replace
 
 from evennia_ai.history.digest import EMPTY_DIGEST, digest_add
 from evennia_ai.history.live import PAGE_MESSAGES, HistoryHandler
-from evennia_ai.history.messages import utc_iso
+from evennia_ai.history.messages import Message, utc_iso
 from evennia_ai.history.pairs import INTERRUPTED, cut_points
 from evennia_ai.testing import MemoryStore
 
@@ -36,7 +37,7 @@ class TestHistoryHandler(unittest.TestCase):
         return HistoryHandler(self.store, lambda: ("words", words), lambda: 0.0)
 
     def say(self, *texts):
-        return self.history.append([{"role": "user", "content": text} for text in texts])
+        return self.history.append([Message("user", text) for text in texts])
 
     def test_a_turn_writes_the_page_only(self):
         """Until the page is full, the large Attribute is not touched."""
@@ -60,9 +61,9 @@ class TestHistoryHandler(unittest.TestCase):
         """Ids, times and counts are stamped, once, and stored."""
         self.store.set("conversation_history", [{"role": "user", "content": "by hand"}])
         (message,) = self.history.messages()
-        self.assertEqual(message["created_at"], utc_iso(0.0))
+        self.assertEqual(message.created_at, utc_iso(0.0))
         self.assertEqual(self.handler().messages(), (message,))
-        self.assertEqual(self.history.recorded, (1, digest_add(EMPTY_DIGEST, [message["id"]])))
+        self.assertEqual(self.history.recorded, (1, digest_add(EMPTY_DIGEST, [message.id])))
 
     def test_changes_by_others_are_seen(self):
         """A value replaced behind the handler's back is read again."""
@@ -74,7 +75,7 @@ class TestHistoryHandler(unittest.TestCase):
         """What is no list of messages is kept elsewhere before it is written over."""
         self.store.set("conversation_history", "gone wrong")
         self.say("still here")
-        self.assertEqual([m["content"] for m in self.history.messages()], ["still here"])
+        self.assertEqual([m.content for m in self.history.messages()], ["still here"])
         self.assertIn("gone wrong", self.store.get("conversation_damaged")[0])
 
     def test_a_failed_write_changes_nothing(self):
@@ -85,15 +86,15 @@ class TestHistoryHandler(unittest.TestCase):
         with self.assertRaises(OSError):
             self.say("two")
         self.store.failing = False
-        self.assertEqual([m["content"] for m in self.history.messages()], ["one"])
+        self.assertEqual([m.content for m in self.history.messages()], ["one"])
         self.assertEqual(self.history.recorded, before)
         self.say("three")
-        self.assertEqual([m["content"] for m in self.handler().messages()], ["one", "three"])
+        self.assertEqual([m.content for m in self.handler().messages()], ["one", "three"])
 
     def test_tokens_by_audience(self):
         """Each audience's view is summed as messages come; the widest counts."""
         self.say("all may hear this")
-        secret = {"role": "user", "content": "a b c", "audience": "private:o1.x"}
+        secret = Message("user", "a b c", audience="private:o1.x")
         self.history.append([secret])
         self.assertEqual(self.history.tokens("public"), 8)
         self.assertEqual(self.history.tokens("private:o1.x"), 8 + 7)
@@ -103,10 +104,10 @@ class TestHistoryHandler(unittest.TestCase):
     def test_unanswered_calls_are_healed(self):
         """A call a crash left alone gets exactly one result."""
         call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-        self.history.append([{"role": "assistant", "content": "", "tool_calls": [call]}])
+        self.history.append([Message("assistant", "", tool_calls=(call,))])
         self.assertEqual(self.history.heal(), 1)
         self.assertEqual(self.history.heal(), 0)
-        self.assertEqual(self.history.messages()[-1]["tool_call_id"], "c1")
+        self.assertEqual(self.history.messages()[-1].tool_call_id, "c1")
 
     def test_a_late_result_stands_by_its_call(self):
         """Results stand behind their call and its others, so that a cut is possible behind them."""
@@ -118,24 +119,26 @@ class TestHistoryHandler(unittest.TestCase):
             {"id": each, "type": "function", "function": {"name": "look", "arguments": "{}"}}
             for each in ("c1", "c2", "c3")
         ]
-        owner = {"role": "assistant", "content": "", "audience": "private:o1.x"}
-        self.history.append([{**owner, "tool_calls": calls, "metadata": {"context": "awake"}}])
-        self.history.append([{"role": "tool", "tool_call_id": "c2", "content": "a door"}])
+        owner = Message("assistant", "", audience="private:o1.x")
+        self.history.append(
+            [replace(owner, tool_calls=tuple(calls), metadata={"context": "awake"})]
+        )
+        self.history.append([Message("tool", "a door", tool_call_id="c2")])
         self.say(*(f"line {n}" for n in range(40)))
-        self.history.append([{**owner, "tool_calls": calls[:1]}])
+        self.history.append([replace(owner, tool_calls=tuple(calls[:1]))])
         handed.clear()
         self.assertEqual(self.handler().heal(), 3)
         other = self.handler()
         messages = other.messages()
-        ids = [message.get("tool_call_id") for message in messages]
+        ids = [message.tool_call_id for message in messages]
         self.assertEqual(ids[1:4], ["c2", "c1", "c3"])
         self.assertEqual(ids[-1], "c1")
-        self.assertEqual(messages[2]["audience"], "private:o1.x")
-        self.assertEqual(messages[2]["metadata"], {"context": "awake"})
-        self.assertEqual(messages[2]["content"], INTERRUPTED)
+        self.assertEqual(messages[2].audience, "private:o1.x")
+        self.assertEqual(messages[2].metadata, {"context": "awake"})
+        self.assertEqual(messages[2].content, INTERRUPTED)
         self.assertIn(4, cut_points(messages))
         self.assertIn(30, cut_points(messages))
-        raw = [message["id"] for message in messages]
+        raw = [message.id for message in messages]
         self.assertEqual(other.recorded, (len(raw), digest_add(EMPTY_DIGEST, raw)))
         self.history.messages()  # notices what another handler wrote, and tells of it
         handed.clear()
@@ -145,7 +148,7 @@ class TestHistoryHandler(unittest.TestCase):
     def test_healed_results_are_handed_on(self):
         """What is put in is told of like what is appended."""
         call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-        self.history.append([{"role": "assistant", "content": "", "tool_calls": [call]}])
+        self.history.append([Message("assistant", "", tool_calls=(call,))])
         handed = []
         healer = HistoryHandler(self.store, lambda: ("words", words), lambda: 0.0, handed.extend)
         self.assertEqual(healer.heal(), 1)

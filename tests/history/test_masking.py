@@ -2,12 +2,13 @@
 
 import json
 import unittest
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.history.masking import PLACEHOLDER, masked, placeholder, plan_masks, unmasked
-from evennia_ai.history.messages import message_tokens, rendered
+from evennia_ai.history.messages import Message, message_tokens, rendered
 from tests.strategies import MANY, awkward_texts, calls, heard, histories, numbered, result
 
 AT = "2026-03-04T05:06:07.008+00:00"
@@ -15,7 +16,7 @@ LONG = "a barrel of salted herring, " * 60
 
 
 def dumped(message):
-    return json.dumps(message, ensure_ascii=True)
+    return json.dumps(message.to_dict(), ensure_ascii=True)
 
 
 def sized(tokens=500, content=LONG, **fields):
@@ -33,14 +34,14 @@ class TestPlaceholder(unittest.TestCase):
 
     def test_without_name_or_id(self):
         """A result that lacks its name still has a line."""
-        line = placeholder({"role": "tool", "content": LONG}, AT)
+        line = placeholder(Message("tool", LONG), AT)
         self.assertEqual(line, f"{PLACEHOLDER} original_tool=unknown archived_at={AT} id=")
 
     @MANY
     @given(awkward_texts, awkward_texts)
     def test_one_line_of_bounded_name(self, name, message_id):
         """No name and no id breaks out of the line or swells it."""
-        line = placeholder({"role": "tool", "name": name, "id": message_id}, AT)
+        line = placeholder(Message("tool", "", name=name, id=message_id), AT)
         self.assertEqual(line.splitlines(), [line])
         self.assertLess(len(line), 240 + len(message_id))
 
@@ -53,7 +54,7 @@ class TestPlan(unittest.TestCase):
         history = numbered(
             [
                 heard(LONG, tokens=900),
-                {**calls("c1"), "tokens": 900},
+                replace(calls("c1"), tokens=900),
                 result(content=LONG, tokens=201),
                 result(content=LONG, tokens=200),
                 result(content=LONG),
@@ -74,7 +75,7 @@ class TestPlan(unittest.TestCase):
 
     def test_own_use_of_the_key(self):
         """What a builder wrote under the flag's name is never written over."""
-        message = {**sized(), "metadata": {"masked": True}}
+        message = replace(sized(), metadata={"masked": True})
         self.assertEqual(plan_masks([message], 1, 0), ())
         self.assertIs(masked(message, AT, len), message)
         self.assertIs(unmasked(message), message)
@@ -85,11 +86,11 @@ class TestPlan(unittest.TestCase):
     def test_never_decided_again(self, history, before, least):
         """After masking nothing is left to mask, and what was not chosen is untouched."""
         chosen = plan_masks(history, before, least)
-        done = [masked(m, AT, len) if m["id"] in chosen else m for m in history]
+        done = [masked(m, AT, len) if m.id in chosen else m for m in history]
         self.assertEqual(plan_masks(done, before, least), ())
         for old, new in zip(history, done, strict=True):
-            self.assertEqual(new is old, old["id"] not in chosen)
-            self.assertTrue(new is old or old["role"] == "tool")
+            self.assertEqual(new is old, old.id not in chosen)
+            self.assertTrue(new is old or old.role == "tool")
 
 
 class TestMask(unittest.TestCase):
@@ -105,11 +106,11 @@ class TestMask(unittest.TestCase):
             "placeholder": line,
             "raw_tokens": 500,
         }
-        self.assertEqual(message["metadata"], {"masked": flag})
-        self.assertEqual(message["content"], LONG)
+        self.assertEqual(message.metadata, {"masked": flag})
+        self.assertEqual(message.content, LONG)
         self.assertEqual(rendered(message), {**rendered(sized()), "content": line})
-        self.assertEqual(message["tokens"], message_tokens(message, len))
-        self.assertEqual(message["tokens"], 4 + len(line) + len("c1") + len("look"))
+        self.assertEqual(message.tokens, message_tokens(message, len))
+        self.assertEqual(message.tokens, 4 + len(line) + len("c1") + len("look"))
 
     def test_twice_is_once(self):
         """A masked message is not masked again, and one that is not masked not unmasked."""
@@ -120,7 +121,7 @@ class TestMask(unittest.TestCase):
 
     def test_only_results_hide(self):
         """A flag on a message of another role hides nothing."""
-        spoken = {**heard("hello"), "metadata": masked(sized(), AT, len)["metadata"]}
+        spoken = replace(heard("hello"), metadata=masked(sized(), AT, len).metadata)
         self.assertEqual(rendered(spoken)["content"], "hello")
 
     @MANY
@@ -139,7 +140,7 @@ class TestMask(unittest.TestCase):
     )
     def test_exact_inverse(self, content, fields):
         """Taking a mask away gives the bytes of the message as it was; neither changes it."""
-        message = {"role": "tool", "content": content, **fields}
+        message = Message("tool", content, **fields)
         before = dumped(message)
         hidden = masked(message, AT, len)
         kept = dumped(hidden)

@@ -3,6 +3,7 @@
 import json
 import threading
 import unittest
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,22 +13,32 @@ from evennia_ai.history.messages import (
     OVERHEAD_TOKENS,
     ROLES,
     IdSource,
-    adopted,
-    audience_of,
+    Message,
+    Speaker,
     base32,
     by_id,
     call_ids,
     heard_line,
     is_complete,
-    is_summary,
     message_tokens,
     one_line,
     rendered,
+    tool_calls,
     total_tokens,
     utc_iso,
 )
 from evennia_ai.offline.transcript import heard_lines
-from tests.strategies import FEW, awkward_texts, calls, heard, histories, marker, reply, result
+from tests.strategies import (
+    FEW,
+    awkward_texts,
+    calls,
+    heard,
+    histories,
+    marker,
+    reply,
+    result,
+    texts,
+)
 
 plain = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text())
 anything = st.recursive(
@@ -38,6 +49,36 @@ anything = st.recursive(
 FIELDS = (
     *("id", "role", "content", "created_at", "speaker", "audience", "channel", "tokens"),
     *("tool_calls", "tool_call_id", "name", "metadata", "other"),
+)
+
+
+# What is stored of complete messages, by this version and others: any optional key may be absent,
+# present or empty, and there may be keys that nobody knows.
+names = st.text(max_size=4)
+stored_calls = st.fixed_dictionaries(
+    {"function": st.fixed_dictionaries({"name": names, "arguments": names})},
+    optional={"id": plain, "type": names},
+)
+complete = st.fixed_dictionaries(
+    {
+        "id": st.text(min_size=1),
+        "role": st.sampled_from(ROLES),
+        "content": st.text(),
+        "created_at": st.text(min_size=1),
+        "audience": st.text(min_size=1),
+        "tokens": st.integers(),
+    },
+    optional={
+        "channel": names,
+        "speaker": st.fixed_dictionaries({}, optional={"key": names, "id": names, "x": anything}),
+        "tool_calls": st.lists(stored_calls, max_size=2),
+        "tool_call_id": names,
+        "name": names,
+        "metadata": st.dictionaries(names, anything, max_size=2),
+        "extra": anything,
+        "irregular": anything,
+        "something": anything,
+    },
 )
 
 
@@ -85,16 +126,16 @@ class TestIds(unittest.TestCase):
         self.assertEqual(utc_iso(1.5), "1970-01-01T00:00:01.500+00:00")
 
 
-class TestAdopted(unittest.TestCase):
-    """Messages made complete."""
+class TestFromDict(unittest.TestCase):
+    """Messages read from what is stored."""
 
     def adopt(self, raw):
-        return adopted(raw, len, 0.0, lambda prefix: f"{prefix}1")
+        return Message.from_dict(raw).completed(len, 0.0, lambda prefix: f"{prefix}1")
 
     def test_by_hand(self):
         """A role and a text are enough; the rest is stamped and counted."""
         self.assertEqual(
-            self.adopt({"role": "user", "content": "hello"}),
+            self.adopt({"role": "user", "content": "hello"}).to_dict(),
             {
                 "role": "user",
                 "content": "hello",
@@ -107,32 +148,56 @@ class TestAdopted(unittest.TestCase):
             },
         )
 
+    def test_a_new_message_is_stamped_alike(self):
+        """A message made in code and one written by hand are stored alike."""
+        by_hand = self.adopt({"role": "user", "content": "hello"})
+        made = Message("user", "hello").completed(len, 0.0, lambda prefix: f"{prefix}1")
+        self.assertEqual(made, by_hand)
+
     def test_what_is_there_stays(self):
-        """A complete message is taken as it is."""
-        whole = self.adopt(result("c1", id="m9", tokens=7, audience=STAFF, metadata={"a": 1}))
-        self.assertEqual(self.adopt(whole), whole)
-        self.assertEqual((whole["id"], whole["tokens"], whole["channel"]), ("m9", 7, "tool"))
+        """A complete message is read as it is."""
+        whole = self.adopt(
+            result("c1", id="m9", tokens=7, audience=STAFF, metadata={"a": 1}).to_dict()
+        )
+        self.assertEqual(self.adopt(whole.to_dict()), whole)
+        self.assertEqual((whole.id, whole.tokens, whole.channel), ("m9", 7, "tool"))
+
+    @FEW
+    @given(complete)
+    def test_round_trip(self, stored):
+        """A complete message comes back as it was stored, unknown and absent keys too."""
+        before = json.dumps(stored)
+        self.assertTrue(is_complete(stored))
+        self.assertEqual(Message.from_dict(stored).to_dict(), stored)
+        self.assertEqual(json.dumps(stored), before)
+
+    @FEW
+    @given(complete, texts)
+    def test_a_change_keeps_the_rest(self, stored, content):
+        """A copy with another text differs in that text alone, once stored."""
+        changed = replace(Message.from_dict(stored), content=content)
+        self.assertEqual(changed.to_dict(), {**stored, "content": content})
 
     def test_odd_values(self):
         """Unknown roles become speech, other contents JSON, odd audiences staff's."""
         odd = self.adopt({"role": "narrator", "content": {"a": "é"}, "audience": "all"})
-        self.assertEqual(
-            (odd["role"], odd["content"], odd["audience"]), ("user", '{"a": "é"}', STAFF)
-        )
-        self.assertEqual(self.adopt({"content": None})["content"], "")
-        self.assertEqual(self.adopt({"content": {(1, 2): 3}})["content"], "{(1, 2): 3}")
+        self.assertEqual((odd.role, odd.content, odd.audience), ("user", '{"a": "é"}', STAFF))
+        self.assertEqual(self.adopt({"content": None}).content, "")
+        self.assertEqual(self.adopt({"content": {(1, 2): 3}}).content, "{(1, 2): 3}")
         for wrong in (True, 0, -3, "9", 2.5):
-            self.assertEqual(self.adopt({"content": "ab", "tokens": wrong})["tokens"], 6)
+            self.assertEqual(self.adopt({"content": "ab", "tokens": wrong}).tokens, 6)
 
     def test_parts_by_hand(self):
         """A speaker that is just a name, and parts of the wrong form, are brought into form."""
         raw = {"content": "hi", "speaker": "Bob", "metadata": "note", "tool_calls": ["look"]}
         whole = self.adopt({**raw, "tool_call_id": 7, "name": None})
-        self.assertEqual(whole["speaker"], {"key": "Bob", "id": ""})
-        self.assertEqual(whole["metadata"], {"value": "note"})
-        self.assertEqual((whole["tool_calls"], whole["tool_call_id"]), ([], "7"))
-        self.assertEqual((whole["name"], self.adopt({"tool_calls": 5})["tool_calls"]), ("", []))
+        self.assertEqual(whole.speaker, Speaker("Bob", ""))
+        self.assertEqual((whole.speaker_name, whole.speaker_id), ("Bob", ""))
+        self.assertEqual(whole.metadata, {"value": "note"})
+        self.assertEqual((whole.tool_calls, whole.tool_call_id), ((), "7"))
+        self.assertEqual((whole.name, self.adopt({"tool_calls": 5}).tool_calls), ("", ()))
         self.assertEqual(rendered(whole)["content"], 'Bob says: "hi"')
+        self.assertEqual(self.adopt({"speaker": None}).speaker, Speaker())
 
     @FEW
     @given(st.dictionaries(st.sampled_from(FIELDS), anything))
@@ -141,21 +206,23 @@ class TestAdopted(unittest.TestCase):
         before = json.dumps(raw)
         whole = self.adopt(raw)
         self.assertEqual(json.dumps(raw), before)
-        self.assertTrue(is_complete(whole))
-        self.assertEqual(self.adopt(whole), whole)
+        self.assertTrue(is_complete(whole.to_dict()))
+        self.assertEqual(Message.from_dict(whole.to_dict()), whole)
         self.assertGreaterEqual(message_tokens(whole, len), OVERHEAD_TOKENS)
         self.assertIn(rendered(whole)["role"], ROLES)
-        call_ids(whole), is_summary(whole), audience_of(whole)
+        self.assertEqual(call_ids(whole), [str(c.get("id", "")) for c in tool_calls(whole)])
 
     def test_incomplete(self):
         """Each part that is missing or of the wrong form makes a message incomplete."""
-        whole = self.adopt({"role": "user", "content": "hello"})
+        whole = self.adopt({"role": "user", "content": "hello"}).to_dict()
         self.assertTrue(is_complete(whole))
         for part in ("id", "created_at", "audience", "tokens", "content", "role"):
             rest = {key: value for key, value in whole.items() if key != part}
             self.assertFalse(is_complete(rest), part)
         for part in ("metadata", "speaker", "tool_calls"):
             self.assertFalse(is_complete({**whole, part: "odd"}), part)
+        for part in ("channel", "name", "tool_call_id"):
+            self.assertFalse(is_complete({**whole, part: 5}), part)
 
     def test_calls_by_hand(self):
         """A call whose function is a text, or lacks parts, is brought into form once."""
@@ -166,14 +233,13 @@ class TestAdopted(unittest.TestCase):
         for function, wanted in forms.items():
             raw = {"role": "assistant", "tool_calls": [{"id": "c1", "function": function}]}
             whole = self.adopt(raw)
-            self.assertEqual(whole["tool_calls"][0]["function"], wanted)
-            self.assertTrue(is_complete(whole))
-            self.assertFalse(is_complete({**whole, **raw}))
-        odd = {**self.adopt({"content": "x"}), "tool_calls": ["look"]}
-        self.assertFalse(is_complete(odd))
+            self.assertEqual(whole.tool_calls[0]["function"], wanted)
+            self.assertTrue(is_complete(whole.to_dict()))
+            self.assertFalse(is_complete({**whole.to_dict(), **raw}))
+        self.assertFalse(is_complete({**self.adopt({"content": "x"}).to_dict(), "tool_calls": [5]}))
         kept = {"name": "look", "arguments": '{"at": "me"}'}
         raw = {"role": "assistant", "tool_calls": [{"id": "c1", "function": kept}]}
-        self.assertEqual(self.adopt(raw)["tool_calls"][0]["function"], kept)
+        self.assertEqual(self.adopt(raw).tool_calls[0]["function"], kept)
 
 
 class TestHeardLine(unittest.TestCase):
@@ -216,7 +282,7 @@ class TestRendered(unittest.TestCase):
 
     def test_speech(self):
         """What somebody said is quoted; what nobody is named for stands as it is."""
-        said = heard("hi", speaker={"key": "Al", "id": "o1"}, channel="whisper")
+        said = heard("hi", speaker=Speaker("Al", "o1"), channel="whisper")
         self.assertEqual(rendered(said)["content"], 'Al [o1] whispers to you: "hi"')
         self.assertEqual(rendered(heard("hi")), {"role": "user", "content": "hi"})
         self.assertEqual(rendered(reply("hi")), {"role": "assistant", "content": "hi"})
@@ -226,12 +292,13 @@ class TestRendered(unittest.TestCase):
         asked = rendered(calls("c1", audience=STAFF))
         self.assertEqual(sorted(asked), ["content", "role", "tool_calls"])
         self.assertIsNone(asked["content"])
-        self.assertEqual(rendered(result("c1", id="m1")), result("c1"))
-        self.assertEqual(rendered({"role": "tool", "content": ""})["tool_call_id"], "")
+        answer = {"role": "tool", "content": "done", "tool_call_id": "c1", "name": "look"}
+        self.assertEqual(rendered(result("c1", id="m1")), answer)
+        self.assertEqual(rendered(Message("tool", ""))["tool_call_id"], "")
 
     def test_a_stored_system_message_is_data(self):
         """Only the prompt's own first message is an order; a stored one is a notice."""
-        shown = rendered({"role": "system", "content": "obey"})
+        shown = rendered(Message("system", "obey"))
         self.assertEqual(shown, {"role": "user", "content": "[Notice] obey"})
 
     @FEW
@@ -254,8 +321,7 @@ class TestViews(unittest.TestCase):
         """Ids, sums, markers, audiences."""
         first, second = heard(id="m1", tokens=3), calls("c1", "c2", id="m2")
         self.assertEqual(call_ids(second), ["c1", "c2"])
-        self.assertEqual((call_ids(first), call_ids({**second, "role": "user"})), ([], []))
+        self.assertEqual((call_ids(first), call_ids(replace(second, role="user"))), ([], []))
         self.assertEqual(total_tokens([first, second]), 3)
         self.assertEqual(by_id([first, second]), {"m1": first, "m2": second})
-        self.assertEqual((is_summary(marker()), is_summary(first)), (True, False))
-        self.assertEqual((audience_of(first), audience_of(marker(STAFF))), (PUBLIC, STAFF))
+        self.assertEqual((marker().is_summary, first.is_summary), (True, False))

@@ -2,9 +2,11 @@
 
 import unittest
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import given
 
+from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import (
     INTERRUPTED,
     answered,
@@ -22,13 +24,13 @@ def faults(messages):
     while index < len(messages):
         message = messages[index]
         index += 1
-        if message["role"] == "tool":
+        if message.role == "tool":
             found.append(f"{index - 1}: a result alone")
-        if message["role"] != "assistant" or not message.get("tool_calls"):
+        if message.role != "assistant" or not message.tool_calls:
             continue
-        wanted = Counter(call["id"] for call in message["tool_calls"])
+        wanted = Counter(call["id"] for call in message.tool_calls)
         behind = messages[index : index + sum(wanted.values())]
-        given_ = Counter(m.get("tool_call_id") for m in behind if m["role"] == "tool")
+        given_ = Counter(m.tool_call_id for m in behind if m.role == "tool")
         if given_ != wanted:
             found.append(f"{index - 1}: {wanted} answered by {given_}")
         index += sum(given_.values())
@@ -49,20 +51,22 @@ class TestPairing(unittest.TestCase):
 
     def test_ids_of_any_type(self):
         """Ids that a back end wrote as numbers pair like texts."""
-        self.assertEqual(pairing([calls(7), result(7), calls("8"), result(8)]), {1: 0, 3: 2})
+        stored = [calls(7), result("7"), calls("8"), {**result("8").to_dict(), "tool_call_id": 8}]
+        history = [m if isinstance(m, Message) else Message.from_dict(m) for m in stored]
+        self.assertEqual(pairing(history), {1: 0, 3: 2})
 
     def test_only_an_assistant_calls(self):
         """What stands as `tool_calls` in a message of another role is no call."""
-        history = [{**calls("c1"), "role": "user"}, result("c1")]
+        history = [replace(calls("c1"), role="user"), result("c1")]
         self.assertEqual(pairing(history), {})
         self.assertEqual(unanswered(history), [])
-        self.assertEqual([m["role"] for m in mended(history)], ["user"])
+        self.assertEqual([m.role for m in mended(history)], ["user"])
 
     def test_a_late_result_stands_behind_those_there_are(self):
         """Put in or made up for the prompt: results come in the same order."""
         history = numbered([calls("c1", "c1"), heard("meanwhile"), result("c1"), heard()])
         ((index, call_id, name),) = unanswered(history)
-        late = {"role": "tool", "tool_call_id": call_id, "name": name, "content": INTERRUPTED}
+        late = Message("tool", INTERRUPTED, tool_call_id=call_id, name=name)
         stored = answered(history, [(index, late)])
         self.assertEqual(stored, (*history[:3], late, history[3]))
         self.assertEqual(mended(stored), mended(history))
@@ -74,10 +78,10 @@ class TestPairing(unittest.TestCase):
         pairs = pairing(history)
         for index, caller in pairs.items():
             self.assertLess(caller, index)
-            ids = [made["id"] for made in history[caller]["tool_calls"]]
-            self.assertIn(history[index]["tool_call_id"], ids)
+            ids = [made["id"] for made in history[caller].tool_calls]
+            self.assertIn(history[index].tool_call_id, ids)
         for caller, size in Counter(pairs.values()).items():
-            self.assertLessEqual(size, len(history[caller]["tool_calls"]))
+            self.assertLessEqual(size, len(history[caller].tool_calls))
 
 
 class TestCutPoints(unittest.TestCase):
@@ -131,8 +135,8 @@ class TestUnanswered(unittest.TestCase):
 
     def test_no_id_at_all(self):
         """A call and a result without ids belong together, and nothing breaks."""
-        bare = {"role": "assistant", "content": "", "tool_calls": [{"function": None}]}
-        answer = {"role": "tool", "content": "done"}
+        bare = Message("assistant", "", tool_calls=({"function": None},))
+        answer = Message("tool", "done")
         self.assertEqual(unanswered([bare, answer]), [])
         self.assertEqual(unanswered([bare]), [(0, "", "")])
 
@@ -143,10 +147,10 @@ class TestUnanswered(unittest.TestCase):
         made = Counter(
             (index, call["id"])
             for index, message in enumerate(history)
-            for call in message.get("tool_calls", ())
+            for call in message.tool_calls
         )
         answered = Counter(
-            (caller, history[index]["tool_call_id"]) for index, caller in pairing(history).items()
+            (caller, history[index].tool_call_id) for index, caller in pairing(history).items()
         )
         missing = Counter((index, call_id) for index, call_id, _ in unanswered(history))
         self.assertEqual(answered + missing, made)
@@ -158,13 +162,13 @@ class TestMended(unittest.TestCase):
     def test_late_result_moves_to_its_call(self):
         """A result stands right behind its call, whatever was said meanwhile."""
         late = numbered([calls("c1"), heard("meanwhile"), result("c1")])
-        self.assertEqual([m["id"] for m in mended(late)], ["m0", "m2", "m1"])
+        self.assertEqual([m.id for m in mended(late)], ["m0", "m2", "m1"])
 
     def test_missing_result(self):
         """An unanswered call gets a result that says it was interrupted."""
         stand_in = mended([calls("c1"), heard()])[1]
-        self.assertEqual((stand_in["tool_call_id"], stand_in["name"]), ("c1", "look"))
-        self.assertEqual(stand_in["content"], INTERRUPTED)
+        self.assertEqual((stand_in.tool_call_id, stand_in.name), ("c1", "look"))
+        self.assertEqual(stand_in.content, INTERRUPTED)
 
     @MANY
     @given(histories())
@@ -183,8 +187,8 @@ class TestMended(unittest.TestCase):
     @given(histories())
     def test_loses_nothing_said(self, history):
         """Every message that is no tool result is there, in order, untouched."""
-        before = [id(m) for m in history if m["role"] != "tool"]
-        after = [id(m) for m in mended(history) if m["role"] != "tool"]
+        before = [id(m) for m in history if m.role != "tool"]
+        after = [id(m) for m in mended(history) if m.role != "tool"]
         self.assertEqual(after, before)
 
     @MANY
@@ -192,9 +196,9 @@ class TestMended(unittest.TestCase):
     def test_paired_results_stay(self, history):
         """Every result that has a call is there once, untouched; nothing else is made up."""
         kept = Counter(id(history[index]) for index in pairing(history))
-        shown = [m for m in mended(history) if m["role"] == "tool"]
-        invented = [m for m in shown if m.get("id") is None]
-        self.assertEqual(Counter(id(m) for m in shown if m.get("id")), kept)
+        shown = [m for m in mended(history) if m.role == "tool"]
+        invented = [m for m in shown if not m.id]
+        self.assertEqual(Counter(id(m) for m in shown if m.id), kept)
         self.assertEqual(len(invented), len(unanswered(history)))
 
 
@@ -204,5 +208,5 @@ class TestByHand(unittest.TestCase):
     def test_a_function_that_is_a_text(self):
         """It counts as the name; what is neither text nor mapping is no name."""
         for function, name in (("look", "look"), ({"name": "say"}, "say"), (None, "")):
-            message = {"role": "assistant", "tool_calls": [{"id": "c1", "function": function}]}
+            message = Message("assistant", "", tool_calls=({"id": "c1", "function": function},))
             self.assertEqual(unanswered([message]), [(0, "c1", name)])

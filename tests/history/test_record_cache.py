@@ -8,7 +8,7 @@ from evennia.typeclasses.attributes import Attribute
 
 from evennia_ai.history.evidence import evidence_of, gathered_evidence
 from evennia_ai.history.live import ARCHIVE, SUMMARIES, HistoryHandler
-from evennia_ai.history.messages import new_id, utc_iso
+from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
 from evennia_ai.testing import MemoryStore
 from tests.base import AssistantTest
 from tests.waiting import wait_for
@@ -43,22 +43,22 @@ def leaf(history, audience="public"):
     """A recent summary with its segment of `EACH` messages; returns its id."""
     segment, summary = new_id("g"), new_id("s")
     messages = [
-        {
-            "id": new_id("m"),
-            "role": "user",
-            "content": f"line {number}",
-            "created_at": utc_iso(0.0),
-            "speaker": {"key": "Bob", "id": "o9.b"},
-            "audience": audience,
-            "channel": "say",
-            "tokens": 2,
-            "metadata": {},
-        }
+        Message(
+            "user",
+            f"line {number}",
+            id=new_id("m"),
+            created_at=utc_iso(0.0),
+            speaker=Speaker(key="Bob", id="o9.b"),
+            audience=audience,
+            channel="say",
+            tokens=2,
+            metadata={},
+        )
         for number in range(EACH)
     ]
     history.archive(segment, summary, messages)
     history.save_summary(
-        record(summary, audience, segment=segment, source_ids=[m["id"] for m in messages])
+        record(summary, audience, segment=segment, source_ids=[m.id for m in messages])
     )
     return summary
 
@@ -110,12 +110,10 @@ class TestReadings(unittest.TestCase):
         """Where a message went is known without looking through the archive."""
         wanted = self.history.summary(self.leaves[5])
         ids = wanted["source_ids"]
-        self.assertEqual([m["id"] for m in self.history.around(ids[2])], ids)
+        self.assertEqual([m.id for m in self.history.around(ids[2])], ids)
         self.assertEqual(self.store.taken(ARCHIVE), [wanted["segment"]])
         self.assertEqual(self.history.around("m0"), [])
-        self.assertEqual(
-            [m["id"] for m in self.history.by_ids([ids[4], "m0", ids[1]])], ids[4:0:-3]
-        )
+        self.assertEqual([m.id for m in self.history.by_ids([ids[4], "m0", ids[1]])], ids[4:0:-3])
         self.assertEqual(self.store.taken(ARCHIVE), [wanted["segment"]])
 
     def test_the_map_follows_changes(self):
@@ -137,12 +135,12 @@ class TestReadings(unittest.TestCase):
     def test_the_newest_segment_counts(self):
         """A message that was folded, taken back and folded again is found where it is now."""
         old = self.history.summary(self.leaves[0])
-        messages = self.history.segment(old["segment"])["messages"]
+        messages = self.history.segment(old["segment"]).messages
         again = new_id("s")
         self.history.archive("g9", again, messages)
         self.history.save_summary({**old, "id": again, "segment": "g9"})
         self.store.read = []
-        self.history.around(messages[0]["id"])
+        self.history.around(messages[0].id)
         self.assertEqual(self.store.taken(ARCHIVE), ["g9"])
 
     def test_a_page_loads_its_segments(self):

@@ -1,12 +1,13 @@
 """Which turns are due after a stop: those that no turn for the same audience ended before."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 from twisted.internet.defer import Deferred
 
 from evennia_ai.assistant.tick import run_tick
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.messages import new_id
+from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED
 from evennia_ai.llm_interaction import build_llm_messages, format_messages_for_compaction
 from evennia_ai.testing import call
@@ -34,10 +35,15 @@ class TestTakenUp(test_recovery.RecoveryTest):
 
     def hear(self, audience):
         """A line of somebody who speaks to an audience."""
-        event = {"id": new_id("m"), "content": "Aria, where is the cellar?", "audience": audience}
-        channel = "say" if audience == PUBLIC else "whisper"
-        speaker = {"key": "Bob", "id": PEOPLE["Bob"]}
-        self.script.runtime.hear({**event, "channel": channel, "speaker": speaker}, 0.0)
+        event = Message(
+            "user",
+            "Aria, where is the cellar?",
+            id=new_id("m"),
+            speaker=Speaker("Bob", PEOPLE["Bob"]),
+            audience=audience,
+            channel="say" if audience == PUBLIC else "whisper",
+        )
+        self.script.runtime.hear(event, 0.0)
 
     def die(self, audiences, *answers):
         """Die in the last of some turns; the model gives these answers before."""
@@ -88,7 +94,7 @@ class TestTakenUp(test_recovery.RecoveryTest):
         for first, second in ((ALICE, PUBLIC), (PUBLIC, ALICE)):
             self.setUp()
             self.die([first, second], call("whisper", target="Alice", text="Hush."))
-            self.assertEqual(self.script.history.messages()[-2]["metadata"][ANSWERED], first)
+            self.assertEqual(self.script.history.messages()[-2].metadata[ANSWERED], first)
             self.script.history.replace([unmarked(m) for m in self.script.history.messages()])
             self.assertEqual(self.due(), [])
 
@@ -108,5 +114,5 @@ class TestTakenUp(test_recovery.RecoveryTest):
 
 def unmarked(message):
     """A message as older versions stored it."""
-    kept = {key: value for key, value in message["metadata"].items() if key != ANSWERED}
-    return {**message, "metadata": kept}
+    kept = {key: value for key, value in message.metadata.items() if key != ANSWERED}
+    return replace(message, metadata=kept)

@@ -2,7 +2,6 @@
 
 import copy
 import hashlib
-import json
 import unittest
 from dataclasses import replace
 
@@ -10,12 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.history.digest import EMPTY_DIGEST, digest_add
-from evennia_ai.history.verification import Evidence, segment_checksum, verify
+from evennia_ai.history.messages import Message
+from evennia_ai.history.records import Segment, checksum, segment_checksum
+from evennia_ai.history.verification import Evidence, verify
 from tests.strategies import CONTENTS, MANY, heard, marker
-
-
-def checksum(value):
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 class World:
@@ -37,35 +34,30 @@ class World:
     def say(self, low):
         message = heard(CONTENTS[low % len(CONTENTS)], id=self.new_id("m"), metadata={})
         self.live.append(message)
-        self.count, self.digest = self.count + 1, digest_add(self.digest, [message["id"]])
+        self.count, self.digest = self.count + 1, digest_add(self.digest, [message.id])
 
     def raw(self):
-        return [message for message in self.live if not message["metadata"].get("type")]
+        return [message for message in self.live if not message.metadata.get("type")]
 
     def compact(self, low):
         leaving = self.raw()[: 1 + low % 5]
         if not leaving:
             return
         before = {key: dict(record) for key, record in self.summaries.items()}
-        markers = [message for message in self.live if message["metadata"].get("type")]
+        markers = [message for message in self.live if message.metadata.get("type")]
         recent, segment = self.new_id("s"), self.new_id("g")
         self.undo.append((segment, leaving, markers, before))
         old = [key for key, record in self.summaries.items() if record["status"] == "live"]
-        ids = [message["id"] for message in leaving]
-        self.segments[segment] = {
-            "id": segment,
-            "summary_id": recent,
-            "sha256": checksum(leaving),
-            "messages": copy.deepcopy(leaving),
-        }
+        ids = [message.id for message in leaving]
+        self.segments[segment] = Segment.sealed(segment, recent, leaving).to_dict()
         self.add_summary(recent, segment=segment, source_ids=ids)
         shown = [recent]
         if old and low % 2:
             shown.insert(0, self.add_summary(self.new_id("s"), child_ids=old))
         for key in old:
             self.summaries[key].update(status="absorbed", absorbed_by=shown[0])
-        rest = [message for message in self.raw() if message["id"] not in ids]
-        made = [{**marker(summary_id=key), "id": self.new_id("m")} for key in shown]
+        rest = [message for message in self.raw() if message.id not in ids]
+        made = [replace(marker(summary_id=key), id=self.new_id("m")) for key in shown]
         self.live = made + rest
 
     def add_summary(self, summary_id, **fields):
@@ -77,25 +69,25 @@ class World:
             return
         segment, leaving, markers, before = self.undo.pop()
         self.restored.add(segment)
-        kept = [message for message in leaving if message["id"] not in self.tombstones]
+        kept = [message for message in leaving if message.id not in self.tombstones]
         self.live = [*markers, *kept, *self.raw()]
         for key, record in self.summaries.items():
             withdrawn = {**record, "status": "rolled back", "absorbed_by": None}
             self.summaries[key] = before.get(key, withdrawn)
 
     def forget(self, low):
-        archived = [m for s in self.segments.values() for m in s["messages"]]
-        candidates = sorted({message["id"] for message in self.raw() + archived})
+        archived = {m["id"] for s in self.segments.values() for m in s["messages"]}
+        candidates = sorted({message.id for message in self.raw()} | archived)
         if not candidates:
             return
         gone = candidates[low % len(candidates)]
         self.tombstones.add(gone)
-        self.live = [message for message in self.live if message["id"] != gone]
+        self.live = [message for message in self.live if message.id != gone]
         for segment in self.segments.values():
             for message in [m for m in segment["messages"] if m["id"] == gone]:
                 segment["messages"].remove(message)
-                segment.setdefault("tombstones", {})[gone] = checksum(message)
-                segment["sha256"] = segment_checksum(segment, checksum)
+                segment.setdefault("tombstones", {})[gone] = checksum([message])
+                segment["sha256"] = segment_checksum(segment)
 
     def evidence(self):
         return copy.deepcopy(
@@ -107,7 +99,6 @@ class World:
                 frozenset(self.tombstones),
                 self.count,
                 self.digest,
-                checksum,
             )
         )
 
@@ -153,12 +144,14 @@ def double_live(e, at):
 
 def revive_archived(e, at):
     message = pick((m for s in e.segments if s["id"] not in e.restored for m in s["messages"]), at)
-    return message and replace(e, live=(*e.live, message))
+    return message and replace(e, live=(*e.live, Message.from_dict(message)))
 
 
 def rename_live(e, at):
-    message = pick((m for m in e.live if not m["metadata"].get("type")), at)
-    return message and (message.update(id="other"), e)[1]
+    message = pick((m for m in e.live if not m.metadata.get("type")), at)
+    return message and replace(
+        e, live=tuple(replace(m, id="other") if m is message else m for m in e.live)
+    )
 
 
 def drop_archived(e, at):
@@ -179,7 +172,7 @@ def move_archived(e, at):
     first, second = held[at % len(held)], held[(at + 1) % len(held)]
     second["messages"].append(first["messages"].pop())
     for segment in (first, second):
-        segment["sha256"] = segment_checksum(segment, checksum)
+        segment["sha256"] = segment_checksum(segment)
     return e
 
 
@@ -203,7 +196,7 @@ def drop_graves(e, at):
     segment = pick((s for s in e.segments if s.get("tombstones")), at)
     if segment:
         del segment["tombstones"]
-        segment["sha256"] = segment_checksum(segment, checksum)
+        segment["sha256"] = segment_checksum(segment)
     return segment and e
 
 
@@ -234,7 +227,7 @@ def restore_unknown(e, at):
 def used(e):
     """Summaries something rests on: a segment, a marker or another summary."""
     held = {s["summary_id"] for s in e.segments}
-    held |= {m["metadata"].get("summary_id") for m in e.live}
+    held |= {m.metadata.get("summary_id") for m in e.live}
     held |= {r.get("absorbed_by") for r in e.summaries.values()}
     return sorted(held - {None})
 
@@ -295,13 +288,13 @@ def change_record_id(e, at):
 
 
 def change_marker(e, at):
-    message = pick((m for m in e.live if m["metadata"].get("type")), at)
-    return message and (message["metadata"].update(summary_id=pick(("s0", None), at)), e)[1]
+    message = pick((m for m in e.live if m.metadata.get("type")), at)
+    return message and (message.metadata.update(summary_id=pick(("s0", None), at)), e)[1]
 
 
 def double_marker(e, at):
-    message = pick((m for m in e.live if m["metadata"].get("type")), at)
-    return message and replace(e, live=(*e.live, {**message, "id": "m0"}))
+    message = pick((m for m in e.live if m.metadata.get("type")), at)
+    return message and replace(e, live=(*e.live, replace(message, id="m0")))
 
 
 def drop_tombstone(e, at):
@@ -310,7 +303,7 @@ def drop_tombstone(e, at):
 
 
 def bury_living(e, at):
-    living = pick((m["id"] for m in e.live if not m["metadata"].get("type")), at)
+    living = pick((m.id for m in e.live if not m.metadata.get("type")), at)
     return living and replace(e, tombstones=e.tombstones | {living})
 
 
@@ -460,7 +453,7 @@ class TestWords(unittest.TestCase):
     def test_withdrawn_with_a_rollback(self):
         """What a rollback took out has a record and segment of its own, which no marker shows."""
         evidence = self.world.evidence()
-        messages = [heard("noted", id="m99")]
+        messages = [heard("noted", id="m99").to_dict()]
         segment = {"id": "g", "summary_id": "s", "sha256": checksum(messages)}
         record = {"id": "s", "status": "live", "segment": "g", "source_ids": ["m99"]}
         whole = replace(
@@ -478,7 +471,7 @@ class TestWords(unittest.TestCase):
         """Words that were forgotten may not stay in a segment that was taken back either."""
         self.world.roll_back(0)
         evidence = self.world.evidence()
-        live = tuple(message for message in evidence.live if message["id"] != "m1")
+        live = tuple(message for message in evidence.live if message.id != "m1")
         left = replace(evidence, live=live, tombstones=frozenset(("m1",)))
         self.assertEqual(kinds(left), ["tombstone"])
         self.assertIn("still holds `m1`", self.details(left))

@@ -72,8 +72,8 @@ class TestNewestThatFit(unittest.TestCase):
         """A result never stays without its call."""
         history = numbered([calls("c1", tokens=5), result("c1", tokens=5), heard(tokens=5)])
         left_out, kept = newest_that_fit(history, 12)
-        self.assertEqual([m["id"] for m in left_out + kept], ["m0", "m1", "m2"])
-        self.assertEqual([m["id"] for m in kept], ["m2"])
+        self.assertEqual([m.id for m in left_out + kept], ["m0", "m1", "m2"])
+        self.assertEqual([m.id for m in kept], ["m2"])
 
     def test_exact_fit(self):
         """What fills the room to the last token fits; with one token less it does not."""

@@ -2,6 +2,7 @@
 
 import json
 import unittest
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,9 +10,9 @@ from hypothesis import strategies as st
 from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import (
     OVERHEAD_TOKENS,
-    audience_of,
+    Message,
+    Speaker,
     heard_line,
-    is_summary,
     message_tokens,
 )
 from evennia_ai.history.pairs import mended
@@ -265,17 +266,17 @@ class TestFitPromptAlways(unittest.TestCase):
     def test_markers_are_rendered_once_as_data(self, history, limit):
         """Each summary is shown once, labelled, with the role `user`, before the history."""
         marked = [
-            {**m, "content": f"summary<{m['id']}> {m['content']}"} if is_summary(m) else m
+            replace(m, content=f"summary<{m.id}> {m.content}") if m.is_summary else m
             for m in history
         ]
         prompt = prompt_of(marked, limit, count=len)
         shown = [m for m in prompt.messages if "summary<" in (m["content"] or "")]
-        whole = sum(is_summary(m) for m in history)
+        whole = sum(m.is_summary for m in history)
         self.assertTrue(all(m["role"] == "user" for m in shown))
         self.assertTrue(all(m["content"].startswith("[") for m in shown))
         self.assertEqual(shown, list(prompt.messages[1 : 1 + len(shown)]))
-        for message in (m for m in history if is_summary(m)):
-            found = shown_text(prompt).count(f"summary<{message['id']}>")
+        for message in (m for m in history if m.is_summary):
+            found = shown_text(prompt).count(f"summary<{message.id}>")
             self.assertLessEqual(found, 1)
         self.assertLessEqual(len(shown), whole)
 
@@ -284,31 +285,31 @@ class TestFitPromptAlways(unittest.TestCase):
     def test_newest_are_kept(self, made):
         """What is left out is older than what is shown; every message is one or the other."""
         prompt, regions, _ = made
-        raw = mended([m for m in regions.history if not is_summary(m)])
-        raw = [m["id"] for m in raw if "id" in m]
+        raw = mended([m for m in regions.history if not m.is_summary])
+        raw = [m.id for m in raw if m.id]
         self.assertEqual(list(prompt.budget.left_out), raw[: len(prompt.budget.left_out)])
 
     @FEW
     @given(histories(markers=False), st.integers(1500, 9000))
     def test_the_newest_turn_is_always_shown(self, history, limit):
         """With room for it the newest message or exchange is never left out."""
-        raw = [m for m in mended(counted(history, words)) if m.get("id")]
+        raw = [m for m in mended(counted(history, words)) if m.id]
         prompt = prompt_of(history, limit, system="rule " * 2000)
         if raw:
-            self.assertNotIn(raw[-1]["id"], prompt.budget.left_out)
+            self.assertNotIn(raw[-1].id, prompt.budget.left_out)
 
     @FEW
     @given(histories(), st.sampled_from(OWNERS))
     def test_private_stays_private(self, history, viewer):
         """Of a history filtered for an audience nothing else is in the prompt."""
-        tagged = [{**m, "content": f"tag<{m['id']}>"} for m in history]
-        seen = [m for m in tagged if visible(audience_of(m), viewer)]
+        tagged = [replace(m, content=f"tag<{m.id}>") for m in history]
+        seen = [m for m in tagged if visible(m.audience, viewer)]
         shown = shown_text(prompt_of(seen, 50_000))
         for message in tagged:
-            if not visible(audience_of(message), viewer):
-                self.assertNotIn(f"tag<{message['id']}>", shown)
-            elif message["role"] != "tool":
-                self.assertEqual(shown.count(f"tag<{message['id']}>"), 1)
+            if not visible(message.audience, viewer):
+                self.assertNotIn(f"tag<{message.id}>", shown)
+            elif message.role != "tool":
+                self.assertEqual(shown.count(f"tag<{message.id}>"), 1)
 
 
 class TestFitHistory(unittest.TestCase):
@@ -317,7 +318,7 @@ class TestFitHistory(unittest.TestCase):
     def test_counts_what_nobody_counted(self):
         """A message without a count, as a stand-in result, is counted."""
         _, kept, _ = fit_history(numbered([calls("c1")]), 500, words)
-        self.assertEqual([m["tokens"] for m in kept], [message_tokens(m, words) for m in kept])
+        self.assertEqual([m.tokens for m in kept], [message_tokens(m, words) for m in kept])
         self.assertEqual(len(kept), 2)
 
     @FEW
@@ -326,8 +327,8 @@ class TestFitHistory(unittest.TestCase):
         """What is kept holds no more than the room, each with its true count, all paired."""
         count = COUNTERS[name]
         left_out, kept, _ = fit_history(counted(history, count), room, count)
-        self.assertLessEqual(sum(m["tokens"] for m in kept), max(0, room))
-        self.assertEqual([m["tokens"] for m in kept], [message_tokens(m, count) for m in kept])
+        self.assertLessEqual(sum(m.tokens for m in kept), max(0, room))
+        self.assertEqual([m.tokens for m in kept], [message_tokens(m, count) for m in kept])
         self.assertEqual(faults(kept), [])
 
 
@@ -344,38 +345,44 @@ class TestShortenMessage(unittest.TestCase):
     def test_under_the_cap(self, text, times, cap, name):
         """Speech and results end under any cap that a frame and a note can stand under."""
         count = COUNTERS[name]
-        said = heard(text * times, speaker={"key": "Al", "id": "o1"})
-        cap = max(cap, message_tokens({**said, "content": ""}, count) + count("[... ] " * 9))
+        said = heard(text * times, speaker=Speaker("Al", "o1"))
+        cap = max(cap, message_tokens(replace(said, content=""), count) + count("[... ] " * 9))
         for message in (said, result("c1", text * times), reply(text * times)):
-            self.assertLessEqual(shorten_message(message, cap, count)["tokens"], cap)
+            self.assertLessEqual(shorten_message(message, cap, count).tokens, cap)
 
     def test_calls(self):
         """Long arguments become valid JSON that says they were shortened; short ones stay."""
         long = call("c1", arguments=json.dumps({"text": "gold " * 900}))
         bare = {"id": "c3", "type": "function", "function": None}
-        message = {**calls("c1"), "tool_calls": [long, call("c2"), bare]}
+        message = replace(
+            calls("c1"),
+            tool_calls=(
+                long,
+                call("c2"),
+                bare,
+            ),
+        )
         short = shorten_message(message, 200, words)
-        self.assertLessEqual(short["tokens"], 200)
-        self.assertEqual(short["tool_calls"][1:], [call("c2"), bare])
-        noted = json.loads(short["tool_calls"][0]["function"]["arguments"])
+        self.assertLessEqual(short.tokens, 200)
+        self.assertEqual(short.tool_calls[1:], (call("c2"), bare))
+        noted = json.loads(short.tool_calls[0]["function"]["arguments"])
         self.assertIn("characters left out here", noted["shortened"])
         self.assertEqual(len(json.loads(long["function"]["arguments"])["text"]), 4500)
 
     def test_as_much_as_possible(self):
         """Where the cap cannot be met the message is as short as it gets."""
         short = shorten_message(heard("gold " * 900), 1, words)
-        self.assertLess(short["tokens"], 20)
+        self.assertLess(short.tokens, 20)
 
     @FEW
     @given(texts, st.integers(1, 400))
     def test_what_is_stored_stays(self, text, cap):
         """The message that is shortened is not altered; all but its text is as it was."""
         message = heard(text, id="m1", tokens=9)
-        before = dict(message)
         short = shorten_message(message, cap, words)
-        self.assertEqual(message, before)
-        self.assertEqual((short["id"], short["role"]), ("m1", "user"))
-        self.assertEqual(short["tokens"], message_tokens(short, words))
+        self.assertEqual(message, heard(text, id="m1", tokens=9))
+        self.assertEqual((short.id, short.role), ("m1", "user"))
+        self.assertEqual(short.tokens, message_tokens(short, words))
 
 
 class TestJoinedLines(unittest.TestCase):
@@ -383,8 +390,8 @@ class TestJoinedLines(unittest.TestCase):
 
     def test_lines_share_a_message(self):
         """Heard lines and notices that follow one another are lines of one message."""
-        said = heard("hi", speaker={"key": "Al", "id": "o1"})
-        notice = {"role": "system", "content": "Rain."}
+        said = heard("hi", speaker=Speaker("Al", "o1"))
+        notice = Message("system", "Rain.")
         joined = joined_lines([said, notice, reply("hello"), said])
         line = heard_line("Al", "o1", "say", "hi")
         self.assertEqual(
@@ -398,7 +405,7 @@ class TestJoinedLines(unittest.TestCase):
 
     def test_empty_lines_are_left_out(self):
         """A message without words or calls, as one put in by hand, is not sent."""
-        self.assertEqual(joined_lines([{"role": "user", "content": ""}]), [])
+        self.assertEqual(joined_lines([Message("user", "")]), [])
         self.assertEqual(joined_lines([reply("")]), [])
         self.assertEqual(len(joined_lines([calls("c1")])), 1)
 
@@ -406,9 +413,9 @@ class TestJoinedLines(unittest.TestCase):
     @given(histories(markers=False))
     def test_nothing_is_lost(self, history):
         """Every text with something in it is there, in order."""
-        tagged = [{**m, "content": f"tag<{m['id']}>"} for m in history]
+        tagged = [replace(m, content=f"tag<{m.id}>") for m in history]
         shown = json.dumps(joined_lines(tagged))
-        places = [shown.index(m["content"]) for m in tagged]
+        places = [shown.index(m.content) for m in tagged]
         self.assertEqual(places, sorted(places))
 
 
@@ -418,7 +425,7 @@ class TestSummaryLabel(unittest.TestCase):
     def test_tiers(self):
         """It names the tier and how many messages it stands for."""
         self.assertIn("[Older memories] (a summary of 9 ", summary_label(marker(tier="long")))
-        self.assertIn("[Recent past] (a summary of some ", summary_label({"content": ""}))
+        self.assertIn("[Recent past] (a summary of some ", summary_label(heard("")))
 
 
 class TestOtherProtocols(unittest.TestCase):
@@ -427,7 +434,7 @@ class TestOtherProtocols(unittest.TestCase):
     def prompt(self):
         history = [
             heard("look around"),
-            {**calls("c1", "c2"), "content": "Well."},
+            replace(calls("c1", "c2"), content="Well."),
             result("c1", "a mill"),
             result("c2", ""),
             calls("c3"),

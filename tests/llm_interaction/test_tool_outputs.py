@@ -4,7 +4,7 @@ import json
 import unittest
 
 from evennia_ai.assistant.tick import run_tick
-from evennia_ai.history.messages import new_id
+from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import INTERRUPTED
 from evennia_ai.rag_memory.indexing import mend_index
 from evennia_ai.rag_memory.ranking import OUTPUTS, outputs_among
@@ -31,29 +31,18 @@ class ToolOutputTest(unittest.TestCase):
         mark = {"audience": audience, "metadata": {"context": "awake", **metadata}}
         stored = self.world.script.history.append(
             [
-                {"role": "assistant", "content": "", "tool_calls": calls, **mark},
-                {
-                    "role": "tool",
-                    "tool_call_id": calls[0]["id"],
-                    "name": name,
-                    "content": content,
-                    **mark,
-                },
+                Message("assistant", "", tool_calls=tuple(calls), **mark),
+                Message("tool", content, tool_call_id=calls[0]["id"], name=name, **mark),
             ]
         )
-        return stored[-1]["id"]
+        return stored[-1].id
 
     def say(self, *texts):
         messages = [
-            {
-                "role": "user",
-                "channel": "say",
-                "content": text,
-                "speaker": {"key": "Bram", "id": "o1.b"},
-            }
+            Message("user", text, channel="say", speaker=Speaker(key="Bram", id="o1.b"))
             for text in texts
         ]
-        return [message["id"] for message in self.world.script.history.append(messages)]
+        return [message.id for message in self.world.script.history.append(messages)]
 
     def found(self, query, audience="public", tools=True, limit=10):
         done = self.world.script.memory.search(Query(query, limit, audience, tools=tools))
@@ -114,15 +103,15 @@ class TestFound(ToolOutputTest):
             "In the corner.",
         ]
         self.ask("Aria, where is the halberd?")
-        results = [m for m in self.world.script.history.messages() if m["role"] == "tool"]
-        (item,) = json.loads(results[1]["content"])["results"]
+        results = [m for m in self.world.script.history.messages() if m.role == "tool"]
+        (item,) = json.loads(results[1].content)["results"]
         self.assertEqual((item["id"], item["kind"]), (output, "tool"))
-        self.assertEqual(json.loads(results[2]["content"])["text"], HALBERD)
+        self.assertEqual(json.loads(results[2].content)["text"], HALBERD)
 
     def ask(self, text):
         """A line and the turn it calls for."""
-        event = {"id": new_id("m"), "content": text, "channel": "say", "audience": "public"}
-        event["speaker"] = {"key": "Bram", "id": "o1.b"}
+        bram = Speaker("Bram", "o1.b")
+        event = Message("user", text, id=new_id("m"), speaker=bram, channel="say")
         self.world.script.runtime.hear(event, self.world.script.now())
         self.world.later(100)
         wait_for(run_tick(self.world.script, self.world.body))

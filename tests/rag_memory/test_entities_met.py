@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from evennia_ai.assistant.identity import stable_id
+from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import present_lines
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.entity_context import note_met
@@ -59,7 +60,7 @@ class TestEntitiesMet(AssistantTest):
         self.char2.location = self.room1
         self.talk()
         self.model.default = "They spoke."
-        self.script.history.append([{"role": "assistant", "content": "Well. " * 9}] * 30)
+        self.script.history.append([Message("assistant", "Well. " * 9)] * 30)
         done = compact_conversation_history(self.script, self.aria, force=True)
         self.assertTrue(wait_for(done)["success"])
         self.assertNotIn("the mill is mine", str(self.script.history.messages()[-20:]))

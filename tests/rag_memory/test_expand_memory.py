@@ -5,6 +5,7 @@ from unittest.mock import patch
 
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.history.audience import private
+from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.sleep.compaction.service import compact_conversation_history
 from evennia_ai.testing import call
@@ -23,15 +24,13 @@ class TestExpandMemory(AssistantTest):
         self.model.answers = [call("expand_memory", id=wanted, **asked), call("noop")]
         self.say("Aria, look that up")
         self.tick()
-        results = [m for m in self.script.history.messages() if m.get("name") == "expand_memory"]
-        return json.loads(results[-1]["content"])
+        results = [m for m in self.script.history.messages() if m.name == "expand_memory"]
+        return json.loads(results[-1].content)
 
     def hear(self, text, **fields):
-        speaker = {"key": "Bob", "id": "o9.b"}
-        (made,) = self.script.history.append(
-            [{"role": "user", "content": text, "speaker": speaker, **fields}]
-        )
-        return made["id"]
+        speaker = Speaker("Bob", "o9.b")
+        (made,) = self.script.history.append([Message("user", text, speaker=speaker, **fields)])
+        return made.id
 
     def compact(self):
         self.configure(pre_compact_extraction_enabled=False, compact_preserve_window=2)

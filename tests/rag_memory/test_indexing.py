@@ -1,6 +1,7 @@
 """The recall index keeps up with what is stored, is forgotten, lost and rebuilt."""
 
 import unittest
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,6 +11,7 @@ from evennia_ai import services
 from evennia_ai.cli.doctor import Patient, check_index, run_checks
 from evennia_ai.errors import StoreError
 from evennia_ai.history.live import HistoryHandler
+from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.episodic_index import KEEP_DAYS
 from evennia_ai.rag_memory.forgetting import forget_entry
 from evennia_ai.rag_memory.indexing import (
@@ -217,7 +219,7 @@ class TestWholeIndex(SearchTest):
 
     def test_folded_before_it_was_indexed(self):
         """The newest segments are looked at at each start, though the oldest turns are there."""
-        folded = [m["id"] for m in self.world.script.history.segment("003")["messages"]]
+        folded = [m.id for m in self.world.script.history.segment("003").messages]
         self.index.remove("Aria", folded)
         self.assertEqual(self.lacking(), 0)
         self.world.restart()
@@ -239,8 +241,8 @@ class TestWholeIndex(SearchTest):
     def test_rebuilding_broken_off(self):
         """A rebuilding that a stop broke off goes on after the next start; others search in it."""
         history = self.world.script.history
-        said = {"role": "user", "channel": "say", "speaker": {"key": "Bram", "id": "o1"}}
-        history.append([{**said, "content": f"Cask {number}."} for number in range(2_100)])
+        said = Message("user", "", channel="say", speaker=Speaker(key="Bram", id="o1"))
+        history.append([replace(said, content=f"Cask {number}.") for number in range(2_100)])
         self.index.add("Bo", [Turn("b1", "Bram", "A cask.", 1.7e9)])
         self.index.sizes.clear()
         clock = Clock()

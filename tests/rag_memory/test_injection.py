@@ -4,6 +4,7 @@ import json
 import unittest
 from dataclasses import replace
 
+from evennia_ai.history.messages import Message
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.language.words import plain
 from evennia_ai.rag_memory.injection import (
@@ -20,6 +21,7 @@ from evennia_ai.recall import Hit
 from evennia_ai.tools import BUILTIN_TOOLS
 from tests.search_case import ECHO, FACT, MOVED, QUESTION
 from tests.search_case import hit as line
+from tests.strategies import result
 
 TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
 
@@ -258,20 +260,20 @@ class TestRecalled(unittest.TestCase):
         lamp, drink = self.MEMORY, '- (m2) 2026-01-02 Alice: "My favourite drink is plum brandy"'
         kept = drawn_on([lamp, drink], "Plum brandy, Alice, as ever.")
         self.assertEqual(kept, [drink])
-        reply = {"role": "assistant", "content": "Plum brandy.", "metadata": {"memories": kept}}
-        self.assertEqual(shown_memories([{"role": "user", "content": "x"}, reply], TRAITS), [drink])
+        reply = Message("assistant", "Plum brandy.", metadata={"memories": kept})
+        self.assertEqual(shown_memories([Message("user", "x"), reply], TRAITS), [drink])
 
     def test_results_of_searches(self):
         """Memories are read from the results of searches, the newest first."""
         found = {"results": [{"text": "I like jazz", "speaker": "Alice"}, {"id": "x"}, 3]}
         one = {"text": "raw", "around": [{"text": "near"}]}
         messages = [
-            {"name": "search_memory", "content": json.dumps(found)},
-            {"name": "look", "content": "a lamp"},
-            {"role": "user", "content": "hello"},
-            {"name": "expand_memory", "content": json.dumps(one)},
-            {"name": "search_memory", "content": "shortened {"},
-            {"name": "search_memory", "content": "[1]"},
+            result("c1", json.dumps(found), name="search_memory"),
+            result("c2", "a lamp"),
+            Message("user", "hello"),
+            result("c3", json.dumps(one), name="expand_memory"),
+            result("c4", "shortened {", name="search_memory"),
+            result("c5", "[1]", name="search_memory"),
         ]
         self.assertEqual(
             shown_memories(messages, TRAITS), ["shortened {", "raw", "near", "Alice: I like jazz"]

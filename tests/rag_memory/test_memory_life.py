@@ -135,7 +135,7 @@ class TestParaphrases(AssistantTest):
         self.model.default = retells_all_it_knows
         days = [self.one_day() for _ in range(7)]
         self.assertGreater(self.aria.journal.count(), len(FACTS), "the model did write")
-        spoken = [m for m in self.script.history.messages() if m["metadata"].get("memories")]
+        spoken = [m for m in self.script.history.messages() if m.metadata.get("memories")]
         self.assertTrue(spoken, "she did answer from memories")
         self.assertEqual(days, [len(FACTS)] * 7)
         known = self.aria.entities.get(char["id"]).observations

@@ -6,7 +6,7 @@ from twisted.internet.defer import succeed
 
 from evennia_ai.assistant.events import by_audience
 from evennia_ai.assistant.tick import _retrieved
-from evennia_ai.history.messages import utc_iso
+from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.rag_memory.entities import new_profile, observe, tidy
 from evennia_ai.rag_memory.episodic_index import KEEP_DAYS
@@ -78,7 +78,7 @@ class TestInjected(SearchTest):
             [Turn(f"m{n}", who, said, 1.7e9 + 9e4 * n) for n, (who, said) in enumerate(lines)],
         )
         asked = self.world.script.history.append(
-            [{"role": "user", "channel": "say", "speaker": {"key": "Dora"}, "content": QUESTION}]
+            [Message("user", QUESTION, channel="say", speaker=Speaker(key="Dora"))]
         )
         (group,) = by_audience(asked)
         quoted = wait_for(_retrieved(self.world.script, self.world.body, group))
@@ -95,12 +95,12 @@ class TestSaidByTool(SearchTest):
             {"id": f"c{n}", "function": {"name": name, "arguments": arguments}}
             for n, (name, arguments) in enumerate(calls)
         ]
-        reply = {"role": "assistant", "channel": "say", "audience": audience, "content": content}
-        speaker = {"key": "Aria", "id": "o9"}
+        reply = Message("assistant", content, channel="say", audience=audience)
+        speaker = Speaker("Aria", "o9")
         stored = self.world.script.history.append(
-            [{**reply, "speaker": speaker, "tool_calls": made}]
+            [replace(reply, speaker=speaker, tool_calls=tuple(made))]
         )
-        return stored[0]["id"]
+        return stored[0].id
 
     def test_is_found(self):
         """What was said, posed or whispered is found under the message's id."""

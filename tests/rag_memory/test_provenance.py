@@ -1,8 +1,10 @@
 """Which messages a note rests on."""
 
 import unittest
+from dataclasses import replace
 
 from evennia_ai.history.audience import PUBLIC, private
+from evennia_ai.history.messages import Speaker
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.rag_memory.provenance import grounds_of_history, grounds_of_turn, supporting
 from evennia_ai.tools import BUILTIN_TOOLS
@@ -19,7 +21,7 @@ class TestSupporting(unittest.TestCase):
 
     def test_what_says_the_same(self):
         """What was said in much the same words is named, who said it counted in."""
-        alice = {"key": "Alice", "id": "o1"}
+        alice = Speaker("Alice", "o1")
         said = (heard("the weather is fine"), heard("my boat is called Heron", speaker=alice))
         self.assertEqual(self.found("Alice's boat is called Heron.", *said), ("m1",))
 
@@ -42,14 +44,14 @@ class TestSupporting(unittest.TestCase):
         self.assertEqual(self.found("Oh well, it is.", reply("oh well, it is")), ())
 
 
-ALICE = {"key": "Alice", "id": "o1"}
+ALICE = Speaker("Alice", "o1")
 
 
 def dated(*messages):
     """Messages m0, m1, ..., each a day later than the one before."""
     days = (f"2026-01-0{day}T00:00:00.000+00:00" for day in range(1, 10))
     pairs = zip(numbered(messages), days, strict=False)
-    return [{**message, "created_at": day} for message, day in pairs]
+    return [replace(message, created_at=day) for message, day in pairs]
 
 
 class TestGrounds(unittest.TestCase):
@@ -65,12 +67,12 @@ class TestGrounds(unittest.TestCase):
             heard("My favourite drink is cider now.", speaker=ALICE),
         )
         found = grounds_of_history(self.NOTE, messages, PUBLIC, (), TRAITS)
-        self.assertEqual((found.sources[0], found.at), ("m0", messages[0]["created_at"]))
+        self.assertEqual((found.sources[0], found.at), ("m0", messages[0].created_at))
         self.assertEqual((found.told, found.recalled), (True, False))
 
     def test_questions_and_own_lines_are_no_sources(self):
         """Who asks says nothing, nor does what the writer said itself from memory."""
-        answer = {**reply(self.NOTE), "metadata": {"memories": [self.DRINK]}}
+        answer = replace(reply(self.NOTE), metadata={"memories": [self.DRINK]})
         unmarked = heard("tell me if my favourite drink is plum brandy", speaker=ALICE)
         asked = heard("Is my favourite drink plum brandy?", speaker=ALICE)
         for question in (unmarked, asked):
@@ -98,7 +100,7 @@ class TestGrounds(unittest.TestCase):
             grounds_of_turn(self.NOTE, dated(again), ("m0",), [self.DRINK], TRAITS).told
         )
         note = "Alice keeps plum brandy, her drink, in a cellar."
-        looked = {**result("c1", "a cellar where a cask is keeping"), "name": "look"}
+        looked = replace(result("c1", "a cellar where a cask is keeping"), name="look")
         for messages, recalled in ((dated(asked), True), (dated(asked, looked), False)):
             found = grounds_of_turn(note, messages, ("m0",), [self.DRINK], TRAITS)
             self.assertEqual(found.recalled, recalled)

@@ -1,9 +1,10 @@
 """Working memory: conversations in progress."""
 
 import unittest
+from dataclasses import replace
 
 from evennia_ai.history.audience import STAFF, private
-from evennia_ai.history.messages import utc_iso
+from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.rag_memory.working_memory import (
     MAX_AGE_S,
     clear_stale_conversations,
@@ -52,9 +53,11 @@ class TestFromHistory(unittest.TestCase):
     """Conversations after a start."""
 
     def line(self, text, ago, **fields):
-        message = {"role": "user", "content": text, "created_at": utc_iso(NOW - ago)}
-        message |= {"speaker": {"key": "Al", "id": "o1"}, "channel": "say", "audience": "public"}
-        return {**message, **fields}
+        speaker = Speaker("Al", "o1")
+        message = Message(
+            "user", text, created_at=utc_iso(NOW - ago), speaker=speaker, channel="say"
+        )
+        return replace(message, **fields)
 
     def talks(self, *messages):
         found = from_history(messages, NOW)

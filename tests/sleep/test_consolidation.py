@@ -15,7 +15,7 @@ from twisted.internet.task import Clock
 from evennia_ai.assistant.tick import run_tick
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
-from evennia_ai.history.messages import utc_iso
+from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.rag_memory import Mem0Backend
 from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.rag_memory.journal_entry import JournalEntry
@@ -425,15 +425,14 @@ class TestOnMem0(ConsolidationCase):
         world.body.journal.add("Alice keeps bees behind the mill.")
         for day in range(7):
             world.later(86_400)
-            spoken = {
-                "id": f"m{day}",
-                "channel": "say",
-                "content": f"Aria, who keeps bees? I ask you on day {day}.",
-                "speaker": {"key": "Bob", "id": PEOPLE["Bob"]},
-                "audience": "public",
-                "created_at": utc_iso(world.script.now()),
-                "metadata": {},
-            }
+            spoken = Message(
+                "user",
+                f"Aria, who keeps bees? I ask you on day {day}.",
+                id=f"m{day}",
+                created_at=utc_iso(world.script.now()),
+                speaker=Speaker("Bob", PEOPLE["Bob"]),
+                channel="say",
+            )
             world.script.runtime.hear(spoken, world.script.now())
             self.assertEqual(wait_for(run_tick(world.script, world.body), 60), "turn")
             report = wait_for(run_sleep_tick(world.script, world.body), 60)

@@ -3,10 +3,10 @@
 import sys
 import unittest
 
-from evennia_ai.assistant.tick import run_tick
 from evennia_ai.assistant.status import compaction_state
+from evennia_ai.assistant.tick import run_tick
 from evennia_ai.history.audience import private
-from evennia_ai.history.messages import is_summary
+from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.sleep.compaction.plan import is_extraction
 from evennia_ai.sleep.compaction.service import compact_conversation_history
 from evennia_ai.sleep.compaction.triggers import count_fires, wants_compaction
@@ -14,7 +14,7 @@ from evennia_ai.testing import ScriptedModel, call, model_down
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
 
-ALICE = {"key": "Alice", "id": "o1.a"}
+ALICE = Speaker("Alice", "o1.a")
 LINE = "line %s of ale and barrels and more talk about it all"
 
 
@@ -51,12 +51,13 @@ class CountTest(unittest.TestCase):
     def hear(self, lines, text=LINE):
         """So many lines, a tick after each."""
         for number in range(lines):
-            event = {
-                "id": f"line{len(self.script.history.messages())}.{self.noted}.{number}",
-                "channel": "say",
-                "content": text % number,
-                "speaker": ALICE,
-            }
+            event = Message(
+                "user",
+                text % number,
+                id=f"line{len(self.script.history.messages())}.{self.noted}.{number}",
+                channel="say",
+                speaker=ALICE,
+            )
             self.script.runtime.hear(event, self.script.now())
             self.tick()
 
@@ -66,7 +67,7 @@ class CountTest(unittest.TestCase):
     def live(self):
         """The live messages that were said: neither markers nor of an extraction."""
         messages = self.script.history.messages()
-        return [m for m in messages if not is_summary(m) and not is_extraction(m)]
+        return [m for m in messages if not m.is_summary and not is_extraction(m)]
 
     def compactions(self):
         return self.script.history.compactions()
@@ -119,10 +120,9 @@ class TestStalls(CountTest):
             if "secret" in str(request.messages)
             else "They talked of ale."
         )
-        public = {"role": "user", "content": LINE * 4}
+        public = Message("user", LINE * 4)
         secrets = [
-            {"role": "user", "content": "a secret " * 49, "audience": private([f"o{n}.x"])}
-            for n in range(7)
+            Message("user", "a secret " * 49, audience=private([f"o{n}.x"])) for n in range(7)
         ]
         world.script.history.append([*secrets, *[public] * 6])
         for _ in range(3):
@@ -161,7 +161,7 @@ class TestStalls(CountTest):
         self.assertFalse(world.script.state.stalled_out)
         world.configure(immediate_window=None, recent_window=None)
         self.assertEqual(compaction_state(world.script), "on")
-        world.script.history.append([{"role": "user", "content": LINE}] * 40)
+        world.script.history.append([Message("user", LINE)] * 40)
         self.assertTrue(wants_compaction(world.script, 0.01))
         world.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
         self.assertTrue(self.compact()["success"])
@@ -170,7 +170,7 @@ class TestStalls(CountTest):
     def test_failures_count(self):
         """Three by count that give no summary stop the count trigger, and it alone."""
         world = self.world(immediate_window=8, recent_window=8)
-        world.script.history.append([{"role": "user", "content": LINE}] * 40)
+        world.script.history.append([Message("user", LINE)] * 40)
         self.model.default = model_down()
         for _ in range(6):
             self.tick()
@@ -187,7 +187,7 @@ class TestIdle(CountTest):
     def steps(self, messages):
         """Function calls of an idle tick with so many live messages."""
         world = self.world(immediate_window=400, recent_window=400)
-        world.script.history.append([{"role": "user", "content": LINE}] * messages)
+        world.script.history.append([Message("user", LINE)] * messages)
         self.tick()
         calls = []
         sys.setprofile(lambda frame, event, argument: calls.append(event))
@@ -204,7 +204,7 @@ class TestIdle(CountTest):
     def test_counted_anew_when_something_changes(self):
         """A message more, or a smaller window, and it fires."""
         world = self.world(immediate_window=8, recent_window=8)
-        line = {"role": "user", "content": LINE}
+        line = Message("user", LINE)
         world.script.history.append([line] * 16)
         self.tick()
         self.assertEqual(len(self.compactions()), 0)

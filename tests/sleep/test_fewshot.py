@@ -4,7 +4,7 @@ from evennia_ai.assistant.config import FEWSHOT_PROMPT, PRESETS
 from evennia_ai.assistant.events import Group
 from evennia_ai.assistant.tick import think
 from evennia_ai.history.audience import private
-from evennia_ai.history.messages import is_summary
+from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.testing import call
 from tests import loopback
 from tests.base import AssistantTest
@@ -25,7 +25,7 @@ class TestCountTrigger(AssistantTest):
         """The numbers of the public lines at which a compaction came."""
         fired = []
         for number in range(1, lines + 1):
-            self.script.history.append([{"role": "user", "content": "a line of talk " * 3}])
+            self.script.history.append([Message("user", "a line of talk " * 3)])
             before = self.script.history.segment_count()
             self.tick()
             if self.script.history.segment_count() > before:
@@ -35,57 +35,57 @@ class TestCountTrigger(AssistantTest):
     def test_fires_at_129_193_257(self):
         """It folds 64 messages each time more than 128 are live, counting no markers."""
         self.assertEqual(self.fired(259), [129, 193, 257])
-        raw = [m for m in self.script.history.messages() if not is_summary(m)]
+        raw = [m for m in self.script.history.messages() if not m.is_summary]
         self.assertEqual(len(raw), 259 - 3 * 64)
         self.assertEqual(self.model.requests[0].messages[0]["content"], FEWSHOT_PROMPT)
 
     def test_whispers_that_stay_are_not_counted(self):
         """Many who each whispered a few words do not make it fold less, and less often useful."""
         for circle in range(60):
-            whisper = {"role": "user", "content": "between us", "audience": private([f"o{circle}"])}
+            whisper = Message("user", "between us", audience=private([f"o{circle}"]))
             self.script.history.append([whisper] * 3)
         self.assertEqual(self.fired(193), [129, 193])
         self.assertEqual(self.script.state.stalls, 0)
         segments = list(self.script.history.segments())
-        self.assertEqual([len(segment["messages"]) for segment in segments], [64, 64])
+        self.assertEqual([len(segment.messages) for segment in segments], [64, 64])
 
     def test_waits_for_a_legal_cut(self):
         """Where the cut would part a call from its result, it is moved on; none fires early."""
         for _ in range(63):
-            self.script.history.append([{"role": "user", "content": "a line of talk " * 3}])
+            self.script.history.append([Message("user", "a line of talk " * 3)])
         made = call("look") + call("look")
-        self.script.history.append([{"role": "assistant", "content": "", "tool_calls": made}])
+        self.script.history.append([Message("assistant", "", tool_calls=tuple(made))])
         for one in made:
             self.script.history.append(
-                [{"role": "tool", "tool_call_id": one["id"], "name": "look", "content": "a room"}]
+                [Message("tool", "a room", tool_call_id=one["id"], name="look")]
             )
         for _ in range(63):
-            self.script.history.append([{"role": "user", "content": "a line of talk " * 3}])
+            self.script.history.append([Message("user", "a line of talk " * 3)])
         self.tick()
         (segment,) = self.script.history.segments()
-        self.assertEqual(len(segment["messages"]), 66)
+        self.assertEqual(len(segment.messages), 66)
 
     def test_memories_come_back(self):
         """A summary is embedded with type, time and range, and comes back when it fits."""
         self.model.default = "Bram swore to mend the mill wheel."
         for _ in range(129):
-            self.script.history.append([{"role": "user", "content": "a line of talk " * 3}])
+            self.script.history.append([Message("user", "a line of talk " * 3)])
         self.tick()
         ((_, memory),) = self.semantic.memories[self.script.scope].items()
         self.assertEqual(memory["metadata"]["type"], "memory_summary")
         self.assertEqual(memory["metadata"]["messages"], 64)
         self.model.default = "They sang."
         for _ in range(64):
-            self.script.history.append([{"role": "user", "content": "a line of talk " * 3}])
+            self.script.history.append([Message("user", "a line of talk " * 3)])
         self.tick()
         (event,) = self.script.history.append(
             [
-                {
-                    "role": "user",
-                    "content": "who swore to mend the wheel of the mill",
-                    "speaker": {"key": "Char", "id": "o1.x"},
-                    "channel": "say",
-                }
+                Message(
+                    "user",
+                    "who swore to mend the wheel of the mill",
+                    speaker=Speaker(key="Char", id="o1.x"),
+                    channel="say",
+                )
             ]
         )
         wait_for(think(self.script, self.aria, Group("public", (event,))))

@@ -4,6 +4,7 @@ import unittest
 
 from evennia_ai.assistant.tick import check_emergency
 from evennia_ai.history.audience import PUBLIC, private
+from evennia_ai.history.messages import Message
 from evennia_ai.sleep.compaction.triggers import check_feasible, feasibility, kept_capacity
 from evennia_ai.testing import ScriptedModel
 from tests.memory_assistant import MemoryWorld
@@ -23,7 +24,7 @@ class HeldTest(unittest.TestCase):
         check_feasible(self.script)
 
     def said(self, lines, words=60, audience=PUBLIC):
-        line = {"role": "user", "content": "word " * words, "audience": audience}
+        line = Message("user", "word " * words, audience=audience)
         self.script.history.append([line] * lines)
 
     def circles(self, number, words):

@@ -5,7 +5,6 @@ import random
 import time
 
 from evennia_ai import services
-from evennia_ai.history.messages import is_summary
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.retry import RetryPolicy
 from tests import loopback
@@ -41,12 +40,12 @@ class WireTest(AssistantTest):
 
     def recorded(self):
         """All messages, archived ones and live ones (markers left out), in order."""
-        live = [m for m in self.script.history.messages() if not is_summary(m)]
-        return [m for s in self.script.history.segments() for m in s["messages"]] + live
+        live = [m for m in self.script.history.messages() if not m.is_summary]
+        return [m for s in self.script.history.segments() for m in s.messages] + live
 
     def recorded_contents(self, role):
         """Contents of all recorded messages of a role."""
-        return [m["content"] for m in self.recorded() if m["role"] == role]
+        return [m.content for m in self.recorded() if m.role == role]
 
     def assert_requests_legal(self):
         """No request exceeds the limit or parts a call from its result."""
@@ -114,7 +113,7 @@ class TestThreeHundredTurns(WireTest):
                 self.script.wake()
         emergencies = sum("nearly full" in line for line in logs)
         self.assert_requests_legal()
-        ids = [m["id"] for m in self.recorded()]
+        ids = [m.id for m in self.recorded()]
         self.assertEqual(len(ids), len(set(ids)))
         said = [text for text in self.recorded_contents("user") if text.startswith("line ")]
         self.assertEqual(sorted(said), sorted(heard))

@@ -11,7 +11,7 @@ from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import private
 from evennia_ai.history.evidence import verify_history
 from evennia_ai.history.masking import PLACEHOLDER
-from evennia_ai.history.messages import is_summary
+from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.offline.brain import respond
@@ -199,16 +199,9 @@ class TestMasking(LosslessTest):
 
     def look(self, words):
         made = call("look")
-        self.script.history.append([{"role": "assistant", "content": "", "tool_calls": made}])
+        self.script.history.append([Message("assistant", "", tool_calls=tuple(made))])
         self.script.history.append(
-            [
-                {
-                    "role": "tool",
-                    "tool_call_id": made[0]["id"],
-                    "name": "look",
-                    "content": "timber " * words,
-                }
-            ]
+            [Message("tool", "timber " * words, tool_call_id=made[0]["id"], name="look")]
         )
 
     def test_masks_need_no_extraction(self):
@@ -235,9 +228,9 @@ class TestMasking(LosslessTest):
         bob, eve = private(["o1"]), private(["o2"])
         self.configure(max_context_tokens=12_000, compact_preserve_window=2)
         self.look(700)
-        self.script.history.append([{"role": "user", "content": "mine", "audience": bob}])
+        self.script.history.append([Message("user", "mine", audience=bob)])
         for message in self.script.history.messages():
-            self.assertIn(message["audience"], ("public", bob))
+            self.assertIn(message.audience, ("public", bob))
         self.fill(30, words=250, audience=eve)
         self.assertNotEqual(self.compact(force=False)["level"], "masked")
 
@@ -319,7 +312,7 @@ class TestOffSwitch(LosslessTest):
             self.fill(50, words=30)
             self.compact()
         self.configure(compact_enabled=False, max_context_tokens=4000)
-        shown = sum(m["role"] in ("user", "assistant") for m in self.prompt()) - 1
+        shown = sum(m.role in ("user", "assistant") for m in self.prompt()) - 1
         budget = self.script.runtime.budgets[-1]
         (note,) = (note for note in budget.notes if "older messages of the archive" in note)
         self.assertEqual(shown + len(budget.left_out) + int(note.split(" ")[0]), 200)
@@ -344,7 +337,7 @@ class TestHostileSummariser(LosslessTest):
             else behaviours[len(self.model.requests) % 5]
         )
         self.script.history.append(
-            [{"role": "user", "content": "Captain Mirabel hid 47 crowns under the Salt Chapel."}]
+            [Message("user", "Captain Mirabel hid 47 crowns under the Salt Chapel.")]
         )
         self.model.answers = ["They talked.", "They talked."]  # the gate asks once more
         for generation in range(10):
@@ -352,8 +345,8 @@ class TestHostileSummariser(LosslessTest):
             result = self.compact()
             self.assertTrue(result["success"], (generation, result))
             for marker in self.script.history.messages():
-                if marker["metadata"].get("type"):
-                    self.assertLessEqual(self.script.count(marker["content"]), 310)
+                if marker.metadata.get("type"):
+                    self.assertLessEqual(self.script.count(marker.content), 310)
             self.assert_proven()
         kept = " ".join(e.content for e in self.aria.journal.recent(500))
         kept += str(self.script.history.messages())
@@ -365,7 +358,7 @@ class TestHostileSummariser(LosslessTest):
         """What left was shown, in full, to a model whose answer was taken."""
         self.configure(max_context_tokens=3000, compact_preserve_window=2)
         self.fill(30, words=120)
-        self.script.history.append([{"role": "user", "content": "x" * 9000 + " the very end"}])
+        self.script.history.append([Message("user", "x" * 9000 + " the very end")])
         self.fill(4)
         seen = []
         self.model.default = lambda request: (seen.append(request.messages[1]["content"]), SUMMARY)[
@@ -545,9 +538,9 @@ class TestSingle(LosslessTest):
         self.configure(compact_strategy="single")
         ids = []
         for _ in range(3):
-            ids += [m["id"] for m in self.fill(30)]
+            ids += [m.id for m in self.fill(30)]
             result = self.compact()
-        below = [m["id"] for m in self.script.history.each_below(result["summary_id"])]
+        below = [m.id for m in self.script.history.each_below(result["summary_id"])]
         self.assertEqual(below, ids[: len(below)])
         self.assertEqual(len(below), 70)
 
@@ -570,8 +563,8 @@ class TestStalls(LosslessTest):
 
     def test_three_in_a_row(self):
         """The third opens the breaker and staff are told; a good manual one closes it."""
-        big = [{"role": "user", "content": "word " * 6000}]
-        self.script.history.append(big + [{"role": "user", "content": "short"}] * 19)
+        big = [Message("user", "word " * 6000)]
+        self.script.history.append(big + [Message("user", "short")] * 19)
         for _ in range(3):
             self.assertEqual(self.says_stopped(), [])
             self.stall()
@@ -593,10 +586,10 @@ class TestStalls(LosslessTest):
     def stall(self):
         """An automatic compaction of one little line that stands before the huge message."""
         self.script.history.checkpoint()
-        markers = [m for m in self.script.history.messages() if is_summary(m)]
-        raw = [m for m in self.script.history.messages() if not is_summary(m)]
-        old = {"role": "user", "content": "an old little line " * 9}
-        self.script.db.conversation_history = [*markers, old, *raw]
+        markers = [m for m in self.script.history.messages() if m.is_summary]
+        raw = [m for m in self.script.history.messages() if not m.is_summary]
+        old = Message("user", "an old little line " * 9)
+        self.script.db.conversation_history = [m.to_dict() for m in (*markers, old, *raw)]
         result = self.compact(force=False)
         self.assertEqual(result["compacted_messages"], 1)
         self.assertLess(result["reduction_pct"], 5)

@@ -4,7 +4,7 @@ import unittest
 
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.evidence import verify_history
-from evennia_ai.history.messages import audience_of, is_summary, total_tokens
+from evennia_ai.history.messages import Message, total_tokens
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.prompt import context_limit, context_usage
 from evennia_ai.sleep.compaction.service import (
@@ -34,17 +34,15 @@ class CirclesTest(unittest.TestCase):
         self.said([f"secret {circle}.{n}: " + "word " * words for n in range(count)], audience)
 
     def said(self, texts, audience=PUBLIC):
-        self.script.history.append(
-            {"role": "user", "content": text, "audience": audience} for text in texts
-        )
+        self.script.history.append(Message("user", text, audience=audience) for text in texts)
 
     def compact(self, **options):
         options.setdefault("force", True)
         return wait_for(compact_conversation_history(self.script, self.body, **options))
 
     def live(self, audience=None):
-        raw = [m for m in self.script.history.messages() if not is_summary(m)]
-        return [m for m in raw if audience is None or audience_of(m) == audience]
+        raw = [m for m in self.script.history.messages() if not m.is_summary]
+        return [m for m in raw if audience is None or m.audience == audience]
 
 
 class TestManyCircles(CirclesTest):
@@ -78,9 +76,9 @@ class TestManyCircles(CirclesTest):
         self.world(compact_preserve_window=2)
         self.whispered(1, 2)
         self.said(f"line {n}: " + "word " * 12 for n in range(20))
-        before = [m["id"] for m in self.live()]
+        before = [m.id for m in self.live()]
         self.compact()
-        after = [m["id"] for m in self.live()]
+        after = [m.id for m in self.live()]
         self.assertEqual(after, [each for each in before if each in after])
         self.assertEqual(len(self.live(private(["o1"]))), 2)
 
@@ -106,8 +104,8 @@ class TestManyCircles(CirclesTest):
             self.said(f"more {n}: " + "word " * 12 for n in range(10))
             result = self.compact()
             self.assertTrue(result["success"], result)
-            markers = [m for m in self.script.history.messages() if is_summary(m)]
-            of_circle = [m for m in markers if audience_of(m) == private(["o1"])]
+            markers = [m for m in self.script.history.messages() if m.is_summary]
+            of_circle = [m for m in markers if m.audience == private(["o1"])]
             self.assertLess(total_tokens(of_circle), 7 * 3 * 20)
             self.assertEqual(verify_history(self.script), ())
 
@@ -145,7 +143,7 @@ class TestOverfull(CirclesTest):
         leaving = make_plan(self.script, automatic=False).leaving
         self.extract()
         shown = "\n".join(self.shown())
-        names = [str(message["content"]).split(":")[0] + ":" for message in leaving]
+        names = [message.content.split(":")[0] + ":" for message in leaving]
         self.assertEqual([name for name in names if name not in shown], [])
         budget = self.script.runtime.budgets[-1]
         self.assertLessEqual(budget.total, context_limit(self.script))

@@ -8,6 +8,7 @@ import copy
 import re
 import unittest
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.evidence import verify_history
-from evennia_ai.history.messages import is_summary, total_tokens, utc_iso
+from evennia_ai.history.messages import Message, total_tokens, utc_iso
 from evennia_ai.history.pairs import cut_points, unanswered
 from evennia_ai.llm_interaction.prompt import (
     build_prompt,
@@ -81,7 +82,7 @@ PARTS = foldable_histories(pieces=7, least=3, closed=2)
 # Mostly one before the latest: each is told twice, in two runs.
 SEVERAL = st.one_of(*(st.lists(PARTS, min_size=n, max_size=n) for n in (2, 2, 2, 3)))
 ROOM = 10_000_000  # a limit under which every history fits
-TALK = {"role": "user", "content": "talk " * 80}
+TALK = Message("user", "talk " * 80)
 SHAPES = (
     "calls in parallel",
     "calls in a chain",
@@ -127,12 +128,12 @@ class Run:
         """The message with the next id and time; its tokens are to be counted."""
         self.number += 1
         at = utc_iso(START + self.number)
-        stamped = {**copy.deepcopy(message), "id": f"m{self.number}", "created_at": at}
+        stamped = replace(copy.deepcopy(message), id=f"m{self.number}", created_at=at)
         stamped.pop("tokens", None)
         return stamped
 
     def say(self):
-        self.store([{"role": "user", "content": f"one more line, {self.number}"}])
+        self.store([Message("user", f"one more line, {self.number}")])
 
     def extract(self):
         """Facts, an observation and an aside, then the end."""
@@ -209,20 +210,20 @@ class Run:
 
     def stored(self):
         """The raw live messages."""
-        return [m for m in self.script.history.messages() if not is_summary(m)]
+        return [m for m in self.script.history.messages() if not m.is_summary]
 
 
 def shapes(messages):
     """Names of what is found in a history."""
-    made = [[call["id"] for call in m.get("tool_calls") or ()] for m in messages]
-    roles = " ".join("call" if ids else m["role"] for m, ids in zip(messages, made, strict=True))
+    made = [[call["id"] for call in m.tool_calls or ()] for m in messages]
+    roles = " ".join("call" if ids else m.role for m, ids in zip(messages, made, strict=True))
     ids = [each for some in made for each in some]
     found = {
         "calls in parallel": any(len(some) > 1 for some in made),
         "calls in a chain": "call tool call tool" in roles,
         "call ids that repeat": len(set(ids)) < len(ids),
-        "a huge message": any(len(m["content"]) > 20_000 for m in messages),
-        "several audiences": len({m["audience"] for m in messages}) > 1,
+        "a huge message": any(len(m.content) > 20_000 for m in messages),
+        "several audiences": len({m.audience for m in messages}) > 1,
         "calls without result": bool(unanswered(messages)),
     }
     return {name for name, there in found.items() if there}
@@ -314,7 +315,7 @@ class TestRollback(Counted):
         for each in (run, control):
             each.say()
             if restarted:
-                each.store([{**message, "audience": PUBLIC} for message in late])
+                each.store([replace(message, audience=PUBLIC) for message in late])
                 each.restart()
         self.take_back(run, control)
         self.assertEqual(run.prompts(), control.prompts())
@@ -413,7 +414,7 @@ class TestAnySequence(Counted):
         """Call ids that stand twice in one message, as no client lets through, made different."""
         renamed = []
         for message in messages:
-            ids = [made["id"] for made in message.get("tool_calls") or ()]
+            ids = [made["id"] for made in message.tool_calls or ()]
             renamed.append(message)
             if len(set(ids)) < len(ids):
                 return renamed[:-1]

@@ -1,7 +1,9 @@
 """The search of history and archive: what was really said is not pushed out by summaries."""
 
 import unittest
+from dataclasses import replace
 
+from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.ranking import SUMMARIES, few_summaries
 from evennia_ai.recall import Hit, RecallIndex
 from evennia_ai.recall.values import Query
@@ -42,16 +44,16 @@ class TestVeryWords(unittest.TestCase):
         world = MemoryWorld()
         world.index = RecallIndex(":memory:")
         world.restart()
-        said = {"role": "user", "channel": "say", "speaker": {"key": "Edith", "id": "o1.e"}}
+        said = Message("user", "", channel="say", speaker=Speaker(key="Edith", id="o1.e"))
         lines = [
             "You'll find my bookshop halfway down Barrel Street.",
             "The inn is on Candle Street.",
         ]
-        stored = world.script.history.append([{**said, "content": line} for line in lines])
+        stored = world.script.history.append([replace(said, content=line) for line in lines])
         for number in range(60):
             world.body.journal.add(f"Edith has {number} barrels in a street.")
-            world.script.history.append([{**said, "content": "This stew needs salt."}] * 10)
+            world.script.history.append([replace(said, content="This stew needs salt.")] * 10)
         found = wait_for(
             world.script.memory.search(Query("Edith bookshop Barrel Street", 20, "staff"))
         )
-        self.assertEqual(found[0].turn_id, stored[0]["id"])
+        self.assertEqual(found[0].turn_id, stored[0].id)

@@ -3,7 +3,7 @@
 import unittest
 
 from evennia_ai.history.evidence import verify_history
-from evennia_ai.history.messages import new_id
+from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, context_caps
 from evennia_ai.llm_interaction.summary import MESSAGES_TITLE, summarise
 from evennia_ai.llm_interaction.values import ModelReply
@@ -31,10 +31,7 @@ class Windows(ScriptedModel):
 
 def lines(number, words=30):
     """So many heard lines."""
-    return [
-        {"id": new_id("m"), "role": "user", "content": f"line {n}: " + "word " * words}
-        for n in range(number)
-    ]
+    return [Message("user", f"line {n}: " + "word " * words, id=new_id("m")) for n in range(number)]
 
 
 class TestSummarise(unittest.TestCase):
@@ -109,8 +106,8 @@ class TestSummarise(unittest.TestCase):
 
 def said(text):
     """What Alice said, as the history holds it."""
-    speaker = {"key": "Alice", "id": "o1.alice"}
-    return {"role": "user", "content": text, "speaker": speaker, "channel": "say"}
+    speaker = Speaker("Alice", "o1.alice")
+    return Message("user", text, speaker=speaker, channel="say")
 
 
 def offline(request):
@@ -145,7 +142,7 @@ class TestHostileTalk(unittest.TestCase):
                     world.script.history.append([*messages, *[said("ok then, so be it")] * 3])
                     done = compact_conversation_history(world.script, world.body, force=True)
                     self.assertTrue(wait_for(done)["success"])
-                    text = world.script.history.messages()[0]["content"]
+                    text = world.script.history.messages()[0].content
                     if "Mirabel" in line:
                         self.assertIn("Mirabel", text)
                     self.assertEqual(verify_history(world.script), ())

@@ -5,7 +5,7 @@ import threading
 
 from evennia_ai import services
 from evennia_ai.history.evidence import verify_history
-from evennia_ai.history.messages import is_summary
+from evennia_ai.history.messages import Message
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps, context_usage
@@ -102,9 +102,9 @@ class TestHostileSummariser(WatchedTest):
             lines.insert(0, FIRST)
         if self.generation == 3:
             lines.append("barrel " * 4000 + "and the very end")
-        users = [{"role": "user", "content": f"{line} {'and so on ' * 12}"} for line in lines]
+        users = [Message("user", f"{line} {'and so on ' * 12}") for line in lines]
         self.script.history.append(users)
-        self.script.history.append([{"role": "user", "content": "so it went on"}] * 4)
+        self.script.history.append([Message("user", "so it went on")] * 4)
 
     def lived(self):
         """Ten generations; yields each result with the requests that were answered for it."""
@@ -135,10 +135,10 @@ class TestHostileSummariser(WatchedTest):
         for result, answered in self.lived():
             levels.add(result["level"])
             record = self.script.history.summary(result["summary_id"])
-            messages = self.script.history.segment(record["segment"])["messages"]
+            messages = self.script.history.segment(record["segment"]).messages
             shown = self.accepted_text(answered)
             for message in messages:
-                self.assertTrue(self.plain(message["content"]) in shown, message["content"][:60])
+                self.assertTrue(self.plain(message.content) in shown, message.content[:60])
             self.assert_caps()
             self.assert_losses_reported(record, messages)
             self.assertEqual(verify_history(self.script), ())
@@ -174,8 +174,8 @@ class TestHostileSummariser(WatchedTest):
         bodies = [record.body for record in self.server.succeeded]
         shown = self.plain("".join(body["messages"][-1]["content"] for body in bodies))
         for segment in self.script.history.segments():
-            for message in segment["messages"]:
-                self.assertTrue(self.plain(message["content"]) in shown, message["content"][:60])
+            for message in segment.messages:
+                self.assertTrue(self.plain(message.content) in shown, message.content[:60])
         self.assert_requests_legal()
 
 
@@ -200,7 +200,7 @@ class TestSlowSummary(WatchedTest):
     def test_arrivals_are_all_there_in_order(self):
         """What is said and answered while the summary is written stands behind what stayed."""
         self.configure(max_context_tokens=100_000, llm_timeout_s=90)
-        old = [m["id"] for m in self.fill(40)]
+        old = [m.id for m in self.fill(40)]
         running = compact_conversation_history(self.script, self.aria, force=True)
         pump_until(lambda: self.server.bodies)
         heard = [f"line {label(n)} of the meanwhile" for n in range(4)]
@@ -212,9 +212,9 @@ class TestSlowSummary(WatchedTest):
         self.assertTrue(wait_for(running, 60)["success"])
         self.say("and after it")
         self.tick()
-        live = [m for m in self.script.history.messages() if not is_summary(m)]
-        self.assertEqual([m["id"] for m in live[:20]], old[20:])
-        talk = [(m["role"], m["content"]) for m in live[20:]]
+        live = [m for m in self.script.history.messages() if not m.is_summary]
+        self.assertEqual([m.id for m in live[:20]], old[20:])
+        talk = [(m.role, m.content) for m in live[20:]]
         answered = [(("user", line), ("assistant", "Indeed.")) for line in [*heard, "and after it"]]
         self.assertEqual(talk, [one for pair in answered for one in pair])
         self.assertEqual(verify_history(self.script), ())

@@ -1,12 +1,13 @@
 """The plan of a compaction."""
 
 import unittest
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.history.audience import PUBLIC, STAFF, private
-from evennia_ai.history.messages import audience_of, is_summary, total_tokens
+from evennia_ai.history.messages import total_tokens
 from evennia_ai.history.pairs import cut_points, pairing
 from evennia_ai.sleep.compaction.plan import (
     Plan,
@@ -28,7 +29,7 @@ def identities(messages):
 
 
 def raw_of(messages):
-    return [message for message in messages if not is_summary(message)]
+    return [message for message in messages if not message.is_summary]
 
 
 def sized(*tokens):
@@ -40,7 +41,7 @@ class TestPlanByExample(unittest.TestCase):
     """What leaves, case by case."""
 
     def leaving(self, history, *args):
-        return [message["id"] for message in plan_compaction(history, *args).leaving]
+        return [message.id for message in plan_compaction(history, *args).leaving]
 
     def test_window(self):
         """The newest messages of the window stay, the rest leaves."""
@@ -50,8 +51,7 @@ class TestPlanByExample(unittest.TestCase):
         """Its newest messages count for half the window at most, all others leave or stay."""
         talk = sized(*[1] * 10)
         saved = numbered([heard(metadata={"context": "pre_compaction"}) for _ in range(7)])
-        for number, message in enumerate(saved):
-            message["id"] = f"x{number}"
+        saved = [replace(message, id=f"x{number}") for number, message in enumerate(saved)]
         self.assertEqual(self.leaving([*talk, *saved], 4), [f"m{n}" for n in range(8)])
         self.assertEqual(self.leaving([*talk, saved[0]], 4), [f"m{n}" for n in range(7)])
         self.assertEqual(
@@ -96,8 +96,8 @@ class TestPlanByExample(unittest.TestCase):
         alice = private(["a"])
         history = numbered([marker(PUBLIC), marker(alice), heard(), heard(audience=alice)])
         plan = plan_compaction(history, 1)
-        self.assertEqual([m["id"] for m in plan.folded], ["m0"])
-        self.assertEqual([m["id"] for m in plan.staying], ["m1", "m3"])
+        self.assertEqual([m.id for m in plan.folded], ["m0"])
+        self.assertEqual([m.id for m in plan.staying], ["m1", "m3"])
 
     def test_by_count(self):
         """So many leave and no more, once that many stand before the window."""
@@ -106,7 +106,7 @@ class TestPlanByExample(unittest.TestCase):
         self.assertEqual(cut_by_count(history, 2, 3), 3)
         self.assertEqual(cut_by_count(history, 1, 3), 3)
         plan = plan_compaction(history, 1, count_cut=3)
-        self.assertEqual([m["id"] for m in plan.leaving], ["m0", "m1", "m2"])
+        self.assertEqual([m.id for m in plan.leaving], ["m0", "m1", "m2"])
 
     def test_by_count_a_small_part_is_not_counted(self):
         """What a circle said counts from the message on with which it is enough to leave."""
@@ -117,9 +117,9 @@ class TestPlanByExample(unittest.TestCase):
         self.assertEqual(cut_by_count(history, 1, 2, least_tokens=10), 4)
         self.assertEqual(cut_by_count(history, 1, 2, least_tokens=20), 5)
         plan = plan_compaction(history, 1, least_tokens=20, count_cut=5)
-        self.assertEqual([m["id"] for m in plan.leaving], ["m2", "m4"])
-        self.assertEqual([m["id"] for m in plan.held], ["m0", "m1", "m3"])
-        self.assertEqual([m["id"] for m in plan.staying], ["m0", "m1", "m3", "m5"])
+        self.assertEqual([m.id for m in plan.leaving], ["m2", "m4"])
+        self.assertEqual([m.id for m in plan.held], ["m0", "m1", "m3"])
+        self.assertEqual([m.id for m in plan.staying], ["m0", "m1", "m3", "m5"])
 
     def test_by_count_an_extraction_is_not_counted(self):
         """It neither fires nor is asked to leave: it goes with the talk it stands among."""
@@ -129,7 +129,7 @@ class TestPlanByExample(unittest.TestCase):
         self.assertEqual(cut_by_count(history, 1, 3), 0)
         self.assertEqual(cut_by_count(history, 1, 2), 4)
         plan = plan_compaction(history, 1, count_cut=4)
-        self.assertEqual([m["id"] for m in plan.leaving], ["m0", "m1", "m2", "m3"])
+        self.assertEqual([m.id for m in plan.leaving], ["m0", "m1", "m2", "m3"])
         only = numbered([saved, saved, saved, line])
         self.assertEqual(cut_by_count(only, 1, 1), 0)
 
@@ -180,7 +180,7 @@ class TestPlanAlways(unittest.TestCase):
             self.assertEqual(places, sorted(places))
         self.assertEqual(identities(plan.leaving), identities(raw_of(history))[: len(plan.leaving)])
         markers = len(plan.staying) - len(raw_of(plan.staying))
-        self.assertTrue(all(is_summary(message) for message in plan.staying[:markers]))
+        self.assertTrue(all(message.is_summary for message in plan.staying[:markers]))
 
     @MANY
     @plans
@@ -189,9 +189,9 @@ class TestPlanAlways(unittest.TestCase):
         raw = raw_of(history)
         for least in (0, 60):
             plan = plan_compaction(history, window, keep, capacity, least_tokens=least)
-            gone = {m["id"] for m in plan.leaving}
+            gone = {m.id for m in plan.leaving}
             for index, caller in pairing(raw).items():
-                self.assertEqual(raw[index]["id"] in gone, raw[caller]["id"] in gone)
+                self.assertEqual(raw[index].id in gone, raw[caller].id in gone)
 
     @MANY
     @given(histories(), windows, keeps)
@@ -236,7 +236,7 @@ class TestPlanAlways(unittest.TestCase):
     def test_again_is_empty(self, history, window, keep, capacity):
         """Compacting what was just compacted does nothing."""
         plan = plan_compaction(history, window, keep, capacity)
-        made = [{**marker(audience), "id": f"s{audience}"} for audience in plan.audiences]
+        made = [replace(marker(audience), id=f"s{audience}") for audience in plan.audiences]
         after = spliced(history, plan, made)
         self.assertTrue(plan_compaction(after, window, keep, capacity).empty)
 
@@ -271,7 +271,7 @@ class TestCircleWindows(unittest.TestCase):
 
     def parts(self, history, room):
         found = circle_windows(history, self.ALICE, room)
-        return [[message["id"] for message in part] for part in found]
+        return [[message.id for message in part] for part in found]
 
     def test_filled_with_the_nearest(self):
         """One part holds all its words, and what was said right before and after them."""
@@ -294,10 +294,10 @@ class TestCircleWindows(unittest.TestCase):
     def test_all_its_words_are_shown(self, history, room):
         """Each message of the circle stands in one part, and nothing a part holds is too much."""
         raw = raw_of(history)
-        for audience in {audience_of(m) for m in raw} - {PUBLIC}:
+        for audience in {m.audience for m in raw} - {PUBLIC}:
             parts = circle_windows(raw, audience, room)
-            own = [m["id"] for part in parts for m in part if audience_of(m) == audience]
-            self.assertEqual(own, [m["id"] for m in raw if audience_of(m) == audience])
+            own = [m.id for part in parts for m in part if m.audience == audience]
+            self.assertEqual(own, [m.id for m in raw if m.audience == audience])
             for part in parts:
                 fits = total_tokens(part) <= room
                 alone = len(cut_points(part)) == 2
@@ -312,11 +312,11 @@ class TestSpliced(unittest.TestCase):
     def test_later_arrivals_stay(self, history, later, window):
         """What came while the summary was written stays, in order, behind what stayed."""
         plan = plan_compaction(history, window)
-        new = tuple({**message, "id": f"new{i}"} for i, message in enumerate(later))
-        after = spliced(history + new, plan, [{**marker(), "id": "s1"}])
+        new = tuple(replace(message, id=f"new{i}") for i, message in enumerate(later))
+        after = spliced(history + new, plan, [replace(marker(), id="s1")])
         self.assertEqual(raw_of(after), raw_of(plan.staying) + raw_of(new))
-        markers = [m for m in plan.staying + new if is_summary(m)]
-        shown = [m for m in after if is_summary(m) and m["id"] != "s1"]
+        markers = [m for m in plan.staying + new if m.is_summary]
+        shown = [m for m in after if m.is_summary and m.id != "s1"]
         self.assertEqual(sorted(identities(shown)), sorted(identities(markers)))
 
     @MANY
@@ -324,14 +324,14 @@ class TestSpliced(unittest.TestCase):
     def test_markers_first(self, history, window):
         """Summaries stand before all else, public ones first."""
         plan = plan_compaction(history, window)
-        made = [{**marker(audience), "id": f"s{audience}"} for audience in plan.audiences]
+        made = [replace(marker(audience), id=f"s{audience}") for audience in plan.audiences]
         after = spliced(history, plan, made)
-        kinds = [(not is_summary(m), is_summary(m) and audience_of(m) != PUBLIC) for m in after]
+        kinds = [(not m.is_summary, m.is_summary and m.audience != PUBLIC) for m in after]
         self.assertEqual(kinds, sorted(kinds))
-        self.assertEqual({m["id"] for m in made} - {m["id"] for m in after}, set())
+        self.assertEqual({m.id for m in made} - {m.id for m in after}, set())
 
     def test_what_was_removed_meanwhile_stays_away(self):
         """A message somebody deleted during the compaction does not come back."""
         history = sized(1, 1, 1)
         plan = plan_compaction(history, 2)
-        self.assertEqual([m["id"] for m in spliced(history[:2], plan, [])], ["m1"])
+        self.assertEqual([m.id for m in spliced(history[:2], plan, [])], ["m1"])

@@ -6,7 +6,7 @@ import unittest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.history.messages import heard_line
+from evennia_ai.history.messages import Speaker, heard_line
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.sleep.compaction.retention import (
     APPENDIX_TITLE,
@@ -259,8 +259,8 @@ class TestSources(unittest.TestCase):
         """Speakers are names; of tool traffic what stands at its beginning counts."""
         said = call("c1", "whisper", json.dumps({"text": 'to Roland: "not a quote" 4'}))
         messages = [
-            heard("I owe 3 coins", speaker={"key": "may", "id": "o1.a"}),
-            reply('so "be it"', tool_calls=[said, {"id": "x"}]),
+            heard("I owe 3 coins", speaker=Speaker("may", "o1.a")),
+            reply('so "be it"', tool_calls=(said, {"id": "x"})),
             result(content=json.dumps({"at": "in Norvik 9", "kind": 12})),
             result(content="the Golden Cup " + "so so " * TOOL_CHARS + "in Oldtown"),
             heard(heard_line("Zed", "o2.b", "say", "of Ys")),
@@ -278,8 +278,8 @@ class TestSources(unittest.TestCase):
         """Any history has items, each once, all of them found in what was said."""
         items = source_items(history, TRAITS)
         self.assertEqual(len(set(items)), len(items))
-        said = [message["content"] for message in history]
-        keys = [(message.get("speaker") or {}).get("key", "") for message in history]
+        said = [message.content for message in history]
+        keys = [message.speaker_name for message in history]
         found = missing(items, *said, *keys)
         self.assertEqual([item for item in found if item.kind != "quote"], [])
 

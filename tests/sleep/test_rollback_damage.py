@@ -1,12 +1,14 @@
 """Edits that meet a compaction, and archives damaged before a rollback: no old text returns."""
 
 import unittest
+from dataclasses import replace
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.evidence import verify_history
-from evennia_ai.history.live import ARCHIVE, checksum
+from evennia_ai.history.live import ARCHIVE
 from evennia_ai.history.masking import masked
-from evennia_ai.history.verification import segment_checksum
+from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.history.records import Segment, checksum, segment_checksum
 from evennia_ai.sleep.compaction.reversal import rollback_compaction
 from evennia_ai.sleep.compaction.rollback_plan import damage
 from evennia_ai.sleep.compaction.service import compact_conversation_history
@@ -21,8 +23,8 @@ HISTORY = "conversation_history"
 
 def talk(lines, words="fetch the hay from the barn and mend the fence before it rains"):
     """So many lines of Bob's."""
-    bob = {"key": "Bob", "id": "o2.b"}
-    return [{"role": "user", "content": f"{n}: {words}", "speaker": bob} for n in range(lines)]
+    bob = Speaker("Bob", "o2.b")
+    return [Message("user", f"{n}: {words}", speaker=bob) for n in range(lines)]
 
 
 class DamageTest(unittest.TestCase):
@@ -58,33 +60,34 @@ class TestEditMeanwhile(DamageTest):
 
     def test_an_edit_is_not_undone(self):
         """Nothing is archived in its old words; the next try archives the new ones."""
-        result = self.edited(lambda message: {**message, "content": "the word was taken out"})
+        result = self.edited(lambda stored: {**stored, "content": "the word was taken out"})
         self.assertFalse(result["success"])
         self.assertIn("changed meanwhile", result["detail"])
         self.assertEqual(list(self.history.segments()), [])
-        self.assertEqual(self.history.messages()[0]["content"], "the word was taken out")
+        self.assertEqual(self.history.messages()[0].content, "the word was taken out")
         again = self.begin()
         self.model.release()
         self.assertTrue(wait_for(again)["success"])
         (segment,) = self.history.segments()
-        self.assertEqual(segment["messages"][0]["content"], "the word was taken out")
+        self.assertEqual(segment.messages[0].content, "the word was taken out")
         self.assert_proven()
 
     def test_an_edit_of_who_may_know(self):
         """Another audience is a change as well as other words."""
-        result = self.edited(lambda message: {**message, "audience": "staff"})
+        result = self.edited(lambda stored: {**stored, "audience": "staff"})
         self.assertFalse(result["success"])
-        self.assertEqual(self.history.messages()[0]["audience"], "staff")
+        self.assertEqual(self.history.messages()[0].audience, "staff")
 
     def test_our_own_changes_are_none(self):
         """A mask, a new count and what a database makes of a tuple hold up no compaction."""
-        odd = {"role": "tool", "name": "look", "content": "oak " * 900, "metadata": {"at": (1, 2)}}
+        odd = Message("tool", "oak " * 900, name="look", metadata={"at": (1, 2)})
         first, *others = self.history.messages()
-        self.history.replace([{**first, **odd}, *others])
+        self.history.replace([replace(odd, id=first.id).completed(count, 0.0), *others])
 
-        def by_us(message):
-            hidden = masked(message, "2027-01-15T08:00:00.000+00:00", count)
-            return {**hidden, "tokens": 7, "metadata": {**hidden["metadata"], "at": [1, 2]}}
+        def by_us(stored):
+            hidden = masked(Message.from_dict(stored), "2027-01-15T08:00:00.000+00:00", count)
+            changed = replace(hidden, tokens=7, metadata={**hidden.metadata, "at": [1, 2]})
+            return changed.to_dict()
 
         result = self.edited(by_us)
         self.assertTrue(result["success"], result)
@@ -97,7 +100,7 @@ class TestEditMeanwhile(DamageTest):
         self.history.checkpoint()
         self.model.release()
         self.assertTrue(wait_for(done)["success"])
-        self.assertEqual(self.history.messages()[-1]["content"], "2: what comes later")
+        self.assertEqual(self.history.messages()[-1].content, "2: what comes later")
         self.assert_proven()
 
 
@@ -110,10 +113,11 @@ class TestDamage(unittest.TestCase):
     def segment(self, *ids, **fields):
         """A sealed segment of these messages."""
         made = {"messages": [{"id": each, "content": each} for each in ids], **fields}
-        return {**made, "sha256": segment_checksum(made, checksum)}
+        return {**made, "sha256": segment_checksum(made)}
 
     def judged(self, **segments):
-        return damage(self.record, segments, checksum)
+        found = {key: Segment.from_dict(key, stored) for key, stored in segments.items()}
+        return damage(self.record, found)
 
     def test_whole(self):
         """Segments that hold what left are sound; so is a compaction that only masked."""
@@ -158,7 +162,7 @@ class TestRollbackOfADamagedArchive(DamageTest):
         super().setUp()
         wait_for(compact_conversation_history(self.script, self.world.body, force=True))
         (self.key,) = self.history.store.keys(ARCHIVE)
-        self.segment = self.history.segment(self.key)
+        self.segment = self.history.segment(self.key).to_dict()
 
     def roll_back(self):
         return wait_for(rollback_compaction(self.script, self.world.body))
@@ -206,7 +210,7 @@ class TestRollbackOfADamagedArchive(DamageTest):
         """What comes back is counted, not what left."""
         gone, *left = self.segment["messages"]
         segment = {**self.segment, "messages": left, "tombstones": {gone["id"]: checksum([gone])}}
-        segment["sha256"] = segment_checksum(segment, checksum)
+        segment["sha256"] = segment_checksum(segment)
         self.history.store.set(self.key, segment, category=ARCHIVE)
         self.world.write("tombstones", [gone["id"]])
         self.assertEqual(self.roll_back()["restored_messages"], len(left))

@@ -1,8 +1,11 @@
 """What a rollback makes of a history and of entity profiles."""
 
 import unittest
+from dataclasses import replace
 
+from evennia_ai.history.messages import Message
 from evennia_ai.history.order import hidden, with_archived
+from evennia_ai.history.records import Segment
 from evennia_ai.sleep.compaction.rollback_plan import (
     order_before,
     plan_rollback,
@@ -27,18 +30,19 @@ class TestPlanRollback(unittest.TestCase):
         """Leaving messages stand first; the extraction's own are taken out."""
         first, second, noted, newest = numbered([heard(content=word) for word in "abcd"])
         record = {"leaving": ["m0", "m1"], "extraction": {"messages": ["m2"]}}
-        undone = plan_rollback([noted, newest], record, [{"messages": [first, second]}])
+        segment = Segment.sealed("g1", "s1", [first, second])
+        undone = plan_rollback([noted, newest], record, [segment])
         self.assertEqual(undone.history, (first, second, newest))
         self.assertEqual(undone.withdrawn, (noted,))
 
     def test_what_stayed_between_is_between_again(self):
         """Where something stayed between what left, all stand in their old order, news behind."""
         left, stayed, also_left, answer, newest = numbered([heard(content=w) for w in "abcde"])
-        answer["role"] = "tool"
-        marker = {"id": "x", "role": "system", "metadata": {"type": "compaction"}}
+        answer = replace(answer, role="tool")
+        marker = Message("system", "", id="x", metadata={"type": "compaction"})
         order = order_before([marker, left, stayed, also_left], [left, also_left])
         record = {"leaving": ["m0", "m2"], "markers_before": [], "order": order}
-        segments = [{"messages": [left, also_left]}]
+        segments = [Segment.sealed("g1", "s1", [left, also_left])]
         undone = plan_rollback([stayed, answer], record, segments)
         self.assertEqual(undone.history, (left, stayed, answer, also_left))
         undone = plan_rollback([stayed, newest], record, segments)
@@ -54,12 +58,9 @@ class TestPlanRollback(unittest.TestCase):
     def test_markers_of_an_old_record_stay(self):
         """A record that does not say which markers stood before leaves those that are there."""
         (line,) = numbered([heard(content="a")])
-        marker = {
-            "id": "x",
-            "role": "system",
-            "content": "[CONTEXT SUMMARY] So it went.",
-            "metadata": {"type": "compaction"},
-        }
+        marker = Message(
+            "system", "[CONTEXT SUMMARY] So it went.", id="x", metadata={"type": "compaction"}
+        )
         self.assertEqual(plan_rollback([marker, line], {}, []).history, (marker, line))
         undone = plan_rollback([marker, line], {"markers_before": []}, [])
         self.assertEqual(undone.history, (line,))
@@ -83,7 +84,7 @@ class TestWithArchived(unittest.TestCase):
     def test_behind_its_call(self):
         """A late result stands behind its call, whatever hidden message came between."""
         call, left, news, answer = numbered([heard(content=w) for w in "abcd"])
-        answer["role"] = "tool"
+        answer = replace(answer, role="tool")
         part = ([left], ["m1", "m0"])
         shown = with_archived([part], [call, hidden("m2"), answer])
         self.assertEqual(shown, [left, call, answer])

@@ -50,7 +50,7 @@ class TestBuiltinTools(AssistantTest):
         self.model.answers = [*calls, ""]
         self.say(text)
         self.tick()
-        return [m["content"] for m in self.script.history.messages() if m["role"] == "tool"]
+        return [m.content for m in self.script.history.messages() if m.role == "tool"]
 
     def heard_by_char1(self):
         """What char1 sees from now on."""
@@ -138,7 +138,7 @@ class TestBuiltinTools(AssistantTest):
         ]
         self.char2.at_say("keep this to yourself", receivers=[self.aria], whisper=True)
         self.tick()
-        results = [m["content"] for m in self.script.history.messages() if m["role"] == "tool"]
+        results = [m.content for m in self.script.history.messages() if m.role == "tool"]
         self.assertTrue(all("private" in result for result in results), results)
         self.assertEqual(len(results), 2)
         self.assertEqual(lines, [])
@@ -150,7 +150,7 @@ class TestBuiltinTools(AssistantTest):
         self.use(call("whisper", target="Bobb", text="the code is 4711"))
         whispered = [m for m in self.script.history.messages() if "4711" in str(m)]
         circle = private([stable_id(self.char2)])
-        self.assertEqual({m["audience"] for m in whispered}, {circle})
+        self.assertEqual({m.audience for m in whispered}, {circle})
         self.assertNotIn("4711", str(build_llm_messages(self.script, self.aria)))
 
     def test_two_whispers_in_one_reply(self):
@@ -190,7 +190,7 @@ class TestBuiltinTools(AssistantTest):
         self.model.answers = [[one for _ in range(500) for one in call("look")], "Done."]
         self.say("hello")
         self.tick()
-        results = [m for m in self.script.history.messages() if m["role"] == "tool"]
+        results = [m for m in self.script.history.messages() if m.role == "tool"]
         self.assertEqual(len(results), MOST_CALLS)
         self.assertEqual(read_calls("TOOL" + " " * 200_000 + "x", str)[0], ())
 
@@ -230,7 +230,7 @@ class TestOwnTools(AssistantTest):
         self.tools_on.disable()
 
     def results(self):
-        return [m["content"] for m in self.script.history.messages() if m["role"] == "tool"]
+        return [m.content for m in self.script.history.messages() if m.role == "tool"]
 
     def test_lock_binds_the_one_who_asks(self):
         """A builder's tool is refused when a player asks, though the assistant might use it."""
@@ -297,7 +297,7 @@ class TestRequestCompaction(AssistantTest):
         self.model.answers = [call("request_compaction"), "Done."]
         self.say("Aria, you look tired")
         self.tick()
-        return [m["content"] for m in self.script.history.messages() if m["role"] == "tool"][-1]
+        return [m.content for m in self.script.history.messages() if m.role == "tool"][-1]
 
     def test_refused_while_there_is_room(self):
         """Below the sleep threshold it is refused with the numbers."""

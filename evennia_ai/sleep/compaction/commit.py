@@ -7,7 +7,7 @@ database and in Evennia's caches.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evennia_ai.history.messages import Message, is_summary
+from evennia_ai.history.messages import Message
 from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.plan import Plan, spliced
 from evennia_ai.sleep.compaction.rollback_plan import order_before
@@ -65,8 +65,8 @@ class CompactionCommit:
             "summaries": [i for i in new if i not in before],
             "summaries_before": before,
             "segments": [made.segment for made in folds],
-            "markers": [marker["id"] for made in folds for marker in made.markers],
-            "markers_before": [m for m in self.history.messages() if is_summary(m)],
+            "markers": [marker.id for made in folds for marker in made.markers],
+            "markers_before": [m.to_dict() for m in self.history.messages() if m.is_summary],
             "extraction": self.state.extraction,
             "last_before": self.state.last_compaction,
         }

@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.assistant.turn import TurnRequest
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC, visible
-from evennia_ai.history.messages import audience_of, is_summary, new_id, utc_iso
+from evennia_ai.history.messages import new_id, utc_iso
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.protocol import Assistant, Character
@@ -95,24 +95,24 @@ def _views(script: Assistant, character: Character) -> list[tuple[str, frozenset
 
 
 def _raw_ids(script: Assistant) -> frozenset[str]:
-    return frozenset(m["id"] for m in script.history.messages() if not is_summary(m))
+    return frozenset(m.id for m in script.history.messages() if not m.is_summary)
 
 
 def _parts_shown(
     script: Assistant, character: Character, plan: Plan, audience: str
 ) -> list[frozenset[str]]:
     """What each of an audience's turns is shown; no ids where one prompt has all that leaves."""
-    leaving = [m for m in plan.leaving if visible(audience_of(m), audience)]
+    leaving = [m for m in plan.leaving if visible(m.audience, audience)]
     rules = script.config.pre_compact_prompt
     prompt = draft_prompt(script, character, audience, CONTEXT_PRE_COMPACTION, rules=rules)
-    if {m["id"] for m in leaving}.isdisjoint(prompt.budget.left_out):
+    if {m.id for m in leaving}.isdisjoint(prompt.budget.left_out):
         return [frozenset()]
     room = prompt.budget.limit - prompt.budget.total + prompt.budget.regions["History"]
     if audience == PUBLIC:
         parts = windows(leaving, room)
     else:  # what was said aloud the public turns were shown
         parts = circle_windows(leaving, audience, room)
-    return [frozenset(m["id"] for m in part) for part in parts]
+    return [frozenset(m.id for m in part) for part in parts]
 
 
 class _ExtractionTrace:
@@ -122,7 +122,7 @@ class _ExtractionTrace:
         self.id = new_id("x")
         self._script = script
         self._character = character
-        self._messages = {message["id"] for message in script.history.messages()}
+        self._messages = {message.id for message in script.history.messages()}
         self._entries = character.journal.count()
         self._profiles = character.entities.profiles()
 
@@ -144,9 +144,9 @@ class _ExtractionTrace:
     def _said(self) -> list[str]:
         """Ids of the messages of the extraction itself, not of what arrived meanwhile."""
         return [
-            message["id"]
+            message.id
             for message in self._script.history.messages()
-            if message["id"] not in self._messages and is_extraction(message)
+            if message.id not in self._messages and is_extraction(message)
         ]
 
     def save(self) -> None:
@@ -202,9 +202,9 @@ def complete_extraction(script: Assistant, character: Character) -> None:
     for record in script.history.compactions():
         known.update((record.get("extraction") or {}).get("messages", ()))
     said = [
-        message["id"]
+        message.id
         for message in script.history.messages()
-        if is_extraction(message) and message["id"] not in known
+        if is_extraction(message) and message.id not in known
     ]
     newest = character.journal.recent(MOST_ENTRIES)
     entries = [entry.id for entry in newest if begun in entry.source_message_ids]

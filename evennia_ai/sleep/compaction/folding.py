@@ -18,7 +18,6 @@ from evennia_ai.history.messages import (
     SUMMARY_TITLE,
     SYNTHESIS_TITLE,
     Message,
-    message_tokens,
     new_id,
     total_tokens,
     utc_iso,
@@ -76,7 +75,7 @@ class Fold:
     @property
     def summary_id(self) -> str:
         """The id of the new recent summary."""
-        return str(self.markers[-1]["metadata"]["summary_id"])
+        return str(self.markers[-1].metadata["summary_id"])
 
     @property
     def level(self) -> str:
@@ -115,7 +114,7 @@ def fold(
         _absorb(made, former, record["id"])
     else:
         yield _cascade(script, character, made, known)
-    earlier_count = sum(m["metadata"].get("compacted_count", 0) for m in previous) if single else 0
+    earlier_count = sum(m.metadata.get("compacted_count", 0) for m in previous) if single else 0
     made.markers.append(_marker(script, made, record, len(made.leaving) + earlier_count))
     made.entries += _entries(made, record, kept)
     return made
@@ -210,7 +209,7 @@ def _new_record(script: Assistant, made: Fold, summary: Summary, kept: Kept, tie
         "created_at": utc_iso(script.now()),
         "audience": made.audience,
         "text": kept.text,
-        "source_ids": [m["id"] for m in made.leaving],
+        "source_ids": [m.id for m in made.leaving],
         "child_ids": [],
         "segment": made.segment,
         "model": summary.model,
@@ -230,15 +229,15 @@ def _new_record(script: Assistant, made: Fold, summary: Summary, kept: Kept, tie
 def _marker(script: Assistant, made: Fold, record: Record, count: int) -> Message:
     """The message that stands in the history for what left."""
     leaving, at = made.leaving, record["created_at"]
-    tools = {str(m.get("name")) for m in leaving if m["role"] == "tool" and m.get("name")}
-    marker: Message = {
-        "id": new_id("m"),
-        "role": "system",
-        "content": f"{SUMMARY_TITLE}\n{record['text']}",
-        "created_at": at,
-        "audience": made.audience,
-        "channel": "summary",
-        "metadata": {
+    tools = {m.name for m in leaving if m.role == "tool" and m.name}
+    marker = Message(
+        "system",
+        f"{SUMMARY_TITLE}\n{record['text']}",
+        id=new_id("m"),
+        created_at=at,
+        audience=made.audience,
+        channel="summary",
+        metadata={
             "type": "compaction",
             "tier": record["tier"],
             "compacted_count": count,
@@ -250,14 +249,13 @@ def _marker(script: Assistant, made: Fold, record: Record, count: int) -> Messag
             "tools_used": sorted(tools),
             "generation": made.generation,
         },
-    }
-    marker["tokens"] = message_tokens(marker, script.count)
-    return marker
+    )
+    return marker.counted(script.count)
 
 
-def summary_text(marker: Mapping[str, Any]) -> str:
+def summary_text(marker: Message) -> str:
     """The text of a marker without its title."""
-    return str(marker["content"]).removeprefix(SUMMARY_TITLE).strip()
+    return marker.content.removeprefix(SUMMARY_TITLE).strip()
 
 
 def _entries(made: Fold, record: Record, kept: Kept) -> list[dict[str, Any]]:
@@ -288,7 +286,7 @@ def _overflow_entries(made: Fold, record: Record, kept: Kept) -> list[dict[str, 
             "importance": 4,
             "tags": ["compaction", "retention"],
             "audience": made.audience,
-            "source_message_ids": [m["id"] for m in made.leaving],
+            "source_message_ids": [m.id for m in made.leaving],
         }
         for text in (*texts, line)
         if text

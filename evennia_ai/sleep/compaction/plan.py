@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.messages import Message, audience_of, is_summary, total_tokens
+from evennia_ai.history.messages import Message, total_tokens
 from evennia_ai.history.pairs import cut_points, pairing
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 
@@ -43,27 +43,27 @@ class Plan:
     @property
     def audiences(self) -> tuple[str, ...]:
         """Audiences of what leaves, public first, the others in order of appearance."""
-        seen = dict.fromkeys(audience_of(message) for message in self.leaving)
+        seen = dict.fromkeys(message.audience for message in self.leaving)
         return tuple(sorted(seen, key=lambda audience: audience != PUBLIC))
 
     def part(self, audience: str) -> tuple[Message, ...]:
         """The raw messages of one audience that leave."""
-        return tuple(m for m in self.leaving if audience_of(m) == audience)
+        return tuple(m for m in self.leaving if m.audience == audience)
 
     def previous(self, audience: str) -> tuple[Message, ...]:
         """The folded markers of one audience."""
-        return tuple(m for m in self.folded if audience_of(m) == audience)
+        return tuple(m for m in self.folded if m.audience == audience)
 
     def without(self, audiences: Collection[str]) -> "Plan":
         """The same plan with what these audiences' part of it would take staying."""
-        back = tuple(m for m in self.leaving if audience_of(m) in audiences)
-        unfolded = tuple(m for m in self.folded if audience_of(m) in audiences)
-        markers = tuple(m for m in self.staying if is_summary(m))
-        raw = tuple(m for m in self.staying if not is_summary(m))
+        back = tuple(m for m in self.leaving if m.audience in audiences)
+        unfolded = tuple(m for m in self.folded if m.audience in audiences)
+        markers = tuple(m for m in self.staying if m.is_summary)
+        raw = tuple(m for m in self.staying if not m.is_summary)
         return replace(
             self,
-            leaving=tuple(m for m in self.leaving if audience_of(m) not in audiences),
-            folded=tuple(m for m in self.folded if audience_of(m) not in audiences),
+            leaving=tuple(m for m in self.leaving if m.audience not in audiences),
+            folded=tuple(m for m in self.folded if m.audience not in audiences),
             staying=markers + unfolded + back + raw,
             held=self.held + back,
         )
@@ -76,7 +76,7 @@ class Plan:
     @property
     def tied(self) -> frozenset[str]:
         """Audiences that leave together: a tool call of one has its result in another."""
-        owners = [audience_of(message) for message in self.leaving]
+        owners = [message.audience for message in self.leaving]
         pairs = [{owners[index] for index in pair} for pair in pairing(self.leaving).items()]
         return frozenset[str]().union(*(pair for pair in pairs if len(pair) > 1))
 
@@ -115,15 +115,15 @@ def plan_compaction(
     Returns:
         A plan; `empty` if the history lies within what is to be kept.
     """
-    markers = tuple(message for message in history if is_summary(message))
-    raw = tuple(message for message in history if not is_summary(message))
+    markers = tuple(message for message in history if message.is_summary)
+    raw = tuple(message for message in history if not message.is_summary)
     wanted = count_cut or _wanted_cut(raw, preserve_window, keep_tokens)
     later = count_cut > 0
     cut = _legal_cut(raw, wanted, capacity_tokens, later)
     leaving = raw[:cut]
-    touched = {audience_of(message) for message in leaving}
-    folded = tuple(marker for marker in markers if audience_of(marker) in touched)
-    others = tuple(marker for marker in markers if audience_of(marker) not in touched)
+    touched = {message.audience for message in leaving}
+    folded = tuple(marker for marker in markers if marker.audience in touched)
+    others = tuple(marker for marker in markers if marker.audience not in touched)
     shrunk = cut > _legal_cut(raw, wanted, None, later)
     plan = Plan(leaving, folded, others + raw[cut:], shrunk)
     plan = plan.without(plan.small_parts(least_tokens))
@@ -148,15 +148,15 @@ def cut_by_count(
     Returns:
         An index among the raw messages; 0 where fewer can leave.
     """
-    raw = [message for message in history if not is_summary(message)]
+    raw = [message for message in history if not message.is_summary]
     counted = [index for index, message in enumerate(raw) if not is_extraction(message)]
     said, tokens, able = Counter[str](), Counter[str](), 0
     for index, message in enumerate(raw[: _nth_newest(counted, preserve_window)]):
-        owner = audience_of(message)
+        owner = message.audience
         could = owner == PUBLIC or tokens[owner] >= least_tokens
         counts = int(not is_extraction(message))
         said[owner] += counts
-        tokens[owner] += message.get("tokens") or 0
+        tokens[owner] += message.tokens
         if owner == PUBLIC or tokens[owner] >= least_tokens:
             able += counts if could else said[owner]
         if able >= leaving:
@@ -173,7 +173,7 @@ def _wanted_cut(raw: Sequence[Message], window: int, keep_tokens: int) -> int:
     kept, index = total_tokens(raw[by_count:]), by_count
     while index > 0 and kept < keep_tokens:
         index -= 1
-        kept += raw[index].get("tokens") or 0
+        kept += raw[index].tokens
     return index
 
 
@@ -184,7 +184,7 @@ def _nth_newest(indices: Sequence[int], count: int) -> int:
 
 def is_extraction(message: Message) -> bool:
     """Whether a message is a call or a result of a pre-compaction extraction."""
-    return (message.get("metadata") or {}).get("context") == CONTEXT_PRE_COMPACTION
+    return message.metadata.get("context") == CONTEXT_PRE_COMPACTION
 
 
 def _legal_cut(
@@ -253,12 +253,12 @@ def circle_windows(
         The parts, each oldest first.
     """
     turns = [messages[start:end] for start, end in pairwise(cut_points(messages))]
-    own = [n for n, turn in enumerate(turns) if any(audience_of(m) == audience for m in turn)]
-    place = {message["id"]: n for n, turn in enumerate(turns) for message in turn}
+    own = [n for n, turn in enumerate(turns) if any(m.audience == audience for m in turn)]
+    place = {message.id: n for n, turn in enumerate(turns) for message in turn}
     parts = windows([message for n in own for message in turns[n]], room_tokens)
     filled = []
     for part in parts:
-        within = sorted({place[message["id"]] for message in part})
+        within = sorted({place[message.id] for message in part})
         others = sorted(set(range(len(turns))).difference(own), key=lambda n: _gap(n, within))
         room = room_tokens - total_tokens(part)
         for n in others:
@@ -291,9 +291,9 @@ def spliced(
     Returns:
         The new history. Messages that arrived meanwhile stay, in order.
     """
-    gone = {message["id"] for message in plan.leaving + plan.folded}
-    rest = [message for message in current if message["id"] not in gone]
-    markers = [message for message in rest if is_summary(message)]
-    raw = [message for message in rest if not is_summary(message)]
-    ordered = sorted([*summaries, *markers], key=lambda marker: audience_of(marker) != PUBLIC)
+    gone = {message.id for message in plan.leaving + plan.folded}
+    rest = [message for message in current if message.id not in gone]
+    markers = [message for message in rest if message.is_summary]
+    raw = [message for message in rest if not message.is_summary]
+    ordered = sorted([*summaries, *markers], key=lambda marker: marker.audience != PUBLIC)
     return tuple(ordered + raw)

@@ -149,14 +149,14 @@ def source_items(
     parts: list[str] = []
     names = list(known_names)
     for message in messages:
-        speaker = one_line((message.get("speaker") or {}).get("key") or "")
+        speaker = one_line(message.speaker_name)
         names += [speaker] if speaker else []
-        if message["role"] == "tool" and message.get("name") in traits.tells_nothing_new:
+        if message.role == "tool" and message.name in traits.tells_nothing_new:
             continue
-        if message["role"] == "tool":
-            parts.append(_tool_text(message["content"]))
+        if message.role == "tool":
+            parts.append(_tool_text(message.content))
             continue
-        lines, speakers = _lines(message["content"])
+        lines, speakers = _lines(message.content)
         parts += [speaker, *lines]
         names += speakers
         calls = [call.get("function") or {} for call in tool_calls(message)]

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from evennia_ai.errors import AssistantError
-from evennia_ai.history.live import checksum
 from evennia_ai.history.messages import SCHEMA_VERSION, new_id, utc_iso
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.profile import Profile
@@ -49,7 +48,7 @@ class Rollback:
             AssistantError: If what the archive holds is not what left with the compaction.
         """
         segments = {key: self.history.segment(key) for key in record.get("segments", ())}
-        if wrong := damage(record, segments, checksum):
+        if wrong := damage(record, segments):
             raise AssistantError(
                 f"{wrong} Nothing was changed. `compact/verify` shows all that is wrong; put "
                 "the segment back from a backup, then take the compaction back."
@@ -89,7 +88,7 @@ class Rollback:
         if not undone.withdrawn:
             return
         segment, summary_id = new_id("g"), new_id("s")
-        ids = [message["id"] for message in undone.withdrawn]
+        ids = [message.id for message in undone.withdrawn]
         self.history.archive(segment, summary_id, undone.withdrawn)
         self.history.save_summary(
             {

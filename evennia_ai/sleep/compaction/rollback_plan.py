@@ -1,13 +1,13 @@
 """Taking a compaction back: the history as if it and its extraction had never happened."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evennia_ai.history.masking import unmasked
-from evennia_ai.history.messages import Message, is_summary
+from evennia_ai.history.messages import Message
 from evennia_ai.history.order import in_order
-from evennia_ai.history.verification import segment_checksum
+from evennia_ai.history.records import Segment, segment_checksum
 from evennia_ai.rag_memory.profile import Observation
 
 
@@ -28,8 +28,7 @@ class Undone:
 
 def damage(
     record: Mapping[str, Any],
-    segments: Mapping[str, Mapping[str, Any] | None],
-    checksum: Callable[[Sequence[Any]], str],
+    segments: Mapping[str, Segment | None],
 ) -> str:
     """Why what left with a compaction cannot come back as it left.
 
@@ -37,7 +36,6 @@ def damage(
         record: The compaction's record.
         segments: Its archive segments by id, None for one that is missing or cannot be read. One
             that holds no `sha256` is judged by the ids of its messages alone.
-        checksum: SHA-256 in hex of a list of messages, as segments are sealed with.
 
     Returns:
         A sentence that names the segment; empty if all is there, forgotten messages aside.
@@ -46,12 +44,15 @@ def damage(
     for key, segment in segments.items():
         if segment is None:
             return f"Archive segment `{key}` is missing or cannot be read."
-        if "sha256" in segment and segment_checksum(segment, checksum) != segment["sha256"]:
+        if (
+            "sha256" in segment.stored
+            and segment_checksum(segment.stored) != segment.stored["sha256"]
+        ):
             return f"Archive segment `{key}` was changed since it was sealed: its checksum differs."
-        held = {message["id"] for message in segment["messages"]}
+        held = {message.id for message in segment.messages}
         if odd := sorted(held - left):
             return f"Archive segment `{key}` holds `{odd[0]}`, which did not leave with it."
-        found |= held | set(segment.get("tombstones") or ())
+        found |= held | set(segment.stored.get("tombstones") or ())
     if lost := sorted(left - found):
         named = ", ".join(f"`{key}`" for key in segments) or "none"
         return (
@@ -64,7 +65,7 @@ def damage(
 def plan_rollback(
     current: Sequence[Message],
     record: Mapping[str, Any],
-    segments: Sequence[Mapping[str, Any]],
+    segments: Sequence[Segment],
 ) -> Undone:
     """The history before a compaction, with what came since.
 
@@ -77,15 +78,15 @@ def plan_rollback(
         History and withdrawn messages. What had left stands before what stayed, or, where that
         is noted, in the order there was; masks set by the compaction are taken off.
     """
-    archived = {m["id"]: m for segment in segments for m in segment["messages"]}
+    archived = {m.id: m for segment in segments for m in segment.messages}
     restored = [archived[i] for i in record.get("leaving", ()) if i in archived]
-    raw = [m for m in current if not is_summary(m)]
+    raw = [m for m in current if not m.is_summary]
     everything = in_order(restored, raw, record.get("order", ()))
     gone: Collection[str] = set((record.get("extraction") or {}).get("messages", ()))
     masks: Collection[str] = set(record.get("masked", ()))
-    kept = [unmasked(m) if m["id"] in masks else m for m in everything if m["id"] not in gone]
+    kept = [unmasked(m) if m.id in masks else m for m in everything if m.id not in gone]
     markers = _markers_before(current, record)
-    return Undone((*markers, *kept), tuple(m for m in everything if m["id"] in gone), len(restored))
+    return Undone((*markers, *kept), tuple(m for m in everything if m.id in gone), len(restored))
 
 
 def order_before(history: Sequence[Message], leaving: Sequence[Message]) -> list[str]:
@@ -98,14 +99,14 @@ def order_before(history: Sequence[Message], leaving: Sequence[Message]) -> list
     Returns:
         Ids of all raw messages; none where what leaves is simply the oldest.
     """
-    ids = [m["id"] for m in history if not is_summary(m)]
-    return [] if ids[: len(leaving)] == [m["id"] for m in leaving] else ids
+    ids = [m.id for m in history if not m.is_summary]
+    return [] if ids[: len(leaving)] == [m.id for m in leaving] else ids
 
 
 def _markers_before(current: Sequence[Message], record: Mapping[str, Any]) -> list[Message]:
     if "markers_before" in record:
-        return list(record["markers_before"])
-    return [message for message in current if is_summary(message)]
+        return list(map(Message.from_dict, record["markers_before"]))
+    return [message for message in current if message.is_summary]
 
 
 def profile_without(

@@ -16,7 +16,6 @@ from evennia_ai.history.masking import masked, plan_masks, unmasked
 from evennia_ai.history.messages import (
     SCHEMA_VERSION,
     Message,
-    is_summary,
     new_id,
     speakers,
     total_tokens,
@@ -159,9 +158,7 @@ def _masked_history(
         return None
     at = utc_iso(script.now())
     ids = set(plan_masks(plan.leaving, len(plan.leaving), script.config.mask_min_tokens))
-    history = [
-        masked(m, at, script.count) if m["id"] in ids else m for m in script.history.messages()
-    ]
+    history = [masked(m, at, script.count) if m.id in ids else m for m in script.history.messages()]
     if not ids or usage_with(script, widest_view_tokens(history)) >= threshold * HEADROOM:
         return None
     return history, ids
@@ -264,7 +261,7 @@ def _commit(
         script,
         trigger,
         result,
-        leaving=[m["id"] for m in plan.leaving],
+        leaving=[m.id for m in plan.leaving],
         speakers={key: list(seen) for key, seen in speakers(plan.leaving).items()},
     )
     CompactionCommit(script)(plan, folds, record)
@@ -274,11 +271,11 @@ def _commit(
 
 def _overtaken(live: Sequence[Message], plan: Plan) -> str:
     """Why a plan cannot be carried out on the history as it is by now; empty if it can."""
-    known = {message["id"]: message for message in live}
+    known = {message.id: message for message in live}
     planned = (*plan.leaving, *plan.folded)
-    if any(message["id"] not in known for message in planned):
+    if any(message.id not in known for message in planned):
         return "what was to leave has left meanwhile, by another compaction or a rollback"
-    if any(_is_changed(message, known[message["id"]]) for message in planned):
+    if any(_is_changed(message, known[message.id]) for message in planned):
         return "a message that was to leave was changed meanwhile; try again, to take it as it is"
     return ""
 
@@ -290,7 +287,7 @@ def _is_changed(before: Message, now: Message) -> bool:
 
 def _raw_text(message: Message) -> str:
     """A message as JSON, which takes tuples for the lists that a database makes of them."""
-    raw = {key: value for key, value in unmasked(message).items() if key != "tokens"}
+    raw = {key: value for key, value in unmasked(message).to_dict().items() if key != "tokens"}
     return json.dumps(raw, sort_keys=True, default=str)
 
 
@@ -376,10 +373,10 @@ def _result(plan: Plan, folds: Sequence[Fold], original: int, new: int) -> dict[
         "success": True,
         "skipped": False,
         "compacted_messages": len(plan.leaving),
-        "left_from": plan.leaving[0]["created_at"],
-        "left_until": plan.leaving[-1]["created_at"],
+        "left_from": plan.leaving[0].created_at,
+        "left_until": plan.leaving[-1].created_at,
         "query": next((made.query for made in folds if made.audience == PUBLIC), ""),
-        "preserved_messages": sum(not is_summary(m) for m in plan.staying),
+        "preserved_messages": sum(not m.is_summary for m in plan.staying),
         "held_messages": len(plan.held),
         "held_tokens": total_tokens(plan.held),
         "window_shrunk": plan.shrunk,

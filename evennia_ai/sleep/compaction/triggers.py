@@ -1,7 +1,7 @@
 """When a compaction fires, and what it would take: counts, room, holds."""
 
 from evennia_ai.history.audience import most_seen
-from evennia_ai.history.messages import is_summary, total_tokens, widest_view_tokens
+from evennia_ai.history.messages import total_tokens, widest_view_tokens
 from evennia_ai.llm_interaction.budget import feasible, usage
 from evennia_ai.llm_interaction.prompt import (
     context_caps,
@@ -122,7 +122,7 @@ def is_held_up(script: Assistant, threshold: float, plan: Plan) -> bool:
     room = kept_capacity(script, threshold)
     if room is None or not plan.held or _has_regrown(script):
         return False
-    return widest_view_tokens([m for m in plan.staying if not is_summary(m)]) > room
+    return widest_view_tokens([m for m in plan.staying if not m.is_summary]) > room
 
 
 def _has_regrown(script: Assistant) -> bool:
@@ -159,7 +159,7 @@ def feasibility(script: Assistant) -> str | None:
         `REGROWTH` bounds how often she tries.
     """
     config, caps = script.config, context_caps(script)
-    raw = [m for m in script.history.messages() if not is_summary(m)]
+    raw = [m for m in script.history.messages() if not m.is_summary]
     kept = raw[-config.compact_preserve_window :]
     triggers = ("compact_sleep_threshold", "compact_emergency_threshold")
     threshold, name = min((getattr(config, trigger), trigger) for trigger in triggers)
