@@ -493,7 +493,7 @@ class TestMemory(MemoryLineTest):
         """Results have ids, kinds, speakers and times, best first."""
         stored = self.heard("the lantern hides a map")
         shown = self.typed("aimemory Aria = lantern", until="best first")
-        self.assertIn(f"{stored['id']} message {stored['created_at'][:10]}", shown)
+        self.assertIn(f"{stored.id} message {stored.created_at[:10]}", shown)
         self.assertIn("Bob: the lantern hides a map", shown)
 
     def test_query_marks_what_is_private(self):
@@ -647,7 +647,7 @@ class TestJournal(MemoryLineTest):
         """The newest come first, with time, id and importance, in pages."""
         newest = self.aria.journal.recent(1)[0]
         shown = self.assertTold("aijournal Aria", "newest 50 of 70", "Fact 69 ends.")
-        self.assertIn(f"{newest['id']} importance 10: Fact 69 ends.", shown)
+        self.assertIn(f"{newest.id} importance 10: Fact 69 ends.", shown)
         self.assertNotIn("Fact 50 ends.", shown)
         self.assertTold("end", "Fact 20 ends.")
 

@@ -131,14 +131,14 @@ class TestParaphrases(AssistantTest):
         char = new_profile(stable_id(self.char1), "Char", 0.0)
         owed = {"predicate": "owed by the baker", "value": "2 coins"}
         paid = observe(char, "Char got 5 coins back.", 2e9, "m1", **owed)
-        self.aria.entities.put({char["id"]: paid})
+        self.aria.entities.put({char.id: paid})
         self.model.default = retells_all_it_knows
         days = [self.one_day() for _ in range(7)]
         self.assertGreater(self.aria.journal.count(), len(FACTS), "the model did write")
         spoken = [m for m in self.script.history.messages() if m.metadata.get("memories")]
         self.assertTrue(spoken, "she did answer from memories")
         self.assertEqual(days, [len(FACTS)] * 7)
-        known = self.aria.entities.get(char["id"]).observations
+        known = self.aria.entities.get(char.id).observations
         held = [o.value for o in known if o.predicate and o.status == "current"]
         self.assertEqual(held, ["2 coins"])
 
