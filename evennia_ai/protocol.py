@@ -34,7 +34,6 @@ if TYPE_CHECKING:  # for annotations only
     from evennia_ai.rag_memory.search import Memory
     from evennia_ai.sleep.compaction.retention import Item
 
-Entry = dict[str, Any]
 # The `type` of memories that are summaries.
 MEMORY_SUMMARY = "memory_summary"
 
