@@ -78,10 +78,7 @@ class CmdAI(AssistantCommand):
     key = "ai"
     locks = "cmd:perm(Builder);admin:perm(Admin)"
     admin_switches = ("delete", "doctor", "follow", "log", "test")
-    switches_known = (
-        *admin_switches,
-        *("create", "list", "sleep", "start", "stop", "usage", "wake"),
-    )
+    switches_known = ("create", "list", "sleep", "start", "stop", "usage", "wake", *admin_switches)
 
     def do(self) -> None:
         """List all assistants."""
