@@ -21,6 +21,7 @@ from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.export import export_assistant
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import Viewer, as_records, escaped, moment
+from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
 from evennia_ai.llm_interaction.prompt import context_caps, context_limit, model_request
 from evennia_ai.llm_interaction.regions import Regions, fit_prompt
@@ -271,7 +272,7 @@ def _if_off(script: Assistant) -> str:
 def ask(script: Assistant, text: str) -> Generator["Deferred[ModelReply]", ModelReply, ModelReply]:
     """Ask an assistant's model, with its persona and nothing else; fires with the reply."""
     system = system_prompt(CONTEXTS[CONTEXT_AWAKE], script.obj.key, script.config.persona)
-    message = {"role": "user", "content": text, "tokens": script.count(text)}
+    message = Message("user", text, tokens=script.count(text))
     regions = Regions(system=system, tools=(), history=(message,))
     prompt = fit_prompt(regions, context_caps(script), context_limit(script), script.count)
     request = model_request(script, script.obj, prompt, "test")
