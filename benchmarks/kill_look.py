@@ -8,6 +8,8 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.task import deferLater
 
+from evennia_ai.history.messages import Message
+
 FIGURES = (
     "heard",
     "stored",
@@ -87,7 +89,7 @@ def _look(
     return found
 
 
-def kept_lists(script: Any) -> list[list[dict[str, Any]]]:
+def kept_lists(script: Any) -> list[list[Message]]:
     """Return all raw messages: the live ones, and those of each segment that was not restored."""
     history = script.history
     restored = history.restored_segments()
@@ -157,7 +159,7 @@ def heard_lines(log: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
     return due, fresh + since_tick
 
 
-def _misplaced(kept: list[list[dict[str, Any]]], order: list[str]) -> list[str]:
+def _misplaced(kept: list[list[Message]], order: list[str]) -> list[str]:
     """Return ids that are behind one that was stored later."""
     place = {each: number for number, each in enumerate(order)}
     found = []

@@ -104,7 +104,7 @@ def _parsed(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
             continue
 
 
-def sha(message: dict[str, Any]) -> str:
+def sha(message: Any) -> str:
     """Return a digest of the parts of a message that must never change."""
     names = ("id", "role", "content", "speaker", "tool_calls", "tool_call_id", "name", "audience")
     stored = message.to_dict()
@@ -273,7 +273,7 @@ def _is_emergency(record: dict[str, Any]) -> bool:
     return record["trigger"] == "emergency"
 
 
-def _extracts(message: dict[str, Any]) -> bool:
+def _extracts(message: Any) -> bool:
     """Return whether a message belongs to the extraction before a compaction."""
     return bool(message.metadata.get("context") == "pre_compaction")
 

@@ -139,7 +139,7 @@ def spread(values: Sequence[float]) -> dict[str, float]:
     return {name: round(ordered[int(share * last)], 2) for name, share in shares.items()}
 
 
-def _person_beside(body: Any) -> dict[str, str]:
+def _person_beside(body: Any) -> Speaker:
     """Create a character in the same room, as the speaker of messages."""
     from evennia import create_object
 
@@ -195,7 +195,7 @@ class Crew:
         heard = self._heard(script)
         return [heard, replace(heard, role="assistant", speaker=own, content=line(self.rng))]
 
-    def _heard(self, script: Any) -> dict[str, Any]:
+    def _heard(self, script: Any) -> Message:
         """Return a line that somebody next to one of them whispers to it."""
         speaker = self._people[script]
         return Message(

@@ -16,6 +16,7 @@ from typing import Any
 
 from benchmarks.world import world
 from evennia_ai import services
+from evennia_ai.history.messages import Message
 from tests.waiting import wait_for
 
 TALK = "the keeper of the lantern tells of ferries, mills and debts unpaid"
@@ -51,9 +52,9 @@ def settle() -> None:
     wait_for(services.mind().recall.worker.submit(int), 600)
 
 
-def talk(tokens: int) -> dict[str, Any]:
+def talk(tokens: int) -> Message:
     """Return a message of about this many tokens."""
-    return {"role": "user", "content": " ".join(WORDS[n % len(WORDS)] for n in range(tokens - 5))}
+    return Message("user", " ".join(WORDS[n % len(WORDS)] for n in range(tokens - 5)))
 
 
 def fill(script: Any, messages: int, tokens: int) -> None:

@@ -138,7 +138,7 @@ class TestParaphrases(AssistantTest):
         spoken = [m for m in self.script.history.messages() if m.metadata.get("memories")]
         self.assertTrue(spoken, "she did answer from memories")
         self.assertEqual(days, [len(FACTS)] * 7)
-        known = self.aria.entities.get(char["id"]).observations
+        known = self.aria.entities.get(char.id).observations
         held = [o.value for o in known if o.predicate and o.status == "current"]
         self.assertEqual(held, ["2 coins"])
 
