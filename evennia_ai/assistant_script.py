@@ -18,6 +18,12 @@ from evennia_ai.history.messages import Message
 from evennia_ai.sleep import run_sleep_tick
 
 
+def all_assistants() -> "list[AssistantScript]":
+    """The scripts of all assistants that have a body, by name."""
+    found = [script for script in AssistantScript.objects.all_family() if script.obj]
+    return sorted(found, key=lambda script: (script.obj.key.lower(), script.pk))
+
+
 class AssistantScript(AssistantPorts, DefaultScript):
     """Makes the character it sits on a living assistant.
 

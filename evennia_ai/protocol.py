@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 if TYPE_CHECKING:  # values only
     from pathlib import Path
@@ -19,19 +19,19 @@ if TYPE_CHECKING:  # values only
     from evennia_ai.assistant.config import AssistantConfig
     from evennia_ai.assistant.turn import TurnReport, TurnRequest
     from evennia_ai.background import Worker
-    from evennia_ai.history.messages import Message
+    from evennia_ai.history.messages import Message, Speaker
     from evennia_ai.history.records import Segment
     from evennia_ai.history.tool_traits import ToolTraits
     from evennia_ai.history.verification import Evidence, Violation
     from evennia_ai.llm_interaction.budget import TokenBudget
     from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
     from evennia_ai.rag_memory.journal_entry import JournalEntry
+    from evennia_ai.rag_memory.note import Note, NoteFields
     from evennia_ai.rag_memory.profile import Observation, Profile
     from evennia_ai.rag_memory.provenance import Grounds
     from evennia_ai.recall.values import Hit, Query, Turn
     from evennia_ai.sleep.compaction.retention import Item
 
-Entry = dict[str, Any]
 # The `type` of memories that are summaries.
 MEMORY_SUMMARY = "memory_summary"
 
@@ -237,13 +237,13 @@ class EntityPort(Protocol):
 class LedgerPort(Protocol):
     """Notes people approved, pinned into every prompt (`rag_memory.ledger_store`)."""
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[Note, ...]:
         """The notes that are open, oldest first."""
 
-    def shown(self, audience: str) -> tuple[Entry, ...]:
+    def shown(self, audience: str) -> tuple[Note, ...]:
         """The approved notes that a turn for an audience may see."""
 
-    def add(self, text: str, by: Mapping[str, str], *, state: str, **fields: Any) -> Entry:
+    def add(self, text: str, by: Speaker, *, state: str, **fields: Unpack[NoteFields]) -> Note:
         """Add a note, ``proposed`` or ``approved``."""
 
     def page_closed(self) -> None:

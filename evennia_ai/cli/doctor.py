@@ -274,13 +274,11 @@ def check_memory(patient: Patient) -> Any:
 @inlineCallbacks
 def check_index(patient: Patient) -> Any:
     """The search index of each assistant is complete."""
-    from evennia_ai.cli.startstop import assistants
+    from evennia_ai.assistant_script import all_assistants
     from evennia_ai.rag_memory.indexing import missing_oldest
 
     incomplete, filling = [], True
-    for script in assistants():
-        if script.obj is None:
-            continue
+    for script in all_assistants():
         missing = yield missing_oldest(script)
         if missing is None:
             return _fault("the search index cannot be read", _INDEX_FILE)

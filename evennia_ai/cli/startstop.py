@@ -16,13 +16,6 @@ WARM_UP_AFTER_S = 1.0
 _warm_up: Any = None
 
 
-def assistants() -> list:
-    """All assistants' scripts."""
-    from evennia_ai.assistant_script import AssistantScript
-
-    return list(AssistantScript.objects.all_family())
-
-
 def at_server_start() -> None:
     """Prepare the process and schedule `warm_up`; scripts repair themselves in their own hook."""
     from twisted.internet import reactor
@@ -49,7 +42,9 @@ def _log_failure(failure: Any, what: str) -> None:
 
 def _repair_all() -> Iterator[None]:
     """Repair all assistants, with a turn of the reactor between steps."""
-    for script in assistants():
+    from evennia_ai.assistant_script import all_assistants
+
+    for script in all_assistants():
         try:
             yield from script.history.warm()
             repair_when_ready(script)
@@ -60,9 +55,11 @@ def _repair_all() -> Iterator[None]:
 
 def at_server_stop() -> None:
     """Cancel calls and close files, however the server stops."""
+    from evennia_ai.assistant_script import all_assistants
+
     if _warm_up is not None and _warm_up.active():
         _warm_up.cancel()
-    for script in assistants():
+    for script in all_assistants():
         script.stop_thinking()
     services.close()
 

@@ -13,12 +13,13 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai import conf, services
 from evennia_ai.assistant.deletions import delete_derived, owe, settle
+from evennia_ai.assistant.status import overview, usage_facts
 from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
+from evennia_ai.assistant_script import all_assistants
 from evennia_ai.cli import doctor
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.export import export_assistant
-from evennia_ai.commands.facts import overview, usage_facts
-from evennia_ai.commands.lookup import Refusal, all_assistants
+from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import Viewer, as_records, escaped, moment
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
 from evennia_ai.llm_interaction.prompt import context_caps, context_limit, model_request

@@ -6,8 +6,8 @@ from typing import Any
 from evennia.utils.evmenu import ask_yes_no
 from twisted.internet.defer import Deferred, inlineCallbacks
 
+from evennia_ai.assistant.status import archive_segments, compaction_state
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.facts import archive_segments, compaction_state
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import Viewer, as_records, audience_mark, counted, escaped, moment
 from evennia_ai.history.audience import visible

@@ -4,8 +4,8 @@ import difflib
 from typing import Any
 
 from evennia_ai.assistant.config import OPTIONS, PRESETS, default_of, parsed
+from evennia_ai.assistant.status import warnings
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.facts import warnings
 from evennia_ai.commands.lookup import Refusal, named
 from evennia_ai.commands.show import escaped
 from evennia_ai.protocol import Assistant

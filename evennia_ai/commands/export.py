@@ -64,7 +64,7 @@ def _collected(script: Assistant, data: dict[str, Any]) -> Iterator[None]:
         history=[message.to_dict() for message in script.history.messages()],
         queue=[event.to_dict() for event in script.runtime.queue],
         entities={k: p.to_dict() for k, p in body.entities.profiles().items()},
-        ledger=script.ledger.everything(),
+        ledger=[note.to_dict() for note in script.ledger.everything()],
         aliases=sorted(body.aliases.all()),
         tags=sorted(body.tags.all(return_key_and_category=True), key=str),
         permissions=sorted(body.permissions.all()),

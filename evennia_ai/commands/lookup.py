@@ -4,19 +4,13 @@ import difflib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from evennia_ai.assistant_script import all_assistants
 from evennia_ai.errors import AssistantError
 from evennia_ai.protocol import Assistant
 
 
 class Refusal(AssistantError):
     """A command cannot do what was asked; the text tells the caller why, in plain words."""
-
-
-def all_assistants() -> list[Any]:
-    """The scripts of all assistants that have a body, by name."""
-    from evennia_ai.cli.startstop import assistants
-
-    return sorted((s for s in assistants() if s.obj), key=lambda s: (s.obj.key.lower(), s.pk))
 
 
 def find_assistant(caller: Any, name: str = "") -> Any:

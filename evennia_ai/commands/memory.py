@@ -1,4 +1,4 @@
-"""`aimemory`: what an assistant can find again, and whom it knows."""
+"""`aimemory`: what an assistant remembers, and whom it knows."""
 
 import time
 from collections.abc import Generator, Sequence
@@ -7,8 +7,8 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.assistant.identity import speaker_of
+from evennia_ai.assistant.status import UNCONSOLIDATED_SHOWN
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.facts import UNCONSOLIDATED_SHOWN
 from evennia_ai.commands.history import search_memory
 from evennia_ai.commands.ledger import AllNotes, note_called, note_text
 from evennia_ai.commands.lookup import Refusal
@@ -18,7 +18,7 @@ from evennia_ai.history.audience import visible
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.forgetting import forget_entry
 from evennia_ai.rag_memory.indexing import rebuild_index
-from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
+from evennia_ai.rag_memory.note import APPROVED, WITHDRAWN
 from evennia_ai.rag_memory.profile import CURRENT, Observation, Profile
 
 
@@ -37,33 +37,24 @@ class CmdAIMemory(AssistantCommand):
       aimemory/rebuild [<assistant>]
 
     Switches:
-      status   - how much there is, and whether the memory store works
-      entities - what it knows of the people, places and things it met
-      facts    - the notes it always has before its eyes, and those that wait
-      approve  - let a note that waits hold
-      reject   - put a note away, whether it waits or holds
-      forget   - take a journal entry out of all searches; the journal keeps it
-      rebuild  - make the search index anew from what is stored
+      status   - how much it remembers, and whether the memory store works
+      entities - what it knows about the people, places and things it met
+      facts    - the notes pinned into its prompt, and those that await approval
+      approve  - approve a proposed note
+      reject   - withdraw a note, proposed or approved
+      forget   - remove a journal entry from all searches; the journal keeps it
+      rebuild  - rebuild the search index from what is stored
 
     With a query it shows what the assistant would find for it, with ids, kinds,
-    times and speakers; without one, how much there is to find.
+    times and speakers; without one, how much it remembers.
 
     See also: @memory-status, aijournal, airemember, aihistory/search
     """
 
     key = "aimemory"
     locks = "cmd:perm(Admin);admin:perm(Admin)"
-    switches_known = (
-        "status",
-        "entities",
-        "facts",
-        "approve",
-        "reject",
-        "forget",
-        "rebuild",
-    )
-
-    # A game may open the command to others: they read what is public, and change nothing.
+    switches_known = ("status", "entities", "facts", "approve", "reject", "forget", "rebuild")
+    # A game may open the command to others: they may read what is public but change nothing.
     admin_switches = ("approve", "reject", "forget", "rebuild")
 
     def do(self) -> None:
@@ -95,7 +86,7 @@ class CmdAIMemory(AssistantCommand):
         )
 
     def do_facts(self) -> None:
-        """The ledger: what waits first, then what holds, then what is closed, newest first."""
+        """The ledger: proposed notes, approved ones, then closed ones, each newest first."""
         script = self.assistant()
         entries = AllNotes(script.ledger, self.audience)
         name = escaped(script.obj.key)
@@ -103,21 +94,21 @@ class CmdAIMemory(AssistantCommand):
         self.viewer.listing(entries, note_text, head, f"The ledger of {name} is empty.")
 
     def do_approve(self) -> None:
-        """Let a note hold."""
+        """Approve a note."""
         self._decide(APPROVED)
 
     def do_reject(self) -> None:
-        """Put a note away."""
+        """Withdraw a note."""
         self._decide(WITHDRAWN)
 
     def _decide(self, state: str) -> None:
         verb = "approve" if state == APPROVED else "reject"
         wanted = self.words(f"aimemory/{verb} <assistant> = <id>")
         script = self.assistant()
-        notes = script.ledger
-        entry = note_called([*notes.entries(), *notes.closed()], wanted)
-        done = script.ledger.change(entry["id"], state, speaker_of(self.caller).to_dict())
-        script.audit("ledger", note=done["id"], state=state, by=self.caller.key)
+        ledger = script.ledger
+        note = note_called([*ledger.entries(), *ledger.closed()], wanted)
+        done = ledger.change(note.id, state, speaker_of(self.caller))
+        script.audit("ledger", note=done.id, state=state, by=self.caller.key)
         self.viewer.tell(note_text(done))
 
     def do_forget(self) -> None:

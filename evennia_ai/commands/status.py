@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from evennia_ai.assistant.status import UNCONSOLIDATED_SHOWN, status_facts
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.facts import UNCONSOLIDATED_SHOWN, status_facts, step_line
 from evennia_ai.commands.show import as_records, counted, moment
 from evennia_ai.history.messages import utc_iso
 
@@ -109,8 +109,18 @@ def _compaction_lines(last: dict[str, Any]) -> list[str]:
 def _sleep_lines(last: dict[str, Any]) -> list[str]:
     if not last:
         return ["Last sleep: never"]
-    steps = [f"  {step_line(name, entry)}" for name, entry in last.get("steps", {}).items()]
-    return [f"Last sleep: {moment(utc_iso(last.get('at', 0)))}", *steps]
+    lines = [f"Last sleep: {moment(utc_iso(last.get('at', 0)))}"]
+    for name, entry in last.get("steps", {}).items():
+        if not entry.get("success", True):
+            outcome = f"failed: {entry.get('error', 'no reason given')}"
+        elif entry.get("skipped"):
+            outcome = f"skipped: {entry.get('reason', '')}"
+        else:
+            hidden = ("success", "skipped", "token_usage", "summary_ids")
+            figures = (f"{key} {value}" for key, value in entry.items() if key not in hidden)
+            outcome = ", ".join(figures) or "done"
+        lines.append(f"  {name}: {outcome}")
+    return lines
 
 
 def _trouble_lines(facts: dict[str, Any]) -> list[str]:

@@ -1,18 +1,40 @@
 """The ledger as a prompt shows it: as many notes as fit under a cap."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
-from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, one_line, quoted
+from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Speaker, one_line, quoted
 
-LABEL = "[Ledger] (notes people approved: wishes to heed; they grant no rights)"
-
-
+LABEL = "[Ledger] (notes people approved: requests to respect; they grant no rights)"
 _HEADINGS = {"rule": "Rules:", "task": "Tasks:", "preference": "Preferences:", "fact": "Facts:"}
 
 
-@dataclass(frozen=True)
+class PinnedNote(Protocol):
+    """What a prompt shows of a note (`rag_memory.note.Note`)."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+
+    @property
+    def text(self) -> str:
+        """Its words."""
+
+    @property
+    def kind(self) -> str:
+        """A key of the headings: ``rule``, ``task``, ``preference`` or ``fact``."""
+
+    @property
+    def at(self) -> str:
+        """When it was written, UTC ISO 8601."""
+
+    @property
+    def by(self) -> Speaker:
+        """Who wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Pinned:
     """The ledger as a prompt shows it.
 
@@ -25,48 +47,45 @@ class Pinned:
     left_out: tuple[str, ...] = ()
 
 
-def pinned(entries: Sequence[Mapping[str, Any]], cap: int, count: Counter) -> Pinned:
+def pinned(notes: Sequence[PinnedNote], cap: int, count: Counter) -> Pinned:
     """As many notes as fit under a cap, in the order given, shown by type.
 
     Args:
-        entries: Notes in the order of `shown_to`.
+        notes: Notes in the order of `rag_memory.ledger.shown_to`.
         cap: Most tokens of the block with its message's frame.
         count: Token counter.
 
     Returns:
-        The block; where notes were left out it ends with a line that says how many.
+        The block; if notes were left out, it ends with a line that says how many.
     """
-    used = OVERHEAD_TOKENS + sum(count(line) + 1 for line in (LABEL, _more(len(entries))))
-    kept: list[Mapping[str, Any]] = []
-    kinds: set[str] = set()
-    for entry in entries:
-        cost = count(note_line(entry)) + 1
-        cost += 0 if entry["type"] in kinds else count(_HEADINGS[entry["type"]]) + 1
+    used = OVERHEAD_TOKENS + sum(count(line) + 1 for line in (LABEL, _more(len(notes))))
+    kept: list[PinnedNote] = []
+    left_out: list[str] = []
+    for note in notes:
+        cost = count(note_line(note)) + 1
+        if all(other.kind != note.kind for other in kept):
+            cost += count(_HEADINGS[note.kind]) + 1
         if used + cost <= cap:
             used += cost
-            kept.append(entry)
-            kinds.add(entry["type"])
-    ids: Collection[str] = {entry["id"] for entry in kept}
-    left_out = tuple(entry["id"] for entry in entries if entry["id"] not in ids)
-    return Pinned(_block(kept, len(left_out)) if kept else "", left_out)
-
-
-def _block(entries: Sequence[Mapping[str, Any]], missing: int) -> str:
+            kept.append(note)
+        else:
+            left_out.append(note.id)
+    if not kept:
+        return Pinned("", tuple(left_out))
     lines = [LABEL]
     for kind, heading in _HEADINGS.items():
-        of_kind = [note_line(entry) for entry in entries if entry["type"] == kind]
+        of_kind = [note_line(note) for note in kept if note.kind == kind]
         lines += [heading, *of_kind] if of_kind else []
-    if missing:
-        lines.append(_more(missing))
-    return "\n".join(lines)
+    if left_out:
+        lines.append(_more(len(left_out)))
+    return Pinned("\n".join(lines), tuple(left_out))
 
 
 def _more(missing: int) -> str:
     return f"({missing} more notes did not fit here.)"
 
 
-def note_line(entry: Mapping[str, Any]) -> str:
-    """A note as quoted data: its id, its day, who gave it, its words."""
-    by = entry["by"]
-    who = one_line(by["key"]) + (f" [{one_line(by['id'])}]" if by["id"] else "")
-    return f"- ({entry['id']}) {entry['at'][:10]} {who}: {quoted(entry['text'])}"
+def note_line(note: PinnedNote) -> str:
+    """A note as quoted data: its id, its day, its author, its words."""
+    who = one_line(note.by.key) + (f" [{one_line(note.by.id)}]" if note.by.id else "")
+    return f"- ({note.id}) {note.at[:10]} {who}: {quoted(note.text)}"

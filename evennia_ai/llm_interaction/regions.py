@@ -24,7 +24,7 @@ from evennia_ai.history.messages import (
 )
 from evennia_ai.history.pairs import mended, newest_turn
 from evennia_ai.llm_interaction.budget import TokenBudget, newest_that_fit, shortened
-from evennia_ai.llm_interaction.pinned_notes import Pinned, pinned
+from evennia_ai.llm_interaction.pinned_notes import Pinned, PinnedNote, pinned
 from evennia_ai.llm_interaction.tool_calls import write_call
 
 Counter = Callable[[str], int]
@@ -93,7 +93,7 @@ class Regions:
     history: tuple[Message, ...]
     retrieved: tuple[str, ...] = ()
     tail: tuple[str, ...] = ()
-    ledger: tuple[dict[str, Any], ...] = ()
+    ledger: tuple[PinnedNote, ...] = ()
     archived: int = 0
 
 
@@ -316,7 +316,7 @@ def _cut(text: str, cap: int, count: Counter) -> str:
     return text
 
 
-def _squeezed(texts: _Texts, notes: Sequence[dict[str, Any]], room: int, count: Counter) -> _Texts:
+def _squeezed(texts: _Texts, notes: Sequence[PinnedNote], room: int, count: Counter) -> _Texts:
     """Give up regions in the stated order until those before the history fit in `room`."""
 
     def over() -> int:

@@ -7,13 +7,21 @@ newest page of closed ones.
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
-from evennia_ai.history.messages import new_id, utc_iso
+from evennia_ai.history.messages import Speaker, new_id, utc_iso
 from evennia_ai.history.pages import next_number, page_key, page_numbers
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory import ledger
-from evennia_ai.rag_memory.ledger import Entry, LedgerError
+from evennia_ai.rag_memory.note import (
+    APPROVED,
+    LedgerError,
+    Note,
+    NoteFields,
+    moved,
+    new_note,
+    notes_in,
+)
 
 LEDGER, CATEGORY, PAGES = "ledger", "ai_ledger", "ai_ledger_closed"
 # Of what is stored: 1 held closed notes among the living.
@@ -21,27 +29,27 @@ VERSION = 2
 PAGE_ENTRIES = 50
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LedgerState:
-    """The Attribute of the living notes, made whole.
+    """The Attribute of the living notes, repaired.
 
     Args:
         entries: The living notes, oldest first.
         leaving: Closed notes that still stand among them.
         pages: Keys of the pages of closed notes, the first first.
         day: The day of the newest note, as ``2026-01-31``.
-        given: How many notes each person gave on it, by stable id.
+        given: How many notes each person added on it, by stable id.
     """
 
-    entries: tuple[Entry, ...] = ()
-    leaving: tuple[Entry, ...] = ()
+    entries: tuple[Note, ...] = ()
+    leaving: tuple[Note, ...] = ()
     pages: tuple[str, ...] = ()
     day: str = ""
     given: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, value: Any, pages: tuple[str, ...] = ()) -> "LedgerState":
-        """A stored value, or one written by hand, made whole.
+        """From a stored value, repaired where somebody wrote it by hand.
 
         Args:
             value: What the Attribute holds.
@@ -50,10 +58,10 @@ class LedgerState:
         value = value if isinstance(value, Mapping) else {"entries": value}
         given = value.get("given")
         given = given if isinstance(given, Mapping) else {}
-        entries = ledger.sound_entries(value.get("entries"))
+        entries = notes_in(value.get("entries"))
         return cls(
-            tuple(e for e in entries if e["state"] in ledger.LIVING),
-            tuple(e for e in entries if e["state"] not in ledger.LIVING),
+            tuple(note for note in entries if note.is_living),
+            tuple(note for note in entries if not note.is_living),
             pages,
             str(value.get("day") or ""),
             {str(who): n for who, n in given.items() if isinstance(n, int)},
@@ -63,7 +71,7 @@ class LedgerState:
         """What is stored in the Attribute: all but the closed notes and their pages."""
         return {
             "version": VERSION,
-            "entries": list(self.entries),
+            "entries": [note.to_dict() for note in self.entries],
             "day": self.day,
             "given": dict(self.given),
         }
@@ -83,11 +91,11 @@ class LedgerHandler:
         self._stamp: object = None
         self._state: LedgerState | None = None
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[Note, ...]:
         """The living notes, oldest first. Treat them as immutable."""
         return self._load().entries
 
-    def closed(self) -> Iterator[Entry]:
+    def closed(self) -> Iterator[Note]:
         """Superseded and withdrawn notes, the last closed first; loads a page at a time."""
         state = self._load()
         yield from reversed(state.leaving)
@@ -100,90 +108,88 @@ class LedgerHandler:
         newest = sum(len(self._page(key)) for key in state.pages[-1:])
         return len(state.leaving) + len(state.pages[:-1]) * PAGE_ENTRIES + newest
 
-    def everything(self) -> list[Entry]:
-        """Every note ever taken, oldest first."""
-        return sorted([*self.closed(), *self.entries()], key=lambda e: (str(e["at"]), e["id"]))
+    def everything(self) -> list[Note]:
+        """Every note ever added, oldest first."""
+        return sorted([*self.closed(), *self.entries()], key=_by_time)
 
-    def shown(self, audience: str) -> tuple[Entry, ...]:
-        """The approved notes a turn for an audience may see, as they are to be shown."""
+    def shown(self, audience: str) -> tuple[Note, ...]:
+        """The approved notes a turn for an audience may see, in the order to show them."""
         return ledger.shown_to(self.entries(), audience)
 
-    def add(self, text: str, by: Mapping[str, str], *, state: str, **fields: Any) -> Entry:
-        """Take a note; one of the same words, person and audience is not taken twice.
+    def add(self, text: str, by: Speaker, *, state: str, **fields: Unpack[NoteFields]) -> Note:
+        """Add a note, unless one of the same words, author and audience is there already.
 
         Args:
             text: The note.
-            by: Who gives it: `key` and stable `id`.
+            by: Its author.
             state: ``proposed`` or ``approved``.
-            **fields: As for `rag_memory.ledger.new_entry`.
+            **fields: As for `rag_memory.note.new_note`.
 
         Returns:
-            The entry, with the ids of those it `replaces`, or the one that says the same already.
+            The note, with the ids of those it `replaces`, or the one that says the same already.
 
         Raises:
-            LedgerError: If it cannot be taken.
+            LedgerError: If it cannot be added.
         """
         now = self._now()
-        entry = ledger.new_entry(text, new_id("l"), now, by, state=state, **fields)
-        known = ledger.same_note(self.entries(), text, by["id"], entry["audience"])
+        note = new_note(text, new_id("l"), now, by, state=state, **fields)
+        known = ledger.same_note(self.entries(), text, by.id, note.audience)
         if known is not None:
             return known
-        entry, others = ledger.replacing(entry, self.entries(), now)
-        given = [e for e in others if e["state"] in ledger.LIVING and e["by"]["id"] == by["id"]]
-        if len(given) >= ledger.NOTES_A_PERSON:
-            raise LedgerError(
-                f"{by['key']} has {len(given)} notes already; withdraw one to make room."
-            )
-        self._save([*others, entry], self._counted(by, utc_iso(now)[:10]))
-        return entry
+        note, others = ledger.replacing(note, self.entries(), now)
+        own = [each for each in others if each.is_living and each.by.id == by.id]
+        if len(own) >= ledger.NOTES_A_PERSON:
+            raise LedgerError(f"{by.key} has {len(own)} notes already; withdraw one to make room.")
+        self._save([*others, note], self._counted(by, utc_iso(now)[:10]))
+        return note
 
-    def _counted(self, by: Mapping[str, str], day: str) -> tuple[str, dict[str, int]]:
-        """The day, as ``2026-01-31``, and how many notes each person gave on it, with one more.
+    def _counted(self, by: Speaker, day: str) -> tuple[str, dict[str, int]]:
+        """The day, and how many notes each person added on it, with one more.
 
         Raises:
             LedgerError: If that is one too many.
         """
         state = self._load()
         given = dict(state.given) if state.day == day else {}
-        given[by["id"]] = given.get(by["id"], 0) + 1
-        if given[by["id"]] > ledger.NOTES_A_DAY:
+        given[by.id] = given.get(by.id, 0) + 1
+        if given[by.id] > ledger.NOTES_A_DAY:
             raise LedgerError(
-                f"{by['key']} gave {ledger.NOTES_A_DAY} notes today; that is the most in a day. "
+                f"{by.key} gave {ledger.NOTES_A_DAY} notes today, the most in a day. "
                 "The next can be given tomorrow (UTC)."
             )
         return day, given
 
-    def change(self, entry_id: str, state: str, by: Mapping[str, str]) -> Entry:
+    def change(self, note_id: str, state: str, by: Speaker) -> Note:
         """Approve or withdraw a note.
 
         Args:
-            entry_id: Its id.
+            note_id: Its id.
             state: What it becomes.
-            by: Who decides: `key` and stable `id`.
+            by: Who decides.
 
         Raises:
             LedgerError: If there is none of that id, or it cannot become that.
         """
         now = self._now()
-        entry = ledger.moved(self.get(entry_id), state, now, by)
+        note = moved(self.get(note_id), state, now, by)
         others = list(self.entries())
-        if state == ledger.APPROVED:
-            entry, others = ledger.replacing(entry, others, now)
-        left = [old for old in others if old["id"] != entry_id]
-        self._save(sorted([*left, entry], key=lambda e: (str(e["at"]), e["id"])))
-        return entry
+        if state == APPROVED:
+            note, others = ledger.replacing(note, others, now)
+        left = [old for old in others if old.id != note_id]
+        self._save(sorted([*left, note], key=_by_time))
+        return note
 
-    def get(self, entry_id: str) -> Entry:
+    def get(self, note_id: str) -> Note:
         """A note by its id.
 
         Raises:
             LedgerError: If there is none.
         """
         for notes in (self.entries(), self.closed()):
-            for entry in notes:
-                if entry["id"] == entry_id:
-                    return entry
-        raise LedgerError(f"There is no note `{entry_id}`.")
+            for note in notes:
+                if note.id == note_id:
+                    return note
+        raise LedgerError(f"There is no note `{note_id}`.")
 
     def page_closed(self) -> None:
         """Move closed notes that stand among the living into their pages."""
@@ -202,12 +208,12 @@ class LedgerHandler:
         return tuple(map(page_key, page_numbers(self.store.keys(PAGES))))
 
     def _save(
-        self, entries: Iterable[Entry], counted: tuple[str, Mapping[str, int]] | None = None
+        self, entries: Iterable[Note], counted: tuple[str, Mapping[str, int]] | None = None
     ) -> None:
-        """Store the notes, the closed ones in pages; `counted` where a note was given."""
+        """Store the notes, the closed ones in pages; `counted` where a note was added."""
         before, everything = self._load(), list(entries)
-        living = tuple(e for e in everything if e["state"] in ledger.LIVING)
-        closed = [e for e in everything if e["state"] not in ledger.LIVING]
+        living = tuple(note for note in everything if note.is_living)
+        closed = [note for note in everything if not note.is_living]
         day, given = counted or (before.day, before.given)
         with self.store.transaction():
             leaving = [*before.leaving, *closed]
@@ -216,7 +222,7 @@ class LedgerHandler:
             self.store.set(LEDGER, after.to_dict(), category=CATEGORY)
         self._state, self._stamp = after, self.store.stamp(LEDGER, CATEGORY)
 
-    def _append_closed(self, entries: list[Entry]) -> tuple[str, ...]:
+    def _append_closed(self, entries: list[Note]) -> tuple[str, ...]:
         """Write closed notes behind those of the last page; returns the keys of all pages.
 
         A last page that somebody put in by hand stays as it is if it holds what is no note.
@@ -227,14 +233,14 @@ class LedgerHandler:
             if not pages or len(held) >= PAGE_ENTRIES or len(held) < self._size(pages[-1]):
                 held, pages = (), (*pages, page_key(next_number(pages)))
             room = PAGE_ENTRIES - len(held)
-            page = {"version": VERSION, "entries": [*held, *rest[:room]]}
-            self.store.set(pages[-1], page, category=PAGES)
+            listed = [note.to_dict() for note in (*held, *rest[:room])]
+            self.store.set(pages[-1], {"version": VERSION, "entries": listed}, category=PAGES)
             rest = rest[room:]
         return pages
 
-    def _page(self, key: str) -> tuple[Entry, ...]:
+    def _page(self, key: str) -> tuple[Note, ...]:
         """The notes of a page, the first closed first."""
-        return ledger.sound_entries(self._listed(key))
+        return notes_in(self._listed(key))
 
     def _listed(self, key: str) -> Any:
         """What a page holds as its notes, of any type."""
@@ -245,3 +251,7 @@ class LedgerHandler:
         """How many values a page holds, notes or not; one that is no list counts as one."""
         listed = self._listed(key)
         return len(listed) if isinstance(listed, list | tuple) else 1
+
+
+def _by_time(note: Note) -> tuple[str, str]:
+    return note.at, note.id

@@ -5,7 +5,6 @@ hundreds of turns hold for a hundred thousand.
 """
 
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 import numpy as np
@@ -98,7 +97,16 @@ class Reader:
         plain = turns.similarities(both)
         self._cosines = np.concatenate([plain, turns.centred(both, plain)])
         self._positions = self._worth_a_look()
-        self._places, self._same_talk = self._surroundings()
+        # Around each candidate, shape (len(_OFFSETS), candidates): positions, and whether they
+        # belong to the same talk.
+        wanted = self._positions + np.array(_OFFSETS)[:, None]
+        self._places = np.clip(wanted, 0, max(0, turns.size - 1))
+        sessions = turns.sessions
+        same_session = sessions[self._places] == sessions[self._positions]
+        self._same_talk = (self._places == wanted) & same_session
+        # Numbers of the speakers the query names, and whether each candidate is by one of them.
+        self._asked = [turns.view.speakers.number(name) for name in query.asked]
+        self._spoke: Flags = np.isin(turns.speaker_numbers[self._positions], self._asked)
 
     def candidates(self) -> Candidates:
         """The turns worth a closer look and their features."""
@@ -108,38 +116,27 @@ class Reader:
             features.update(self._word_features(name, rows))
         for name, cosines in zip(_VECTORS, self._cosines, strict=True):
             features.update(self._vector_features(name, cosines))
-        features.update(self._speaker_features(positions))
-        features.update(self._utterance_features(positions))
-        features.update(self._date_features(positions))
+        features.update(self._speaker_features())
+        features.update(self._utterance_features())
+        features.update(self._date_features())
         if self.turns.in_crowd:
             features.update(self._subject_features(features))
             features.update(self._soft_features(features))
-        times = self.turns.times[positions]
-        tells = self._tells(features)
-        about = self._spoke() | (features["named"] > 0)
-        matched = self._matched()
-        repeats = self._repeats(matched, features)
-        return Candidates(positions, features, matched, tells, times, self._rarity, about, repeats)
-
-    def _repeats(self, matched: Ints, features: dict[str, Floats]) -> Flags:
-        """Whether each candidate is, more or less, the query asked before."""
-        words = len(self._rarity)
-        held = (matched[:, None] >> np.arange(words) & 1).sum(axis=1)
-        most = held >= max(1, words - 1)
-        return np.asarray(most & (features["is_ends_asking"] > 0) & self.turns.in_crowd)
-
-    def _matched(self) -> Ints:
-        """Bits of the words that each candidate holds in any of the readings."""
-        holds = self._rows["kind"].at(self._positions) > 0
+        holds = self._rows["kind"].at(positions) > 0
         bits = np.left_shift(1, np.arange(len(holds), dtype=np.int64))
-        return np.asarray((holds * bits[:, None]).sum(axis=0))
-
-    def _tells(self, features: dict[str, Floats]) -> Flags:
-        states = features["is_ends_asking"] == 0
-        if not self.query.asked:
-            return np.asarray(states)
+        most = holds.sum(axis=0) >= max(1, len(holds) - 1)
+        states, named = features["is_ends_asking"] == 0, features["named"] > 0
         of_self = features["spoke"] * features["is_self"] > 0
-        return np.asarray(states & (of_self | (features["named"] > 0)))
+        return Candidates(
+            positions,
+            features,
+            matched=np.asarray((holds * bits[:, None]).sum(axis=0)),
+            tells=np.asarray(states & (of_self | named) if self.query.asked else states),
+            times=self.turns.times[positions],
+            rarity=self._rarity,
+            about=self._spoke | named,
+            repeats=np.asarray(most & ~states & self.turns.in_crowd),
+        )
 
     def _worth_a_look(self) -> Ints:
         size = self.turns.size
@@ -154,17 +151,6 @@ class Reader:
         rough = lent + 0.7 * self._cosines[:2].max(axis=0)
         return np.sort(np.argpartition(-rough, CANDIDATES)[:CANDIDATES])
 
-    def _surroundings(self) -> tuple[Ints, Flags]:
-        """Positions around each candidate, and whether they belong to the same talk.
-
-        Returns:
-            Two arrays of shape (len(_OFFSETS), candidates).
-        """
-        wanted = self._positions + np.array(_OFFSETS)[:, None]
-        places = np.clip(wanted, 0, max(0, self.turns.size - 1))
-        sessions = self.turns.sessions
-        return places, (places == wanted) & (sessions[places] == sessions[self._positions])
-
     def _word_features(self, name: str, rows: WordRows) -> dict[str, Floats]:
         rarity = self._rarity / (float(self._rarity.sum()) or 1.0)
         around = rows.at(self._places) * self._same_talk
@@ -173,31 +159,24 @@ class Reader:
         window = (around * _LENT_ROWS).max(axis=1)
         before = (around[:, _BEFORE] * _BEFORE_ROWS).max(axis=1)
         cover = weighed[0]
+        lengths = self.turns.lengths[self._positions] / (self.turns.mean_length or 1.0)
+        saturation = (_K1 + 1) / (1 + _K1 * (1 - _B + _B * lengths))
+        count, at = self.turns.session_count, self.turns.sessions[self._positions]
+        sums = rows.session_sums(self.turns.sessions, count)
+        held = sums > 0
+        rare = np.log1p(count / (0.5 + held.sum(axis=1)))
         raw = {
-            "bm25": cover * self._saturation(),
+            "bm25": cover * saturation,
             "cover": cover,
             "window": _weighed(rarity, window),
             "before": _weighed(rarity, before),
             "best": (rarity[:, None] * here).max(axis=0, initial=0),
             "share": (here > 0.5).sum(axis=0) / max(1, len(rows)),
+            **{f"{step:+d}": weighed[_OFFSETS.index(step)] for step in (-2, -1, 1, 2)},
+            "session": _weighed(rare, sums / (sums + _K1))[at] / (float(rare.sum()) or 1.0),
+            "session_cover": _weighed(rarity, held.astype(np.float32))[at],
         }
-        raw |= {f"{step:+d}": weighed[_OFFSETS.index(step)] for step in (-2, -1, 1, 2)}
-        raw |= self._session_word_features(rows, rarity)
         return _with_relative(name, raw)
-
-    def _saturation(self) -> Floats:
-        lengths = self.turns.lengths[self._positions] / (self.turns.mean_length or 1.0)
-        return np.asarray((_K1 + 1) / (1 + _K1 * (1 - _B + _B * lengths)))
-
-    def _session_word_features(self, rows: WordRows, rarity: Floats) -> dict[str, Floats]:
-        count = self.turns.session_count
-        sums = rows.session_sums(self.turns.sessions, count)
-        holds = sums > 0
-        rare = np.log1p(count / (0.5 + holds.sum(axis=1)))
-        scores = _weighed(rare, sums / (sums + _K1))
-        cover = _weighed(rarity, holds.astype(np.float32))
-        at = self.turns.sessions[self._positions]
-        return {"session": scores[at] / (float(rare.sum()) or 1.0), "session_cover": cover[at]}
 
     def _vector_features(self, name: str, cosines: Floats) -> dict[str, Floats]:
         around = cosines[self._places] * self._same_talk
@@ -212,12 +191,16 @@ class Reader:
         raw["session_peak"] = peaks[at]
         return _with_relative(name, raw)
 
-    def _speaker_features(self, positions: Ints) -> dict[str, Floats]:
-        asked = self._asked()
-        spoke = self._spoke().astype(np.float32)
+    def _speaker_features(self) -> dict[str, Floats]:
+        positions, spoke = self._positions, self._spoke.astype(np.float32)
+        asked = self._asked
         first = self.turns.speaker_numbers[positions] == (asked[0] if asked else -1)
         one, several = float(len(asked) == 1), float(len(asked) > 1)
-        named = self._naming(positions)
+        # Which turns hold the name of somebody the query names.
+        naming = np.zeros(self.turns.size, dtype=np.float32)
+        for word in self.query.name_words:
+            naming[self.turns.positions_of_word(word, word in ALSO_NAMES)] = 1
+        named = naming[positions]
         asks = self.turns.traits(positions)[:, TRAITS.index("ends_asking")]
         return {
             "spoke": spoke * one,
@@ -228,29 +211,20 @@ class Reader:
             "named_by_other": named * (1 - spoke),
         }
 
-    def _asked(self) -> list[int]:
-        """Numbers of the speakers the query names."""
-        return [self.turns.view.speakers.number(name) for name in self.query.asked]
-
-    def _spoke(self) -> Flags:
-        """Whether each candidate is by one of them."""
-        return np.isin(self.turns.speaker_numbers[self._positions], self._asked())
-
     def _subject_features(self, features: dict[str, Floats]) -> dict[str, Floats]:
         """Whether a turn is about those the query names: who speaks here, and any other name."""
         proper = self._rows["exact"].select(self.query.proper)
-        holds = proper.at(self._positions).mean(axis=0) if len(proper) else 0.0
+        words = max(1, len(proper))
         around = proper.at(self._places) * self._same_talk
-        window = (around * _LENT_ROWS).max(axis=1).mean(axis=0) if len(proper) else 0.0
+        holds = around[:, 0].sum(axis=0) / words
         of_self = features["spoke"] * features["is_self"]
         asked = float(len(self.query.asked) == 1)
-        zeros = np.zeros(len(self._positions), dtype=np.float32)
         return {
             "self_of_asked": of_self,
             "about_asked": np.maximum(of_self > 0, features["named"]) * asked,
             "self_of_other": features["is_self"] * (1 - features["spoke"]) * asked,
-            "proper": zeros + holds,
-            "proper_window": zeros + window,
+            "proper": holds,
+            "proper_window": (around * _LENT_ROWS).max(axis=1).sum(axis=0) / words,
             "self_without_proper": features["is_self"] * float(len(proper) > 0) * (1 - holds),
         }
 
@@ -274,14 +248,8 @@ class Reader:
         found["soft_topic_square_about"] = found["soft_topic_square_rel"] * about
         return found
 
-    def _naming(self, positions: Ints) -> Floats:
-        """Whether a turn holds the name of somebody the query names."""
-        row = np.zeros(self.turns.size, dtype=np.float32)
-        for word in self.query.name_words:
-            row[self.turns.positions_of_word(word, word in ALSO_NAMES)] = 1
-        return row[positions]
-
-    def _utterance_features(self, positions: Ints) -> dict[str, Floats]:
+    def _utterance_features(self) -> dict[str, Floats]:
+        positions = self._positions
         traits = self.turns.traits(positions)
         found = {f"is_{name}": traits[:, number] for number, name in enumerate(TRAITS)}
         for wanted in ("time", "number", "name"):
@@ -298,38 +266,29 @@ class Reader:
         found["answers"] = before * self._same_talk[previous]
         return found
 
-    def _date_features(self, positions: Ints) -> dict[str, Floats]:
-        size = len(positions)
+    def _date_features(self) -> dict[str, Floats]:
+        """How the days of turns match the dates the query names."""
         names = ("month", "month_after", "day", "fortnight")
-        found = {name: np.zeros(size, dtype=np.float32) for name in names}
+        found = {name: np.zeros(len(self._positions), dtype=np.float32) for name in names}
         if not self.query.months:
             return found
-        days = np.floor(self.turns.times[positions] / 86_400)
-        known = np.flatnonzero((days >= _FIRST_DAY) & (days <= _LAST_DAY))
-        for name, values in self._date_match(days[known].astype("datetime64[D]")).items():
-            found[name][known] = values
-        return found
-
-    def _date_match(self, days: Any) -> dict[str, Any]:
-        """How days (datetime64) match the dates the query names."""
+        numbers = np.floor(self.turns.times[self._positions] / 86_400)
+        known = np.flatnonzero((numbers >= _FIRST_DAY) & (numbers <= _LAST_DAY))
+        days = numbers[known].astype("datetime64[D]")
         month = days.astype("datetime64[M]").astype(np.int64) % 12 + 1
         year = days.astype("datetime64[Y]").astype(np.int64) + 1970
         right_year = np.isin(year, self.query.years) | (not self.query.years)
         away = np.full(len(days), 999)
         for each in np.unique(year).tolist():
             at = year == each
-            for wanted in self._dates(each):
+            for wanted in self.query.dates(each):
                 off = np.abs((days[at] - np.datetime64(wanted)).astype(np.int64))
                 away[at] = np.minimum(away[at], off)
-        return {
-            "month": np.isin(month, self.query.months) & right_year,
-            "month_after": np.isin((month - 2) % 12 + 1, self.query.months) & right_year,
-            "day": away <= 3,
-            "fortnight": away <= 14,
-        }
-
-    def _dates(self, year: int) -> tuple[date, ...]:
-        return self.query.dates(year)
+        found["month"][known] = np.isin(month, self.query.months) & right_year
+        found["month_after"][known] = np.isin((month - 2) % 12 + 1, self.query.months) & right_year
+        found["day"][known] = away <= 3
+        found["fortnight"][known] = away <= 14
+        return found
 
 
 def _weighed(weights: Floats, rows: Floats) -> Floats:

@@ -99,15 +99,12 @@ class RecallIndex:
             complete = [(*row, vector) for row, vector in zip(fresh, vectors, strict=True)]
             replaced = [old[row[0]] for row in fresh if row[0] in old]
             number = self._store.replace(scope, replaced, complete)
-            self._grow(number, replaced, [row[2] for row in fresh])
+            if self._vocabulary is not None:
+                self._vocabulary.numbers(sorted(words_of(row[2] for row in fresh)))
+            self._shrink(number, replaced)
+            if number in self._views:
+                self._views[number].refresh()
         return len(fresh)
-
-    def _grow(self, number: int, replaced: Sequence[Row], texts: Sequence[str]) -> None:
-        if self._vocabulary is not None:
-            self._vocabulary.add(sorted(words_of(texts)))
-        self._shrink(number, replaced)
-        if number in self._views:
-            self._views[number].refresh()
 
     def _shrink(self, number: int, gone: Sequence[Row]) -> None:
         """Take turns out of their scope's arrays; words that no turn holds do no harm."""
@@ -116,11 +113,7 @@ class RecallIndex:
             del self._views[number]
 
     def remove(self, scope: str, ids: Iterable[str]) -> int:
-        """Remove turns: their text, words and vectors leave the file, and one put aside goes.
-
-        Returns:
-            How many there were.
-        """
+        """Remove turns from the file, any damaged file kept aside too; returns how many."""
         wanted = {storable(str(each)) for each in ids}
         if not wanted:
             return 0
@@ -137,8 +130,8 @@ class RecallIndex:
 
         Args:
             scope: Whose memory.
-            at_most: Only so many, as all of a hundred thousand take seconds. While others remain,
-                words of those removed may stay in the file.
+            at_most: Remove only this many, as a hundred thousand take seconds. Until a call
+                removes the rest, their words may stay in the file.
 
         Returns:
             How many were removed; fewer than `at_most` if none is left.
@@ -239,7 +232,7 @@ class RecallIndex:
     def _view(self, number: int) -> ScopeView:
         if self._vocabulary is None:
             self._vocabulary = Vocabulary(self._embedder)
-            self._vocabulary.add(self._store.vocabulary())
+            self._vocabulary.numbers(self._store.vocabulary())
         if number not in self._views:
             self._views[number] = ScopeView(self._store, number, self._embedder, self._vocabulary)
         return self._views[number]

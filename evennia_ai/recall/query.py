@@ -14,10 +14,14 @@ from evennia_ai.recall.values import MONTH_NUMBERS
 MAX_WORDS = 24
 # A short form has at least so many letters, of a name of at least so many.
 _SHORT, _FULL = 3, 5
-_WHEN = re.compile(r"^(when|what (date|day|month|year|time)|which (month|year|day))\b|how long")
-_COUNT = re.compile(r"^how (many|often|much|long)\b")
-_WHO = re.compile(r"^who\b|\bname|\bwhich\b|\bcalled\b")
-_WHERE = re.compile(r"^where\b|\bplaces?\b|\bcountr|\bcit(y|ies)\b")
+_WANTS = {
+    "time": re.compile(
+        r"^(when|what (date|day|month|year|time)|which (month|year|day))\b|how long"
+    ),
+    "number": re.compile(r"^how (many|often|much|long)\b"),
+    "name": re.compile(r"^who\b|\bname|\bwhich\b|\bcalled\b"),
+    "place": re.compile(r"^where\b|\bplaces?\b|\bcountr|\bcit(y|ies)\b"),
+}
 _MAY = re.compile(r"\b(in|of|on|\d+(st|nd|rd|th)?) may\b|\bmay,? \d")
 _TOGETHER = re.compile(r"\b(both|and|shared?|common|together)\b")
 _AUXILIARIES = frozenset(
@@ -132,8 +136,6 @@ def parsed_query(text: str, speakers: Speakers) -> ParsedQuery:
         text: Any text; never raises.
         speakers: Those who speak, as far as the asker may know.
 
-    Returns:
-        The query taken apart.
     """
     cut = storable(text[:MAX_QUERY_CHARACTERS]).strip()
     tokens = words(cut)
@@ -146,7 +148,8 @@ def parsed_query(text: str, speakers: Speakers) -> ParsedQuery:
     content = [token for token in dict.fromkeys(tokens) if token not in unwanted][:MAX_WORDS]
     capitals = {word for name in _NAME.findall(cut) for word in words(name)}
     lower = cut.lower()
-    months = _months(tokens, lower)
+    months = [MONTH_NUMBERS[t] for t in tokens if t in MONTH_NUMBERS and t not in ("may", "mar")]
+    months += [5] if _MAY.search(lower) else []
     days = (_DAY.match(token) for token in tokens) if months else ()
     return ParsedQuery(
         text=cut,
@@ -156,10 +159,10 @@ def parsed_query(text: str, speakers: Speakers) -> ParsedQuery:
         also_names=also_names,
         name_words=frozenset(parts | called),
         together=len(asked) > 1 and bool(_TOGETHER.search(lower)),
-        months=months,
+        months=tuple(months),
         years=tuple(int(token) for token in tokens if _YEAR.match(token)),
         days=tuple(int(day[1]) for day in days if day and 1 <= int(day[1]) <= 31),
-        wants=_wants(lower),
+        wants=frozenset(kind for kind, pattern in _WANTS.items() if pattern.search(lower)),
         asks_now=bool(_NOW.search(lower)) and not _PAST.search(lower) and not months,
         may_ask_now=bool(_PUT.search(lower)) or not (_SURELY_PAST.search(lower) or months),
     )
@@ -174,13 +177,3 @@ def _in_order_of_doing(tokens: list[str], names: dict[str, tuple[str, ...]]) -> 
         return not does, at[0], name
 
     return tuple(sorted(names, key=place))
-
-
-def _months(tokens: list[str], lower: str) -> tuple[int, ...]:
-    found = [MONTH_NUMBERS[t] for t in tokens if t in MONTH_NUMBERS and t not in ("may", "mar")]
-    return tuple(found + [5]) if _MAY.search(lower) else tuple(found)
-
-
-def _wants(lower: str) -> frozenset[str]:
-    kinds = {"time": _WHEN, "number": _COUNT, "name": _WHO, "place": _WHERE}
-    return frozenset(kind for kind, pattern in kinds.items() if pattern.search(lower))

@@ -50,23 +50,20 @@ class Store:
         self.path = str(path)
         try:
             self._db = sqlite3.connect(self.path, timeout=10, check_same_thread=False)
-            self._prepare()
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.execute("PRAGMA secure_delete=ON")
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            with self._db:
+                if version not in (0, SCHEMA_VERSION):
+                    self._db.executescript(_DROP)
+                self._db.executescript(_SCHEMA)
+                self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
         except sqlite3.DatabaseError as error:
             raise StoreError(
                 f"The recall index `{self.path}` cannot be opened ({error}); delete the file and "
                 "rebuild the index."
             ) from error
-
-    def _prepare(self) -> None:
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        self._db.execute("PRAGMA secure_delete=ON")
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        with self._db:
-            if version not in (0, SCHEMA_VERSION):
-                self._db.executescript(_DROP)
-            self._db.executescript(_SCHEMA)
-            self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
     def change_count(self) -> int:
         """A number that changes when another connection has written to the file."""
@@ -97,13 +94,8 @@ class Store:
         found: dict[str, Row] = {}
         for chunk in _chunks(list(ids)):
             marks = ",".join("?" * len(chunk))
-            found.update(
-                (row[1], row)
-                for row in self._db.execute(
-                    f"SELECT rowid, {COLUMNS} FROM turns WHERE scope=? AND id IN ({marks})",
-                    (scope, *chunk),
-                )
-            )
+            query = f"SELECT rowid, {COLUMNS} FROM turns WHERE scope=? AND id IN ({marks})"
+            found.update((row[1], row) for row in self._db.execute(query, (scope, *chunk)))
         return found
 
     def rows(self, rowids: Sequence[int]) -> dict[int, Row]:
@@ -130,29 +122,25 @@ class Store:
             number = self.scope_number(name, create=True)
             assert number is not None
             self._delete(gone)
-            self._insert(number, rows)
+            query = "SELECT last FROM scopes WHERE number=?"
+            last = self._db.execute(query, (number,)).fetchone()[0]
+            numbered = list(enumerate(rows, number * SCOPE_SPAN + last + 1))
+            marks = ",".join("?" * 12)
+            self._db.executemany(
+                f"INSERT INTO turns (rowid, scope, {COLUMNS}) VALUES ({marks})",
+                ((rowid, number, *row) for rowid, row in numbered),
+            )
+            self._db.executemany(
+                "INSERT INTO words (rowid, text) VALUES (?, ?)",
+                ((rowid, row[2]) for rowid, row in numbered),
+            )
+            self._db.execute("UPDATE scopes SET last=last+? WHERE number=?", (len(rows), number))
             if gone:
                 self._tidy()
         if gone:
             self._checkpoint()
             self.delete_aside()
         return number
-
-    def _insert(self, scope: int, rows: Sequence[Row]) -> None:
-        query = "SELECT last FROM scopes WHERE number=?"
-        last = self._db.execute(query, (scope,)).fetchone()[0]
-        base = scope * SCOPE_SPAN + last + 1
-        rowids = range(base, base + len(rows))
-        marks = ",".join("?" * 12)
-        self._db.executemany(
-            f"INSERT INTO turns (rowid, scope, {COLUMNS}) VALUES ({marks})",
-            ((rowid, scope, *row) for rowid, row in zip(rowids, rows, strict=True)),
-        )
-        self._db.executemany(
-            "INSERT INTO words (rowid, text) VALUES (?, ?)",
-            ((rowid, row[2]) for rowid, row in zip(rowids, rows, strict=True)),
-        )
-        self._db.execute("UPDATE scopes SET last=last+? WHERE number=?", (len(rows), scope))
 
     def delete(self, rows: Sequence[Row], tidy: bool = True) -> None:
         """Delete stored rows so that neither text nor words nor vectors stay in the file.

@@ -74,15 +74,23 @@ class ExactVectors:
         numbers = self._numbers.values[positions].astype(np.float32)
         return np.asarray((numbers / self._norms.values[positions][:, None]).mean(axis=0))
 
-    def cosines(self, vectors: Floats, start: int = 0) -> Floats:
-        """Cosine of each given vector (rows; any scale) with each one here from `start` on."""
-        return self._cosines(vectors, self._numbers.values[start:], self._norms.values[start:])
+    def cosines(self, vectors: Floats, at: Ints | slice = slice(None)) -> Floats:
+        """Cosine of each vector (rows; any scale) with each one here, or with those at `at`.
 
-    def cosines_at(self, vectors: Floats, positions: Ints) -> Floats:
-        """Cosine of each given vector with those here at some positions."""
-        return self._cosines(
-            vectors, self._numbers.values[positions], self._norms.values[positions]
-        )
+        Products are taken in blocks that stay in the cache and are too small for BLAS to share out.
+        """
+        asked, here = quantised(vectors), self._numbers.values[at]
+        found = np.empty((len(asked), len(here)), dtype=np.float32)
+        # A single row would be a matrix-vector product, which BLAS shares out much sooner.
+        rows = asked if len(asked) > 1 else np.repeat(asked, 2, axis=0)
+        step = len(self._buffer) // len(rows)
+        for low in range(0, len(here), step):
+            block = self._buffer[: min(step, len(here) - low)]
+            block[:] = here[low : low + step]
+            found[:, low : low + step] = (rows @ block.T)[: len(asked)]
+        found /= self._norms.values[at]
+        found /= norms_of(asked)[:, None]
+        return found
 
     def between(self, positions: Ints) -> Floats:
         """Cosines of those at some few positions with one another, shape (n, n)."""
@@ -95,25 +103,6 @@ class ExactVectors:
         products = self._numbers.values[ones].astype(np.float32) * self._numbers.values[others]
         norms = self._norms.values[ones] * self._norms.values[others]
         return np.asarray(products.sum(axis=1) / norms)
-
-    def _cosines(self, vectors: Floats, here: NDArray[np.int8], norms: Floats) -> Floats:
-        asked = quantised(vectors)
-        products = self._products(asked, here)
-        products /= norms
-        products /= norms_of(asked)[:, None]
-        return products
-
-    def _products(self, asked: Floats, here: NDArray[np.int8]) -> Floats:
-        """Products in blocks that stay in the cache and are too small for BLAS to share out."""
-        found = np.empty((len(asked), len(here)), dtype=np.float32)
-        # A single row would be a matrix-vector product, which BLAS shares out much sooner.
-        rows = asked if len(asked) > 1 else np.repeat(asked, 2, axis=0)
-        step = len(self._buffer) // len(rows)
-        for low in range(0, len(here), step):
-            block = self._buffer[: min(step, len(here) - low)]
-            block[:] = here[low : low + step]
-            found[:, low : low + step] = (rows @ block.T)[: len(asked)]
-        return found
 
 
 def norms_of(numbers: Floats) -> Floats:

@@ -122,18 +122,14 @@ class ScopeView:
         """What one audience sees, or everything for None."""
         kept = self._visible.get(viewer)
         if kept is None:
-            kept = self._visible[viewer] = VisibleTurns(self, self._allowed(viewer))
+            shown = [viewer is None or visible(each, viewer) for each in self.audiences.all]
+            may_see = np.array(shown, bool)[self.audience_numbers.values]
+            allowed = np.flatnonzero(self._held.values & may_see)
+            kept = self._visible[viewer] = VisibleTurns(self, allowed)
         self._visible.move_to_end(viewer)
         if len(self._visible) > _KEPT_AUDIENCES:
             self._visible.popitem(last=False)
         return kept
-
-    def _allowed(self, viewer: str | None) -> Ints:
-        held = self._held.values
-        if viewer is None or not len(held):
-            return np.flatnonzero(held)
-        table = np.array([visible(audience, viewer) for audience in self.audiences.all], bool)
-        return np.flatnonzero(held & table[self.audience_numbers.values])
 
     def positions_of_word(self, word: str, as_name: bool = False) -> Ints:
         """Positions of the turns that hold a word, ascending.

@@ -53,10 +53,6 @@ class Vocabulary:
         self._vectors = ExactVectors(embedder.dims)
         self._near: OrderedDict[str, tuple[int, list[tuple[float, str]]]] = OrderedDict()
 
-    def add(self, new_words: Iterable[str]) -> None:
-        """Take in words; known ones cost nothing."""
-        self.numbers(new_words)
-
     def numbers(self, some_words: Iterable[str]) -> list[int]:
         """Numbers of words, by which `cosines` knows them; unknown ones are taken in."""
         known, found = len(self._names.all), [self._names.number(word) for word in some_words]
@@ -67,7 +63,7 @@ class Vocabulary:
     def cosines(self, vectors: Floats, numbers: Ints) -> Floats:
         """Cosine of each vector (rows) with each of the words of these numbers."""
         self._embed_new_words()
-        return self._vectors.cosines_at(vectors, numbers)
+        return self._vectors.cosines(vectors, numbers)
 
     def forms(self, word: str) -> Sequence[str]:
         """Words with the same stem."""
@@ -88,7 +84,7 @@ class Vocabulary:
         known_to, found = self._near.get(word, (0, []))
         size = len(self._vectors)
         if known_to < size:
-            cosines = self._vectors.cosines(vector[None], known_to)[0]
+            cosines = self._vectors.cosines(vector[None], slice(known_to, None))[0]
             close = np.flatnonzero(cosines >= NEAR_MEANING)
             fresh = [(-float(cosines[n]), self._names.all[known_to + int(n)]) for n in close]
             found = sorted(found + fresh)

@@ -1,6 +1,7 @@
 """Which turns hold the words of a query: sparse rows, one a word."""
 
 from collections.abc import Collection, Iterator, Sequence
+from operator import itemgetter
 
 import numpy as np
 
@@ -89,7 +90,10 @@ def word_rows(
         close = own if is_name else own + list(_near(turns, word, vector))
         exact.append(_row(own, scratch))
         near.append(_row(close, scratch))
-        kind.append(_row(own if is_name else close + list(_members(turns, word)), scratch))
+        of_kind = () if is_name else members(word)
+        stemmed = (form for each in of_kind for form in turns.view.vocabulary.forms_of_stem(each))
+        also = [(turns.positions_of_word(form), KIND) for form in stemmed]
+        kind.append(_row(close + also, scratch))
     size = turns.size
     return WordRows(exact, size), WordRows(near, size), WordRows(kind, size)
 
@@ -105,12 +109,6 @@ def _near(turns: VisibleTurns, word: str, vector: Floats) -> Iterator[Mark]:
             return
 
 
-def _members(turns: VisibleTurns, word: str) -> Iterator[Mark]:
-    for stemmed in members(word):
-        for form in turns.view.vocabulary.forms_of_stem(stemmed):
-            yield turns.positions_of_word(form), KIND
-
-
 def _row(marks: Sequence[Mark], scratch: Floats) -> Row:
     """Marks as one row, the highest value counting. `scratch` is all zero, before and after."""
     marks = [mark for mark in marks if len(mark[0])]
@@ -118,13 +116,9 @@ def _row(marks: Sequence[Mark], scratch: Floats) -> Row:
         at, value = marks[0]
         return at, np.full(len(at), value, dtype=np.float32)
     # From the lowest value up, so that the highest is what stays.
-    for at, value in sorted(marks, key=_value):
+    for at, value in sorted(marks, key=itemgetter(1)):
         scratch[at] = value
     positions = np.flatnonzero(scratch != 0)
     values = scratch[positions]
     scratch[positions] = 0
     return positions, values
-
-
-def _value(mark: Mark) -> float:
-    return mark[1]

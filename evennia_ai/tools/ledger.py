@@ -1,11 +1,23 @@
-"""Notes that stay before the assistant's eyes: proposing them to the ledger."""
+"""Proposing notes to the ledger, which the assistant always has before it."""
 
-from collections.abc import Mapping
 from typing import Any
 
-from evennia_ai.history.messages import Message
+from evennia_ai.history.messages import Speaker
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.rag_memory import ledger
+from evennia_ai.rag_memory.ledger import (
+    asks_to_remember,
+    binds_only_author,
+    concern_of,
+    replacement_line,
+)
+from evennia_ai.rag_memory.note import (
+    APPROVED,
+    DEFAULT_WEIGHT,
+    PROPOSED,
+    TEXT_CHARS,
+    Note,
+    checked_kind,
+)
 from evennia_ai.tools.base import Tool, ToolContext
 from evennia_ai.tools.parameters import Scale, Text
 
@@ -15,7 +27,7 @@ class ProposeLedgerEntry(Tool):
 
     name = "propose_ledger_entry"
     parameters = {
-        "text": Text("One sentence with the names in it.", limit=ledger.TEXT_CHARS),
+        "text": Text("One sentence with the names in it.", limit=TEXT_CHARS),
         "type": Text("preference, task, rule or fact.", required=False, limit=20),
         "weight": Scale("How much it matters.", required=False),
     }
@@ -23,49 +35,38 @@ class ProposeLedgerEntry(Tool):
     tells_nothing_new = True
 
     def run(self, ctx: ToolContext, text: str, **fields: Any) -> str:
-        """Approved at once if the asker asked for it and it binds them alone, else proposed."""
-        lines = _asked_by(ctx)
-        people = ctx.game.people_in(text)
-        concern = ledger.concern_of(text, ctx.asker or "", people)
-        kind = ledger.checked_kind(fields.get("type") or "") if fields.get("type") else None
-        granted = ledger.binds_only_giver(text, concern, kind) and ledger.asks_to_remember(
-            m.content for m in lines
+        """Approved at once if the asker asked for it and it binds only them, else proposed."""
+        asker, answered = ctx.asker or "", set(ctx.source_message_ids)
+        lines = [
+            message
+            for message in ctx.script.history.messages()
+            if message.id in answered and message.speaker_id == asker
+        ]
+        concern = concern_of(text, asker, ctx.game.people_in(text))
+        kind = checked_kind(fields["type"]) if fields.get("type") else None
+        granted = binds_only_author(text, concern, kind) and asks_to_remember(
+            message.content for message in lines
         )
-        own = {"key": ctx.character.key, "id": ctx.character.stable_id}
-        entry = ctx.script.ledger.add(
+        by = lines[-1].speaker if granted else None
+        note = ctx.script.ledger.add(
             text,
-            lines[-1].speaker.to_dict() if granted and lines[-1].speaker else own,
-            state=ledger.APPROVED if granted else ledger.PROPOSED,
+            by or Speaker(ctx.character.key, ctx.character.stable_id),
+            state=APPROVED if granted else PROPOSED,
             kind=kind,
-            weight=fields.get("weight") or ledger.DEFAULT_WEIGHT,
+            weight=fields.get("weight") or DEFAULT_WEIGHT,
             source=ctx.source_message_ids[-1] if ctx.source_message_ids else "assistant",
-            about=[ctx.asker] if granted else _named(concern, ctx.asker),
+            about=[*([asker] if concern.own and asker else ()), *concern.others],
             audience=ctx.audience,
         )
-        told = f"Note {entry['id']} is {entry['state']}"
-        if entry["state"] == ledger.PROPOSED:
-            tell_of_proposal(ctx.script, ctx.character, entry)
-            told += "; staff will decide"
-        return f"{told}. {ledger.replaces(entry)}".rstrip()
+        state = note.state
+        if state == PROPOSED:
+            report_proposal(ctx.script, ctx.character, note)
+            state += "; staff will decide"
+        return f"Note {note.id} is {state}. {replacement_line(note)}".rstrip()
 
 
-def _asked_by(ctx: ToolContext) -> list[Message]:
-    """What the asker said in the lines this turn answers."""
-    wanted = set(ctx.source_message_ids)
-    return [
-        message
-        for message in ctx.script.history.messages()
-        if message.id in wanted and message.speaker_id == (ctx.asker or "")
-    ]
-
-
-def _named(concern: ledger.Concern, asker: str | None) -> list[str]:
-    return [*([asker] if concern.own and asker else ()), *concern.others]
-
-
-def tell_of_proposal(script: Assistant, character: Character, entry: Mapping[str, Any]) -> None:
-    """Tell staff who follow the assistant that a note waits for them."""
+def report_proposal(script: Assistant, character: Character, note: Note) -> None:
+    """Tell staff who follow the assistant that a note waits for approval."""
     script.tell_staff(
-        f"a note waits for approval: {entry['text']} "
-        f"(aimemory/approve {character.key} = {entry['id']})"
+        f"a note waits for approval: {note.text} (aimemory/approve {character.key} = {note.id})"
     )

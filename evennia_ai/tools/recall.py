@@ -130,13 +130,11 @@ def _lines_below(ctx: ToolContext, summary_id: str) -> Iterator[str]:
 
 
 def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    for entry in ctx.script.ledger.shown(ctx.audience):
-        if entry["id"] == wanted:
-            by = entry["by"]["key"]
-            found = {"id": wanted, "kind": "ledger", "at": entry["at"], "speaker": by}
-            ids = [entry["source"]]
-            around = _said(ctx.script.history.by_ids(ids), ctx.audience)
-            return {**found, "text": entry["text"], "around": around}
+    for note in ctx.script.ledger.shown(ctx.audience):
+        if note.id == wanted:
+            found = {"id": wanted, "kind": "ledger", "at": note.at, "speaker": note.by.key}
+            around = _said(ctx.script.history.by_ids([note.source]), ctx.audience)
+            return {**found, "text": note.text, "around": around}
     return None
 
 

@@ -10,11 +10,11 @@ from evennia.utils.dbserialize import deserialize
 from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.game import is_assistant
 from evennia_ai.assistant.identity import stable_id
+from evennia_ai.assistant.status import status_facts
 from evennia_ai.assistant_character import AssistantMixin, heard_event
-from evennia_ai.commands.facts import status_facts
 from evennia_ai.commands.status import status_lines
 from evennia_ai.history.evidence import verify_history
-from evennia_ai.history.messages import storable
+from evennia_ai.history.messages import Speaker, storable
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.service import compact_conversation_history
 from evennia_ai.testing import call, model_down
@@ -137,7 +137,7 @@ class TestJunkAttributes(AssistantTest):
     def test_records_with_junk_in_each_part(self):
         """Each part of a stored thing may be missing, None or of a wrong type."""
         self.configure(compact_preserve_window=4)
-        self.script.ledger.add("I like jazz", {"key": "Char", "id": "o1.x"}, state="approved")
+        self.script.ledger.add("I like jazz", Speaker("Char", "o1.x"), state="approved")
         self.script.spend.add(10, 0.1)
         self.live()
         self.remember()

@@ -2,12 +2,12 @@
 
 from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.schema import DATA_VERSION, VERSION_KEY, migrate
-from evennia_ai.history.messages import SCHEMA_VERSION
-from evennia_ai.rag_memory import ledger
+from evennia_ai.history.messages import SCHEMA_VERSION, Speaker
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
+from evennia_ai.rag_memory.note import new_note
 from tests.base import AssistantTest
 
-CHAR = {"key": "Char", "id": "o1.x"}
+CHAR = Speaker("Char", "o1.x")
 
 
 class TestMigrate(AssistantTest):
@@ -40,7 +40,7 @@ class TestMigrate(AssistantTest):
     def test_ledger_of_version_1(self):
         """Closed notes leave the living ones for pages; none is lost, and those by hand stay."""
         notes = [
-            ledger.new_entry(f"I sing song {n}", f"l{n:03d}", n, CHAR, state="approved")
+            new_note(f"I sing song {n}", f"l{n:03d}", n, CHAR, state="approved").to_dict()
             for n in range(120)
         ]
         closed = [{**note, "state": "superseded", "superseded_by": "l119"} for note in notes[:-1]]
@@ -52,7 +52,7 @@ class TestMigrate(AssistantTest):
         self.assertEqual(stored["version"], 2)
         self.assertEqual([e["text"] for e in stored["entries"]], ["I sing song 119", "Be kind"])
         handler = LedgerHandler(AttributeStore(self.script))
-        self.assertEqual([e["id"] for e in handler.closed()][::119], ["l118"])
+        self.assertEqual([e.id for e in handler.closed()][::119], ["l118"])
         self.assertEqual(handler.closed_count(), 119)
         self.assertEqual(len(handler.everything()), 121)
         self.assertEqual(migrate(self.script), 0)

@@ -10,10 +10,11 @@ from twisted.internet.defer import Deferred, fail
 from evennia_ai import services
 from evennia_ai.assistant.deletions import owe, owed, pay_owed
 from evennia_ai.assistant.identity import stable_id
+from evennia_ai.assistant_script import all_assistants
 from evennia_ai.cli import startstop
 from evennia_ai.commands.assistants import last_lines
 from evennia_ai.commands.cmdset import COMMANDS
-from evennia_ai.commands.lookup import all_assistants, find_assistant
+from evennia_ai.commands.lookup import find_assistant
 from evennia_ai.errors import AssistantError, StoreError, ToolError
 from evennia_ai.history.audience import members
 from evennia_ai.recall import Turn

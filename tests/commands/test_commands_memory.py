@@ -262,7 +262,7 @@ class TestHistory(MemoryLineTest):
         """Every Attribute of script and body is in the file, by key and category."""
         self.fill(40)
         self.typed("compact Aria", until="compacted")
-        self.script.ledger.add("Never sing", {"key": "Char", "id": "o1.x"}, state="approved")
+        self.script.ledger.add("Never sing", Speaker("Char", "o1.x"), state="approved")
         self.script.attributes.add("conversation_damaged", ["gone wrong"])
         self.aria.attributes.add("odd", {(1, 2): {3}, "who": self.char1, "n": None})
         self.aria.aliases.add("barkeep")
@@ -570,7 +570,7 @@ class TestMemory(MemoryLineTest):
     def test_opened_to_others(self):
         """Where a game opens the command to others, they read what is public, change nothing."""
         circle = private([stable_id(self.char1)])
-        by = {"key": "Bob", "id": "o9.b"}
+        by = Speaker("Bob", "o9.b")
         waiting = self.script.ledger.add("Char is tall", by, state="proposed")
         self.script.ledger.add("I fear cats", by, state="approved", audience=circle)
         entry = self.aria.journal.add("Bob keeps bees")
@@ -594,7 +594,7 @@ class TestMemory(MemoryLineTest):
             "rebuild Aria",
         ):
             self.assertTold(f"aimemory/{line}", "is for admins")
-        self.assertEqual(self.script.ledger.get(waiting["id"])["state"], "proposed")
+        self.assertEqual(self.script.ledger.get(waiting.id).state, "proposed")
         self.be("Admin")
         self.assertTold(f"aimemory/approve Aria = {waiting['id']}", "approved by Char")
 

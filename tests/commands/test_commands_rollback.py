@@ -1,6 +1,6 @@
 """What staff are told of a rollback, of the hold after it, and of what is stored then."""
 
-from evennia_ai.commands.facts import compaction_state
+from evennia_ai.assistant.status import compaction_state
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import context_usage
 from evennia_ai.sleep.compaction.plan import STALLS_TO_STOP

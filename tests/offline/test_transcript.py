@@ -3,12 +3,13 @@
 import json
 import unittest
 
+from evennia_ai.history.messages import Speaker
 from evennia_ai.llm_interaction.pinned_notes import LABEL, note_line
 from evennia_ai.offline.prose import is_nonsense, is_question, root, third_person
 from evennia_ai.offline.reply import LINES, is_fixed, line_for
 from evennia_ai.offline.summary import MARK, summarise
 from evennia_ai.offline.transcript import SUMMARY, note_lines, quotes_of, told_lines
-from evennia_ai.rag_memory.ledger import APPROVED, new_entry
+from evennia_ai.rag_memory.note import APPROVED, new_note
 
 
 def read(row, source=SUMMARY):
@@ -40,8 +41,8 @@ class TestFrames(unittest.TestCase):
     def test_ledger(self):
         """Notes of the ledger are read with their giver, written small or not."""
         for name in ("Bob", "bob"):
-            by = {"key": name, "id": "o29.1ng0pb1"}
-            entry = new_entry("I like plum brandy", "l1abc", 0.0, by, state=APPROVED)
+            by = Speaker(name, "o29.1ng0pb1")
+            entry = new_note("I like plum brandy", "l1abc", 0.0, by, state=APPROVED)
             (line,) = note_lines(f"{LABEL}\nPreferences:\n{note_line(entry)}\n(1 more note.)")
             self.assertEqual((line.who, line.text, line.id), (name, "I like plum brandy", "l1abc"))
 

@@ -74,9 +74,9 @@ class TestExpandMemory(AssistantTest):
 
     def test_note(self):
         """A note of the ledger comes with its giver."""
-        by = {"key": "Bob", "id": "o9.b"}
+        by = Speaker("Bob", "o9.b")
         note = self.script.ledger.add("I like jazz", by, state="approved")
-        self.assertEqual(self.expand(note["id"])["speaker"], "Bob")
+        self.assertEqual(self.expand(note.id)["speaker"], "Bob")
 
     def test_observation(self):
         """An observation comes with what it rests on, and with the one that took its place."""
@@ -102,9 +102,9 @@ class TestExpandMemory(AssistantTest):
         message = self.hear("the gold is hidden", audience=circle, channel="whisper")
         entry = self.aria.journal.add("the gold is hidden", audience=circle)
         note = self.script.ledger.add(
-            "I hide gold", {"key": "B", "id": "o9.b"}, state="approved", audience=circle
+            "I hide gold", Speaker("B", "o9.b"), state="approved", audience=circle
         )
-        for wanted in (message, entry.id, note["id"], "m0"):
+        for wanted in (message, entry.id, note.id, "m0"):
             self.assertIn("nothing you may see", self.expand(wanted)["error"])
 
     def test_long_text_in_parts(self):

@@ -5,11 +5,12 @@ from evennia_ai.assistant.identity import stable_id
 from evennia_ai.commands.cmdset import AssistantCmdSet
 from evennia_ai.commands.ledger import AllNotes
 from evennia_ai.history.audience import PUBLIC, STAFF, private
+from evennia_ai.history.messages import Speaker
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.rag_memory import ledger
 from evennia_ai.rag_memory.entities import new_profile
-from evennia_ai.rag_memory.ledger import LedgerError
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
+from evennia_ai.rag_memory.note import APPROVED, WITHDRAWN, LedgerError
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.retention_gate import _elsewhere
 from evennia_ai.testing import call
@@ -17,12 +18,12 @@ from tests.base import AssistantTest
 from tests.command_line import CommandLineTest
 from tests.waiting import wait_for
 
-CHAR = {"key": "Char", "id": "o1.x"}
+CHAR = Speaker("Char", "o1.x")
 
 
 def states(script):
     """Texts and states of all notes."""
-    return {entry["text"]: entry["state"] for entry in script.ledger.everything()}
+    return {entry.text: entry.state for entry in script.ledger.everything()}
 
 
 class TestHandler(AssistantTest):
@@ -35,7 +36,7 @@ class TestHandler(AssistantTest):
         """It is one Attribute of the category `ai_ledger`, with a version."""
         entry = self.add("I like jazz")
         stored = self.script.attributes.get("ledger", category="ai_ledger")
-        self.assertEqual((stored["version"], stored["entries"][0]["id"]), (2, entry["id"]))
+        self.assertEqual((stored["version"], stored["entries"][0]["id"]), (2, entry.id))
         again = LedgerHandler(AttributeStore(self.script)).entries()
         self.assertEqual(again, self.script.ledger.entries())
 
@@ -47,16 +48,16 @@ class TestHandler(AssistantTest):
 
     def test_the_same_is_taken_once(self):
         """The same words of the same person make no second note."""
-        self.assertEqual(self.add("I like jazz")["id"], self.add("i like jazz.")["id"])
+        self.assertEqual(self.add("I like jazz").id, self.add("i like jazz.").id)
 
     def test_supersession(self):
         """A new value takes the old one's place when it is approved, not while it waits."""
         old = self.add("My favourite drink is ale")
         new = self.add("My favourite drink is rum", state="proposed")
-        self.assertEqual(self.script.ledger.get(old["id"])["state"], "approved")
-        self.script.ledger.change(new["id"], ledger.APPROVED, CHAR)
-        replaced = self.script.ledger.get(old["id"])
-        self.assertEqual((replaced["state"], replaced["superseded_by"]), ("superseded", new["id"]))
+        self.assertEqual(self.script.ledger.get(old.id).state, "approved")
+        self.script.ledger.change(new.id, APPROVED, CHAR)
+        replaced = self.script.ledger.get(old.id)
+        self.assertEqual((replaced.state, replaced.superseded_by), ("superseded", new.id))
 
     def test_closed_notes_go_into_pages(self):
         """What is written at a change stays small; every note ever taken can be read."""
@@ -69,15 +70,15 @@ class TestHandler(AssistantTest):
             now[0] = 3600.0 * number
             new = handler.add(f"My favourite drink is drink{number}", CHAR, state="approved")
         stored = self.script.attributes.get("ledger", category="ai_ledger")
-        self.assertEqual([e["id"] for e in stored["entries"]], [new["id"]])
+        self.assertEqual([e["id"] for e in stored["entries"]], [new.id])
         pages = AttributeStore(self.script).keys("ai_ledger_closed")
         self.assertEqual(pages, ("page_000001", "page_000002", "page_000003"))
         fresh = LedgerHandler(AttributeStore(self.script))
         texts = [f"My favourite drink is drink{number}" for number in range(130)]
-        self.assertEqual([e["text"] for e in fresh.everything()], texts)
-        self.assertEqual([e["text"] for e in fresh.closed()], texts[-2::-1])
+        self.assertEqual([e.text for e in fresh.everything()], texts)
+        self.assertEqual([e.text for e in fresh.closed()], texts[-2::-1])
         self.assertEqual(fresh.closed_count(), 129)
-        self.assertEqual(fresh.get(new["replaces"][0])["superseded_by"], new["id"])
+        self.assertEqual(fresh.get(new.replaces[0]).superseded_by, new.id)
 
     def test_spoilt_pages(self):
         """Pages that hold anything else are read as far as they can be, and written on."""
@@ -89,7 +90,7 @@ class TestHandler(AssistantTest):
         fresh = LedgerHandler(AttributeStore(self.script))
         self.assertEqual(list(fresh.closed()), [])
         fresh.add("My favourite drink is rum", CHAR, state="approved")
-        self.assertEqual([e["text"] for e in fresh.closed()], ["My favourite drink is ale"])
+        self.assertEqual([e.text for e in fresh.closed()], ["My favourite drink is ale"])
 
     def test_a_failed_write_changes_nothing(self):
         """A note and the one it closes are stored together or not at all."""
@@ -110,7 +111,7 @@ class TestHandler(AssistantTest):
         handler.add("My favourite drink is drink29.", CHAR, state="approved")  # said already
         with self.assertRaisesRegex(LedgerError, "Char gave 30 notes today.*tomorrow"):
             handler.add("My favourite drink is rum", CHAR, state="approved")
-        handler.add("My favourite drink is rum", {"key": "Bob", "id": "o9"}, state="approved")
+        handler.add("My favourite drink is rum", Speaker("Bob", "o9"), state="approved")
         again = LedgerHandler(AttributeStore(self.script), lambda: day[0])
         with self.assertRaises(LedgerError):
             again.add("My favourite drink is rum", CHAR, state="approved")
@@ -125,21 +126,21 @@ class TestHandler(AssistantTest):
             "I like jazz", CHAR, state="approved"
         )
         stored = self.script.attributes.get("ledger", category="ai_ledger")
-        self.assertEqual((stored["day"], entry["at"][:10]), ("1970-01-09", "1970-01-09"))
+        self.assertEqual((stored["day"], entry.at[:10]), ("1970-01-09", "1970-01-09"))
 
     def test_secret_now(self):
         """Words noted in private after they were noted publicly are public no more."""
         public = self.add("I fear cats")
-        circle = private([CHAR["id"]])
+        circle = private([CHAR.id])
         secret = self.add("i fear cats!", audience=circle)
-        self.assertEqual(secret["replaces"], [public["id"]])
-        self.assertEqual(self.script.ledger.get(public["id"])["state"], "withdrawn")
+        self.assertEqual(secret.replaces, (public.id,))
+        self.assertEqual(self.script.ledger.get(public.id).state, "withdrawn")
         self.assertEqual(self.script.ledger.shown(PUBLIC), ())
         self.assertEqual(self.script.ledger.shown(circle), (secret,))
         waiting = self.add("I fear cats", state="proposed")
         self.assertEqual(self.script.ledger.shown(circle), (secret,))
-        self.script.ledger.change(waiting["id"], ledger.APPROVED, CHAR)
-        self.assertEqual([e["id"] for e in self.script.ledger.entries()], [waiting["id"]])
+        self.script.ledger.change(waiting.id, APPROVED, CHAR)
+        self.assertEqual([e.id for e in self.script.ledger.entries()], [waiting.id])
 
     def test_bounded(self):
         """One person cannot fill the ledger."""
@@ -150,7 +151,7 @@ class TestHandler(AssistantTest):
         with self.assertRaisesRegex(LedgerError, "30 notes today"):
             self.add("My song number 7 is another")  # in the place of one, not one more
         with self.assertRaisesRegex(LedgerError, "no note `l0`"):
-            self.script.ledger.change("l0", ledger.APPROVED, CHAR)
+            self.script.ledger.change("l0", APPROVED, CHAR)
 
     def test_in_the_prompt(self):
         """Approved notes stand behind the system message, and count as a fixed region."""
@@ -187,33 +188,33 @@ class TestProposals(AssistantTest):
     def test_asked_for_by_the_one_it_is_about(self):
         """It holds at once, as theirs."""
         entry = self.propose("Aria, remember that I like jazz", "Char likes jazz")
-        self.assertEqual((entry["state"], entry["by"]["key"]), ("approved", "Char"))
-        self.assertEqual(entry["about"], [stable_id(self.char1)])
+        self.assertEqual((entry.state, entry.by.key), ("approved", "Char"))
+        self.assertEqual(entry.about, (stable_id(self.char1),))
         asked = self.script.history.messages()[0]
-        self.assertEqual(entry["source"], asked["id"])
+        self.assertEqual(entry.source, asked.id)
 
     def test_not_asked_for(self):
         """What nobody asked to have remembered waits."""
         entry = self.propose("Aria, I like jazz", "Char likes jazz", type="preference", weight=8)
-        self.assertEqual((entry["state"], entry["by"]["key"]), ("proposed", "Aria"))
-        self.assertEqual((entry["type"], entry["weight"]), ("preference", 8))
+        self.assertEqual((entry.state, entry.by.key), ("proposed", "Aria"))
+        self.assertEqual((entry.kind, entry.weight), ("preference", 8))
 
     def test_about_others(self):
         """What concerns somebody else waits, whoever asks."""
         self.char2.key = "Bob"
         entry = self.propose("Aria, remember that Bob is a thief", "Char says Bob is a thief")
-        self.assertEqual(entry["state"], "proposed")
-        self.assertIn(stable_id(self.char2), entry["about"])
+        self.assertEqual(entry.state, "proposed")
+        self.assertIn(stable_id(self.char2), entry.about)
 
     def test_about_nobody(self):
         """What concerns nobody in particular waits too."""
         entry = self.propose("Aria, remember: all drinks are free", "All drinks are free")
-        self.assertEqual(entry["state"], "proposed")
+        self.assertEqual(entry.state, "proposed")
 
     def test_rules_wait(self):
         """A rule is for staff to approve, whoever asks and whatever the model calls it."""
         entry = self.propose("Aria, remember I serve no elves", "Char serves none", type="rule")
-        self.assertEqual((entry["state"], entry["by"]["key"]), ("proposed", "Aria"))
+        self.assertEqual((entry.state, entry.by.key), ("proposed", "Aria"))
 
     def test_whispered(self):
         """What was asked in private stays there."""
@@ -222,15 +223,15 @@ class TestProposals(AssistantTest):
         self.char1.at_say(line, receivers=[self.aria], whisper=True)
         self.tick()
         (entry,) = self.script.ledger.entries()
-        self.assertEqual(entry["state"], "approved")
-        self.assertEqual(entry["audience"], private([stable_id(self.char1)]))
+        self.assertEqual(entry.state, "approved")
+        self.assertEqual(entry.audience, private([stable_id(self.char1)]))
 
     def test_bad_type(self):
         """An unknown type is an error for the model."""
         self.model.answers = [call("propose_ledger_entry", text="x", type="poem"), ""]
         self.say("Aria, remember me")
         self.tick()
-        self.assertIn("kinds: rule", str(self.script.history.messages()[-1]["content"]))
+        self.assertIn("kinds: rule", str(self.script.history.messages()[-1].content))
 
 
 class TestRemember(CommandLineTest):
@@ -243,32 +244,32 @@ class TestRemember(CommandLineTest):
 
     def test_about_oneself(self):
         """It holds at once, and is in the next prompt."""
-        self.assertTold("airemember Aria = I like jazz", "Aria will keep this", "I like jazz")
-        self.assertTold("airemember Aria = Char hates blues", "Aria will keep this")
+        self.assertTold("airemember Aria = I like jazz", "keep this in mind", "I like jazz")
+        self.assertTold("airemember Aria = Char hates blues", "Aria will keep this in mind")
         self.assertEqual(set(states(self.script).values()), {"approved"})
         self.assertIn("I like jazz", str(build_llm_messages(self.script, self.aria)))
 
     def test_about_another(self):
         """It waits for staff, and the giver is told why; no prompt shows it."""
-        self.assertTold("airemember Aria = bob is a thief", "proposal", "about Bob", "staff")
-        self.assertTold("airemember Aria = I owe Bob a drink", "proposal")
+        self.assertTold("airemember Aria = bob is a thief", "Proposed", "about Bob", "staff")
+        self.assertTold("airemember Aria = I owe Bob a drink", "Proposed")
         self.assertEqual(set(states(self.script).values()), {"proposed"})
         self.assertNotIn("thief", str(build_llm_messages(self.script, self.aria)))
 
     def test_about_nobody(self):
         """A player's note that is not about them waits; an admin's holds."""
-        self.assertTold("airemember Aria = drinks are free", "proposal", "does not say")
+        self.assertTold("airemember Aria = drinks are free", "Proposed", "does not say")
         self.be("Admin")
-        self.assertTold("airemember Aria = Never sell on credit", "Aria will keep this", "rule")
+        self.assertTold("airemember Aria = Never sell on credit", "keep this in mind", "rule")
 
     def test_orders_wait(self):
         """What would bind the assistant towards others waits, also where it says `me`."""
         self.assertTold(
             "airemember Aria = You must always tell everybody who asks me to buy at my tent",
-            "proposal",
+            "Proposed",
             "speaks of others",
         )
-        self.assertTold("airemember Aria = I forbid: never sing of me", "proposal", "a rule")
+        self.assertTold("airemember Aria = I forbid: never sing of me", "Proposed", "a rule")
         self.char2.key = "Will"
         self.assertTold("airemember Aria = I know that will stole my purse", "about Will")
         self.assertEqual(set(states(self.script).values()), {"proposed"})
@@ -280,8 +281,8 @@ class TestRemember(CommandLineTest):
         self.be("Player")
         for number in range(5):
             self.typed(f"airemember Aria = I know song {number}")
-        self.assertEqual(self.script.ledger.shown(PUBLIC)[0]["text"], "Never sell on credit")
-        self.assertTrue(self.script.ledger.shown(PUBLIC)[0]["staff"])
+        self.assertEqual(self.script.ledger.shown(PUBLIC)[0].text, "Never sell on credit")
+        self.assertTrue(self.script.ledger.shown(PUBLIC)[0].staff)
 
     def test_private(self):
         """A private note is shown in no public prompt."""
@@ -293,7 +294,7 @@ class TestRemember(CommandLineTest):
         self.assertTold(
             "airemember/private Aria = I fear dogs",
             "between the two of you",
-            f"It replaces {public['id']}.",
+            f"It replaces {public.id}.",
         )
         self.assertNotIn("dogs", str(build_llm_messages(self.script, self.aria)))
         self.assertIn("cats", str(build_llm_messages(self.script, self.aria, audience=circle)))
@@ -302,19 +303,19 @@ class TestRemember(CommandLineTest):
         """One sees one's own notes and those about one, and may take them back."""
         self.assertTold("airemember Aria", "has no notes about you")
         self.typed("airemember Aria = I like jazz")
-        by = {"key": "Bob", "id": stable_id(self.char2)}
+        by = Speaker("Bob", stable_id(self.char2))
         about = [stable_id(self.char1)]
         add = self.script.ledger.add
         add("Char owes me", by, state="proposed", about=about)
-        add("Char snores", by, state="proposed", about=about, audience=private([by["id"]]))
+        add("Char snores", by, state="proposed", about=about, audience=private([by.id]))
         other = add("I like blues", by, state="approved")
         shown = self.assertTold("airemember Aria", "I like jazz", "Char owes me", "(2)")
         self.assertNotIn("snores", shown)
-        (own,) = [e for e in self.script.ledger.entries() if e["text"] == "I like jazz"]
-        self.assertTold(f"airemember/forget Aria = {own['id']}", "puts note")
+        (own,) = [e for e in self.script.ledger.entries() if e.text == "I like jazz"]
+        self.assertTold(f"airemember/forget Aria = {own.id}", "no longer uses note")
         self.assertEqual(states(self.script)["I like jazz"], "withdrawn")
-        self.assertTold(f"airemember/forget Aria = {own['id']}", "no such note")
-        self.assertTold(f"airemember/forget Aria = {other['id']}", "no such note")
+        self.assertTold(f"airemember/forget Aria = {own.id}", "no such note")
+        self.assertTold(f"airemember/forget Aria = {other.id}", "no such note")
         self.assertEqual(states(self.script)["I like blues"], "approved")
 
     def test_refused(self):
@@ -330,7 +331,7 @@ class TestStaff(CommandLineTest):
     def setUp(self):
         super().setUp()
         add = self.script.ledger.add
-        by = {"key": "Bob", "id": "o9.b"}
+        by = Speaker("Bob", "o9.b")
         self.waiting = add("Char is a thief", by, state="proposed")
         self.holding = add("I like |rjazz", by, state="approved", audience=private(["o9.b"]))
 
@@ -346,23 +347,23 @@ class TestStaff(CommandLineTest):
 
     def test_approve(self):
         """An approved note is in the prompt; it says who decided."""
-        line = f"aimemory/approve Aria = {self.waiting['id']}"
+        line = f"aimemory/approve Aria = {self.waiting.id}"
         self.assertTold(line, "approved by Char")
         self.assertIn("Char is a thief", str(build_llm_messages(self.script, self.aria)))
         self.assertTold(line, "cannot become approved")
 
     def test_reject(self):
         """A rejected note is withdrawn, not deleted."""
-        self.assertTold(f"aimemory/reject Aria = {self.holding['id']}", "withdrawn by Char")
+        self.assertTold(f"aimemory/reject Aria = {self.holding.id}", "withdrawn by Char")
         self.assertEqual(len(self.script.ledger.everything()), 2)
         self.assertTold("aimemory/facts Aria", "(2)", "withdrawn by Char", "proposed fact")
-        line = f"aimemory/approve Aria = {self.holding['id']}"
+        line = f"aimemory/approve Aria = {self.holding.id}"
         self.assertTold(line, "is withdrawn; it cannot become approved")
 
     def test_closed_by_page(self):
         """Closed notes follow the living ones, the last closed first, page by page."""
         for number in range(1, 26):
-            by = {"key": "Bob", "id": "o9.b"}
+            by = Speaker("Bob", "o9.b")
             text = f"My favourite drink is drink{number}"
             self.script.ledger.add(text, by, state="approved")
         self.assertTold("aimemory/facts Aria", "(27)", "drink25", "(replaces ", "drink24")
@@ -370,16 +371,16 @@ class TestStaff(CommandLineTest):
 
     def test_closed_for_others(self):
         """Who is no admin is told neither of private notes nor how many there are."""
-        by = {"key": "Bob", "id": "o9.b"}
+        by = Speaker("Bob", "o9.b")
         for number in range(24):
-            audience = private([by["id"]]) if number % 2 else PUBLIC
+            audience = private([by.id]) if number % 2 else PUBLIC
             note = self.script.ledger.add(
                 f"I know song {number}", by, state="approved", audience=audience
             )
-            self.script.ledger.change(note["id"], ledger.WITHDRAWN, by)
+            self.script.ledger.change(note.id, WITHDRAWN, by)
         everybodys = AllNotes(self.script.ledger, PUBLIC)
         self.assertEqual(len(everybodys), 13)  # with what waits
-        songs = [note["text"] for note in everybodys[1:11]]
+        songs = [note.text for note in everybodys[1:11]]
         self.assertEqual(songs, [f"I know song {number}" for number in range(22, 2, -2)])
         self.assertEqual(len(AllNotes(self.script.ledger, STAFF)), 26)
 
@@ -392,8 +393,8 @@ class TestStaff(CommandLineTest):
     def test_not_for_players(self):
         """Players have no `aimemory`."""
         self.be("Player")
-        self.typed(f"aimemory/approve Aria = {self.waiting['id']}")
-        self.assertEqual(self.script.ledger.get(self.waiting["id"])["state"], "proposed")
+        self.typed(f"aimemory/approve Aria = {self.waiting.id}")
+        self.assertEqual(self.script.ledger.get(self.waiting.id).state, "proposed")
 
     def test_in_the_command_set(self):
         """`airemember` comes with the others."""

@@ -4,6 +4,7 @@ import unittest
 from typing import ClassVar
 
 from evennia_ai.history.live import ARCHIVE, COMPACTIONS, SUMMARIES
+from evennia_ai.history.messages import Speaker
 from evennia_ai.rag_memory.journal import JOURNAL, PAGE_ENTRIES, PAGES, JournalHandler
 from evennia_ai.rag_memory.ledger_store import PAGE_ENTRIES as CLOSED
 from evennia_ai.rag_memory.ledger_store import PAGES as CLOSED_PAGES
@@ -162,7 +163,7 @@ class TestAttributes(AssistantTest):
 class TestLedger(unittest.TestCase):
     """Closed notes in pages of their own."""
 
-    ALICE: ClassVar = {"key": "Alice", "id": "o1.a"}
+    ALICE: ClassVar = Speaker("Alice", "o1.a")
 
     def setUp(self):
         self.store = MemoryStore()
@@ -172,11 +173,11 @@ class TestLedger(unittest.TestCase):
         """Notes that are given and withdrawn."""
         for text in texts:
             note = self.ledger.add(text, self.ALICE, state="approved")
-            self.ledger.change(note["id"], "withdrawn", self.ALICE)
+            self.ledger.change(note.id, "withdrawn", self.ALICE)
 
     def closed(self):
         """The closed notes as a new process finds them, the first closed first."""
-        return [note["text"] for note in LedgerHandler(self.store).closed()][::-1]
+        return [note.text for note in LedgerHandler(self.store).closed()][::-1]
 
     def test_pages_put_in(self):
         """A page that is put in while the ledger is in use is added to, not written over."""
@@ -190,7 +191,7 @@ class TestLedger(unittest.TestCase):
             before = self.closed()
             self.close(f"I like {key}")
             self.assertEqual(self.closed(), [*before, f"I like {key}"])
-            self.assertEqual([n["text"] for n in self.ledger.closed()][::-1], self.closed())
+            self.assertEqual([n.text for n in self.ledger.closed()][::-1], self.closed())
 
     def test_no_notes(self):
         """A page that holds what is no note stays as it is."""

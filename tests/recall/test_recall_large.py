@@ -210,11 +210,11 @@ class TestVocabulary(unittest.TestCase):
     def test_equally_near_words_come_in_one_order(self):
         """Words that are equally near come in the same order however they were added."""
         first, second = Vocabulary(OneMeaning()), Vocabulary(OneMeaning())
-        first.add(["raven", "ale"])
-        second.add(["ale"])
+        first.numbers(["raven", "ale"])
+        second.numbers(["ale"])
         vector = np.ones(2, dtype=np.float32)
         list(second.near("x", vector))
-        second.add(["raven"])
+        second.numbers(["raven"])
         self.assertEqual([word for word, _ in first.near("x", vector)], ["ale", "raven"])
         self.assertEqual(list(first.near("x", vector)), list(second.near("x", vector)))
 

@@ -3,8 +3,8 @@
 import sys
 import unittest
 
+from evennia_ai.assistant.status import compaction_state
 from evennia_ai.assistant.tick import run_tick
-from evennia_ai.commands.facts import compaction_state
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.sleep.compaction.plan import is_extraction

@@ -190,7 +190,7 @@ def _elsewhere(script: Assistant, character: Character, audience: str) -> list[s
 
     Entries that repeat a summary do not count: with them a merge of summaries could drop all.
     """
-    notes = [entry["text"] for entry in script.ledger.shown(audience)]
+    notes = [note.text for note in script.ledger.shown(audience)]
     entries = character.journal.recent(JOURNAL_ENTRIES)
     return notes + [
         entry.content

@@ -1,9 +1,10 @@
-"""What is to be known of an assistant's state, as plain values for commands and the web."""
+"""The state of an assistant as plain values, for commands, web and command line."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from evennia_ai import conf
+from evennia_ai.assistant.runtime import LiveAssistant
+from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.records import as_count
 from evennia_ai.llm_interaction.prompt import (
     context_caps,
@@ -11,13 +12,52 @@ from evennia_ai.llm_interaction.prompt import (
     context_usage,
     measure_fixed,
 )
-from evennia_ai.protocol import Assistant
+from evennia_ai.protocol import Character
 from evennia_ai.sleep.compaction.triggers import feasibility
 
 UNCONSOLIDATED_SHOWN = 200
 
 
-def status_facts(script: Assistant) -> dict[str, Any]:
+class Place(Protocol):
+    """Where somebody is: a room, or who carries them."""
+
+    @property
+    def key(self) -> str:
+        """Its name."""
+
+    @property
+    def location(self) -> object:
+        """What it is in itself; None for a room."""
+
+
+class Body(Character, Protocol):
+    """An assistant's body as Evennia has it."""
+
+    @property
+    def location(self) -> Place | None:
+        """Where it is."""
+
+    @property
+    def has_account(self) -> object:
+        """Whether somebody puppets it."""
+
+
+class ShownAssistant(LiveAssistant, Protocol):
+    """An assistant as Evennia has it: with body, timer and Attributes."""
+
+    db: Any
+    is_active: bool
+
+    @property
+    def obj(self) -> Body:
+        """Its body."""
+
+    @property
+    def history(self) -> HistoryHandler:
+        """Its conversation."""
+
+
+def status_facts(script: ShownAssistant) -> dict[str, Any]:
     """Everything `aistatus` shows.
 
     Args:
@@ -29,7 +69,7 @@ def status_facts(script: Assistant) -> dict[str, Any]:
     config = script.config
     return {
         "name": script.obj.key,
-        "room": script.obj.location.key if script.obj.location else "nowhere",
+        "room": room_name(script),
         "enabled": script.db.enabled is not False,
         "puppeted": bool(script.obj.has_account),
         "timer": bool(script.is_active),
@@ -50,7 +90,7 @@ def status_facts(script: Assistant) -> dict[str, Any]:
     }
 
 
-def _context(script: Assistant, config: Any) -> dict[str, Any]:
+def _context(script: ShownAssistant, config: Any) -> dict[str, Any]:
     budgets = script.runtime.budgets
     last = budgets[-1] if budgets else None
     return {
@@ -65,7 +105,7 @@ def _context(script: Assistant, config: Any) -> dict[str, Any]:
     }
 
 
-def compaction_state(script: Assistant) -> str:
+def compaction_state(script: ShownAssistant) -> str:
     """Whether and when compaction happens, in a few words."""
     if not script.config.compact_enabled:
         return "off"
@@ -80,7 +120,7 @@ def compaction_state(script: Assistant) -> str:
     return "on, but by count stopped after stalls" if stopped else "on"
 
 
-def _stored(script: Assistant) -> dict[str, int]:
+def _stored(script: ShownAssistant) -> dict[str, int]:
     messages = script.history.messages()
     markers = [message for message in messages if message.is_summary]
     return {
@@ -95,75 +135,66 @@ def _stored(script: Assistant) -> dict[str, int]:
     }
 
 
-def archive_segments(script: Assistant) -> int:
+def archive_segments(script: ShownAssistant) -> int:
     """How many archive segments hold messages that are not live again by a rollback."""
     history = script.history
     return max(0, history.segment_count() - len(history.restored_segments()))
 
 
-def warnings(script: Assistant) -> list[str]:
-    """What the configuration cannot reach, with the numbers."""
+def warnings(script: ShownAssistant) -> list[str]:
+    """What does not work as configured, with the numbers."""
     measure_fixed(script, script.obj)
-    found = [*_deaf(script), *(_speechless(script) or _infeasible(script)), *_shrunk(script)]
+    name, place, config = script.obj.key, script.obj.location, script.config
+    fixed, caps, limit = script.runtime.fixed_tokens, context_caps(script), context_limit(script)
+    found = []
+    if place is None:
+        found.append(f"{name} is nowhere and hears nothing: teleport it into a room")
+    elif place.location is not None:
+        found.append(f"{name} is carried by {place.key} and hears nothing: drop {name}")
+    if fixed + caps.reserve > limit:
+        found.append(
+            f"{name} cannot think at all: the fixed regions (rules, persona, tools, ledger) take "
+            f"{fixed:,} tokens and the reply {caps.reserve:,}, more than the limit of {limit:,}. "
+            "Raise `max_context_tokens`."
+        )
+    elif reason := feasibility(script):
+        found.append(reason)
+    if caps.shrunk:
+        pairs = {
+            "memory_inject_tokens": caps.retrieved,
+            "tail_max_tokens": caps.tail,
+            "reply_reserve_tokens": caps.reserve,
+            "summary_max_tokens": caps.summary,
+            "ledger_max_tokens": caps.ledger,
+        }
+        shown = ", ".join(
+            f"`{option}` {used:,} of {getattr(config, option):,}"
+            for option, used in pairs.items()
+            if used < getattr(config, option)
+        )
+        found.append(f"caps are shrunk to fit {limit:,} tokens: {shown}")
     if script.over_spend():
         found.append("the spend cap of today is reached: no replies until tomorrow (UTC)")
     return found
 
 
-def _deaf(script: Assistant) -> list[str]:
-    """That it stands in no room, if so."""
-    name, place = script.obj.key, script.obj.location
-    if place is None:
-        return [f"{name} is nowhere and hears nothing: teleport it into a room"]
-    if place.location is None:
-        return []
-    return [f"{name} is carried by {place.key} and hears nothing: drop {name}"]
+def room_name(script: ShownAssistant) -> str:
+    """The name of the room that its body is in, or ``nowhere``."""
+    place = script.obj.location
+    return place.key if place else "nowhere"
 
 
-def _speechless(script: Assistant) -> list[str]:
-    """That no prompt at all fits under the limit, if so."""
-    fixed, caps, limit = script.runtime.fixed_tokens, context_caps(script), context_limit(script)
-    if fixed + caps.reserve <= limit:
-        return []
-    return [
-        f"{script.obj.key} cannot think at all: the fixed regions (rules, persona, tools, ledger) "
-        f"take {fixed:,} tokens and the reply {caps.reserve:,}, more than the limit of {limit:,}. "
-        "Raise `max_context_tokens`."
-    ]
-
-
-def _infeasible(script: Assistant) -> list[str]:
-    """The threshold no compaction can get under, as the newest messages are now."""
-    reason = feasibility(script)
-    return [reason] if reason else []
-
-
-def _shrunk(script: Assistant) -> list[str]:
-    """Caps that are smaller than configured because of the limit."""
-    config, caps = script.config, context_caps(script)
-    if not caps.shrunk:
-        return []
-    pairs = (
-        ("memory_inject_tokens", caps.retrieved),
-        ("tail_max_tokens", caps.tail),
-        ("reply_reserve_tokens", caps.reserve),
-        ("summary_max_tokens", caps.summary),
-        ("ledger_max_tokens", caps.ledger),
-    )
-    shown = [
-        f"`{name}` {used:,} of {getattr(config, name):,}"
-        for name, used in pairs
-        if used < getattr(config, name)
-    ]
-    return [f"caps are shrunk to fit {context_limit(script):,} tokens: {', '.join(shown)}"]
-
-
-def overview(script: Assistant) -> dict[str, Any]:
-    """One line of the list of assistants."""
+def overview(script: ShownAssistant) -> dict[str, Any]:
+    """One row of the list of assistants; `mode` is ``awake``, ``dreaming``, ``off`` and so on."""
+    mode = script.state.phase or script.state.mode
+    if script.db.enabled is False:
+        mode = "off"
+    elif script.obj.has_account:
+        mode = "puppeted"
     return {
         "name": script.obj.key,
-        "room": script.obj.location.key if script.obj.location else "nowhere",
-        "mode": mode_word(script),
+        "room": room_name(script),
+        "mode": mode,
         "model": script.model_name,
         "usage": context_usage(script),
         "messages": len(script.history.messages()),
@@ -171,16 +202,7 @@ def overview(script: Assistant) -> dict[str, Any]:
     }
 
 
-def mode_word(script: Assistant) -> str:
-    """What an assistant is doing: ``awake``, ``dreaming``, ``off`` and so on."""
-    if script.db.enabled is False:
-        return "off"
-    if script.obj.has_account:
-        return "puppeted"
-    return str(script.state.phase or script.state.mode)
-
-
-def usage_facts(script: Assistant) -> dict[str, Any]:
+def usage_facts(script: ShownAssistant) -> dict[str, Any]:
     """What an assistant's calls cost today, and how many were made since the server started."""
     return {
         "name": script.obj.key,
@@ -194,14 +216,3 @@ def usage_facts(script: Assistant) -> dict[str, Any]:
 def game_facts() -> dict[str, Any]:
     """The model of the game, for the head of a report."""
     return {"model": conf.model_name(), "base": bool(conf.setting("LLM_API_BASE"))}
-
-
-def step_line(name: str, entry: Mapping[str, Any]) -> str:
-    """One step of a sleep's report: name, outcome, and its figures."""
-    if not entry.get("success", True):
-        return f"{name}: failed: {entry.get('error', 'no reason given')}"
-    if entry.get("skipped"):
-        return f"{name}: skipped: {entry.get('reason', '')}"
-    hidden = ("success", "skipped", "token_usage", "summary_ids")
-    figures = ", ".join(f"{key} {value}" for key, value in entry.items() if key not in hidden)
-    return f"{name}: {figures or 'done'}"

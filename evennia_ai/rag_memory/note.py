@@ -1,0 +1,258 @@
+"""One note of the memory ledger: its types, its states, and its stored form."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypedDict
+
+from evennia_ai.errors import AssistantError
+from evennia_ai.history.audience import PUBLIC, STAFF, normalised
+from evennia_ai.history.messages import SCHEMA_VERSION, Speaker, one_line, utc_iso
+
+RULE, TASK, PREFERENCE, FACT = "rule", "task", "preference", "fact"
+TYPES = (RULE, TASK, PREFERENCE, FACT)
+PROPOSED, APPROVED, SUPERSEDED, WITHDRAWN = "proposed", "approved", "superseded", "withdrawn"
+STATES = (PROPOSED, APPROVED, SUPERSEDED, WITHDRAWN)
+# What a note may become; superseded and withdrawn ones never change again.
+MOVES = {PROPOSED: (APPROVED, WITHDRAWN), APPROVED: (SUPERSEDED, WITHDRAWN)}
+LIVING = (PROPOSED, APPROVED)
+# Long enough for two sentences; five such notes fill the default cap.
+TEXT_CHARS = 300
+DEFAULT_WEIGHT = 5
+
+_KINDS = (
+    (RULE, r"\b(?:never|always|must|mustn'?t|do not|don'?t|no one may|nobody may|forbidden)\b"),
+    (TASK, r"\b(?:remind|todo|to-do|promised?|needs? to|has to|have to|owes?|by tomorrow)\b"),
+    (PREFERENCE, r"\b(?:likes?|loves?|prefers?|hates?|dislikes?|favou?rites?|rather|enjoys?)\b"),
+)
+# One's own habits: `I never ...` binds nobody else.
+_OWN_WAY = re.compile(
+    r"\b(?:i|i'[a-z]+)(?: (?:have|had|will|would|can|could|also|really))?"
+    r" (?:never|always|must|mustn'?t|do not|don'?t)\b",
+    re.IGNORECASE,
+)
+
+
+class LedgerError(AssistantError):
+    """A note cannot be added, found or changed; the text says why."""
+
+
+class NoteFields(TypedDict, total=False):
+    """What may be said of a new note beside its text and its author; see `new_note`."""
+
+    kind: str | None
+    weight: int
+    source: str
+    about: Iterable[str]
+    audience: str
+    staff: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A note that people want pinned into every prompt.
+
+    Args:
+        id: Its id.
+        text: The note, on one line.
+        kind: One of `TYPES`; stored as ``type``.
+        weight: 1 to 10; heavier notes are shown first.
+        source: Where it came from: ``command`` or the id of the message it rests on.
+        about: Stable ids of the people it concerns.
+        audience: Who may know it.
+        state: One of `STATES`.
+        at: When it was written, UTC ISO 8601.
+        by: Who wrote it.
+        staff: Whether staff wrote it as staff; None in notes from before this was stored.
+        decided_at: When its state changed last.
+        decided_by: Who changed it.
+        superseded_by: Id of the note that took its place.
+        replaces: Ids of the notes whose place it took.
+        extra: What else is stored with it.
+    """
+
+    id: str
+    text: str
+    kind: str
+    weight: int
+    source: str
+    about: tuple[str, ...]
+    audience: str
+    state: str
+    at: str
+    by: Speaker
+    staff: bool | None = None
+    decided_at: str = ""
+    decided_by: Speaker | None = None
+    superseded_by: str = ""
+    replaces: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any], id_if_none: str = "") -> "Note":
+        """A note from what is stored, complete whatever somebody wrote there by hand.
+
+        A note without a state is proposed, and one without an audience is for staff only.
+
+        Args:
+            raw: The stored dict.
+            id_if_none: The id of a note that has none.
+        """
+        text, kind, weight, state = (raw.get(key) for key in ("text", "type", "weight", "state"))
+        decided_by, text = raw.get("decided_by"), str(text or "")
+        return cls(
+            str(raw.get("id") or id_if_none),
+            text,
+            kind if kind in TYPES else kind_of(text),
+            weight if isinstance(weight, int) else DEFAULT_WEIGHT,
+            str(raw.get("source") or ""),
+            _texts(raw.get("about")),
+            normalised(raw.get("audience") or STAFF),
+            state if state in STATES else PROPOSED,
+            str(raw.get("at") or ""),
+            Speaker.from_dict(raw.get("by")),
+            bool(raw["staff"]) if "staff" in raw else None,
+            str(raw.get("decided_at") or ""),
+            Speaker.from_dict(decided_by) if decided_by else None,
+            str(raw.get("superseded_by") or ""),
+            _texts(raw.get("replaces")),
+            {key: value for key, value in raw.items() if key not in _KNOWN},
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain dict that is stored."""
+        known = {
+            "version": SCHEMA_VERSION,
+            "id": self.id,
+            "text": self.text,
+            "type": self.kind,
+            "weight": self.weight,
+            "source": self.source,
+            "about": list(self.about),
+            "audience": self.audience,
+            "state": self.state,
+            "at": self.at,
+            "by": self.by.to_dict(),
+        }
+        more = {
+            "decided_at": self.decided_at,
+            "decided_by": self.decided_by and self.decided_by.to_dict(),
+            "superseded_by": self.superseded_by,
+            "replaces": list(self.replaces),
+        }
+        staff = {} if self.staff is None else {"staff": self.staff}
+        given = {key: value for key, value in more.items() if value}
+        return {**self.extra, **known, **staff, **given}
+
+    @property
+    def is_living(self) -> bool:
+        """Whether it is proposed or approved, not closed."""
+        return self.state in LIVING
+
+    @property
+    def is_from_staff(self) -> bool:
+        """Whether staff wrote or approved an approved note.
+
+        A note about nobody can only be approved by staff; this recognises notes written by hand,
+        and those from before `staff` was stored.
+        """
+        return bool(self.staff or self.decided_by or not self.about)
+
+
+_KNOWN = frozenset(each.name for each in fields(Note)) - {"extra", "kind"} | {"version", "type"}
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else ()
+
+
+def new_note(
+    text: str,
+    note_id: str,
+    at: float,
+    by: Speaker,
+    *,
+    state: str,
+    kind: str | None = None,
+    weight: int = DEFAULT_WEIGHT,
+    source: str = "command",
+    about: Iterable[str] = (),
+    audience: str = PUBLIC,
+    staff: bool = False,
+) -> Note:
+    """A new note.
+
+    Args:
+        text: The note, one line of at most `TEXT_CHARS` characters.
+        note_id: Its id.
+        at: When it was written, seconds since the epoch.
+        by: Who wrote it.
+        state: One of `LIVING`.
+        kind: One of `TYPES`; `kind_of` the text if None.
+        weight: 1 to 10.
+        source: ``command`` or the id of the message it rests on.
+        about: Stable ids of the people it concerns.
+        audience: Who may know it.
+        staff: Whether staff wrote it as staff, which ranks it before the notes of players.
+
+    Raises:
+        LedgerError: If the text is empty or too long, or the kind is unknown.
+    """
+    line = " ".join(text.split())
+    if not line:
+        raise LedgerError("A note needs words.")
+    if len(line) > TEXT_CHARS:
+        raise LedgerError(f"A note holds at most {TEXT_CHARS} characters; this has {len(line)}.")
+    return Note(
+        note_id,
+        line,
+        checked_kind(kind) if kind else kind_of(text),
+        min(10, max(1, int(weight))),
+        source,
+        tuple(about),
+        normalised(audience),
+        state,
+        utc_iso(at),
+        by,
+        bool(staff),
+    )
+
+
+def notes_in(stored: object) -> tuple[Note, ...]:
+    """The notes of a stored list, without those that have no text."""
+    listed = stored if isinstance(stored, list | tuple) else ()
+    found = (
+        Note.from_dict(raw, f"l{place}")
+        for place, raw in enumerate(listed, 1)
+        if isinstance(raw, Mapping)
+    )
+    return tuple(note for note in found if note.text)
+
+
+def checked_kind(kind: str) -> str:
+    """One of `TYPES`, in any case and spacing.
+
+    Raises:
+        LedgerError: If it is none of them.
+    """
+    wanted = kind.strip().lower()
+    if wanted not in TYPES:
+        raise LedgerError(f"`{one_line(kind)}` is no kind of note; kinds: {', '.join(TYPES)}.")
+    return wanted
+
+
+def kind_of(text: str) -> str:
+    """The type a text looks like: rule, task or preference, else fact."""
+    rest = _OWN_WAY.sub("", text)
+    return next((kind for kind, sign in _KINDS if re.search(sign, rest, re.IGNORECASE)), FACT)
+
+
+def moved(note: Note, state: str, at: float, by: Speaker) -> Note:
+    """A note in another state, with who decided it and when.
+
+    Raises:
+        LedgerError: If it cannot become that.
+    """
+    if state not in MOVES.get(note.state, ()):
+        raise LedgerError(f"Note `{note.id}` is {note.state}; it cannot become {state}.")
+    return replace(note, state=state, decided_at=utc_iso(at), decided_by=by)
