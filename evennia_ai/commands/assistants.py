@@ -1,4 +1,4 @@
-"""`ai`: assistants as a whole, from their making to their end."""
+"""`ai`: create, list, control and delete assistants."""
 
 import json
 import re
@@ -21,9 +21,11 @@ from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.export import export_assistant
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import Viewer, as_records, escaped, moment
+from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
 from evennia_ai.llm_interaction.prompt import context_caps, context_limit, model_request
 from evennia_ai.llm_interaction.regions import Regions, fit_prompt
+from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant
 
 TYPECLASS = "evennia_ai.assistant_character.AssistantCharacter"
@@ -31,11 +33,12 @@ NAME_CHARS = 40
 _NAME = re.compile(r"^[^\W\d_][\w' -]*$")
 LOG_LINES = 20
 LOG_BYTES = 65_536
+_LOG_HEAD = ("assistant", "kind")
 
 
 class CmdAI(AssistantCommand):
     """
-    make, list and look after assistants
+    create, list and look after assistants
 
     Usage:
       ai
@@ -54,18 +57,18 @@ class CmdAI(AssistantCommand):
     Switches:
       list   - all assistants, as without a switch
       create - a new assistant, in this room
-      start  - let it think
-      stop   - let it think no more; what it is thinking now is given up
+      start  - switch it on
+      stop   - switch it off and cancel the turn it is thinking about
       sleep  - send it to sleep; it dreams and sorts its memories
       wake   - wake it up
       usage  - what each assistant's model calls cost today
-      test   - ask its model something; nothing of it is remembered
-      delete - write everything into a file, then delete it; asks first
-      doctor - look for what is wrong with the installation
+      test   - ask its model something; it remembers nothing of this
+      delete - export everything to a file, then delete it; asks first
+      doctor - check the installation for problems
       log    - the last lines of the audit log
-      follow - be told of its compactions as they happen; again to stop. It
-               ends when you are no admin any more.
-               Of what needs a hand all admins are told who are there
+      follow - get a message about each of its compactions, or stop getting
+               them; ends when you are no longer an admin. Problems that need
+               somebody to act are reported to all admins who are online
 
     Without a switch it lists all assistants. The switches from test on are
     for admins.
@@ -75,21 +78,8 @@ class CmdAI(AssistantCommand):
 
     key = "ai"
     locks = "cmd:perm(Builder);admin:perm(Admin)"
-    switches_known = (
-        "create",
-        "delete",
-        "doctor",
-        "follow",
-        "list",
-        "log",
-        "sleep",
-        "start",
-        "stop",
-        "test",
-        "usage",
-        "wake",
-    )
     admin_switches = ("delete", "doctor", "follow", "log", "test")
+    switches_known = ("create", "list", "sleep", "start", "stop", "usage", "wake", *admin_switches)
 
     def do(self) -> None:
         """List all assistants."""
@@ -99,9 +89,8 @@ class CmdAI(AssistantCommand):
         if not found:
             return self.viewer.tell("There are no assistants yet. Make one: ai/create <name>")
         heads = ("Name", "Room", "Mode", "Model", "Context used", "Messages", "Troubles")
-        rows = [(*facts.values(),) for facts in found]
-        shown = [(*row[:4], f"{row[4]:.0%}", *row[5:]) for row in rows]
-        self.viewer.page(self.viewer.table(heads, shown))
+        rows = [list({**facts, "usage": f"{facts['usage']:.0%}"}.values()) for facts in found]
+        self.viewer.page(self.viewer.table(heads, rows))
 
     do_list = do
 
@@ -126,7 +115,7 @@ class CmdAI(AssistantCommand):
         )
 
     def do_start(self) -> None:
-        """Let it think."""
+        """Switch it on."""
         script = self.tunable(self.assistant())
         script.state.enable(True)
         if not script.is_active:
@@ -134,13 +123,13 @@ class CmdAI(AssistantCommand):
         self.viewer.tell(f"{escaped(script.obj.key)} is switched on.")
 
     def do_stop(self) -> None:
-        """Let it think no more."""
+        """Switch it off."""
         script = self.tunable(self.assistant())
         script.state.enable(False)
         was_thinking = script.stop_thinking()
         script.runtime.give_up()
         script.save_queue()
-        given_up = " What it was thinking is given up." if was_thinking else ""
+        given_up = " Its current turn is cancelled." if was_thinking else ""
         self.viewer.tell(
             f"{escaped(script.obj.key)} is switched off.{given_up} It still hears what is said."
         )
@@ -148,11 +137,10 @@ class CmdAI(AssistantCommand):
     def do_sleep(self) -> None:
         """Send it to sleep."""
         script = self.tunable(self.assistant())
-        name = escaped(script.obj.key)
         if script.state.mode == "sleep":
             raise Refusal(f"{script.obj.key} is asleep already.")
         script.fall_asleep()
-        self.viewer.tell(f"{name} falls asleep.{_if_off(script)}")
+        self.viewer.tell(f"{escaped(script.obj.key)} falls asleep.{_if_off(script)}")
 
     def do_wake(self) -> None:
         """Wake it up."""
@@ -165,7 +153,15 @@ class CmdAI(AssistantCommand):
     def do_usage(self) -> None:
         """What calls cost today."""
         heads = ("Name", "Model", "Calls", "Tokens", "Cost", "Cap a day", "Calls since start")
-        rows = [_usage_row(usage_facts(script)) for script in all_assistants()]
+        rows = [
+            (
+                *(facts["name"], facts["model"], facts["calls"], f"{facts['tokens']:,}"),
+                f"${facts['cost']:.4f}",
+                "none" if facts["cap"] is None else f"{facts['cap']:,}",
+                facts["calls_since_start"],
+            )
+            for facts in map(usage_facts, all_assistants())
+        ]
         if not rows:
             return self.viewer.tell("There are no assistants yet.")
         note = "Today (UTC). Calls that cost nothing count only since the server started."
@@ -179,7 +175,14 @@ class CmdAI(AssistantCommand):
             raise Refusal("The spend cap of today is reached; no call is made.")
         viewer = self.viewer
         viewer.tell(f"Asking {escaped(script.model_name)}...")
-        viewer.later(ask(script, text), lambda r: viewer.tell(escaped(reply_text(r))), "The test")
+
+        def tell(reply: ModelReply) -> None:
+            tokens = f"{reply.prompt_tokens} tokens in, {reply.completion_tokens} out"
+            said = reply.content.strip() or "(no text)"
+            figures = f"(model {reply.model}, {tokens}, {reply.seconds:.1f} s)"
+            viewer.tell(escaped(f"{said}\n{figures}"))
+
+        viewer.later(ask(script, text), tell, "The test")
 
     def do_delete(self) -> None:
         """Export and delete it, after a question."""
@@ -190,7 +193,7 @@ class CmdAI(AssistantCommand):
         name = escaped(body.key).replace("{", "(").replace("}", ")")
         ask_yes_no(
             self.caller,
-            f"Delete {name} (#{body.pk}) with all it remembers? It is written into a file first. "
+            f"Delete {name} (#{body.pk}) with all it remembers? It is exported to a file first. "
             "{options}",
             yes_action=lambda caller, *args, **kwargs: delete_and_tell(viewer, script),
             no_action=lambda caller, *args, **kwargs: viewer.tell("Nothing was deleted."),
@@ -201,15 +204,15 @@ class CmdAI(AssistantCommand):
     def do_doctor(self) -> None:
         """Run the checks."""
         viewer = self.viewer
-        viewer.tell("Looking for what is wrong. This takes a moment...")
+        viewer.tell("Checking the installation. This takes a moment...")
         done = doctor.run_checks(doctor.Patient.this_game())
         viewer.later(done, lambda r: viewer.page(escaped(doctor.report(r))), "The examination")
 
     def do_follow(self) -> None:
-        """Be told of an assistant's compactions, or no more."""
+        """Start or stop getting messages about an assistant's compactions."""
         script = self.assistant()
         on = script.state.follow(self.caller.account.pk)
-        how = "will be told of" if on else "will no more be told of"
+        how = "will be told of" if on else "will no longer be told of"
         self.viewer.tell(f"You {how} the compactions of {escaped(script.obj.key)}.")
 
     def do_log(self) -> None:
@@ -218,8 +221,7 @@ class CmdAI(AssistantCommand):
         viewer, path = self.viewer, conf.log_path()
 
         def tell(lines: list[str]) -> None:
-            found = as_records(lines)
-            viewer.page(found or "The audit log has no lines for this yet.")
+            viewer.page(as_records(lines) or "The audit log has no lines for this yet.")
 
         viewer.later(services.on_disk(last_lines, path, name), tell, "Reading the log")
 
@@ -266,24 +268,11 @@ def _if_off(script: Assistant) -> str:
     return "" if script.enabled else " (It is switched off and does not think.)"
 
 
-def _usage_row(facts: dict[str, Any]) -> tuple[Any, ...]:
-    cap = "none" if facts["cap"] is None else f"{facts['cap']:,}"
-    return (
-        facts["name"],
-        facts["model"],
-        facts["calls"],
-        f"{facts['tokens']:,}",
-        f"${facts['cost']:.4f}",
-        cap,
-        facts["calls_since_start"],
-    )
-
-
 @inlineCallbacks
-def ask(script: Assistant, text: str) -> Generator["Deferred[Any]", Any, Any]:
+def ask(script: Assistant, text: str) -> Generator["Deferred[ModelReply]", ModelReply, ModelReply]:
     """Ask an assistant's model, with its persona and nothing else; fires with the reply."""
     system = system_prompt(CONTEXTS[CONTEXT_AWAKE], script.obj.key, script.config.persona)
-    message = {"role": "user", "content": text, "tokens": script.count(text)}
+    message = Message("user", text, tokens=script.count(text))
     regions = Regions(system=system, tools=(), history=(message,))
     prompt = fit_prompt(regions, context_caps(script), context_limit(script), script.count)
     request = model_request(script, script.obj, prompt, "test")
@@ -292,15 +281,8 @@ def ask(script: Assistant, text: str) -> Generator["Deferred[Any]", Any, Any]:
     return reply
 
 
-def reply_text(reply: Any) -> str:
-    """A model's reply and its figures."""
-    said = reply.content.strip() or "(no text)"
-    tokens = f"{reply.prompt_tokens} tokens in, {reply.completion_tokens} out"
-    return f"{said}\n(model {reply.model}, {tokens}, {reply.seconds:.1f} s)"
-
-
 def delete_and_tell(viewer: Viewer, script: Assistant) -> None:
-    """Export and delete an assistant, and tell what came of it."""
+    """Export and delete an assistant, and report the outcome."""
     name = escaped(script.obj.key)
     was_enabled = script.db.enabled
     script.state.enable(False)
@@ -355,19 +337,14 @@ def last_lines(path: Path, name: str | None = None, count: int = LOG_LINES) -> l
         size = log.seek(0, 2)
         log.seek(max(0, size - LOG_BYTES))
         rows = log.read().decode("utf-8", "replace").splitlines()
-    found = (_log_fields(row) for row in (rows[1:] if size > LOG_BYTES else rows))
-    wanted = [f for f in found if f and (name is None or f.get("assistant") == name)]
-    return [_log_line(fields) for fields in wanted[-count:]]
-
-
-def _log_fields(row: str) -> dict[str, Any] | None:
-    try:
-        fields = json.loads(row)
-    except ValueError:
-        return None
-    return fields if isinstance(fields, dict) else None
-
-
-def _log_line(fields: dict[str, Any]) -> str:
-    head = f"{moment(fields.pop('at', ''))} {fields.pop('assistant', '')} {fields.pop('kind', '')}"
-    return f"{head}: " + ", ".join(f"{key} {value}" for key, value in fields.items())
+    lines = []
+    for row in rows[1:] if size > LOG_BYTES else rows:
+        try:
+            fields = json.loads(row)
+        except ValueError:
+            continue  # a damaged line
+        if isinstance(fields, dict) and name in (None, fields.get("assistant")):
+            head = (moment(fields.pop("at", "")), *(fields.pop(key, "") for key in _LOG_HEAD))
+            rest = ", ".join(f"{key} {value}" for key, value in fields.items())
+            lines.append(f"{' '.join(map(str, head))}: {rest}")
+    return lines[-count:]
