@@ -16,9 +16,9 @@ MuxCommand: Any = default_cmds.MuxCommand
 class AssistantCommand(MuxCommand):
     """A command about assistants.
 
-    A subclass has a method for each switch, and `do` for none. What they raise as
-    `AssistantError` is told to the caller as it stands. A switch that does not exist is refused;
-    Evennia would ignore it and do what is done without.
+    A subclass has a method for each switch, and `do` for the command without one. The caller
+    sees the text of an `AssistantError` that they raise. An unknown switch is refused; Evennia
+    would ignore it and run the command without one.
     """
 
     # Not plainly "AI": Evennia would show that category's index for `help ai`, not the command.
@@ -44,23 +44,17 @@ class AssistantCommand(MuxCommand):
         return STAFF if self.access(self.caller, "admin") else PUBLIC
 
     def _switch(self) -> str:
-        """The whole name of the one switch given, or an empty text, if the caller may use it."""
-        found = self._found_switch()
-        if found in self.admin_switches and not self.access(self.caller, "admin"):
-            raise Refusal(f"`{f'{self.key}/{found}'.rstrip('/')}` is for admins.")
-        return found
-
-    def _found_switch(self) -> str:
-        given = [switch.lower() for switch in self.switches if switch]
-        if not given:
-            return ""
-        known = self.switches_known
-        found = [s for s in known if s == given[0]] or [s for s in known if s.startswith(given[0])]
+        """The full name of the one switch given, or an empty text, if the caller may use it."""
+        given = [switch.lower() for switch in self.switches if switch] or [""]
+        known, first = self.switches_known, given[0]
+        found = [first] if first in ("", *known) else [s for s in known if s.startswith(first)]
         if len(given) > 1 or len(found) != 1:
             listed = ", ".join(f"/{switch}" for switch in known) or "none"
             raise Refusal(
                 f"`{self.key}` has no switch `/{'/'.join(given)}`. Its switches: {listed}."
             )
+        if found[0] in self.admin_switches and not self.access(self.caller, "admin"):
+            raise Refusal(f"`{f'{self.key}/{found[0]}'.rstrip('/')}` is for admins.")
         return found[0]
 
     def assistant(self, name: str | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""`compact`: fold an assistant's history now, see what would leave, switch compaction."""
+"""`compact`: compact an assistant's history, preview, roll back, verify, switch on and off."""
 
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
@@ -33,10 +33,10 @@ _EXCERPT = 60
 
 class CmdCompact(AssistantCommand):
     """
-    fold the older part of an assistant's history into a summary
+    summarise the older part of an assistant's history
 
     Usage:
-      compact [<assistant>] [= <what the summary should heed>]
+      compact [<assistant>] [= <instructions for the summary>]
       compact/preview [<assistant>]
       compact/rollback [<assistant>]
       compact/verify [<assistant>]
@@ -44,23 +44,21 @@ class CmdCompact(AssistantCommand):
       compact/off [<assistant>]
 
     Switches:
-      preview  - say what would leave the history; nothing is changed
-      rollback - take the latest compaction back; asks first
+      preview  - show what would leave the history; changes nothing
+      rollback - undo the latest compaction; asks first
       verify   - prove that no message was lost, or name what is wrong
-      on       - allow compaction, by command and by itself; says what holds then
+      on       - allow compaction, by command and automatically
       off      - stop all compaction; the raw history is shown as far as it fits
 
     Nothing is lost: the messages that leave are archived word for word, see
     'aihistory/expand'. The newest messages stay as they are (the option
-    compact_preserve_window), and so does private talk too short to be worth a
-    summary, until more is said there. Before it folds, the assistant saves
-    facts into its journal. If it is in mid-turn, compaction follows when the
-    turn ends.
+    compact_preserve_window), and so does private talk that is too short for a
+    summary. Before it compacts, the assistant saves facts into its journal. If
+    it is in the middle of a turn, compaction starts when the turn ends.
 
-    After a rollback the messages are live again as if the compaction had never
-    been, and it compacts no more by itself until you compact by hand, be there
-    something to fold or not, or its context overflows. A rollback takes no id:
-    only the latest compaction can be taken back, and then the one before it.
+    A rollback makes the messages live again. Automatic compaction then waits
+    until you compact by hand or the context is full. A rollback takes no id:
+    you can undo only the latest compaction, then the one before it.
 
     See also: aihistory, aistatus, aiconfig
     """
@@ -108,11 +106,11 @@ class CmdCompact(AssistantCommand):
         script = self.assistant()
         done = gathered_evidence(script.history)
         done.addCallback(lambda evidence: script.mind.verify(evidence))
-        self.viewer.later(
-            done,
-            lambda found: self.viewer.tell(as_records(verify_lines(script, found))),
-            "The proof",
-        )
+
+        def tell(found: Sequence[Violation]) -> None:
+            self.viewer.tell(as_records(verify_lines(script, found)))
+
+        self.viewer.later(done, tell, "The proof")
 
     def do_on(self) -> None:
         """Allow compaction."""
@@ -127,21 +125,28 @@ class CmdCompact(AssistantCommand):
         script.state.configure("compact_enabled", on)
         script.log(f"{self.caller.key} switches compaction {'on' if on else 'off'}")
         name = escaped(script.obj.key)
-        if on:
-            self.viewer.tell(_now_on(name, compaction_state(script)))
-        else:
-            self.viewer.tell(
+        state = compaction_state(script)
+        if not on:
+            text = (
                 f"{name} compacts no more, neither by itself nor by command. What does not fit "
                 "its context is left out of its prompt, and stays stored."
             )
+        elif state == "on":
+            text = f"{name} compacts its history again."
+        else:
+            text = (
+                f"{name} may compact its history again, but not always by itself. "
+                f"Compaction: {state}."
+            )
+        self.viewer.tell(text)
 
 
 class CmdCompactMemories(AssistantCommand):
     """
-    fold the older part of an assistant's history into a summary
+    summarise the older part of an assistant's history
 
     Usage:
-      @compact-memories [<assistant>] [= <what the summary should heed>]
+      @compact-memories [<assistant>] [= <instructions for the summary>]
 
     The same as 'compact'. Without a name it is the only assistant here.
 
@@ -157,22 +162,13 @@ class CmdCompactMemories(AssistantCommand):
         compact_and_tell(self.viewer, self.assistant(), self.rhs or None)
 
 
-def _now_on(name: str, state: str) -> str:
-    """What is told when compaction is switched on, where it holds otherwise as well."""
-    if state == "on":
-        return f"{name} compacts its history again."
-    return f"{name} may compact its history again, but not always by itself. Compaction: {state}."
-
-
 def compact_and_tell(viewer: Viewer, script: Assistant, instructions: str | None) -> None:
     """Compact under the turn lock; tell the figures when they are there."""
     name = script.obj.key
     if not script.config.compact_enabled:
         off = {"skipped": True, "reason": "compaction disabled"}
-        viewer.tell(escaped(result_line(name, off)))
-        return
-    busy = script.runtime.in_flight is not None
-    wait = " when its turn is over" if busy else ""
+        return viewer.tell(escaped(result_line(name, off)))
+    wait = "" if script.runtime.in_flight is None else " when its turn is over"
     viewer.tell(f"{escaped(name)} begins to compact its history{wait}.")
     done = script.run_exclusive(lambda: compact_now(script, instructions))
     viewer.later(
@@ -209,13 +205,10 @@ def _undoing(record: Mapping[str, Any]) -> str:
 
 def _undone(report: Mapping[str, Any]) -> str:
     live, masks = report["restored_messages"], report["masks_removed"]
+    are = "is" if (live or masks) == 1 else "are"
     if live:
-        return f"{counted(live, 'message')} {_are(live)} live again"
-    return f"{counted(masks, 'old tool output')} {_are(masks)} shown in full again"
-
-
-def _are(number: int) -> str:
-    return "is" if number == 1 else "are"
+        return f"{counted(live, 'message')} {are} live again"
+    return f"{counted(masks, 'old tool output')} {are} shown in full again"
 
 
 def verify_lines(script: Assistant, violations: Sequence[Violation]) -> list[str]:
@@ -266,17 +259,20 @@ _REASONS = {
 
 
 def result_line(name: str, result: dict[str, Any]) -> str:
-    """What came of a compaction, in a sentence."""
+    """The outcome of a compaction, in a sentence."""
+    held = result.get("held_messages", 0)
     if result.get("skipped"):
         reason = str(result["reason"])
         over = " The hold after the rollback is over." if result.get("released") else ""
-        return f"{name} did not compact: {_REASONS.get(reason, reason)}{_but_held(result)}.{over}"
+        but = f", but for {held} older ones that a summary would not shorten" if held else ""
+        return f"{name} did not compact: {_REASONS.get(reason, reason)}{but}.{over}"
     if not result["success"]:
         detail = f" ({result['detail']})" if result.get("detail") else ""
         return f"{name} did not compact: {result['error']}{detail}. Nothing was changed."
+    older = f" ({held} of them older: a summary would not shorten them)" if held else ""
     lines = (
         f"{name} compacted {counted(result['compacted_messages'], 'message')} and kept "
-        f"{result['preserved_messages']}{_with_held(result)}: {result['original_tokens']:,} to "
+        f"{result['preserved_messages']}{older}: {result['original_tokens']:,} to "
         f"{result['new_tokens']:,} tokens, {result['reduction_pct']} % less, "
         f"level {result['level']}."
     )
@@ -287,16 +283,6 @@ def result_line(name: str, result: dict[str, Any]) -> str:
         saved = extraction["facts_recorded"]
         lines += f" Saved into the journal first: {saved} {'entry' if saved == 1 else 'entries'}."
     return lines
-
-
-def _but_held(result: Mapping[str, Any]) -> str:
-    held = result.get("held_messages", 0)
-    return f", but for {held} older ones that a summary would not shorten" if held else ""
-
-
-def _with_held(result: Mapping[str, Any]) -> str:
-    held = result.get("held_messages", 0)
-    return f" ({held} of them older: a summary would not shorten them)" if held else ""
 
 
 def preview_lines(script: Assistant, audience: str) -> list[str]:

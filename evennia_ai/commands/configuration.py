@@ -24,13 +24,13 @@ class CmdAIConfig(AssistantCommand):
       aiconfig <assistant> <option> = default
       aiconfig <assistant> preset = <name>
 
-    The first lists all options with their values, the second explains one, the
-    third changes it, at once, and the fourth takes the default again. A preset
-    sets several options together; 'fewshot' is for base models. A value that
-    cannot be used is refused and nothing changes. The beginning of an
-    option's name is enough where only one begins so.
+    The first form lists all options with their values, the second explains one,
+    the third changes it at once, and the fourth restores the default. A preset
+    sets several options together; 'fewshot' is for base models. An invalid
+    value is refused and changes nothing. You can shorten an option's name as
+    long as only one option begins that way.
 
-    Options are Attributes of the assistant's script: Evennia's own command
+    Options are Attributes of the assistant's script, so Evennia's own command
     'set/script' changes them as well.
 
     See also: ai, aistatus
@@ -48,7 +48,16 @@ class CmdAIConfig(AssistantCommand):
         elif option == "preset":
             self._preset(script, (self.rhs or "").strip())
         elif self.rhs is None:
-            self._explain(script, option_called(option))
+            option = option_called(option)
+            meta, now = OPTIONS[option].metadata, shown(getattr(script.config, option))
+            lines = [
+                f"{option}: {meta['help']}",
+                f"Takes {meta['kind'].says}" + (f", in {meta['unit']}." if meta["unit"] else "."),
+                f"Default: {shown(default_of(option))}",
+                f"Now, for {script.obj.key}: {now}",
+                *(p.says for p in script.state.problems if p.name == option),
+            ]
+            self.viewer.tell(escaped("\n".join(lines)))
         else:
             self._change(script, option_called(option), self.rhs)
 
@@ -65,23 +74,16 @@ class CmdAIConfig(AssistantCommand):
     def _show_all(self, script: Assistant) -> None:
         groups: dict[str, list[str]] = {}
         for name, item in OPTIONS.items():
-            groups.setdefault(item.metadata["group"], []).append(_lines(script, name))
+            value, default, meta = getattr(script.config, name), default_of(name), item.metadata
+            unit = f" {meta['unit']}" if meta["unit"] and value is not None else ""
+            mark = "default" if value == default else f"changed; default {_short(default)}"
+            line = f"  {name} = {_short(value)}{unit} ({mark})\n      {meta['help']}"
+            groups.setdefault(meta["group"], []).append(escaped(line))
         parts = [f"Options of {escaped(script.obj.key)}:"]
         for group, lines in groups.items():
-            parts += [f"|w{group}|n", *map(escaped, lines)]
+            parts += [f"|w{group}|n", *lines]
         problems = [f"Wrong setting: {escaped(problem)}" for problem in script.state.problems]
         self.viewer.page("\n".join([*parts, *problems]))
-
-    def _explain(self, script: Assistant, name: str) -> None:
-        meta = OPTIONS[name].metadata
-        lines = [
-            f"{name}: {meta['help']}",
-            f"Takes {meta['kind'].says}{_unit(meta)}.",
-            f"Default: {shown(default_of(name))}",
-            f"Now, for {script.obj.key}: {shown(getattr(script.config, name))}",
-        ]
-        wrong = [p.says for p in script.state.problems if p.name == name]
-        self.viewer.tell(escaped("\n".join([*lines, *wrong])))
 
     def _preset(self, script: Assistant, name: str) -> None:
         if name not in PRESETS:
@@ -129,7 +131,7 @@ def option_called(text: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as it may be typed: texts bare, lists parted by commas."""
+    """A value as it may be typed: texts bare, lists separated by commas."""
     if isinstance(value, str):
         return value
     if isinstance(value, tuple):
@@ -137,19 +139,7 @@ def shown(value: Any) -> str:
     return repr(value)
 
 
-def _lines(script: Assistant, name: str) -> str:
-    """One option on two lines: its value and whether that is the default, then its meaning."""
-    value, default, meta = getattr(script.config, name), default_of(name), OPTIONS[name].metadata
-    unit = f" {meta['unit']}" if meta["unit"] and value is not None else ""
-    mark = "default" if value == default else f"changed; default {_short(default)}"
-    return f"  {name} = {_short(value)}{unit} ({mark})\n      {meta['help']}"
-
-
 def _short(value: Any) -> str:
     """The beginning of a value, on one line."""
     text = " ".join(shown(value).splitlines())
     return text if len(text) <= _LONG else f"{text[: _LONG - 3]}..."
-
-
-def _unit(meta: Any) -> str:
-    return f", in {meta['unit']}" if meta["unit"] else ""

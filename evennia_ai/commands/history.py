@@ -1,4 +1,4 @@
-"""`aihistory`: what an assistant heard, said and did."""
+"""`aihistory`: an assistant's conversation history."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,12 +34,12 @@ class CmdAIHistory(AssistantCommand):
       raw       - the stored messages as JSON
       summaries - every summary ever made, and the receipt of every compaction
       expand    - the messages a summary was made from, word for word
-      search    - look in the history, the archive, the journal, what was observed
-                  of people and places, and what tools gave out
-      export    - write everything into a JSON file under server/ai_exports
+      search    - search the history, the archive, the journal, observations of
+                  people and places, and the output of tools
+      export    - write everything to a JSON file under server/ai_exports
 
-    Lists what was said, newest first. What was whispered or paged is marked
-    with [private: who]. Without a name it is the only assistant here.
+    Lists what was said, newest first. Whispers and pages are marked with
+    [private: who]. Without a name it means the only assistant here.
 
     See also: aistatus, compact, aimemory, aijournal
     """
@@ -52,7 +52,11 @@ class CmdAIHistory(AssistantCommand):
     def do(self) -> None:
         """What was said, newest first."""
         script = self.assistant()
-        said = [m for m in self._messages(script) if _was_said(m)]
+        said = [
+            message
+            for message in self._messages(script)
+            if message.content and message.role in ("user", "assistant") and not message.is_summary
+        ]
         self._list(script, said, "Said")
 
     def do_full(self) -> None:
@@ -78,7 +82,9 @@ class CmdAIHistory(AssistantCommand):
         script = self.assistant()
         records = [r for r in script.history.summaries() if self._may_see(r)]
         receipts = script.history.compactions() if self.audience == STAFF else []
-        newest = sorted([*records, *receipts], key=_made_at, reverse=True)
+        newest = sorted(
+            [*records, *receipts], key=lambda r: str(r.get("created_at") or r["at"]), reverse=True
+        )
         key, name = script.obj.key, escaped(script.obj.key)
         self.viewer.listing(
             newest,
@@ -121,23 +127,13 @@ class CmdAIHistory(AssistantCommand):
 def search_memory(command: AssistantCommand, script: Assistant, words: str) -> None:
     """Search all that is remembered, what tools gave out too, and list what is found."""
     viewer, name = command.viewer, escaped(script.obj.key)
-    audience = command.audience
 
     def found(hits: list[Hit]) -> None:
         head = f"{name} on `{escaped(words)}`, best first ({len(hits)}):"
         viewer.listing(hits, hit_line, head, f"{name} knows nothing of `{escaped(words)}`.")
 
-    done = script.memory.search(
-        Query(
-            words,
-            SEARCH_LIMIT,
-            audience,
-            own_name=script.obj.key,
-            observations=True,
-            tools=True,
-        )
-    )
-    viewer.later(done, found, "The search")
+    query = Query(words, SEARCH_LIMIT, command.audience, (), script.obj.key, True, True)
+    viewer.later(script.memory.search(query), found, "The search")
 
 
 def hit_line(hit: Hit) -> str:
@@ -154,7 +150,12 @@ def message_line(message: Message, own_name: str) -> str:
     for call in message.tool_calls:
         function = call.get("function") or {}
         text += f" [calls {function.get('name')} {function.get('arguments')}]"
-    who = _who(message, own_name)
+    if message.role == "assistant":
+        who = own_name
+    elif message.role == "tool":
+        who = f"result of {message.name or 'a tool'}"
+    else:
+        who = "summary" if message.is_summary else message.speaker_name or message.role
     return as_record(f"{when} {mark}{who} ({message.channel or 'say'}): {text.strip()}")
 
 
@@ -163,14 +164,12 @@ def summary_lines(record: Any) -> str:
     head = (
         f"{record['id']}: {record['tier']}, {moment(record['created_at'])}, level "
         f"{record['level']}, {record['status']}, of {len(record['source_ids'])} messages"
-        f"{_kept(record)}"
     )
+    # How much the summary itself kept, and how many times text was summarised again.
+    if record.get("retention") is not None:
+        head += f", generation {record['generation']}, kept {record['retention']:.0%}"
+        head += f", drift {record['drift']:.0%}" if "drift" in record else ""
     return as_record(f"{head}\n{audience_mark(record['audience'])}{record['text']}")
-
-
-def _made_at(item: Any) -> str:
-    """When a summary or a compaction was made."""
-    return str(item.get("created_at") or item["at"])
 
 
 def receipt(record: Any, name: str) -> str:
@@ -179,14 +178,6 @@ def receipt(record: Any, name: str) -> str:
     if record["status"] == "rolled back":
         line += f" Taken back {moment(record.get('rolled_back_at', ''))}."
     return as_record(line)
-
-
-def _kept(record: Any) -> str:
-    """How much a summary kept by itself, and in which generation it was made."""
-    if record.get("retention") is None:
-        return ""
-    kept = f", generation {record['generation']}, kept {record['retention']:.0%}"
-    return kept + (f", drift {record['drift']:.0%}" if "drift" in record else "")
 
 
 def summary_called(script: Assistant, text: str, may_see: Callable[[Any], bool]) -> Any:
@@ -207,19 +198,3 @@ def summary_called(script: Assistant, text: str, may_see: Callable[[Any], bool])
         how = "More than one summary begins with" if found else "There is no summary"
         raise Refusal(f"{how} `{wanted}`. `aihistory/summaries {script.obj.key}` lists them.")
     return found[0]
-
-
-def _was_said(message: Message) -> bool:
-    return (
-        message.role in ("user", "assistant") and not message.is_summary and bool(message.content)
-    )
-
-
-def _who(message: Message, own_name: str) -> str:
-    if message.role == "assistant":
-        return own_name
-    if message.role == "tool":
-        return f"result of {message.name or 'a tool'}"
-    if message.is_summary:
-        return "summary"
-    return message.speaker_name or message.role

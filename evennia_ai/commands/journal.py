@@ -28,9 +28,9 @@ class CmdAIJournal(AssistantCommand):
       all    - every entry, not only the newest fifty
       search - entries that hold all of these words
 
-    Newest entries come first, each with its time, its id, its importance from 1
-    to 10 and, if it is not public, who may know it. An entry marked withdrawn
-    was taken back with its compaction; the assistant does not find it any more.
+    The newest entries come first, each with its time, its id, its importance
+    from 1 to 10 and, if it is not public, who may know it. The assistant no
+    longer finds an entry marked withdrawn.
 
     See also: aimemory, aihistory
     """

@@ -1,7 +1,7 @@
 """Finding the assistant somebody means."""
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from evennia_ai.assistant_script import all_assistants
@@ -27,7 +27,8 @@ def find_assistant(caller: Any, name: str = "") -> Any:
         Refusal: If there is none, or more than one.
     """
     known = all_assistants()
-    here = [s for s in known if _place(caller) is not None and s.obj.location is _place(caller)]
+    place = getattr(caller, "location", None)
+    here = [script for script in known if place is not None and script.obj.location is place]
     wanted = name.strip().lower()
     if not wanted:
         return _only(here, "here", "There is no assistant here. Name the one you mean.")
@@ -36,18 +37,20 @@ def find_assistant(caller: Any, name: str = "") -> Any:
             found = [script for script in group if fits(script, wanted)]
             if found:
                 return _only(found, f"called `{name.strip()}`", "")
-    raise Refusal(_unknown(name.strip(), known))
+    name, names = name.strip(), [script.obj.key for script in known]
+    if not names:
+        raise Refusal(
+            f"There is no assistant called `{name}`, nor any other. Make one: ai/create {name}"
+        )
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f" Do you mean {close[0]}?" if close else ""
+    raise Refusal(f"There is no assistant called `{name}`.{hint} Type `ai` for a list.")
 
 
 def named(name: str) -> Any:
     """The first assistant of exactly this name or alias, or None."""
     wanted = name.strip().lower()
-    matches: Callable[[Any], bool] = lambda script: _is_called(script, wanted)  # noqa: E731
-    return next(filter(matches, all_assistants()), None)
-
-
-def _place(caller: Any) -> Any:
-    return getattr(caller, "location", None)
+    return next((script for script in all_assistants() if _is_called(script, wanted)), None)
 
 
 def _is_called(script: Assistant, wanted: str) -> bool:
@@ -67,12 +70,3 @@ def _only(found: Sequence[Any], where: str, none: str) -> Any:
         listed = ", ".join(f"{script.obj.key} (#{script.obj.pk})" for script in found)
         raise Refusal(f"There is more than one assistant {where}: {listed}. Say which.")
     return found[0]
-
-
-def _unknown(name: str, known: Sequence[Any]) -> str:
-    names = [script.obj.key for script in known]
-    if not names:
-        return f"There is no assistant called `{name}`, nor any other. Make one: ai/create {name}"
-    close = difflib.get_close_matches(name, names, n=1)
-    hint = f" Do you mean {close[0]}?" if close else ""
-    return f"There is no assistant called `{name}`.{hint} Type `ai` for a list."

@@ -63,11 +63,11 @@ class CmdAIMemory(AssistantCommand):
         if self.rhs:
             search_memory(self, script, self.rhs)
         else:
-            tell_memory_status(self.viewer, script)
+            show_memory_status(self.viewer, script)
 
     def do_status(self) -> None:
-        """How much there is."""
-        tell_memory_status(self.viewer, self.assistant())
+        """How much it remembers."""
+        show_memory_status(self.viewer, self.assistant())
 
     def do_entities(self) -> None:
         """The profiles, the last met first."""
@@ -123,24 +123,24 @@ class CmdAIMemory(AssistantCommand):
         def tell(found: int) -> None:
             script.audit("forget", entry=entry.id, by=by)
             viewer.tell(
-                f"{name} finds journal entry {entry.id} no more; "
+                f"{name} no longer finds journal entry {entry.id}; "
                 f"{found} of its memories left semantic memory. The journal keeps it, withdrawn."
             )
 
         done = script.run_exclusive(lambda: forget_entry(script, script.obj, entry.id))
-        viewer.later(done, tell, "The forgetting")
+        viewer.later(done, tell, "Forgetting the entry")
 
     def do_rebuild(self) -> None:
-        """Make the index anew and report."""
+        """Rebuild the index and report."""
         script, viewer = self.assistant(), self.viewer
         name, began = escaped(script.obj.key), time.monotonic()
-        viewer.tell(f"Making {name}'s search index anew...")
+        viewer.tell(f"Rebuilding {name}'s search index...")
 
         def tell(indexed: int) -> None:
             seconds = time.monotonic() - began
             viewer.tell(f"{name}'s search index holds {indexed} items again, in {seconds:.1f} s.")
 
-        viewer.later(script.run_exclusive(lambda: rebuild_index(script)), tell, "The rebuilding")
+        viewer.later(script.run_exclusive(lambda: rebuild_index(script)), tell, "The rebuild")
 
 
 class CmdMemoryStatus(AssistantCommand):
@@ -160,16 +160,13 @@ class CmdMemoryStatus(AssistantCommand):
 
     def do(self) -> None:
         """How much there is."""
-        tell_memory_status(self.viewer, self.assistant(self.args))
+        show_memory_status(self.viewer, self.assistant(self.args))
 
 
-def tell_memory_status(viewer: Viewer, script: Assistant) -> None:
-    """Ask index and store, and tell what they answer."""
-
-    def tell(lines: list[str]) -> None:
-        viewer.tell(as_records(lines))
-
-    viewer.later(memory_status(script), tell, "The look at the memory")
+def show_memory_status(viewer: Viewer, script: Assistant) -> None:
+    """Show how much an assistant remembers, once index and store have answered."""
+    status = memory_status(script)
+    viewer.later(status, lambda lines: viewer.tell(as_records(lines)), "The memory status")
 
 
 @inlineCallbacks

@@ -1,4 +1,4 @@
-"""`aistatus`: how an assistant is."""
+"""`aistatus`: the state of an assistant."""
 
 from typing import Any
 
@@ -10,16 +10,16 @@ from evennia_ai.history.messages import utc_iso
 
 class CmdAIStatus(AssistantCommand):
     """
-    show how an assistant is
+    show the state of an assistant
 
     Usage:
       aistatus [<assistant>]
 
-    Shows what it is doing, how full its context is and at which shares it
-    compacts, what its last prompt was made of, what is stored, its last
-    compaction and sleep, counters since the server started, and whatever is
-    wrong: configuration values that cannot be used, caps that do not fit, the
-    last trouble. Without a name it is the only assistant here.
+    Shows what it is doing, how full its context is and when it compacts, what
+    its last prompt contained, what is stored, its last compaction and sleep,
+    counters since the server started, and every problem: invalid configuration
+    values, caps that do not fit, the last trouble. Without a name it means the
+    only assistant here.
 
     See also: ai, aiconfig, aihistory
     """
@@ -35,29 +35,26 @@ class CmdAIStatus(AssistantCommand):
 
 def status_lines(facts: dict[str, Any]) -> list[str]:
     """The facts of `status_facts` as lines for people."""
-    return [
-        f"{facts['name']} ({facts['room']})",
-        *_life_lines(facts),
-        *_context_lines(facts["context"]),
-        *_stored_lines(facts),
-        *_compaction_lines(facts["last_compaction"]),
-        *_sleep_lines(facts["last_sleep"]),
-        *_trouble_lines(facts),
-    ]
-
-
-def _life_lines(facts: dict[str, Any]) -> list[str]:
-    state = facts["mode"] + (f", {facts['phase']}" if facts["phase"] else "")
     switched = "yes" if facts["enabled"] else "no (ai/start switches it on)"
     if facts["puppeted"]:
         switched += "; somebody puppets the body, so it does not think"
     if not facts["timer"]:
         switched += "; its timer is stopped"
+    counts = ", ".join(f"{name} {count}" for name, count in facts["counts"].items())
     return [
-        f"Mode: {state}",
+        f"{facts['name']} ({facts['room']})",
+        f"Mode: {facts['mode']}" + (f", {facts['phase']}" if facts["phase"] else ""),
         f"Enabled: {switched}",
         f"Model: {facts['model']}",
         f"Thinking now: {'yes' if facts['thinking'] else 'no'}",
+        *_context_lines(facts["context"]),
+        *_stored_lines(facts),
+        *_compaction_lines(facts["last_compaction"]),
+        *_sleep_lines(facts["last_sleep"]),
+        f"Since the server started: {counts or 'nothing yet'}",
+        f"Last trouble: {facts['last_trouble'] or 'none'}",
+        *(f"Wrong setting: {problem}" for problem in facts["problems"]),
+        *(f"Warning: {warning}" for warning in facts["warnings"]),
     ]
 
 
@@ -121,13 +118,3 @@ def _sleep_lines(last: dict[str, Any]) -> list[str]:
             outcome = ", ".join(figures) or "done"
         lines.append(f"  {name}: {outcome}")
     return lines
-
-
-def _trouble_lines(facts: dict[str, Any]) -> list[str]:
-    counts = ", ".join(f"{name} {count}" for name, count in facts["counts"].items())
-    return [
-        f"Since the server started: {counts or 'nothing yet'}",
-        f"Last trouble: {facts['last_trouble'] or 'none'}",
-        *(f"Wrong setting: {problem}" for problem in facts["problems"]),
-        *(f"Warning: {warning}" for warning in facts["warnings"]),
-    ]

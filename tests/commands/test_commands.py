@@ -229,7 +229,7 @@ class TestSwitches(CommandLineTest):
         self.say("Aria, hello")
         running = self.script.at_tick()
         self.assertFalse(running.called)
-        self.assertTold("ai/stop Aria", "What it was thinking is given up")
+        self.assertTold("ai/stop Aria", "Its current turn is cancelled")
         pump_until(lambda: self.script.runtime.in_flight is None)
 
     def test_sleep_and_wake(self):

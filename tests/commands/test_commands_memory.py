@@ -20,6 +20,7 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.entities import MOST_KEPT, new_profile, observe
+from evennia_ai.rag_memory.note import Note
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.rag_memory.turns import turn_of_message
 from evennia_ai.sleep.compaction.reversal import rollback_compaction
@@ -240,7 +241,7 @@ class TestHistory(MemoryLineTest):
         self.typed("ai/create Bertram")
         self.assertTold("aihistory/search Bertram = x", "knows nothing of", until="knows nothing")
         self.assertTold("aihistory/search Aria", "Usage: aihistory/search")
-        for source in ("archive", "journal", "observed", "tools gave out"):
+        for source in ("archive", "journal", "observations", "output of tools"):
             self.assertIn(source, CmdAIHistory.__doc__)
 
     def test_export(self):
@@ -383,7 +384,7 @@ class TestCompact(MemoryLineTest):
         self.fill(40)
         self.model.held = True
         self.typed("compact Aria")
-        self.assertTold("ai/stop Aria", "given up", until="The compaction failed")
+        self.assertTold("ai/stop Aria", "turn is cancelled", until="The compaction failed")
         self.assertEqual(len(self.script.history.messages()), 40)
         self.assertIsNone(self.script.runtime.in_flight)
 
@@ -588,19 +589,19 @@ class TestMemory(MemoryLineTest):
         for hidden in ("is a spy", "Cat", "owes ale", "fear cats"):
             self.assertNotIn(hidden, shown)
         for line in (
-            f"approve Aria = {waiting['id']}",
-            f"reject Aria = {waiting['id']}",
+            f"approve Aria = {waiting.id}",
+            f"reject Aria = {waiting.id}",
             f"forget Aria = {entry.id}",
             "rebuild Aria",
         ):
             self.assertTold(f"aimemory/{line}", "is for admins")
         self.assertEqual(self.script.ledger.get(waiting.id).state, "proposed")
         self.be("Admin")
-        self.assertTold(f"aimemory/approve Aria = {waiting['id']}", "approved by Char")
+        self.assertTold(f"aimemory/approve Aria = {waiting.id}", "approved by Char")
 
     def test_an_id_that_begins_another(self):
         """A whole id names its note, though another's begins so; a beginning must be of one."""
-        notes = [{"id": "l1", "text": "Tea"}, {"id": "l10", "text": "Ale"}]
+        notes = [Note.from_dict({"id": each, "text": "Tea"}) for each in ("l1", "l10")]
         self.assertEqual(note_called(notes, " L1 "), notes[0])
         self.assertEqual(note_called(notes, "l10"), notes[1])
         with self.assertRaises(Refusal):
