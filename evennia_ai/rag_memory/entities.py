@@ -24,8 +24,8 @@ from evennia_ai.rag_memory.profile import (
     summary_line,
 )
 
-# A profile with more observations than the first is cut back to the second: it is read and written
-# whole, with all others.
+# A profile with more observations than the first is cut back to the second: profiles are read and
+# written all together.
 MOST_KEPT, CUT_BACK_TO = 150, 100
 # Links to memories kept in a profile; profiles are read and written whole.
 MOST_LINKS = 200
@@ -41,14 +41,7 @@ NamesIndex = Mapping[str, tuple[str, ...]]
 
 
 def new_profile(entity_id: str, name: str, at: float | str, kind: str = "person") -> Profile:
-    """An empty profile of an entity met for the first time.
-
-    Args:
-        entity_id: Its stable id.
-        name: Its name as met.
-        at: When, seconds since the epoch or ISO 8601.
-        kind: ``person``, ``place``, ``thing`` or ``unknown``.
-    """
+    """An empty profile of an entity met first at a time, seconds since the epoch or ISO 8601."""
     when = _iso(at)
     return tidy(Profile(entity_id, name, kind, first_seen=when, last_seen=when))
 
@@ -63,16 +56,8 @@ def observe(
 ) -> Profile:
     """A profile with one more observation, older values of the same thing superseded.
 
-    Args:
-        profile: The profile before.
-        text: What was observed.
-        at: When.
-        source: Where it comes from.
-        audience: Who may know it.
-        **fields: The rest of what `new_observation` takes.
-
-    Returns:
-        A new profile; unchanged but for `last_seen` if it held this very observation.
+    The arguments are those of `new_observation`. An observation that is already there changes only
+    `last_seen`.
     """
     return tidy(with_observation(profile, new_observation(text, at, source, audience, **fields)))
 
@@ -134,7 +119,15 @@ def supersede(profile: Profile) -> Profile:
     for group in groups.values():
         group.sort(key=lambda item: item.latest)
         for index, older in enumerate(group):
-            newer = next((later for later in group[index + 1 :] if _replaces(later, older)), None)
+            newer = next(
+                (
+                    later
+                    for later in group[index + 1 :]
+                    if folded(later.value) != folded(older.value)
+                    and visible(later.audience, older.audience)
+                ),
+                None,
+            )
             if older.status != SUPERSEDED and newer is not None:
                 outdated[id(older)] = replace(
                     older, status=SUPERSEDED, superseded_by=newer.id, superseded_at=newer.at
@@ -142,11 +135,6 @@ def supersede(profile: Profile) -> Profile:
     return replace(
         profile, observations=tuple(outdated.get(id(item), item) for item in profile.observations)
     )
-
-
-def _replaces(newer: Observation, older: Observation) -> bool:
-    differs = folded(newer.value) != folded(older.value)
-    return differs and visible(newer.audience, older.audience)
 
 
 def merge(profile: Profile) -> Profile:
@@ -237,12 +225,10 @@ def _mark(profile: Profile) -> str:
 
 
 def cut_back(profile: Profile) -> tuple[Profile, list[Observation]]:
-    """A profile without what is too much for it, and that, in the order it stood.
+    """A profile cut back to `CUT_BACK_TO` observations, and those that were cut, in their order.
 
-    First what was superseded goes, then what names no property, of each the oldest.
-
-    Returns:
-        The profile as it is and nothing, up to `MOST_KEPT` observations.
+    Superseded observations go first, then those that name no property, each oldest first. Up to
+    `MOST_KEPT` observations the profile stays as it is.
     """
     held = profile.observations
     if len(held) <= MOST_KEPT:
@@ -254,9 +240,9 @@ def cut_back(profile: Profile) -> tuple[Profile, list[Observation]]:
 
 
 def without_sources(profile: Profile, sources: Iterable[str]) -> Profile:
-    """A profile without what rests on these sources alone, and what it had superseded restored.
+    """A profile without what rests on these sources alone, what that had superseded restored.
 
-    Equal to the profile where nothing rests on them.
+    The same profile where nothing rests on them.
     """
     gone = set(sources)
     if not any(gone.intersection(item.source_ids) for item in profile.observations):
@@ -292,13 +278,7 @@ def unmet_id(name: str) -> str:
 def unmet_of(profiles: Mapping[str, Profile], entity_id: str, names: NamesIndex) -> list[str]:
     """The ids of profiles made for a name alone that mean an entity which was met.
 
-    Args:
-        profiles: Profiles by entity id.
-        entity_id: Who was met.
-        names: Their `names_index`.
-
-    Returns:
-        Those called by the entity's present name; none if another that was met has that name too.
+    That is its present name; none if another entity that was met has that name too.
     """
     called = names.get(_bare(profiles[entity_id].name), ())
     if [each for each in called if not each.startswith(UNMET)] != [entity_id]:
@@ -360,16 +340,10 @@ def names_index(profiles: Mapping[str, Profile]) -> NamesIndex:
 def find(
     profiles: Mapping[str, Profile], wanted: str, names: NamesIndex | None = None
 ) -> str | None:
-    """The id of the entity somebody means by a name, alias or id.
+    """The id of the entity that a name, alias or id means; case and article do not matter.
 
-    Args:
-        profiles: Profiles by entity id.
-        wanted: The name; case and a leading article do not matter.
-        names: Their `names_index`; made where it is None.
-
-    Returns:
-        The entity's id; None if there is none or more than one of that name, as a wrong person
-        is worse than none.
+    None if there is none or more than one, as a wrong person is worse than none. `names` is the
+    `names_index` of the profiles, made where it is None.
     """
     if wanted in profiles:
         return wanted
@@ -382,13 +356,8 @@ def mentioned(
 ) -> list[str]:
     """The ids of the entities whose name or alias stands in a text as whole words.
 
-    Names of one or two letters are left out, as they are words of the language more often, and
-    so are names of more than six words.
-
-    Args:
-        profiles: Profiles by entity id.
-        text: Any text.
-        names: Their `names_index`; made where it is None.
+    Names of one or two letters, which are mostly words of the language, and names of more than six
+    words are left out. `names` is the `names_index` of the profiles, made where it is None.
 
     Returns:
         Ids in the order in which their names first end in the text, each once; all of those

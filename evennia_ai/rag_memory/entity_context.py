@@ -20,17 +20,13 @@ BATCH = 20
 def note_met(script: Assistant, character: Character) -> dict[str, int]:
     """Give everybody who spoke, and the place she is in, a profile; note when each was last seen.
 
-    In one write, before memories are linked, so that those of a first evening have somebody to
-    be linked to. What was noted of a mere name goes over to who was met by that name, if there is
-    but one. Running it again changes nothing.
-
-    Args:
-        script: The assistant's script; `history` and `game` are used.
-        character: Its body; `entities` and `stable_id` are used.
+    It runs in one write before memories are linked, so that those of a first evening find their
+    profiles. A profile known by name only is merged into the one entity met by that name. Running
+    it again changes nothing.
 
     Returns:
-        ``{"met", "seen_again", "joined"}``: profiles made, known ones seen since, and profiles of
-        mere names that went over to somebody.
+        ``{"met", "seen_again", "joined"}``: profiles made, known ones seen since, and profiles
+        merged into somebody's.
     """
     known, sights = character.entities.profiles(), _sights(script, character)
     met = {key: _met(known.get(key), key, *sight) for key, sight in sights.items()}
@@ -67,7 +63,7 @@ def _joined(
 def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str, str]]:
     """Name, kind and last time (ISO 8601) of each speaker since the last night and of the place.
 
-    Of those whose words left with a compaction meanwhile the compaction's record tells.
+    Speakers whose messages were archived since then stand in the compactions' records.
     """
     since = utc_iso(script.state.last_sleep.get("at", 0.0))
     left = (
@@ -91,12 +87,12 @@ def run_entity_consolidation_batch(
 ) -> Generator[Deferred[Any], Any, dict[str, int]]:
     """Tidy entity profiles: one observation a fact, outdated values marked, sights refreshed.
 
-    Deterministic, without a model, a write for each `BATCH` profiles until none needs it; running
-    it again changes nothing.
+    Deterministic, without a model, a write for each `BATCH` profiles, those seen last first, until
+    none needs it; running it again changes nothing.
 
     Args:
-        script: The assistant's script; unused, for the common signature of sleep steps.
-        character: Its body; `entities` is used.
+        script: Unused, for the common signature of sleep steps.
+        character: The assistant's body.
         reactor: Where to pause between batches; Twisted's by default.
 
     Returns:
@@ -106,30 +102,20 @@ def run_entity_consolidation_batch(
     """
     counts = {"checked": 0, "changed": 0, "merged": 0, "superseded": 0, "left": 0}
     while True:
-        done = _tidied(character)
-        counts = {key: counts[key] + done[key] for key in counts} | {
-            key: done[key] for key in ("checked", "left")
-        }
-        if not done["left"]:
+        profiles = character.entities.profiles()
+        untidy = [profile for profile in profiles.values() if not entities.is_tidy(profile)]
+        untidy.sort(key=lambda item: (item.last_seen, item.id), reverse=True)
+        chosen = [(old, entities.tidy(old)) for old in untidy[:BATCH]]
+        if chosen:
+            character.entities.put({new.id: new for _, new in chosen})
+        counts["checked"], counts["left"] = len(profiles), len(untidy) - len(chosen)
+        counts["changed"] += len(chosen)
+        for old, new in chosen:
+            counts["merged"] += len(old.observations) - len(new.observations)
+            counts["superseded"] += _outdated(new) - _outdated(old)
+        if not counts["left"]:
             return counts
         yield pause(reactor)
-
-
-def _tidied(character: Character) -> dict[str, int]:
-    """Tidy a batch of profiles in one write, those seen last first; what was done."""
-    profiles = character.entities.profiles()
-    untidy = [profile for profile in profiles.values() if not entities.is_tidy(profile)]
-    untidy.sort(key=lambda item: (item.last_seen, item.id), reverse=True)
-    chosen = [(old, entities.tidy(old)) for old in untidy[:BATCH]]
-    if chosen:
-        character.entities.put({new.id: new for _, new in chosen})
-    return {
-        "checked": len(profiles),
-        "changed": len(chosen),
-        "merged": sum(len(old.observations) - len(new.observations) for old, new in chosen),
-        "superseded": sum(_outdated(new) - _outdated(old) for old, new in chosen),
-        "left": len(untidy) - len(chosen),
-    }
 
 
 def _outdated(profile: Profile) -> int:

@@ -52,17 +52,13 @@ def prune_low_importance_entries(
     """Decide which entries leave retrieval: those both old and unimportant.
 
     An entry without a readable time stays, as does one exactly as old or as important as the
-    limits. The defaults keep everything for a month, and for good what is at least slightly below
-    the middle of the scale of importance.
+    limits. A time without a zone is UTC.
 
     Args:
-        entries: Journal entries; a time without a zone is UTC.
+        entries: Journal entries.
         now: Seconds since the epoch.
         keep_days: Days for which everything stays.
         min_importance: Importance from which an entry stays at any age.
-
-    Returns:
-        The counts, and the ids in the order given.
     """
     everything = list(entries)
     pruned = [

@@ -1,12 +1,11 @@
-"""Filling the search index from what is stored, where it lacks something.
+"""Filling the search index with what it lacks of what is stored.
 
-The index itself notes a filling until it has ended, so that the next start resumes one that was
-interrupted.
+The index file notes that a filling has begun until it ends, so that the next start resumes it.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -14,26 +13,22 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.background import pause
 from evennia_ai.errors import StoreError
 from evennia_ai.history.live import ARCHIVE
-from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.history.messages import Message
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.rag_memory.turns import is_indexed, turn_of_entry, turn_of_message, turns_of
 from evennia_ai.recall.values import Turn
 
-# Archive segments whose messages may have been folded just before a crash, unindexed.
+# Archive segments whose messages a compaction may have archived just before a crash, unindexed.
 NEWEST_SEGMENTS = 2
-# Turns put in at a time, and the pause behind them, in which searches have their turn.
+# Turns indexed at a time, and the pause after each batch, in which searches can run.
 BATCH, PAUSE_S = 100, 0.05
 # The same where somebody waits for the index.
 SHORT_PAUSE_S = 0.005
 
 
 def memory_of(script: Assistant) -> Memory:
-    """An assistant's memory, which learns at each search what was changed by hand.
-
-    Args:
-        script: The assistant's script.
-    """
+    """An assistant's memory, which indexes before each search what was changed by hand."""
     return Memory(
         script.scope,
         script.mind.recall,
@@ -51,43 +46,42 @@ def memory_of(script: Assistant) -> Memory:
 def mend_index(script: Assistant) -> "Deferred[Any]":
     """Index what a crash left out; if older talk is missing too, everything, in batches.
 
-    Returns:
-        A Deferred that fires with how many turns were indexed, once all of them are.
+    Fires with how many turns were indexed, once all of them are.
     """
-    entries = script.obj.journal.recent()
-    done = script.memory.catch_up(
-        lambda: _newest(script, entries),
-        gone=[entry.id for entry in entries if entry.withdrawn],
-    )
-    done.addCallback(lambda added: _restored_if_lost(script, added))
-    return done.addErrback(_survived, script)
+    return _mended(script).addErrback(_report, script)
 
 
 def restore_lost(script: Assistant) -> "Deferred[Any]":
     """Fill the index that replaces a lost one; fires when that has ended."""
-    return restore_index(script).addErrback(_survived, script)
+    return restore_index(script).addErrback(_report, script)
 
 
-def _survived(failure: Any, script: Assistant) -> None:
+def _report(failure: Any, script: Assistant) -> None:
     script.log_error("search index", failure.value)
 
 
-def _newest(script: Assistant, entries: Any) -> list[Turn]:
-    history = script.history
-    segments = map(history.segment, history.store.keys(ARCHIVE)[-NEWEST_SEGMENTS:])
-    folded = [message for segment in segments if segment for message in segment.messages]
-    return turns_of([*folded, *history.messages()], entries, script.now(), script.tools.traits)
-
-
 @inlineCallbacks
-def _restored_if_lost(
-    script: Assistant, added: int | None
-) -> Generator["Deferred[Any]", Any, int | None]:
+def _mended(script: Assistant) -> Generator["Deferred[Any]", Any, int | None]:
+    entries = script.obj.journal.recent()
+
+    def newest() -> list[Turn]:
+        keys = script.history.store.keys(ARCHIVE)[-NEWEST_SEGMENTS:]
+        messages = [*_archived(script, keys), *script.history.messages()]
+        return turns_of(messages, entries, script.now(), script.tools.traits)
+
+    gone = [entry.id for entry in entries if entry.withdrawn]
+    added: int | None = yield script.memory.catch_up(newest, gone)
     missing = yield missing_oldest(script)
     if not missing:
         return added
     restored: int = yield restore_index(script)
     return (added or 0) + restored
+
+
+def _archived(script: Assistant, keys: Iterable[str]) -> Iterator[Message]:
+    """The messages of some segments of the archive."""
+    for segment in filter(None, map(script.history.segment, keys)):
+        yield from segment.messages
 
 
 def missing_oldest(script: Assistant) -> "Deferred[int | None]":
@@ -96,9 +90,7 @@ def missing_oldest(script: Assistant) -> "Deferred[int | None]":
     `restore_index` adds them last: if they are there, everything is. At least 1 if a filling was
     interrupted.
     """
-    first = script.history.store.keys(ARCHIVE)[:1]
-    segments = [segment for segment in map(script.history.segment, first) if segment]
-    messages = [message for segment in segments for message in segment.messages]
+    messages = _archived(script, script.history.store.keys(ARCHIVE)[:1])
     oldest = turns_of(messages, script.obj.journal.oldest(), script.now(), script.tools.traits)
     return script.memory.missing([turn.id for turn in oldest])
 
@@ -107,14 +99,8 @@ def missing_oldest(script: Assistant) -> "Deferred[int | None]":
 def restore_index(script: Assistant, reactor: Any = None) -> Generator["Deferred[Any]", Any, int]:
     """Index everything that is stored and not indexed, in batches.
 
-    It may be interrupted and run again. While it runs, a second call does nothing.
-
-    Args:
-        script: The assistant's script.
-        reactor: Where to pause; Twisted's by default.
-
-    Returns:
-        A Deferred that fires with how many turns were indexed.
+    It may be interrupted and run again. While it runs, a second call does nothing. `reactor` is
+    where to pause, Twisted's by default. Fires with how many turns were indexed.
     """
     if script.memory.restoring:
         return 0
@@ -128,15 +114,8 @@ def rebuild_index(script: Assistant, reactor: Any = None) -> Generator["Deferred
     """Empty the index and fill it with what is stored, in batches.
 
     Others can search between the batches; the next start resumes what was interrupted. Call it
-    under the turn lock.
-
-    Args:
-        script: The assistant's script.
-        reactor: Where to pause; Twisted's by default.
-
-    Returns:
-        A Deferred that fires with how many turns were indexed, or fails with `StoreError` if the
-        index cannot be written or is being filled already.
+    under the turn lock. `reactor` is where to pause, Twisted's by default. Fires with how many
+    turns were indexed; fails with `StoreError` if the index cannot be written or is being filled.
     """
     if script.memory.restoring:
         raise StoreError("The search index is being filled already; try again later.")
@@ -172,7 +151,7 @@ def _filled_once(
     added = 0
     if (yield memory.set_filling(True)) is None or (empty and (yield memory.clear()) is None):
         return None
-    memory.begin_reading()  # only now: what was changed before may have been taken out as well
+    memory.begin_reading()  # only now: what changed before may have been removed by `clear`
     for turns in _batches(script):
         put = yield memory.catch_up(partial(memory.still_valid, turns))
         if put is None:
@@ -196,16 +175,10 @@ def _batches(script: Assistant) -> Iterator[list[Turn]]:
 
 def _stored(script: Assistant) -> Iterator[Turn | None]:
     history, now, traits = script.history, script.now(), script.tools.traits
-    yield from (turn_of_message(message, traits) for message in history.messages())
     keys = history.store.keys(ARCHIVE)
-    yield from _archived(history, keys[1:], traits)
+    for message in chain(history.messages(), _archived(script, keys[1:])):
+        yield turn_of_message(message, traits)
     for entry in script.obj.journal.all():
         yield turn_of_entry(entry) if is_indexed(entry, now) else None
-    yield from _archived(history, keys[:1], traits)
-
-
-def _archived(history: Any, keys: Any, traits: ToolTraits) -> Iterator[Turn | None]:
-    for key in keys:
-        segment = history.segment(key)
-        for message in segment.messages if segment else ():
-            yield turn_of_message(message, traits)
+    for message in _archived(script, keys[:1]):
+        yield turn_of_message(message, traits)

@@ -1,10 +1,9 @@
-"""Which memories come into a prompt unasked: few, to the point, and nothing that stands there.
+"""Choosing the memories a prompt gets without a search: few, relevant and not yet in the prompt.
 
-What is chosen here are some of the hits of a search; their order stays that of the ranking.
-
-The recall index scores small talk against small talk well above nothing, so that a floor alone
-does not tell it from a question. Therefore what was said must hold words worth looking up, and a
-memory must share one of them or be very near in meaning.
+They are some of a search's hits, in the order of the ranking. The recall index scores small talk
+against small talk well above 0, so a minimal score alone does not tell it from a question:
+what was said must hold words worth looking up, and a memory must share one of them or be very near
+in meaning.
 """
 
 import re
@@ -37,13 +36,8 @@ _LINE = re.compile(r"(?:- \(\S+\) \S*\s*)?(?:(?P<who>[^:\"]{1,80}):\s+)?(?P<text
 def worth_quoting(hits: Sequence[Hit], own_name: str, said: str) -> list[Hit]:
     """The hits from which memories for a prompt are chosen, in their order.
 
-    Questions only where nothing else was found; of the assistant's own lines the first, and
-    none on what others spoke of later: it may repeat what is no longer so.
-
-    Args:
-        hits: What a search for `said` found, best first.
-        own_name: The assistant's name.
-        said: What was just said.
+    Questions only where nothing else was found; of the assistant's own lines the first, unless
+    others spoke of the same later: it may repeat what is no longer so.
     """
     telling = [hit for hit in hits if not asks(hit.text)] or hits
     others = [hit for hit in telling if hit.speaker != own_name]
@@ -87,17 +81,16 @@ def chosen(
     """The hits that come into the prompt, in their order.
 
     Args:
-        hits: What a search for `said` found, best first; those without an importance count as
-            middling.
+        hits: What a search for `said` found, best first; an unknown importance counts as average.
         said: What was just said.
-        shown_ids: Ids of messages and summaries that stand in the prompt anyway.
+        shown_ids: Ids of messages and summaries that are in the prompt anyway.
         shown_texts: Their texts, as `plain` makes them.
         names: Names that everybody here hears all the time.
 
     Returns:
-        At most `MOST_MEMORIES`, the more important before the slightly better; none where nothing
-        was said that can be looked up. Summaries (kind ``summary``) stand in the prompt already;
-        those that come back from memory (kind ``experience``) are chosen by `experiences`.
+        At most `MOST_MEMORIES`, the more important before the slightly better; none where `said`
+        has no word to look up. No summaries: the latest are in the prompt already, and
+        `experiences` chooses older ones.
     """
     wanted = telling_words(said, names)
     if not wanted:
@@ -110,7 +103,12 @@ def chosen(
         if text not in seen and _is_relevant(hit, wanted, best):
             seen.add(text)
             found.append(hit)
-    places = sorted(range(len(found)), key=lambda n: n - _lift(found[n]))
+
+    def place_with_importance(place: int) -> float:
+        importance = found[place].importance or MIDDLE_IMPORTANCE
+        return place - (importance - MIDDLE_IMPORTANCE) * PLACES_A_POINT
+
+    places = sorted(range(len(found)), key=place_with_importance)
     return tuple(found[place] for place in sorted(places[:MOST_MEMORIES]))
 
 
@@ -131,11 +129,6 @@ def _is_relevant(hit: Hit, wanted: frozenset[str], best: float) -> bool:
     if hit.kind == "memory":
         return shares
     return hit.score >= SURE or (shares and hit.score >= max(FLOOR, SHARE_OF_BEST * best))
-
-
-def _lift(hit: Hit) -> float:
-    """How many places a hit's importance is worth."""
-    return ((hit.importance or MIDDLE_IMPORTANCE) - MIDDLE_IMPORTANCE) * PLACES_A_POINT
 
 
 def memory_line(hit: Hit, said: str = "") -> str:

@@ -86,36 +86,15 @@ def observed(
             result = tidy(result)
             full = _is_full(result)
         known.add(entry.id)
-        result = _with_entry(entity_id, result, entry, names, make_id, full)
+        at, source, audience = entry.timestamp, entry.id, entry.audience
+        for text, subject, predicate, value in _facts_in(entity_id, entry.content, names):
+            if predicate or not full:  # a full profile takes only properties
+                new = new_observation(
+                    text, at, source, audience, subject, predicate, value, make_id
+                )
+                result = with_observation(result, new)
     same = len(result.observations) == len(profile.observations)
     return result if same else tidy(result)
-
-
-def _with_entry(
-    entity_id: str,
-    profile: Profile,
-    entry: JournalEntry,
-    names: NamesIndex,
-    make_id: Callable[[str], str],
-    full: bool,
-) -> Profile:
-    """A profile, not tidied, with what an entry tells; of a full one only properties."""
-    result = profile
-    for text, subject, predicate, value in _facts_in(entity_id, entry.content, names):
-        if not predicate and full:
-            continue
-        observation = new_observation(
-            text,
-            entry.timestamp,
-            entry.id,
-            entry.audience,
-            subject,
-            predicate,
-            value,
-            make_id,
-        )
-        result = with_observation(result, observation)
-    return result
 
 
 def _is_full(profile: Profile) -> bool:

@@ -101,7 +101,11 @@ class EntityHandler:
         surely names first; a page is read again only when it has changed.
         """
         found = self.profiles()
-        pages = self._read(_pages_on(found, query))
+        held = {key: profile for key, profile in found.items() if profile.archived}
+        named = named_in(held, query)
+        others = [key for key in touched_on(held, query) if key not in named]
+        wanted = [*_by_turns(held, named), *_by_turns(held, others)]
+        pages = self._read(wanted[:PAGES_SEARCHED])
         for key, profile in found.items():
             old = [item for name in profile.archived if name in pages for item in pages[name]]
             if old:
@@ -158,15 +162,6 @@ class EntityHandler:
             self._stored = {key: profile.to_dict() for key, profile in self._profiles.items()}
             self._stamp = stamp
         return self._profiles
-
-
-def _pages_on(profiles: Mapping[str, Profile], query: str) -> list[str]:
-    """The keys of archived pages of those a query is about: of each by turns, newest first."""
-    held = {key: profile for key, profile in profiles.items() if profile.archived}
-    named = named_in(held, query)
-    others = [key for key in touched_on(held, query) if key not in named]
-    pages = [*_by_turns(held, named), *_by_turns(held, others)]
-    return pages[:PAGES_SEARCHED]
 
 
 def _by_turns(profiles: Mapping[str, Profile], ids: Iterable[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 
 from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import Message
@@ -40,17 +41,14 @@ def grounds_of_turn(
     retrieved: Iterable[str],
     traits: ToolTraits,
 ) -> Grounds:
-    """What a note of a turn rests on: what the turn answers.
+    """What a note of a turn rests on: the messages of the history that the turn answers.
 
-    Args:
-        note: The note.
-        messages: The history, oldest first.
-        answered: Ids of the messages that the turn answers.
-        retrieved: Lines of memories in its prompt.
-        traits: Those of the assistant's tools.
+    `retrieved` are the lines of memories in its prompt.
     """
     heard = [m for m in messages if m.id in answered]
-    seen = [m for m in _since(messages, answered) if _may_tell(m, traits)]
+    since = dropwhile(lambda m: m.id not in answered, messages)
+    # What a tool found elsewhere than in memory.
+    seen = [m for m in since if m.role == "tool" and m.name not in traits.recalls]
     known = [*retrieved, *shown_memories(messages, traits)]
     texts = tuple(_said(m) for m in (*heard, *seen))
     told = is_recalled(note, [_said(_stated(m)) for m in heard])
@@ -64,16 +62,10 @@ def grounds_of_history(
     retrieved: Iterable[str],
     traits: ToolTraits,
 ) -> Grounds:
-    """What a note rests on that was written from a whole history: what others said in it.
+    """What a note for an audience rests on, written from a whole history: what others said in it.
 
     The writer's own lines are no source: they may repeat what it was shown from memory.
-
-    Args:
-        note: The note.
-        messages: The history, oldest first.
-        audience: Whom the note is for.
-        retrieved: Lines of memories in its prompt.
-        traits: Those of the assistant's tools.
+    `retrieved` are the lines of memories in its prompt.
     """
     seen = (m for m in messages if m.role == "user" and visible(m.audience, audience))
     others = {m.id: m for m in map(_stated, seen) if m.content}
@@ -90,32 +82,16 @@ def _stated(message: Message) -> Message:
     return replace(message, content=" ".join(said))
 
 
-def _since(messages: Sequence[Message], answered: Collection[str]) -> Sequence[Message]:
-    first = next((n for n, m in enumerate(messages) if m.id in answered), len(messages))
-    return messages[first:]
-
-
-def _may_tell(message: Message, traits: ToolTraits) -> bool:
-    """Whether a message holds what a tool found elsewhere than in memory."""
-    return message.role == "tool" and message.name not in traits.recalls
-
-
 def _said(message: Message) -> str:
     speaker = message.speaker_name
     return f"{speaker}: {message.content}" if speaker else message.content
 
 
 def supporting(text: str, messages: Iterable[Message], most: int = 3) -> tuple[str, ...]:
-    """Ids of the messages that a note most likely rests on.
+    """Ids of the messages, oldest first, that a note most likely rests on.
 
-    Args:
-        text: The note.
-        messages: What its writer saw, oldest first.
-        most: Most ids.
-
-    Returns:
-        Ids of what was said with the largest share of the note's telling words, best first; of
-        equal ones the newer. Empty where none has `LEAST_SHARE` of them.
+    At most `most`: those with the largest share of the note's telling words, at least
+    `LEAST_SHARE`, best first, of equal ones the newer first.
     """
     wanted = telling_words(text)
     found: list[tuple[float, int, str]] = []

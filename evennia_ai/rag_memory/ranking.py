@@ -14,7 +14,7 @@ from evennia_ai.recall.values import Hit, Query
 
 Rule = Callable[[Sequence[Hit], Query], list[Hit]]
 
-# Words of a query that counts as typed: not said by somebody, but looked for by these very words.
+# Most words of a query that counts as typed: keywords, rather than something said.
 TYPED_WORDS = 8
 # Most tool outputs in a result.
 OUTPUTS = 3

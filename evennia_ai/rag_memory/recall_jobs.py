@@ -21,15 +21,15 @@ from evennia_ai.recall.values import Hit, Query, Turn
 
 T = TypeVar("T")
 
-# How far down the index's ranking a look goes past what crowds: for a hit with every word of a
-# typed query, and for the answer to what is asked often.
+# Hits read of the index where the best may be crowded: for a typed query, to find a hit with all
+# its words, and for one asked often, to find its answer among the questions.
 DEEP = 400
-# A hit of the index without a word that is in a query or near to one counts from this probability
-# on. Of the evidence among the first ten for LoCoMo's questions 0.1 % lies below it, of tavern
-# talk's none; most of what a word nobody ever said brings up lies below.
+# Least probability of a hit that has no word in or near the query. Of the evidence among the first
+# ten hits, 0.1 % lies below it for LoCoMo's questions and none for tavern talk, but most of what a
+# word nobody ever said brings up.
 NEAR_TURN = 0.003
-# Behind the name of a scope: the part for what tools gave out. It stands apart, so that what was
-# said is ranked as if it were alone. Of it so many hits are looked at.
+# Suffix of the scope for tools' results, which are kept apart so that they do not influence the
+# ranking of what was said; and how many of its hits are read.
 TOOLS, TOOL_LOOK = " tools", 50
 # Turns of a scope kept while the index cannot be written; beyond them the next start catches up.
 MOST_PENDING = 5_000

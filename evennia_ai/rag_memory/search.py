@@ -1,7 +1,7 @@
-"""Finding again what was heard, said or written: the recall index and semantic memory as one.
+"""One assistant's memory: the recall index, kept up to date and searched with semantic memory.
 
-The index is derived data: what is added here can be rebuilt from Attributes at any time. All
-its work runs on a daemon thread.
+The index is derived data that can be rebuilt from Attributes at any time. All its work runs on a
+daemon thread.
 """
 
 import time
@@ -40,15 +40,17 @@ class Memory:
     Args:
         scope: Whose it is.
         recall: The recall index.
-        semantic: Gives the semantic store, or None.
-        report: Called with an error that was survived.
+        semantic: Returns the semantic store, or None.
+        report: Called with what failed and the error, where work goes on without it.
         now: The clock, seconds since the epoch.
-        importance_of: Gives the importance of those of these journal entries that may be out of
-            retrieval before the night took them out of the index, by id.
-        profiles: Gives the profiles of all entities, by id, those a query names in full.
-        refresh: Called before a search, so that what was put in by hand is indexed.
-        on_new_index: Called when another index stands in the place of the one used before.
-        traits: Gives the traits of the assistant's tools.
+        importance_of: Returns the importance of journal entries by id, as far as it is known.
+        profiles: Returns all entities' profiles by id, with archived observations of those named.
+        refresh: Called before a search, so that entries written by hand are indexed.
+        on_new_index: Called when another index has taken the place of the one used before.
+        traits: Returns the traits of the assistant's tools.
+
+    Attributes:
+        restoring: Whether the index is being filled.
     """
 
     def __init__(
@@ -75,45 +77,35 @@ class Memory:
         self._on_new_index = on_new_index
         self._traits = traits
         self._known_replaced = recall.replaced
-        self._restoring = False
-        # What was forgotten or corrected while the index is being filled: copies read before that
-        # are stale.
+        self.restoring = False
+        # Ids forgotten or corrected while the index is being filled: copies read before are stale.
         self._outdated: set[str] = set()
 
     @property
     def replaced(self) -> int:
-        """How often another index stood in the place of the one used before."""
+        """How often another index has taken the place of the one used before."""
         return self._recall.replaced
-
-    @property
-    def restoring(self) -> bool:
-        """Whether the index is being filled."""
-        return self._restoring
 
     @contextmanager
     def restore(self) -> Iterator[None]:
-        """The time in which the index is filled."""
-        self._restoring = True
+        """Count the index as being filled within the `with` block."""
+        self.restoring = True
         try:
             yield
         finally:
-            self._restoring = False
+            self.restoring = False
             self._outdated.clear()
 
     def begin_reading(self) -> None:
-        """Begin to read, inside `restore`, what the index is filled from."""
+        """Start reading, inside `restore`, what the index is filled from."""
         self._outdated.clear()
 
     def still_valid(self, turns: Iterable[Turn]) -> list[Turn]:
-        """Those of these turns that were not forgotten or changed since `begin_reading`.
-
-        What was changed is in the index by itself, as it is now.
-        """
+        """The turns neither forgotten nor changed, and so indexed, since `begin_reading`."""
         return [turn for turn in turns if turn.id not in self._outdated]
 
     def _outdate(self, ids: Iterable[str]) -> None:
-        """Note that copies of these are stale, if any are held."""
-        if self._restoring:
+        if self.restoring:
             self._outdated.update(ids)
 
     def remember_messages(self, messages: Iterable[Message]) -> "Deferred[int]":
@@ -136,13 +128,13 @@ class Memory:
     def catch_up(
         self, turns: Callable[[], Iterable[Turn]], gone: Iterable[str] = ()
     ) -> "Deferred[Any]":
-        """Index those of these turns that are missing or other than indexed, as after a crash.
+        """Index the turns that are missing or differ from what is indexed, as after a crash.
 
-        What semantic memory made of those that were other leaves it; the night makes it anew.
+        Memories made from turns that differed are deleted; the next night makes new ones.
 
         Args:
-            turns: Gives the turns; called now, on the reactor thread.
-            gone: Ids of turns that are to be in the index no more.
+            turns: Returns the turns; called now, on the reactor thread.
+            gone: Ids of turns to remove from the index.
 
         Returns:
             A Deferred that fires with how many were indexed; None if the index failed.
@@ -155,7 +147,7 @@ class Memory:
         return added.addCallback(lambda done: done and self._without_memories(done[1], done[0]))
 
     def correct_entry(self, entry: JournalEntry) -> "Deferred[Any]":
-        """Index a journal entry as somebody changed it by hand."""
+        """Index a journal entry that was changed by hand."""
         self._outdate([entry.id])
         turns = turns_of((), [entry], self._now(), self._traits())
         if turns:
@@ -166,12 +158,7 @@ class Memory:
     def correct_messages(
         self, messages: Iterable[Message], gone: Collection[str] = ()
     ) -> "Deferred[Any]":
-        """Index messages as somebody changed them by hand.
-
-        Args:
-            messages: They, as they are now; one that says nothing any more is taken out.
-            gone: Ids of messages that were taken out.
-        """
+        """Index messages changed by hand; one that says nothing now, or is gone, is removed."""
         traits = self._traits()
         found = {message.id: turn_of_message(message, traits) for message in messages}
         self._outdate(found)
@@ -183,7 +170,7 @@ class Memory:
     def _without_memories(
         self, sources: Sequence[str], count: int | None
     ) -> Generator["Deferred[Any]", Any, int | None]:
-        """Delete what semantic memory made of these; fires with the count that was given."""
+        """Delete what semantic memory made from these sources; fires with `count`."""
         if not sources:
             return count
         try:
@@ -200,10 +187,9 @@ class Memory:
 
     @inlineCallbacks
     def clear(self) -> Generator["Deferred[Any]", Any, int | None]:
-        """Take all turns out of the index, a part at a time, so that others' searches go on.
+        """Remove all turns, a part at a time, so that searches of others go on.
 
-        Returns:
-            A Deferred that fires with how many there were; None if the index failed.
+        Fires with how many there were; None if the index failed.
         """
         total = 0
         while True:
@@ -221,14 +207,14 @@ class Memory:
         return self._watched(self._recall.set_filling(self.scope, filling), None)
 
     def missing(self, ids: Iterable[str]) -> "Deferred[int | None]":
-        """Fires with how many of these turns are not indexed; None if that cannot be known.
+        """Fires with how many of these turns are not indexed; None if the index failed.
 
-        At least 1 where a filling of the index has begun and not ended.
+        At least 1 while a filling of the index has not ended.
         """
         return self._watched(self._recall.missing(self.scope, set(ids)), None)
 
     def count(self) -> "Deferred[int | None]":
-        """Fires with how many turns are indexed; None if that cannot be known."""
+        """Fires with how many turns are indexed; None if the index failed."""
         return self._watched(self._recall.count(self.scope), None)
 
     @inlineCallbacks
@@ -250,18 +236,16 @@ class Memory:
         if profiles:
             found = self._recall.observations(profiles, query)
             known = yield self._watched(found, [], SEARCH_TIMEOUT_S)
-        return rank(self._lasting([*indexed, *memories, *known]), query)
-
-    def _lasting(self, hits: Sequence[Hit]) -> list[Hit]:
-        """Hits with their importance, without what is out of retrieval by now."""
+        hits = [*indexed, *memories, *known]
+        # Entries may have left retrieval before the night removes them from the index.
         entries = {hit.turn_id for hit in hits if hit.kind == "journal"}
-        known = self._importance_of(entries) if entries else {}
-        now = self._now()
+        weights = self._importance_of(entries) if entries else {}
         weighed = (
-            replace(hit, importance=known.get(hit.turn_id)) if hit.turn_id in entries else hit
+            replace(hit, importance=weights.get(hit.turn_id)) if hit.turn_id in entries else hit
             for hit in hits
         )
-        return [hit for hit in weighed if not is_pruned(hit.importance, str(hit.at), now)]
+        now = self._now()
+        return rank([h for h in weighed if not is_pruned(h.importance, str(h.at), now)], query)
 
     @inlineCallbacks
     def _memories(self, query: Query) -> Generator["Deferred[Any]", Any, list[Hit]]:
@@ -289,7 +273,6 @@ class Memory:
         ]
 
     def _add(self, turns: list[Turn]) -> "Deferred[int]":
-        """Index turns; fires with their number."""
         return self._watched(self._recall.add(self.scope, turns), 0) if turns else succeed(0)
 
     def _watched(
@@ -297,24 +280,23 @@ class Memory:
     ) -> "Deferred[Any]":
         """Fires with what the index did, or with the default if that failed and was reported."""
 
-        def survived(failure: Any) -> Any:
+        def notice_new_index(result: Any) -> Any:
+            if self._recall.replaced != self._known_replaced:
+                self._known_replaced = self._recall.replaced
+                self._on_new_index()
+            return result
+
+        def fall_back(failure: Any) -> Any:
             # A cancelled turn ends here too; it must not go on without its memories.
             if failure.check(CancelledError):
                 return failure
             self._report("recall index", failure.value)
             return default
 
-        done.addBoth(self._told)
+        done.addBoth(notice_new_index)
         if timeout_s is not None:
             in_time(done, timeout_s)
-        return done.addErrback(survived)
-
-    def _told(self, result: Any) -> Any:
-        """Pass a result on, after reporting another index."""
-        if self._recall.replaced != self._known_replaced:
-            self._known_replaced = self._recall.replaced
-            self._on_new_index()
-        return result
+        return done.addErrback(fall_back)
 
 
 def _hit_of_memory(memory: Mapping[str, Any]) -> Hit:

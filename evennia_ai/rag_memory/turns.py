@@ -20,22 +20,16 @@ def turn_of_message(message: Message, traits: ToolTraits) -> Turn | None:
     if message.metadata.get("context") not in (None, "awake"):
         return None
     if message.role == "tool":
-        return _turn_of_output(message, traits)
+        text, audience = message.content, message.audience
+        is_news = message.name not in traits.tells_nothing_new
+        if not text or not is_news or text.startswith('{"error":'):
+            return None  # an error, a confirmation, or itself recalled
+        return Turn(message.id, "", text, message.created_at, None, audience, "tool")
     text = said_in(message, traits)
     if message.role not in INDEXED_ROLES or not text:
         return None
     speaker, at = message.speaker_name, message.created_at
     return Turn(message.id, speaker, text, at, at[:10], message.audience)
-
-
-def _turn_of_output(message: Message, traits: ToolTraits) -> Turn | None:
-    """A tool's result as a turn; None if it is an error, a confirmation or recalled itself."""
-    text = message.content
-    is_news = message.name not in traits.tells_nothing_new
-    if not text or not is_news or text.startswith('{"error":'):
-        return None
-    audience = message.audience
-    return Turn(message.id, "", text, message.created_at, None, audience, "tool")
 
 
 def said_in(message: Message, traits: ToolTraits) -> str:

@@ -34,17 +34,10 @@ def note(
     at: float,
     audience: str = PUBLIC,
 ) -> dict[str, Conversation]:
-    """Conversations with one more line of a partner.
+    """Conversations by key with one more line that a partner (stable id) said to an audience.
 
-    Args:
-        conversations: Conversations by key (`conversation_key`).
-        partner: Stable id of the one the assistant talks with.
-        text: What they said.
-        at: When, seconds since the epoch.
-        audience: Who heard it.
-
-    Returns:
-        A new dict; a conversation is ``{"partner", "audience", "last_at", "topic"}``.
+    `at` is in seconds since the epoch. Returns a new dict; a conversation is
+    ``{"partner", "audience", "last_at", "topic"}``.
     """
     key = conversation_key(partner, audience)
     before = conversations.get(key, {})
@@ -60,16 +53,7 @@ def note(
 def from_history(
     messages: Sequence[Message], now: float, max_age_s: float = MAX_AGE_S
 ) -> dict[str, Conversation]:
-    """The conversations in progress, from the end of a history.
-
-    Args:
-        messages: Messages, oldest first, with `speaker`, `channel`, `audience`, `created_at`.
-        now: Seconds since the epoch.
-        max_age_s: As for `clear_stale_conversations`.
-
-    Returns:
-        Conversations by key, as `note` makes them.
-    """
+    """The conversations in progress by key, from the end of a history, oldest message first."""
     recent: list[tuple[float, Message]] = []
     for message in reversed(messages):
         at = _seconds(message.created_at)
@@ -80,8 +64,7 @@ def from_history(
     for at, message in reversed(recent):
         partner = message.speaker_id
         if partner and message.role == "user" and message.channel in SPEECH:
-            text, audience = message.content, message.audience
-            talks = note(talks, partner, text, at, audience)
+            talks = note(talks, partner, message.content, at, message.audience)
     return talks
 
 

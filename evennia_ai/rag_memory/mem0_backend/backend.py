@@ -15,9 +15,9 @@ from evennia_ai.rag_memory.mem0_backend.engine import Engine
 ADD_BATCH = 25
 # One call of a store on another machine; a batch is stored in a few seconds.
 STORE_TIMEOUT_S = 120.0
-# Cosines of the packaged embedder and of others. Of the evidence among the ten memories nearest to
-# LoCoMo's questions none lies without a shared word; a question about what nobody ever spoke of
-# has such memories up to 0.6, most of them below 0.5.
+# Cosines for the packaged embedder and for others. Among the ten memories nearest to each of
+# LoCoMo's questions, all evidence shares a word with the question; questions about things never
+# mentioned bring up memories with cosines up to 0.6, most below 0.5.
 NEAR, NEAR_MEMORY = 0.5, 0.3
 
 
@@ -59,16 +59,12 @@ class Mem0Backend:
         return cls(directory / "mem0", setting("MEM0_CONFIG"), worker=worker)
 
     def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> Deferred[list[str]]:
-        """Store items ``{"source_id", "text", "metadata"}`` of one scope.
+        """Store items ``{"source_id", "text", "metadata"}`` of one scope (any non-empty text).
 
         Idempotent: an item whose `source_id` is stored already keeps its memory, unchanged.
         What was stored before a crash or an error stays stored; add the same items again.
-
-        Args:
-            scope: Whose memory it is, any non-empty text.
-            items: What to store. `metadata` may hold any JSON values; ``audience`` is public
-                where it is missing, ``type`` is ``memory``. Items with an empty text or
-                `source_id` are refused.
+        `metadata` may hold any JSON values; ``audience`` is public by default, ``type`` is
+        ``memory``. Items with an empty text or `source_id` are refused.
 
         Returns:
             Fires with the memory ids, one an item, in order.
@@ -85,21 +81,17 @@ class Mem0Backend:
     def extraction_prompt(
         self, scope: str, item: Mapping[str, Any]
     ) -> Deferred[list[dict[str, str]] | None]:
-        """What a model is to be asked so that memories can be extracted from an item's text.
+        """Fires with the chat messages that ask a model to extract memories from an item's text.
 
-        Returns:
-            Fires with chat messages, or None where the item is stored already.
+        None where the item is stored already.
         """
         return self._run(self._engine.extraction_prompt, scope, item)
 
     def add_extracted(self, scope: str, item: Mapping[str, Any], answer: str) -> Deferred[str]:
         """Store what a model's answer to `extraction_prompt` holds, under the item's source.
 
-        An answer that holds nothing, or cannot be read, loses nothing: then the text is stored
-        as it is. An item that is stored already is left alone.
-
-        Returns:
-            Fires with the id of the first memory.
+        Where the answer is empty or unreadable, the text itself is stored. An item that is stored
+        already stays as it is. Fires with the id of the first memory.
         """
         return self._run(self._engine.add_extracted, scope, item, answer)
 
@@ -135,20 +127,16 @@ class Mem0Backend:
     def delete(self, scope: str, memory_ids: Iterable[str]) -> Deferred[int]:
         """Delete memories of a scope with every copy of their text in Mem0's files.
 
-        Damaged stores that were moved aside go too, as they may hold the same text.
-
-        Returns:
-            Fires with how many there were; ids of other scopes and unknown ids do not count.
+        Damaged stores that were moved aside are deleted too, as they may hold the same text. Fires
+        with how many memories there were, without unknown ids and those of other scopes.
         """
         return self._run(self._engine.delete, scope, list(memory_ids))
 
     @inlineCallbacks
     def status(self) -> Any:
-        """How the store is; never fails.
+        """Fires with ``{"ok": bool, "detail": one sentence, "count": int, "path": str}``.
 
-        Returns:
-            Fires with ``{"ok": bool, "detail": one sentence, "count": int, "path": str}``;
-            `count` is over all scopes.
+        Never fails; `count` is over all scopes.
         """
         try:
             found = yield self._run(self._engine.status)
@@ -170,6 +158,6 @@ class Mem0Backend:
 def _too_slow(failure: Any) -> Any:
     failure.trap(TimeoutError)
     raise StoreError(
-        f"Semantic memory did not answer in {STORE_TIMEOUT_S:.0f} s: look whether its server, "
+        f"Semantic memory did not answer in {STORE_TIMEOUT_S:.0f} s: check whether its server, "
         "named in `EVENNIA_AI_MEM0_CONFIG`, is up."
     )

@@ -1,4 +1,4 @@
-"""Mem0 itself: opened, asked and mended, by plain blocking calls from one thread."""
+"""Mem0 itself: opened, queried and repaired, by plain blocking calls from one thread."""
 
 import json
 import os
@@ -17,11 +17,11 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised, viewer, visible
 from evennia_ai.rag_memory.mem0_backend import files, setup
 
-# More than any assistant will ever have; Mem0 lists the first 20 unless told otherwise.
+# More than any assistant will ever have; Mem0 lists the first 20 by default.
 EVERYTHING = 1_000_000
 # Sources looked up by one filter: long enough to save calls, short enough for any store.
 LOOKUP_BATCH = 100
-# How many more memories are fetched than wanted when some may not be seen, and how that grows.
+# Factor by which more memories are fetched where some may be hidden, again until enough are found.
 OVERFETCH = 4
 # What a damaged file makes Qdrant's reader raise.
 _DAMAGE = (
@@ -65,11 +65,6 @@ class Engine:
     def path(self) -> str:
         """The folder, as text."""
         return str(self._directory)
-
-    @property
-    def is_embedded(self) -> bool:
-        """Whether the vectors are in a Qdrant of our own, on disk under the folder."""
-        return not self._overrides.get("vector_store")
 
     # ---- what the store does
 
@@ -145,7 +140,7 @@ class Engine:
             return len(held)
 
     def status(self) -> dict[str, Any]:
-        """How the store is; raises `StoreError` where it cannot be opened."""
+        """See `Mem0Backend.status`; raises `StoreError` where the store cannot be opened."""
         with self._opened("count") as memory:
             count = _count(memory)
         detail = " ".join(self._notes) or f"{count} memories."
@@ -154,25 +149,28 @@ class Engine:
     def close(self) -> None:
         """Release files and locks for good."""
         self._closed = True
-        self._release()
+        memory, self._memory = self._memory, None
+        if memory is not None:
+            _close(memory)
 
     # ---- deletion
 
     def _erase(self, memory: Any, scope: str, memory_ids: Sequence[str]) -> None:
         """Delete memories so that a crash at any point leaves nothing that a retry misses.
 
-        History rows go first, while the memory still stands and can be found again; Mem0 then
-        writes one more row with the text for each deletion, hence the second time.
+        History rows are deleted first, while the memory can still be found, and again afterwards,
+        as Mem0 writes one more row with the text for each deletion.
         """
         history = Path(memory.config.history_db_path)
-        session = f"agent_id={_session_value(_agent(scope))}"
+        agent = _agent(scope).replace("%", "%25").replace("&", "%26").replace("=", "%3D")
+        session = f"agent_id={agent}"  # escaped as Mem0 does
         files.forget_rows(history, memory_ids, session)
         for memory_id in memory_ids:
             memory.delete(memory_id)
         files.forget_rows(history, memory_ids, session)
         files.scrub(_databases(memory))
 
-    # ---- opening and mending
+    # ---- opening and repairing
 
     @contextmanager
     def _opened(self, doing: str) -> Iterator[Any]:
@@ -184,7 +182,11 @@ class Engine:
         except StoreError:
             raise
         except Exception as error:
-            _let_go(error)
+            # Their frames may hold a half-opened Qdrant, and with it its lock.
+            cause: BaseException | None = error
+            while cause is not None:
+                traceback.clear_frames(cause.__traceback__)
+                cause = cause.__cause__ or cause.__context__
             raise StoreError(
                 f"Could not {doing} the memory store at `{self.path}`: {setup.first_line(error)}"
             ) from error
@@ -196,8 +198,17 @@ class Engine:
             dims = self._dims()
             config = setup.memory_config(self._directory, self._overrides, dims)
             history = Path(config.history_db_path)
-            self._mend_history(history)
-            self._memory = self._sized(lambda: self._built(mem0, config), dims)
+            if not files.is_sound_database(history):
+                moved = files.move_aside(history)
+                self._notes.append(f"`{history.name}` was damaged and is now `{moved.name}`.")
+
+            def build() -> Any:
+                memory = mem0.Memory(config)
+                if isinstance(memory.embedding_model, setup.EmbedderAdapter):
+                    memory.embedding_model.embedder = self._embedder
+                return memory
+
+            self._memory = self._sized(build, dims)
             files.forget_leftovers(history)
         return self._memory
 
@@ -211,53 +222,36 @@ class Engine:
             self._embedder = default_embedder()
         return int(self._embedder.dims)
 
-    def _built(self, mem0: Any, config: Any) -> Any:
-        memory = mem0.Memory(config)
-        if isinstance(memory.embedding_model, setup.EmbedderAdapter):
-            memory.embedding_model.embedder = self._embedder
-        return memory
-
-    def _mend_history(self, history: Path) -> None:
-        if not files.is_sound_database(history):
-            moved = files.move_aside(history)
-            self._notes.append(f"`{history.name}` was damaged and is now `{moved.name}`.")
-
     def _sized(self, build: Callable[[], Any], dims: int) -> Any:
         """A built memory whose vectors have the embedder's length."""
-        if not self.is_embedded:
+        if self._overrides.get("vector_store"):
             return build()
         folder = self._directory / "qdrant"
-        self._refuse_locked(folder)
-        memory = self._built_or_mended(build, folder)
-        found = _vector_size(memory)
-        if found in (dims, None):
-            return memory
-        _close(memory)
-        return self._start_over(build, folder, f"holds vectors of {found} numbers, not {dims}")
-
-    def _refuse_locked(self, folder: Path) -> None:
         if files.is_locked(folder):
             raise StoreError(
                 f"The memory store at `{folder}` is in use by another process; only one game at"
                 " a time can open it. Stop the other one, or set `EVENNIA_AI_MEM0_CONFIG` to a"
                 " server."
             )
-
-    def _built_or_mended(self, build: Callable[[], Any], folder: Path) -> Any:
         try:
-            return build()
+            memory = build()
         except sqlite3.OperationalError:
             raise  # busy, full or unreadable: says nothing about what is in the file
         except _DAMAGE:
-            return self._start_over(build, folder, "was damaged")
+            memory = self._start_over(build, folder, "was damaged")
+        found = _vector_size(memory)
+        if found in (dims, None):
+            return memory
+        _close(memory)
+        return self._start_over(build, folder, f"holds vectors of {found} numbers, not {dims}")
 
     def _start_over(self, build: Callable[[], Any], folder: Path, why: str) -> Any:
-        """Move a store that cannot be used aside and build an empty one."""
+        """Move aside a store that cannot be used and build an empty one."""
         moved = files.move_aside(folder)
         try:
             memory = build()
         except Exception:
-            # The folder was not to blame; put it back as it was.
+            # The folder was not the cause; put it back as it was.
             shutil.rmtree(folder, ignore_errors=True)
             os.rename(moved, folder)
             raise
@@ -266,11 +260,6 @@ class Engine:
             " the next night's sleep fills from the journal."
         )
         return memory
-
-    def _release(self) -> None:
-        memory, self._memory = self._memory, None
-        if memory is not None:
-            _close(memory)
 
     def _known(self, memory: Any, scope: str, source_ids: Sequence[str]) -> dict[str, str]:
         """The memory id of each source that is stored."""
@@ -281,23 +270,11 @@ class Engine:
         return known
 
 
-def _let_go(error: BaseException | None) -> None:
-    """Drop what the frames of an error hold, as a Qdrant half opened, and with it its lock."""
-    while error is not None:
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
-
-
 def _agent(scope: str) -> str:
     """A scope as Mem0 takes it: it refuses spaces and trims, so two names could become one."""
     if not scope:
         raise StoreError("A memory needs a `scope`, the id of the assistant it belongs to.")
     return quote(scope, safe="")
-
-
-def _session_value(agent: str) -> str:
-    """As Mem0 escapes a value in the name of a session."""
-    return agent.replace("%", "%25").replace("&", "%26").replace("=", "%3D")
 
 
 def _checked(item: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:

@@ -61,10 +61,9 @@ def move_aside(path: Path, now: float | None = None) -> Path:
 
 
 def drop_damaged(directory: Path) -> int:
-    """Delete everything that was moved aside.
+    """Delete everything that was moved aside; returns how many files and folders that were.
 
-    Its text cannot be searched for what somebody wants forgotten; all of it was made from the
-    journal and is in the new store. Returns how many files and folders went.
+    It cannot be searched for what is to be forgotten, and the journal still has all of it.
     """
     copies = list(directory.glob(f"*{_DAMAGED}*"))
     for copy in copies:
@@ -73,18 +72,10 @@ def drop_damaged(directory: Path) -> int:
 
 
 def forget_rows(history: Path, memory_ids: Sequence[str], session_scope: str) -> int:
-    """Delete from Mem0's history database what it keeps about deleted memories.
+    """Delete from Mem0's history database what it keeps about deleted memories; how many rows.
 
-    Its table `history` keeps the text of each memory, also after a deletion; `messages` keeps
-    the last texts of a scope, which cannot be told apart by memory, so all of them go.
-
-    Args:
-        history: Path of the database.
-        memory_ids: Ids of the memories.
-        session_scope: Mem0's name of the scope in `messages`.
-
-    Returns:
-        How many rows went.
+    Its table `history` keeps the text of each memory, also after a deletion; `messages` keeps the
+    last texts of a scope without their memory ids, so all of `session_scope` are deleted.
     """
     if not history.exists():
         return 0
@@ -116,17 +107,9 @@ def forget_leftovers(history: Path) -> None:
 
 
 def scrub(databases: Iterable[Path], erases_by_itself: bool | None = None) -> int:
-    """Overwrite what deleted rows left in the free pages of SQLite databases.
+    """Rewrite SQLite databases whose free pages hold deleted text; returns how many.
 
-    SQLite leaves deleted text in the file unless it was built to erase it; then a rewrite of the
-    whole file is the only way from outside the connection that deleted it.
-
-    Args:
-        databases: Paths of the databases.
-        erases_by_itself: Whether SQLite erases on deletion; None to ask it.
-
-    Returns:
-        How many databases were rewritten.
+    None if SQLite was built to erase what it deletes (`erases_by_itself`; None asks it).
     """
     if sqlite_erases() if erases_by_itself is None else erases_by_itself:
         return 0

@@ -1,8 +1,8 @@
 """Building Mem0's `Memory` so that it works offline, with no key, under one folder.
 
-Mem0 2.2 wants an OpenAI key at construction, keeps its files in the home folder and under
-``/tmp``, and reports to its makers at import. Everything that says otherwise stands here.
-Nothing in this module runs on the reactor thread.
+By default Mem0 2.2 wants an OpenAI key at construction, keeps its files in the home folder and
+under ``/tmp``, and sends telemetry at import. This module turns that off, away from the reactor
+thread.
 """
 
 import logging
@@ -16,19 +16,19 @@ from typing import Any
 from evennia_ai.errors import StoreError
 
 COLLECTION = "evennia_ai"
-# What Mem0's own embedders give unless told otherwise (OpenAI's small model).
+# The vector length of Mem0's default embedder (OpenAI's small model).
 MEM0_DIMS = 1536
 _PROVIDER = "evennia_ai"
 _HERE = "evennia_ai.rag_memory.mem0_backend.setup"
 
 
 class EmbedderAdapter:
-    """Mem0's face of an embedder.
+    """An embedder as Mem0 calls it.
 
     Args:
         config: Mem0's embedder configuration; `embedding_dims` is read by Mem0.
-        embedder: ``embed(list of texts) -> float array (n, dims)``; given after construction,
-            as Mem0 constructs by class path.
+        embedder: ``embed(list of texts) -> float array (n, dims)``; set after construction, as
+            Mem0 constructs by class path.
     """
 
     def __init__(self, config: Any, embedder: Any = None):
@@ -45,28 +45,21 @@ class EmbedderAdapter:
 
 
 class InertLlm:
-    """Stands where Mem0 wants a model; memories are stored as they are, so none is asked."""
+    """Takes the place of Mem0's model; memories are stored as they are, so it is never called."""
 
     def __init__(self, config: Any = None):
         self.config = config
 
     def generate_response(self, *args: Any, **kwargs: Any) -> str:
-        """Refuse.
-
-        Raises:
-            StoreError: Always.
-        """
+        """Raise `StoreError`, always."""
         raise StoreError("Mem0 has no `llm` configured; set one in `EVENNIA_AI_MEM0_CONFIG`.")
 
 
 class CapturingLlm:
-    """Stands where Mem0 wants a model: notes what it is asked, or gives an answer known already.
+    """Takes the place of Mem0's model, so that no thread waits for one.
 
-    So no thread waits for a model: Mem0 is asked once for its prompt, and once more, with the
-    model's answer, to store what stands in it.
-
-    Args:
-        answer: The answer to give; None to note the question and fail.
+    Mem0 runs once to capture its prompt (`answer` is None: note the question and fail), and once
+    more with the model's answer to store what it holds.
     """
 
     def __init__(self, answer: str | None = None):
@@ -74,11 +67,7 @@ class CapturingLlm:
         self.asked: list[dict[str, str]] | None = None
 
     def generate_response(self, messages: Any, *args: Any, **kwargs: Any) -> str:
-        """The answer.
-
-        Raises:
-            StoreError: If there is none yet.
-        """
+        """The answer; `StoreError` if there is none yet."""
         if self._answer is None:
             self.asked = [dict(message) for message in messages]
             raise StoreError("asked")
@@ -118,12 +107,7 @@ def import_mem0(directory: Path) -> Any:
 
 
 def memory_config(directory: Path, overrides: Mapping[str, Any], dims: int) -> Any:
-    """Mem0's `MemoryConfig`: the embedded defaults with the owner's keys in their place.
-
-    Args:
-        directory: Folder of the files.
-        overrides: Keys of a Mem0 configuration.
-        dims: Length of the vectors.
+    """Mem0's `MemoryConfig`: the embedded defaults, replaced by the owner's keys (`overrides`).
 
     Raises:
         StoreError: If the owner's configuration is not valid.
