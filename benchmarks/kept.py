@@ -10,8 +10,8 @@ import json
 from benchmarks.kill_look import kept_lists
 from collections import Counter
 from evennia_ai.history.evidence import verify_history
-from evennia_ai.cli.startstop import assistants
-script = next(s for s in assistants() if s.obj.key == "Aria")
+from evennia_ai.assistant_script import all_assistants
+script = next(s for s in all_assistants() if s.obj.key == "Aria")
 found = [m for messages in kept_lists(script) for m in messages]
 print(json.dumps({
     "times": Counter(m.content for m in found if m.role == "user"),

@@ -110,9 +110,9 @@ class Life:
         self.number = self.reading = 0
         self.log = Log(folder / "log.jsonl")
         self.wait = _services(folder, self._answer)
-        from evennia_ai.cli.startstop import assistants
+        from evennia_ai.assistant_script import all_assistants
 
-        (self.script,) = assistants()
+        (self.script,) = all_assistants()
         self.body = self.script.obj
         kill_steps.restore(self.script)
         Killer(self.log, plan).arm()

@@ -67,9 +67,9 @@ def restore() -> str:
 
 
 def _assistant() -> Any:
-    from evennia_ai.cli.startstop import assistants
+    from evennia_ai.assistant_script import all_assistants
 
-    return next(script for script in assistants() if script.obj.key == "Aria")
+    return next(script for script in all_assistants() if script.obj.key == "Aria")
 
 
 def _take_plan(killer: Killer) -> None:
