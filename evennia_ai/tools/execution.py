@@ -120,7 +120,8 @@ def execute_tool_calls(
         call_id = str(call.get("id", ""))
         outcome.results.append(Message("tool", text, tool_call_id=call_id, name=name))
         outcome.used.append(name)
-        outcome.ended = outcome.ended or (not failed and name in registry.ending)
+        known = registry.tools.get(name)
+        outcome.ended = outcome.ended or bool(known and known.ends_turn and not failed)
     return outcome
 
 
