@@ -129,12 +129,9 @@ class AssistantMixin:
             script.hear(event)
 
     def hear_page(self, account: Any, text: str, puppet: Any = None) -> bool:
-        """Hear a page; returns whether there is anybody to hear it.
+        """Hear a page of an account; returns whether there is anybody to hear it.
 
-        Args:
-            account: Who pages.
-            text: What is paged.
-            puppet: The character the account plays where it typed; any it plays if None.
+        `puppet` is the character the account typed it as; any it plays if None.
         """
         body = puppet or next(iter(make_iter(account.get_all_puppets())), None) or account
         event = new_event(body, "page", text, private([stable_id(body)]))
@@ -165,10 +162,7 @@ class AssistantCharacter(AssistantMixin, DefaultCharacter):
 def heard_event(listener: Any, text: Any, from_obj: Any) -> Message | None:
     """What a message means to a listener, or None if it is nothing to hear.
 
-    Args:
-        listener: The assistant's body.
-        text: As `at_msg_receive` gets it: a text, or a text and its options.
-        from_obj: Who sent it.
+    `text` is what `at_msg_receive` gets: a text, or a text and its options.
     """
     speaker = next(iter(make_iter(from_obj)), None) if from_obj else None
     if speaker is None or speaker is listener or not isinstance(text, tuple) or len(text) < 2:

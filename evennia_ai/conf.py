@@ -22,9 +22,7 @@ _TRUTHS |= {"0": False, "false": False, "no": False, "off": False}
 def setting(name: str, default: Any = None) -> Any:
     """A setting ``EVENNIA_AI_<name>``: the environment's value, else the settings file's.
 
-    Args:
-        name: Without the prefix, such as ``LLM_MODEL``.
-        default: Returned if neither sets it; an empty text counts as unset.
+    Returns `default` if neither sets it; an empty text counts as unset.
     """
     text = os.environ.get(PREFIX + name)
     value = _READERS.get(name, str)(text) if text else getattr(settings, PREFIX + name, None)
@@ -76,10 +74,7 @@ def log_path() -> Path:
 
 
 def memory_backend(worker: Worker | None = None) -> MemoryBackend:
-    """The memory back end of ``EVENNIA_AI_MEMORY_BACKEND``, made anew.
-
-    Args:
-        worker: The thread it is to work on; one of its own by default.
+    """The memory back end of ``EVENNIA_AI_MEMORY_BACKEND``, made anew, on a worker or its own.
 
     Raises:
         ConfigError: If the dotted path names no class that can be used.
@@ -97,21 +92,8 @@ def memory_backend(worker: Worker | None = None) -> MemoryBackend:
     return backend
 
 
-def tool_classes() -> tuple[type, ...]:
-    """The package's tools and the game's own, by ``EVENNIA_AI_TOOLS``.
-
-    Raises:
-        ConfigError: A dotted path names no usable tool.
-    """
-
-    def fail(error: ConfigError) -> None:
-        raise error
-
-    return usable_tools(fail)
-
-
 def usable_tools(report: Callable[[ConfigError], None]) -> tuple[type, ...]:
-    """As `tool_classes`, but unusable tools are reported and left out."""
+    """The package's tools and the game's own, by ``EVENNIA_AI_TOOLS``; unusable ones reported."""
     from evennia_ai.tools import BUILTIN_TOOLS
 
     found: dict[str, type] = {tool.name: tool for tool in BUILTIN_TOOLS}

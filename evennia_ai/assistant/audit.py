@@ -10,13 +10,9 @@ _LONG = 300
 
 
 def write_audit(path: Path, kind: str, fields: Mapping[str, Any], at: float | None = None) -> None:
-    """Append one line.
+    """Append one line to an existing folder's log file, at `at` (seconds since the epoch) or now.
 
-    Args:
-        path: The log file; its folder must exist.
-        kind: What happened, as ``call``, ``tool``, ``compaction``.
-        fields: What is known of it; long texts are cut. Never prompt text or keys.
-        at: When, seconds since the epoch; now by default.
+    Long texts in `fields` are cut. They must hold neither prompt text nor keys.
     """
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
     line = {"at": stamp, "kind": kind, **{key: _short(value) for key, value in fields.items()}}

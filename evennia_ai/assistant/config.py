@@ -383,13 +383,9 @@ def _literal(text: str) -> Any:
 
 
 def read_config(values: Mapping[str, Any]) -> tuple[AssistantConfig, tuple[Problem, ...]]:
-    """A configuration from stored values; what cannot be used falls back to its default.
+    """A configuration from stored values by option name, and a `Problem` for each not used.
 
-    Args:
-        values: Stored values by option name; unknown names are passed over.
-
-    Returns:
-        The configuration and one `Problem` for each value that was not used.
+    A value that cannot be used falls back to its default; unknown names are ignored.
     """
     good: dict[str, Any] = {}
     problems = []

@@ -12,12 +12,7 @@ _ARTICLES = ("a", "an", "the")
 
 @dataclass(frozen=True)
 class Group:
-    """The events of one audience, in order.
-
-    Args:
-        audience: Who may know them.
-        events: Oldest first.
-    """
+    """The events of one audience, oldest first."""
 
     audience: str
     events: tuple[Message, ...]
@@ -47,14 +42,8 @@ def names(text: str, name: str) -> bool:
 def addressed(events: Sequence[Message], name: str, listeners: int) -> bool:
     """Whether somebody speaks to the assistant.
 
-    Args:
-        events: Heard events.
-        name: The assistant's name.
-        listeners: How many others there are to speak to, the speaker left out.
-
-    Returns:
-        True for a whisper or page, for speech that names it, and for speech where nobody else
-        is there to be meant.
+    True for a whisper or page, for speech that names it, and for speech if there are no other
+    `listeners` (the speaker not counted).
     """
     for event in events:
         channel = event.channel
@@ -70,12 +59,8 @@ def addressed(events: Sequence[Message], name: str, listeners: int) -> bool:
 def resolved(events: Iterable[Message], here: Iterable[str]) -> list[Message]:
     """Events with each ``move`` made an arrival or a departure.
 
-    A game announces both while the mover stands in the room. A moment later it is plain: who
-    is here came, who is not went.
-
-    Args:
-        events: Heard events.
-        here: Stable ids of those present now.
+    A game announces both while the mover stands in the room. A moment later, who is `here`
+    (stable ids) came, and who is not went.
     """
     present = set(here)
 

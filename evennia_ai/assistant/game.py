@@ -214,8 +214,7 @@ class GameHandler:
     def people_in(self, text: str) -> dict[str, Profile]:
         """Everybody a text may mean by name: characters of the game and people it was told of.
 
-        Returns:
-            Their profiles by stable id, the assistant itself left out.
+        Returns their profiles by stable id, without the assistant itself.
         """
         profiles = self.character.entities.profiles()
         known = {key: profile for key, profile in profiles.items() if profile.kind == "person"}

@@ -4,12 +4,10 @@ from collections.abc import Callable
 
 
 def within_hours(schedule: str, clock: Callable[[bool], tuple[int, int]]) -> bool:
-    """Whether it is now within a span of hours.
+    """Whether it is now within a span of hours; one that ends before it begins spans midnight.
 
-    Args:
-        schedule: The span; ``game `` before it means game time. One that ends before it begins
-            runs over midnight.
-        clock: Gives hour and minute now, of game time if its argument is True.
+    `clock` returns hour and minute now: of game time if its argument is True, which it is for a
+    `schedule` that begins with ``game``.
     """
     words = schedule.split()
     start, end = (_minutes(part) for part in words[-1].replace(" ", "").split("-"))

@@ -8,11 +8,8 @@ from evennia_ai.history.messages import Speaker, base32
 def stable_id(obj: Any) -> str:
     """An id made of the dbref and the second of creation, as ``o12.1v3k9fa``.
 
-    The first letter says what it is: `o` an object, `a` an account, `s` a script. Two things
-    that had the same dbref one after the other have different ids; a renamed one keeps its own.
-
-    Args:
-        obj: A saved typeclassed object.
+    The first letter is the kind: `o` an object, `a` an account, `s` a script. Two things that had
+    the same dbref one after the other have different ids; a renamed one keeps its own.
     """
     kind = {"accountdb": "a", "scriptdb": "s"}.get(obj._meta.concrete_model._meta.model_name, "o")
     return f"{kind}{obj.pk}.{base32(int(obj.db_date_created.timestamp()))}"

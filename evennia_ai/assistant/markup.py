@@ -11,13 +11,9 @@ _LINK_TAG = re.compile(r"\|(?=l[cute])")
 
 
 def literal(text: str) -> str:
-    """A text in which neither colours nor links are found, on telnet or in the web client.
+    """A text in which telnet and web clients find neither colours nor links.
 
-    Args:
-        text: What a player or a model wrote.
-
-    Returns:
-        The text to send; it is shown as it was, but for the pipe of link tags, shown as ``¦``.
+    It is shown as it was, except the pipe of link tags, which is shown as ``¦``.
     """
     if settings.FUNCPARSER_PARSE_OUTGOING_MESSAGES_ENABLED:
         text = text.replace("$", "\\$")

@@ -158,14 +158,10 @@ class Runtime:
         return next((late for late in self.unanswered.values() if late.due <= now), None)
 
     def run_exclusive(self, function: Callable[[], Any]) -> "Deferred[Any]":
-        """Run something under the turn lock, once what holds it now is done.
+        """Run something under the turn lock, once what holds it now is done; fires with its result.
 
-        Args:
-            function: Returns a value or a Deferred; ticks are skipped until that fires. It must
-                not ask for the lock itself.
-
-        Returns:
-            A Deferred that fires, or fails, with the function's result.
+        Ticks are skipped until the value or Deferred that `function` returns is there. It must
+        not ask for the lock itself.
         """
         outcome: Deferred[Any] = Deferred()
 

@@ -32,11 +32,9 @@ MIGRATIONS: dict[int, Callable[[Any], None]] = {0: adopt_unversioned, 1: page_cl
 
 
 def migrate(script: LiveAssistant) -> int:
-    """Bring a script's data to `DATA_VERSION`.
+    """Bring a script's data to `DATA_VERSION`; returns how many migrations ran.
 
-    Returns:
-        How many migrations ran; 0 if the data were current. Data of a newer version of the
-        package are left alone.
+    Data of a newer version of the package are left alone.
     """
     store = script.history.store
     version = store.get(VERSION_KEY, default=0)

@@ -337,10 +337,9 @@ _REMEDIES = {
 
 @inlineCallbacks
 def run_checks(patient: Patient, which: Iterable[Callable[[Patient], Any]] = CHECKS) -> Any:
-    """Run the checks one after the other; one that raises is reported as a fault.
+    """Run the checks one after the other; fires with a list of `Check`, in order.
 
-    Returns:
-        A Deferred that fires with a list of `Check`, in order.
+    One that raises is reported as a fault.
     """
     found = []
     for check in which:

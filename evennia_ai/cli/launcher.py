@@ -24,11 +24,7 @@ def main(*args: str) -> None:
 
 
 def doctor(*args: str) -> int:
-    """Run all checks on the game of the loaded settings and print what they find.
-
-    Returns:
-        How many faults there are.
-    """
+    """Run all checks on the game of the loaded settings, print them; returns how many faults."""
     import evennia
     from django.conf import settings
 

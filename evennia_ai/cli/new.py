@@ -21,16 +21,10 @@ _SERVERNAME = 'SERVERNAME = "The Gilded Lantern"'
 
 
 def create_game(folder: str | os.PathLike[str]) -> Path:
-    """Make a game folder that is ready to be migrated and started.
+    """Make a game folder that is ready to be migrated and started; returns its absolute path.
 
-    The folder is filled under another name and then renamed, so an interrupted run leaves no
-    incomplete game.
-
-    Args:
-        folder: Where; the last part becomes the game's name. It must not exist, or be empty.
-
-    Returns:
-        The folder's absolute path.
+    The last part of the path becomes the game's name. The folder must not exist, or be empty. It
+    is filled under another name and then renamed, so an interrupted run leaves no incomplete game.
 
     Raises:
         ConfigError: The folder cannot be used; the message says why.

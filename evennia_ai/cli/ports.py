@@ -49,10 +49,6 @@ def game_ports(
     The environment overrides the stored ports, and those override Evennia's defaults. While the
     game runs only the stored ports count: its Portal is listening on them.
 
-    Args:
-        game_dir: The game's folder.
-        environ: Where ``TELNET_PORT``, ``WEBSERVER_PORT`` and ``WEBSOCKET_PORT`` are read.
-
     Raises:
         ConfigError: A variable is no port number, or two are the same.
     """

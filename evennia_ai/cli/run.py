@@ -89,9 +89,8 @@ def start_game(
         say: Called with each line of progress.
         timeout_s: How long to wait for the game to answer, seconds.
 
-    Raises:
-        ConfigError: A port or the password cannot be used.
-        GameError: The game does not come up.
+    Raises `ConfigError` for a port or password that cannot be used, `GameError` if the game does
+    not come up.
     """
     folder = Path(game_dir).resolve()
     if is_running(folder):
@@ -116,13 +115,9 @@ def stop_game(
     environ: Mapping[str, str] = os.environ,
     timeout_s: float = 40.0,
 ) -> bool:
-    """Stop a game, by SIGKILL if need be, and remove its pid files.
+    """Stop a game, by SIGKILL if need be, and remove its pid files; returns whether it ran.
 
-    Returns:
-        Whether it was running.
-
-    Raises:
-        GameError: A process survives SIGKILL.
+    Raises `GameError` if a process survives SIGKILL.
     """
     folder = Path(game_dir).resolve()
     ran = is_running(folder)
@@ -151,11 +146,8 @@ def stored_password(game_dir: str | os.PathLike[str]) -> str | None:
 def admin_password(folder: Path, environ: Mapping[str, str]) -> tuple[str, bool]:
     """The admin's password: from the environment, the game's folder, or generated.
 
-    Returns:
-        The password, and whether it differs from the one in the game's folder.
-
-    Raises:
-        ConfigError: The password could not be typed at a telnet login.
+    Also returns whether it differs from the one in the game's folder. Raises `ConfigError` if it
+    could not be typed at a telnet login.
     """
     stored = stored_password(folder)
     password = environ.get(PASSWORD_VARIABLE) or stored or secrets.token_urlsafe(9)
@@ -269,9 +261,7 @@ def _run(
     """Run a command in the game's folder, without a terminal.
 
     The output goes through a file: daemons that the command starts would keep a pipe open.
-
-    Returns:
-        Exit code (1 if it took too long) and the end of what it printed.
+    Returns the exit code (1 if it took too long) and the end of what it printed.
     """
     with tempfile.TemporaryFile() as output:
         try:

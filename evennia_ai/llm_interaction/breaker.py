@@ -29,12 +29,7 @@ class BreakerPolicy:
 
 
 class Breaker:
-    """The breaker of one model at one address. Safe to use from several threads.
-
-    Args:
-        policy: When it opens and for how long.
-        now: Clock, monotonic seconds.
-    """
+    """The breaker of one model at one address, for several threads; `now` is monotonic seconds."""
 
     def __init__(self, policy: BreakerPolicy, now: Callable[[], float]):
         self._policy = policy
@@ -95,12 +90,7 @@ class Breaker:
 
 
 class Breakers:
-    """The breakers of all models at their addresses, made on first use.
-
-    Args:
-        policy: The policy of each.
-        now: Clock, monotonic seconds.
-    """
+    """The breakers of all models at their addresses, made on first use."""
 
     def __init__(self, policy: BreakerPolicy, now: Callable[[], float]):
         self._policy = policy

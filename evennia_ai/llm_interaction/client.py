@@ -98,12 +98,10 @@ class ModelClient:
         return f"<ModelClient api_base={shown!r} api_key={'***' if key else None}>"
 
     def complete(self, request: ModelRequest) -> Deferred[ModelReply]:
-        """Ask a model.
+        """Ask a model; fires with a `ModelReply`, or fails with `ModelError` if no model answers.
 
-        Returns:
-            A Deferred that fires with a `ModelReply`, or fails with `ModelError` when no model
-            answered. Cancelling it cancels the HTTP call; it then fails with Twisted's
-            `CancelledError`, which does not count against the model.
+        Cancelling the Deferred cancels the HTTP call; it then fails with Twisted's
+        `CancelledError`, which does not count against the model.
         """
         return self._start(self._complete(request))
 

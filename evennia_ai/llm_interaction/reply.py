@@ -36,13 +36,8 @@ def speakable(
 def clean_reply(text: str, names: Iterable[str] = ()) -> str:
     """A reply as it may be spoken in a game.
 
-    Args:
-        text: What the model wrote.
-        names: Names the assistant may have labelled its own lines with.
-
-    Returns:
-        The first `CLEANED_CHARS` characters as plain text without thoughts, labels, markup,
-        control characters, outer quotes and blank lines; empty if nothing is left.
+    The first `CLEANED_CHARS` characters as plain text without thoughts, labels with one of the
+    assistant's `names`, markup, control characters, outer quotes and blank lines; may be empty.
     """
     body = strip_thoughts(text)[:CLEANED_CHARS]
     return strip_quotes(strip_label(strip_markup(strip_control(body)), names))
@@ -107,12 +102,7 @@ def strip_control(text: str) -> str:
 
 
 def strip_label(text: str, names: Iterable[str]) -> str:
-    """Text without a leading ``Aria:``, ``[Aria]``, ``Aria says, "..."`` or ``Assistant:``.
-
-    Args:
-        text: The reply.
-        names: The assistant's names; `assistant` is always one.
-    """
+    """Text without a leading ``Aria:``, ``[Aria]``, ``Aria says, "..."`` or ``Assistant:``."""
     who = "|".join(re.escape(name) for name in (*names, "assistant") if name)
     verb = r"(?:says?|said|replies|replied|answers?|answered|whispers?|asks?|asked)"
     reference = r"(?:\s*\[[^\]\n]{1,40}\])?"
@@ -186,12 +176,9 @@ class SplitReply:
 
 
 def split_reply(text: str, limit: int = REPLY_CHARS, most_pieces: int = REPLY_PIECES) -> SplitReply:
-    """Split a reply at paragraph, sentence or word borders.
+    """Split a cleaned reply at paragraph, sentence or word borders.
 
-    Args:
-        text: A cleaned reply.
-        limit: Most characters of a piece, at least 1.
-        most_pieces: Most pieces; text after them is left out.
+    A piece has at most `limit` characters; text after `most_pieces` pieces is left out.
     """
     pieces: list[str] = []
     rest = text.strip()

@@ -50,15 +50,10 @@ class RetryPolicy:
     rest_cap_s: float = 300.0
 
     def wait_s(self, failure: Failure, attempt: int, jitter: float) -> float | None:
-        """Seconds to wait before the next attempt, None for no further one.
+        """Seconds to wait after attempt number `attempt` (from 1), None for no further one.
 
-        The back-off is ``base_s * 2 ** (attempt - 1)``, half of it random, so that many
-        assistants do not retry at the same moment.
-
-        Args:
-            failure: How the attempt ended.
-            attempt: Its number, from 1.
-            jitter: A random number in 0..1.
+        The back-off is ``base_s * 2 ** (attempt - 1)``, half of it random (`jitter` is in 0..1),
+        so that many assistants do not retry at the same moment.
         """
         most = min(self.attempts, _MOST_ATTEMPTS.get(failure.kind, self.attempts))
         if not failure.retryable or attempt >= most:
@@ -71,15 +66,10 @@ class RetryPolicy:
 
 
 def retry_after_s(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds the server wants the client to wait.
+    """Seconds the server wants the client to wait, never negative; None without such a header.
 
-    Args:
-        headers: Response headers, names in lower case. ``retry-after-ms`` is OpenAI's own;
-            ``retry-after`` is seconds or an HTTP date (RFC 9110, 10.2.3).
-        now: Seconds since the epoch for dates where the response has no date of its own.
-
-    Returns:
-        Seconds, never negative; None without a usable header.
+    Header names are in lower case. ``retry-after-ms`` is OpenAI's own; ``retry-after`` is seconds
+    or an HTTP date (RFC 9110, 10.2.3), read by the response's own date or `now` (epoch seconds).
     """
     millis = _number(headers.get("retry-after-ms"))
     if millis is not None:

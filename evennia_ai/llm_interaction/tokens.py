@@ -121,9 +121,7 @@ def count_conversation_tokens(
 ) -> int:
     """Tokens of a conversation: the messages' own counts, counted where they have none.
 
-    Args:
-        history: Messages, stored ones or hand-written ``{role, content}``; None is no history.
-        model: Whose tokens to count where a count is missing.
+    `history` holds messages, stored ones or hand-written ``{role, content}``; None is none.
     """
     count = counter_for(model)
     total = 0

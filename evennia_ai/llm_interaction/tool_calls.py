@@ -41,10 +41,9 @@ def tool_call(call_id: str, name: str, arguments: str) -> ChatToolCall:
 
 
 def tool_instructions(tools: Iterable[Mapping[str, Any]]) -> str:
-    """What the system prompt says of tools to a model without tool calling; empty without tools.
+    """What the system prompt says of tools (in the chat format) to a model without tool calling.
 
-    Args:
-        tools: Tools in the chat format, ``{"type": "function", "function": {...}}``.
+    Empty without tools.
     """
     listed = "\n".join(_described(tool.get("function", tool)) for tool in tools)
     if not listed:

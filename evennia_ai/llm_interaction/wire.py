@@ -80,8 +80,7 @@ class Answer:
 def load() -> ModuleType:
     """Import LiteLLM, quiet and without network, and register the offline model.
 
-    Returns:
-        The module. The import takes seconds: never call this on the reactor thread.
+    The import takes seconds: never call this on the reactor thread.
     """
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     use_shipped_vocabularies()
@@ -147,17 +146,10 @@ def endpoint(
 ) -> Endpoint:
     """Where a model is reached.
 
-    The configured address and key belong to the home model's provider. A model of another
-    provider goes to that provider's own address with its own key, so that no provider ever gets
-    another's key. A name without a known provider goes to the configured address, by OpenAI's
-    protocol.
-
-    Args:
-        litellm: The module.
-        model: The model wanted.
-        home: The model the address and key were configured for.
-        api_base: The configured address.
-        api_key: The configured key.
+    The configured address and key belong to the provider of `home`, the model they were
+    configured for. A model of another provider goes to that provider's own address with its own
+    key, so that no provider ever gets another's key. A name without a known provider goes to the
+    configured address, by OpenAI's protocol.
     """
     provider = provider_of(litellm, model)
     if provider + "/" == OFFLINE_PREFIX:
@@ -182,11 +174,7 @@ def _family(litellm: ModuleType, model: str, api_base: str | None) -> str:
 
 
 class Caller:
-    """Makes single calls, without retries, through LiteLLM.
-
-    Args:
-        litellm: The module.
-    """
+    """Makes single calls, without retries, through LiteLLM."""
 
     def __init__(self, litellm: ModuleType):
         self.litellm = litellm
@@ -198,9 +186,8 @@ class Caller:
     async def call(self, where: Endpoint, request: ModelRequest) -> Answer:
         """Make one HTTP call.
 
-        Raises:
-            ModelError: The response is unreadable.
-            Exception: Whatever LiteLLM raises; see `failure_of`.
+        Raises `ModelError` for an unreadable response, and whatever LiteLLM raises; see
+        `failure_of`.
         """
         optional = {
             "api_base": where.api_base,

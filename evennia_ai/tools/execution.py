@@ -48,12 +48,9 @@ class ToolRegistry:
         return str(self._levels().get(name, "on"))
 
     def offered(self, extracting: bool = False) -> list[Tool]:
-        """The tools a prompt offers, in a fixed order, so that provider caches keep hitting.
+        """The tools a prompt offers, or those for extraction, in a fixed order for provider caches.
 
         In a private turn too: acts others would notice are refused only when they are called.
-
-        Args:
-            extracting: Whether only tools are offered that may be used in extraction.
         """
         usable = (tool for name, tool in self.tools.items() if self.level(name) != "off")
         return [tool for tool in usable if tool.extracts or not extracting]
@@ -98,55 +95,48 @@ def execute_tool_calls(
     failures: Failures,
     extracting: bool = False,
 ) -> Generator[Deferred[Any], Any, ToolOutcome]:
-    """Run tool calls one after the other.
+    """Run tool calls one after the other; fires with a `ToolOutcome`.
 
-    Returns:
-        A Deferred that fires with a `ToolOutcome`. A tool that fails, is unknown, refused or
-        called with bad arguments gives an error as its result; nothing is raised.
+    A tool that fails, is unknown, refused or called with bad arguments gives an error as its
+    result; nothing is raised.
     """
     outcome = ToolOutcome()
     for call in calls:
         function = call.get("function") or {}
         name = str(function.get("name") or "")
-        text, failed = yield _run_one(
-            registry, name, function.get("arguments"), ctx, failures, extracting
-        )
+        try:
+            tool = _usable(registry, name, ctx, failures, extracting)
+            text = yield _run_one(tool, registry.level(name), function.get("arguments"), ctx)
+            failed = False
+        except AssistantError as error:
+            ctx.script.audit("tool_refused", tool=name, why=str(error)[:200])
+            text, failed = as_text({"error": str(error)}), True
+        except CancelledError:
+            raise  # the turn was stopped; the next start or turn gives the call its result
+        except Exception as error:  # noqa: BLE001 - a game's own tool must not end the turn
+            ctx.script.log_error(f"tool `{name}` failed", error)
+            text, failed = as_text({"error": f"the tool failed ({type(error).__name__})"}), True
         failures.note(name, failed)
         call_id = str(call.get("id", ""))
         outcome.results.append(Message("tool", text, tool_call_id=call_id, name=name))
         outcome.used.append(name)
-        tool = registry.tools.get(name)
-        outcome.ended = outcome.ended or bool(tool and tool.ends_turn and not failed)
+        known = registry.tools.get(name)
+        outcome.ended = outcome.ended or bool(known and known.ends_turn and not failed)
     return outcome
 
 
 @inlineCallbacks
 def _run_one(
-    registry: ToolRegistry,
-    name: str,
-    raw: Any,
-    ctx: ToolContext,
-    failures: Failures,
-    extracting: bool,
-) -> Generator[Deferred[Any], Any, tuple[str, bool]]:
-    """Fires with the result's text and whether it is an error."""
-    try:
-        tool = _usable(registry, name, ctx, failures, extracting)
-        arguments = read_arguments(raw, tool.parameters)
-        if registry.level(name) == "dry run" and not tool.ends_turn:
-            ctx.script.audit("tool_dry_run", tool=name, audience=ctx.audience)
-            return "Dry run: this tool is being tried out and did nothing.", False
-        result = yield in_time(maybeDeferred(tool.run, ctx, **arguments), TOOL_TIMEOUT_S)
-        ctx.script.audit("tool", tool=name, audience=ctx.audience)
-        return as_text(result), False
-    except AssistantError as error:
-        ctx.script.audit("tool_refused", tool=name, why=str(error)[:200])
-        return as_text({"error": str(error)}), True
-    except CancelledError:
-        raise  # the turn was stopped; the next start or turn gives the call its result
-    except Exception as error:  # noqa: BLE001 - a game's own tool must not end the turn
-        ctx.script.log_error(f"tool `{name}` failed", error)
-        return as_text({"error": f"the tool failed ({type(error).__name__})"}), True
+    tool: Tool, level: str, raw: Any, ctx: ToolContext
+) -> Generator[Deferred[Any], Any, str]:
+    """Fires with the result's text."""
+    arguments = read_arguments(raw, tool.parameters)
+    if level == "dry run" and not tool.ends_turn:
+        ctx.script.audit("tool_dry_run", tool=tool.name, audience=ctx.audience)
+        return "Dry run: this tool is being tried out and did nothing."
+    result = yield in_time(maybeDeferred(tool.run, ctx, **arguments), TOOL_TIMEOUT_S)
+    ctx.script.audit("tool", tool=tool.name, audience=ctx.audience)
+    return as_text(result)
 
 
 def _usable(
@@ -174,9 +164,9 @@ def _usable(
 
 def as_text(result: Any) -> str:
     """A tool's result as the text a model gets: texts as they are, the rest as JSON."""
-    text = (
-        result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
-    )
+    text = result
+    if not isinstance(text, str):
+        text = json.dumps(result, ensure_ascii=False, default=str)
     if len(text) <= RESULT_CHARS:
         return text
     return f"{text[:RESULT_CHARS]} [... {len(text) - RESULT_CHARS:,} more characters]"

@@ -96,11 +96,7 @@ def function_schema(name: str, says: str, parameters: Mapping[str, Parameter]) -
 
 
 def read_arguments(raw: Any, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
-    """The checked arguments of a tool call.
-
-    Args:
-        raw: The arguments as the model sent them: JSON text, or a dict.
-        parameters: What the tool takes.
+    """The checked arguments of a tool call, from JSON text or a dict as the model sent them.
 
     Raises:
         ToolError: If they are no JSON object, or one is missing, unknown or of the wrong kind.

@@ -63,11 +63,8 @@ def _page(
 ) -> Generator["Deferred[Any]", Any, dict[str, Any]]:
     """A part of a long text, and where the next one begins.
 
-    Args:
-        found: What was found; `more` in it are texts that follow its own, made as they are
-            needed.
-        offset: Characters before the part.
-        room: Characters of the part.
+    `more` in what was found are texts that follow its own, made as they are needed; `offset` and
+    `room` are characters before the part and of it.
     """
     more: Iterator[str] = iter(found.pop("more", ()))
     start, shown = len(found["text"]), found["text"][offset:]

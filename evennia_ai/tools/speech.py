@@ -8,34 +8,31 @@ from evennia_ai.tools.parameters import Text
 _DONE = "Done. Call noop unless there is more to do."
 
 
-class Say(Tool):
+class _Aloud(Tool):
+    """What everyone here hears or sees."""
+
+    public_act = True
+    speaks = tells_nothing_new = True
+
+    def run(self, ctx: ToolContext, text: str) -> str:
+        """Do it in the game, by the method of its name."""
+        getattr(ctx.game, self.name)(text)
+        ctx.spoken.append(text)
+        return _DONE
+
+
+class Say(_Aloud):
     """Say something aloud to everyone here."""
 
     name = "say"
     parameters = {"text": Text("What to say, without your name or quotes.")}
-    public_act = True
-    speaks = tells_nothing_new = True
-
-    def run(self, ctx: ToolContext, text: str) -> str:
-        """Speak aloud."""
-        ctx.game.say(text)
-        ctx.spoken.append(text)
-        return _DONE
 
 
-class Emote(Tool):
+class Emote(_Aloud):
     """Do something others see, as `smiles at Bob`."""
 
     name = "emote"
     parameters = {"text": Text("What you do, in the third person, without your name.", limit=500)}
-    public_act = True
-    speaks = tells_nothing_new = True
-
-    def run(self, ctx: ToolContext, text: str) -> str:
-        """Pose."""
-        ctx.game.emote(text)
-        ctx.spoken.append(text)
-        return _DONE
 
 
 class Whisper(Tool):
