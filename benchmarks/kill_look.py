@@ -211,9 +211,9 @@ def _memories(script: Any, notes: list[str]) -> Generator[Deferred[Any], Any, di
         gone = entry.withdrawn if entry else record.get("status", "rolled back") == "rolled back"
         ghosts += [each] if gone else []
     withdrawn = [each for each, entry in journal.items() if entry.withdrawn]
-    scope = script.scope
-    indexed = yield script.memory._run(lambda index: index.get(scope, withdrawn))
-    ghosts += [turn.id for turn in indexed]
+    missing = yield script.mind.recall.missing(script.scope, withdrawn)
+    if missing < len(withdrawn):
+        ghosts.append(f"{len(withdrawn) - missing} withdrawn entries in the recall index")
     doubled = len(ids) - len(sources)
     notes += [f"ghosts: {ghosts[:5]}"] if ghosts else []
     notes += [f"memories doubled: {doubled}"] if doubled else []

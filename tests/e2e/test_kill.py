@@ -35,6 +35,7 @@ class TestKill(unittest.TestCase):
         self.assertTrue(tavern.live({"step": step}), "the Server was not killed")
         tavern.game.wait_for_death()
         found = tavern.start()
+        self.assertNotIn("failed", found)
         lines, notes = tavern.faults_of_lines(found["lines"])
         self.assertEqual([*found["notes"], *notes], [])
         self.assertEqual({name: found[name] for name in FAULTS}, dict.fromkeys(FAULTS, 0))
