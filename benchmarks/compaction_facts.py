@@ -109,7 +109,7 @@ class Tavern:
 
     def compact(self) -> dict[str, Any]:
         """Run an extraction and a compaction, as the command does."""
-        from evennia_ai.sleep.compaction.service import (
+        from evennia_ai.sleep.compaction import (
             compact_conversation_history,
             run_pre_compaction_extraction,
         )
@@ -175,7 +175,7 @@ def measure(facts: int, compactions: int, seed: int) -> dict[str, Any]:
     told = distinct_facts(tavern.rng, relations, facts, patrons=talk.PLAYERS)
     ids, results = _tell(tavern, naive, told, compactions)
     figures = _look(tavern, naive, told, ids)
-    from evennia_ai.history.evidence import verify_history
+    from evennia_ai.history.live import verify_history
 
     scores = [result.get("retention") for result in results]
     return {

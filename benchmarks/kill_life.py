@@ -63,7 +63,7 @@ def _load_what_is_slow() -> None:
     """Load vocabularies, vectors and modules, so that no life spends time on them."""
     import evennia_ai.offline.brain
     import evennia_ai.recall.index
-    import evennia_ai.sleep.compaction.reversal  # noqa: F401
+    import evennia_ai.sleep.compaction.rollback  # noqa: F401
     from evennia_ai.llm_interaction.tokens import counter_for
     from evennia_ai.recall.embedding import default_embedder
     from tests import loopback, waiting  # noqa: F401
@@ -160,13 +160,13 @@ class Life:
 
     def compact(self) -> None:
         """Compact manually."""
-        from evennia_ai.sleep.compaction.service import compact_conversation_history
+        from evennia_ai.sleep.compaction.compact import compact_conversation_history
 
         self.wait(compact_conversation_history(self.script, self.body, force=True))
 
     def extract(self) -> None:
         """Run an extraction and a compaction."""
-        from evennia_ai.sleep.compaction.service import run_pre_compaction_extraction
+        from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 
         self.wait(run_pre_compaction_extraction(self.script, self.body, 3))
         self.compact()
@@ -174,7 +174,7 @@ class Life:
     def roll_back(self) -> None:
         """Roll back the latest compaction; make one first."""
         from evennia_ai.errors import AssistantError
-        from evennia_ai.sleep.compaction.reversal import rollback_compaction
+        from evennia_ai.sleep.compaction.rollback import rollback_compaction
 
         self.talk()
         self.extract()

@@ -176,7 +176,7 @@ def _since_last_look(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _proof(script: Any, notes: list[str]) -> dict[str, int]:
     """Check that verification passes, prompts are valid and nothing is half done."""
-    from evennia_ai.history.evidence import verify_history
+    from evennia_ai.history.live import verify_history
     from evennia_ai.llm_interaction.prompt import build_prompt
     from tests.loopback import check_pairs
 
@@ -204,11 +204,11 @@ def _memories(script: Any, notes: list[str]) -> Generator[Deferred[Any], Any, di
     ids = yield script.mind.memories.ids(script.scope)
     sources = yield script.mind.memories.sources(script.scope)
     journal = {e.id: e for e in script.obj.journal.recent(10**6)}
-    records = {r["id"]: r for r in script.history.summaries()}
+    records = {r.id: r for r in script.history.summaries()}
     ghosts = []
     for each in sources:
-        entry, record = journal.get(each), records.get(each, {})
-        gone = entry.withdrawn if entry else record.get("status", "rolled back") == "rolled back"
+        entry, record = journal.get(each), records.get(each)
+        gone = entry.withdrawn if entry else (record is None or record.status == "rolled back")
         ghosts += [each] if gone else []
     withdrawn = [each for each, entry in journal.items() if entry.withdrawn]
     missing = yield script.mind.recall.missing(script.scope, withdrawn)

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from evennia_ai.history.records import CompactionRecord
+
 # Options of the assistant that is killed. Small windows make compactions frequent.
 CONFIG = {
     "compact_preserve_window": 6,
@@ -268,9 +270,9 @@ class Killer:
         return execute(sql, *rest)
 
 
-def _is_emergency(record: dict[str, Any]) -> bool:
+def _is_emergency(record: CompactionRecord) -> bool:
     """Return whether a compaction's record is from an emergency compaction."""
-    return record["trigger"] == "emergency"
+    return record.trigger == "emergency"
 
 
 def _extracts(message: Any) -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # for annotations only
     from evennia_ai.background import Worker
     from evennia_ai.history.live import HistoryHandler
     from evennia_ai.history.messages import Message
-    from evennia_ai.history.tool_traits import ToolTraits
+    from evennia_ai.history.pairs import ToolTraits
     from evennia_ai.history.verification import Evidence, Violation
     from evennia_ai.llm_interaction.budget import TokenBudget
     from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport

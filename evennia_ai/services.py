@@ -16,7 +16,7 @@ from evennia_ai import conf
 from evennia_ai.background import Worker
 from evennia_ai.errors import ConfigError, StoreError
 from evennia_ai.history.messages import Message
-from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.history.verification import Evidence, Violation, verify
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.pieces import packed

@@ -16,21 +16,20 @@ from twisted.internet.defer import maybeDeferred
 
 from evennia_ai.assistant.tick import run_tick
 from evennia_ai.errors import AssistantError
+from evennia_ai.history.archive import ARCHIVE, SUMMARIES
 from evennia_ai.history.audience import PUBLIC, private, visible
-from evennia_ai.history.evidence import verify_history
-from evennia_ai.history.live import ARCHIVE, HISTORY, SUMMARIES, HistoryHandler
+from evennia_ai.history.live import HISTORY, HistoryHandler, verify_history
 from evennia_ai.history.messages import Message, new_id, utc_iso
 from evennia_ai.history.messages import Speaker as Person
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, context_limit
 from evennia_ai.offline.brain import respond
 from evennia_ai.rag_memory.journal_entry import JournalEntry
-from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
-from evennia_ai.sleep.compaction.reversal import rollback_compaction
-from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS
-from evennia_ai.sleep.compaction.service import (
+from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )
+from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
+from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS, rollback_compaction
 from evennia_ai.testing import call, model_down
 from tests.loopback import check_pairs
 from tests.memory_assistant import PEOPLE, StoreFailure
@@ -572,7 +571,7 @@ class Interleaving:
         """Index and semantic memory hold nothing that is not, or no longer, there."""
         journal = {e.id: e for e in self.world.body.journal.recent(5000)}
         known = {each for each, _ in self.record}
-        summaries = {r["id"]: r for r in script.history.summaries()}
+        summaries = {r.id: r for r in script.history.summaries()}
         for each in self.world.indexed():
             entry = journal.get(each)
             assert each in known or entry, f"the index holds {each}, which is nowhere"
@@ -584,7 +583,7 @@ class Interleaving:
             entry = journal.get(each) or summaries.get(each)
             assert entry, f"semantic memory holds {each}, which is nowhere"
             is_entry = isinstance(entry, JournalEntry)
-            gone = entry.withdrawn if is_entry else entry["status"] == "rolled back"
+            gone = entry.withdrawn if is_entry else entry.status == "rolled back"
             assert not gone, f"semantic memory holds {each}, withdrawn"
 
     def _check_labels(self, script, journal, summaries):
@@ -592,7 +591,7 @@ class Interleaving:
         items = [
             *(m.to_dict() for m in script.history.messages()),
             *(entry.to_dict() for entry in journal),
-            *summaries,
+            *(record.to_dict() for record in summaries),
             *(
                 o.to_dict()
                 for p in self.world.body.entities.profiles().values()

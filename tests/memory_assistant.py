@@ -10,14 +10,14 @@ from contextlib import ExitStack, contextmanager
 
 from twisted.internet.task import Clock
 
-from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction import build_llm_messages
-from evennia_ai.sleep.compaction.reversal import rollback_compaction
-from evennia_ai.sleep.compaction.service import (
+from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )
+from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.testing import (
     FakeAssistant,
     FakeBody,

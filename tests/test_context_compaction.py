@@ -4,13 +4,13 @@ from django.db import connection
 from twisted.internet.defer import fail
 
 from evennia_ai.errors import StoreError
-from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import SUMMARY_TITLE, SYNTHESIS_TITLE, Message
 from evennia_ai.history.records import checksum
 from evennia_ai.llm_interaction import DEFAULT_COMPACTION_PROMPT
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
-from evennia_ai.sleep.compaction.service import compact_conversation_history
+from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import call, model_down
 from tests.base import AssistantTest, label
 from tests.waiting import wait_for
@@ -132,9 +132,9 @@ class TestCompactConversationHistoryExecution(CompactionTest):
         self.assertEqual(long["source_ids"], [first["summary_id"]])
         self.assertEqual((recent["tier"], recent["compacted_count"]), ("recent", 20))
         self.assertEqual(recent["summary_id"], second["summary_id"])
-        records = {r["id"]: r for r in self.script.history.summaries()}
-        self.assertEqual(records[first["summary_id"]]["status"], "absorbed")
-        self.assertEqual(records[first["summary_id"]]["absorbed_by"], long["summary_id"])
+        records = {r.id: r for r in self.script.history.summaries()}
+        self.assertEqual(records[first["summary_id"]].status, "absorbed")
+        self.assertEqual(records[first["summary_id"]].absorbed_by, long["summary_id"])
 
     def test_single_carries_one_summary_on(self):
         """With the strategy `single` one marker stands for all that left."""
@@ -154,10 +154,10 @@ class TestCompactConversationHistoryExecution(CompactionTest):
             self.fill(10)
             self.assertTrue(self.compact(force=True)["success"])
         records = self.script.history.summaries()
-        long = [r for r in records if r["tier"] == "long" and r["status"] == "live"]
+        long = [r for r in records if r.tier == "long" and r.status == "live"]
         self.assertEqual(len(long), 1)
-        self.assertLessEqual(long[0]["depth"], 4)
-        self.assertEqual(sum(r["tier"] == "node" for r in records), 2)
+        self.assertLessEqual(long[0].extra["depth"], 4)
+        self.assertEqual(sum(r.tier == "node" for r in records), 2)
         self.assertEqual(verify_history(self.script), ())
 
     def test_pairs_stay_together(self):

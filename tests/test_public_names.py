@@ -31,7 +31,7 @@ class TestNames(unittest.TestCase):
         from evennia_ai.rag_memory.episodic_index import prune_low_importance_entries
         from evennia_ai.rag_memory.working_memory import clear_stale_conversations
         from evennia_ai.sleep import run_sleep_tick
-        from evennia_ai.sleep.compaction.service import (
+        from evennia_ai.sleep.compaction import (
             compact_conversation_history,
             run_pre_compaction_extraction,
         )

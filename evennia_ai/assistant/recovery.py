@@ -9,13 +9,17 @@ from evennia_ai.assistant.runtime import LiveAssistant, Unanswered
 from evennia_ai.assistant.schema import migrate
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message
-from evennia_ai.history.pairs import ANSWERED, INTERRUPTED
-from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.history.pairs import ANSWERED, INTERRUPTED, ToolTraits
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.rag_memory.indexing import mend_index
 from evennia_ai.rag_memory.working_memory import from_history
 from evennia_ai.sleep.compaction.extraction import complete_extraction
-from evennia_ai.sleep.compaction.publishing import COMMITTED, SUMMARISING, drop_intent, publish_owed
+from evennia_ai.sleep.compaction.publishing import (
+    COMMITTED,
+    SUMMARISING,
+    drop_intent,
+    publish_pending,
+)
 from evennia_ai.sleep.compaction.triggers import check_feasible
 
 
@@ -85,4 +89,4 @@ def _drop_or_complete_intent(script: LiveAssistant) -> None:
         drop_intent(script)
     elif intent and intent.get("phase") != COMMITTED:
         script.state.intend(None)  # put in by hand, or by nobody
-    publish_owed(script)
+    publish_pending(script)

@@ -128,7 +128,7 @@ def _stored(script: ShownAssistant) -> dict[str, int]:
         "live_tokens": script.history.tokens(),
         "archived_messages": sum(as_count(m.metadata.get("compacted_count")) for m in markers),
         "archive_segments": archive_segments(script),
-        "summaries": script.history.summary_count(),
+        "summaries": len(script.history.summary_ids()),
         "journal_entries": script.obj.journal.count(),
         "unconsolidated": len(script.obj.journal.unconsolidated(UNCONSOLIDATED_SHOWN)),
         "entity_profiles": len(script.obj.entities.profiles()),

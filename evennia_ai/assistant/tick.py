@@ -23,14 +23,13 @@ from evennia_ai.rag_memory.injection import chosen, experiences, memory_line, wo
 from evennia_ai.rag_memory.working_memory import note, visible_conversations
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.sleep.compaction.extraction import SIGNAL
-from evennia_ai.sleep.compaction.plan import Plan
-from evennia_ai.sleep.compaction.publishing import SUMMARISING
-from evennia_ai.sleep.compaction.service import (
-    EMERGENCY_MAX_ITERATIONS,
+from evennia_ai.sleep.compaction.compact import (
     compact_conversation_history,
     extract_first,
 )
+from evennia_ai.sleep.compaction.extraction import EMERGENCY_MAX_ITERATIONS, SIGNAL
+from evennia_ai.sleep.compaction.plan import Plan
+from evennia_ai.sleep.compaction.publishing import SUMMARISING
 from evennia_ai.sleep.compaction.triggers import (
     check_feasible,
     count_fires,

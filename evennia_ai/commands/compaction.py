@@ -11,18 +11,17 @@ from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import Viewer, as_records, audience_mark, counted, escaped, moment
 from evennia_ai.history.audience import visible
-from evennia_ai.history.evidence import gathered_evidence
 from evennia_ai.history.messages import OVERHEAD_TOKENS, one_line, total_tokens
+from evennia_ai.history.records import CompactionRecord
 from evennia_ai.history.verification import Violation
 from evennia_ai.llm_interaction.prompt import context_caps, context_usage
 from evennia_ai.protocol import Assistant
-from evennia_ai.sleep.compaction.plan import Plan
-from evennia_ai.sleep.compaction.reversal import rollback_compaction
-from evennia_ai.sleep.compaction.rollback import Rollback
-from evennia_ai.sleep.compaction.service import (
+from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )
+from evennia_ai.sleep.compaction.plan import Plan
+from evennia_ai.sleep.compaction.rollback import Rollback, rollback_compaction
 from evennia_ai.sleep.compaction.triggers import make_plan
 
 # Tokens of a summary's title and frame, on top of its text.
@@ -87,12 +86,12 @@ class CmdCompact(AssistantCommand):
             )
         record = Rollback(script).latest()
         viewer, name = self.viewer, script.obj.key
-        what = f"Take back the compaction of {moment(record['at'])} (UTC)? {_undoing(record)}"
+        what = f"Take back the compaction of {moment(record.at)} (UTC)? {_undoing(record)}"
         ask_yes_no(
             self.caller,
             escaped(what).replace("{", "(").replace("}", ")") + " {options}",
             yes_action=lambda caller, *args, **kwargs: roll_back_and_tell(
-                viewer, script, record["id"]
+                viewer, script, record.id
             ),
             no_action=lambda caller, *args, **kwargs: viewer.tell(
                 f"{escaped(name)} keeps its compaction."
@@ -104,7 +103,7 @@ class CmdCompact(AssistantCommand):
     def do_verify(self) -> None:
         """Prove that nothing was lost."""
         script = self.assistant()
-        done = gathered_evidence(script.history)
+        done = script.history.gathered_evidence()
         done.addCallback(lambda evidence: script.mind.verify(evidence))
 
         def tell(found: Sequence[Violation]) -> None:
@@ -196,11 +195,11 @@ def roll_back_and_tell(viewer: Viewer, script: Assistant, compaction_id: str) ->
     viewer.later(done, tell, "The rollback")
 
 
-def _undoing(record: Mapping[str, Any]) -> str:
+def _undoing(record: CompactionRecord) -> str:
     """What taking a compaction back would do."""
-    if record["leaving"]:
-        return f"{counted(len(record['leaving']), 'message')} would be live again."
-    return f"{counted(len(record['masked']), 'old tool output')} would be shown in full again."
+    if record.leaving:
+        return f"{counted(len(record.leaving), 'message')} would be live again."
+    return f"{counted(len(record.masked), 'old tool output')} would be shown in full again."
 
 
 def _undone(report: Mapping[str, Any]) -> str:

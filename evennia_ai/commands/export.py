@@ -80,9 +80,10 @@ def _collected(script: Assistant, data: dict[str, Any]) -> Iterator[None]:
         data["archive"].append(segment.to_dict())
         yield
     for summary_id in script.history.summary_ids():
-        data["summaries"].append(script.history.summary(summary_id))
+        if record := script.history.summary(summary_id):
+            data["summaries"].append(record.to_dict())
         yield
-    data["compactions"] += script.history.compactions()
+    data["compactions"] += [record.to_dict() for record in script.history.compactions()]
     yield
     for number, entry in enumerate(body.journal.all()):
         data["journal"].append(entry.to_dict())

@@ -1,7 +1,6 @@
 """`aihistory`: an assistant's conversation history."""
 
 from collections.abc import Callable
-from typing import Any
 
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.export import export_assistant
@@ -9,6 +8,7 @@ from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import as_json, as_record, audience_mark, escaped, moment
 from evennia_ai.history.audience import STAFF, visible
 from evennia_ai.history.messages import Message
+from evennia_ai.history.records import ROLLED_BACK, CompactionRecord, SummaryRecord
 from evennia_ai.protocol import Assistant
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep.compaction.receipts import receipt_line
@@ -82,13 +82,13 @@ class CmdAIHistory(AssistantCommand):
         script = self.assistant()
         records = [r for r in script.history.summaries() if self._may_see(r)]
         receipts = script.history.compactions() if self.audience == STAFF else []
-        newest = sorted(
-            [*records, *receipts], key=lambda r: str(r.get("created_at") or r["at"]), reverse=True
-        )
+        newest = sorted([*records, *receipts], key=_made_at, reverse=True)
         key, name = script.obj.key, escaped(script.obj.key)
         self.viewer.listing(
             newest,
-            lambda item: receipt(item, key) if "trigger" in item else summary_lines(item),
+            lambda item: (
+                summary_lines(item) if isinstance(item, SummaryRecord) else receipt(item, key)
+            ),
             f"Summaries, {name}, newest first ({len(records)}, {len(receipts)} compactions):",
             f"{name} has made no summaries yet.",
         )
@@ -98,8 +98,8 @@ class CmdAIHistory(AssistantCommand):
         script = self.assistant()
         wanted = self.words("aihistory/expand [<assistant>] = <summary id>")
         record = summary_called(script, wanted, self._may_see)
-        messages = script.history.listed_below(record["id"])
-        head = f"Summary {record['id']} was made from these {len(messages)} messages, oldest first:"
+        messages = script.history.listed_below(record.id)
+        head = f"Summary {record.id} was made from these {len(messages)} messages, oldest first:"
         self.viewer.listing(
             messages, lambda m: message_line(m, script.obj.key), head, "No messages."
         )
@@ -117,8 +117,8 @@ class CmdAIHistory(AssistantCommand):
         done = script.run_exclusive(lambda: export_assistant(script))
         self.viewer.later(done, lambda path: self.viewer.tell(f"Written: {path}"), "The export")
 
-    def _may_see(self, item: Any) -> bool:
-        return visible(item["audience"], self.audience)
+    def _may_see(self, record: SummaryRecord) -> bool:
+        return visible(record.audience, self.audience)
 
     def _messages(self, script: Assistant) -> list[Message]:
         return [m for m in script.history.messages() if visible(m.audience, self.audience)]
@@ -159,28 +159,34 @@ def message_line(message: Message, own_name: str) -> str:
     return as_record(f"{when} {mark}{who} ({message.channel or 'say'}): {text.strip()}")
 
 
-def summary_lines(record: Any) -> str:
+def _made_at(record: SummaryRecord | CompactionRecord) -> str:
+    return record.created_at if isinstance(record, SummaryRecord) else record.at
+
+
+def summary_lines(record: SummaryRecord) -> str:
     """One summary's record."""
     head = (
-        f"{record['id']}: {record['tier']}, {moment(record['created_at'])}, level "
-        f"{record['level']}, {record['status']}, of {len(record['source_ids'])} messages"
+        f"{record.id}: {record.tier}, {moment(record.created_at)}, level "
+        f"{record.level}, {record.status}, of {len(record.source_ids)} messages"
     )
     # How much the summary itself kept, and how many times text was summarised again.
-    if record.get("retention") is not None:
-        head += f", generation {record['generation']}, kept {record['retention']:.0%}"
-        head += f", drift {record['drift']:.0%}" if "drift" in record else ""
-    return as_record(f"{head}\n{audience_mark(record['audience'])}{record['text']}")
+    if record.retention is not None:
+        head += f", generation {record.generation}, kept {record.retention:.0%}"
+        head += f", drift {record.drift:.0%}" if record.drift is not None else ""
+    return as_record(f"{head}\n{audience_mark(record.audience)}{record.text}")
 
 
-def receipt(record: Any, name: str) -> str:
+def receipt(record: CompactionRecord, name: str) -> str:
     """A compaction's receipt, and whether it was taken back."""
-    line = f"{moment(record['at'])} Receipt: {receipt_line(name, record, record['result'])}"
-    if record["status"] == "rolled back":
-        line += f" Taken back {moment(record.get('rolled_back_at', ''))}."
+    line = f"{moment(record.at)} Receipt: {receipt_line(name, record)}"
+    if record.status == ROLLED_BACK:
+        line += f" Taken back {moment(record.rolled_back_at)}."
     return as_record(line)
 
 
-def summary_called(script: Assistant, text: str, may_see: Callable[[Any], bool]) -> Any:
+def summary_called(
+    script: Assistant, text: str, may_see: Callable[[SummaryRecord], bool]
+) -> SummaryRecord:
     """The summary's record with this id, or the only one that begins so.
 
     Args:

@@ -1,19 +1,58 @@
-"""Tool calls and their results: where a history may be cut, and how to mend one that was.
+"""Tool calls and the order of messages: cuts, repairs, and where archived messages belong.
 
 A provider refuses a request that holds a result without its call or a call without its result.
-Ids of calls are not unique for ever, so that a result belongs to the nearest earlier call with
-its id that has none yet.
+Ids of calls are not unique forever: a result belongs to the nearest earlier call with its id that
+has none yet.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import chain
 
 from evennia_ai.history.messages import Message, call_ids, tool_calls
 
 INTERRUPTED = '{"error": "interrupted before it was done"}'
-# Key of a result's metadata under which the audience stands whose turn the calls ended, an empty
-# text where they ended none. The result itself may be for fewer. Older versions stored no such key.
+# Key of a result's metadata: the audience whose turn the calls ended, empty if they ended none.
+# The result itself may be for fewer. Older versions stored no such key.
 ANSWERED = "answered"
+# Role of what only holds the place of a message that the viewer may not see.
+_HIDDEN = "hidden"
+# Roles of messages that may have come late and then stand behind what they belong to.
+_BEHIND = ("tool", _HIDDEN)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTraits:
+    """Names of tools by trait, which is a class attribute of `evennia_ai.tools.Tool`.
+
+    A game's own tools have traits too, so nothing else knows a tool by name.
+
+    Args:
+        speaks: Others hear the argument `text`.
+        to_one: Only the person in the argument `target` hears it.
+        silent: Does nothing, so that text beside the call is still said.
+        recalls: The result consists of memories.
+        tells_nothing_new: The result only confirms the call, or repeats what is known already.
+        extracts: May be used while dreaming and before a compaction.
+    """
+
+    speaks: frozenset[str] = frozenset()
+    to_one: frozenset[str] = frozenset()
+    silent: frozenset[str] = frozenset()
+    recalls: frozenset[str] = frozenset()
+    tells_nothing_new: frozenset[str] = frozenset()
+    extracts: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, tools: Mapping[str, object]) -> "ToolTraits":
+        """The traits of tools by name; each tool has an attribute for each trait."""
+        return cls(
+            **{
+                trait.name: frozenset(n for n, tool in tools.items() if getattr(tool, trait.name))
+                for trait in fields(cls)
+            }
+        )
 
 
 def pairing(messages: Sequence[Message]) -> dict[int, int]:
@@ -125,3 +164,70 @@ def mended(messages: Sequence[Message]) -> tuple[Message, ...]:
         ordered.extend(messages[result] for result in results.get(index, ()))
         ordered.extend(missing.get(index, ()))
     return tuple(ordered)
+
+
+def in_order(
+    restored: Sequence[Message], raw: Sequence[Message], order: Sequence[str]
+) -> list[Message]:
+    """What left with a compaction and what is live, in the order before it.
+
+    A message added since stands behind the one it was put behind, as a tool's late result behind
+    its call; news stand last.
+
+    Args:
+        restored: What left, oldest first.
+        raw: The other raw messages.
+        order: Ids as `order_before` gave them; empty if what left is simply older.
+    """
+    if not order:
+        return [*restored, *raw]
+    places = {each: place for place, each in enumerate(order)}
+    placed: list[tuple[float, Message]] = [(places.get(m.id, -1), m) for m in restored]
+    known = [number for number, m in enumerate(raw) if m.id in places]
+    place = places[raw[known[0]].id] - 0.5 if known else len(order)
+    for number, message in enumerate(raw):
+        came_since = (not known or number > known[-1]) and message.role not in _BEHIND
+        place = len(order) if came_since else places.get(message.id, place)
+        placed.append((place, message))
+    return [message for _, message in sorted(placed, key=lambda pair: pair[0])]
+
+
+def order_before(history: Sequence[Message], leaving: Sequence[Message]) -> tuple[str, ...]:
+    """The order a rollback of a compaction needs, where something stays between what leaves.
+
+    Args:
+        history: The live history.
+        leaving: What the compaction takes from it.
+
+    Returns:
+        Ids of all raw messages; none where simply the oldest leave.
+    """
+    ids = tuple(m.id for m in history if not m.is_summary)
+    return () if ids[: len(leaving)] == tuple(m.id for m in leaving) else ids
+
+
+def hidden(message_id: str) -> Message:
+    """A stand-in that holds the place of a message the viewer may not see."""
+    return Message(_HIDDEN, "", message_id)
+
+
+def with_archived(
+    parts: Sequence[tuple[Sequence[Message], Sequence[str]]], live: Sequence[Message]
+) -> list[Message]:
+    """Live raw messages and what left before them, as if nothing had ever left.
+
+    Args:
+        parts: What left with each compaction and its order, as for `in_order`, newest first.
+        live: What is live, oldest first; `hidden` messages hold the places of others.
+
+    Returns:
+        The messages, oldest first, without hidden ones.
+    """
+    behind, front = list(live), list[Sequence[Message]]()
+    for left, order in parts:
+        if order:
+            behind = in_order(left, [*chain(*reversed(front)), *behind], order)
+            front = []
+        else:
+            front.append(left)
+    return [m for m in chain(*reversed(front), behind) if m.role != _HIDDEN]

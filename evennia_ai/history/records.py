@@ -1,76 +1,90 @@
-"""Stored records made sound: what hands or a crash left may lack keys or hold odd values.
+"""Stored records: archive segments, summaries, compactions, and readers of odd stored values.
 
-Each function takes a stored value of any type and returns a dict whose known keys have their
-types, so that nobody behind has to ask; None for what is no record at all. What is right stays
-as it is, and nothing is written back. A record's id is the key it is stored under, or one that was
-changed would be written over another of that name.
+What hands or a crash left may lack keys or hold values of other types. The readers (`as_text`,
+`as_count`, ...) turn any stored value into one of their type. A record's id is the key it is
+stored under: if it were the one inside, a changed id would overwrite another record.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from evennia_ai.history.audience import STAFF, normalised
 from evennia_ai.history.messages import SCHEMA_VERSION, Message, is_complete
 
 Record = dict[str, Any]
-Reader = Callable[[Any], Any]
+Reader = Callable[[object], Any]
 # The tier and the status of a record that names none: it takes part in nothing.
 UNKNOWN = "unknown"
+# States of a summary.
+LIVE, ABSORBED, ROLLED_BACK = "live", "absorbed", "rolled back"
+# The state of a compaction that was not rolled back.
+COMMITTED = "committed"
+# The tier of the tool calls of an extraction that a rollback took out: they have a record of
+# their own, which no marker shows.
+WITHDRAWN = "withdrawn"
+_PAGE = re.compile(r"page_(\d{6,})")
 
 
-def as_text(value: Any) -> str:
-    """A text as it is; of anything else an empty one."""
+def page_key(number: int) -> str:
+    """The key of a numbered page: ``page_000001`` and so on."""
+    return f"page_{number:06d}"
+
+
+def page_numbers(keys: Iterable[str]) -> list[int]:
+    """The numbers of the pages among keys, sorted; other keys, added by hand, are no pages."""
+    return sorted(int(found[1]) for key in keys if (found := _PAGE.fullmatch(key)))
+
+
+def next_number(keys: Iterable[str]) -> int:
+    """The number of a new page behind all that are among keys."""
+    return max(page_numbers(keys), default=0) + 1
+
+
+def as_text(value: object) -> str:
+    """A text as it is; an empty one for anything else."""
     return value if isinstance(value, str) else ""
 
 
-def as_count(value: Any) -> int:
-    """A whole number as it is; of anything else 0."""
+def as_count(value: object) -> int:
+    """A whole number as it is; 0 for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def as_amount(value: Any) -> float:
-    """A number as it is; of anything else 0."""
+def as_amount(value: object) -> float:
+    """A number as it is; 0 for anything else."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
 
 
-def as_dict(value: Any) -> dict[str, Any]:
-    """A mapping as a dict; of anything else an empty one."""
+def as_dict(value: object) -> dict[str, Any]:
+    """A mapping as a dict; an empty one for anything else."""
     return dict(value) if isinstance(value, Mapping) else {}
 
 
-def as_texts(value: Any) -> list[str]:
-    """The texts of a list; of anything else none."""
+def as_texts(value: object) -> list[str]:
+    """The texts of a list; none for anything else."""
     return [each for each in as_list(value) if isinstance(each, str)]
 
 
-def as_dicts(value: Any) -> list[dict[str, Any]]:
-    """The mappings of a list; of anything else none."""
+def as_dicts(value: object) -> list[dict[str, Any]]:
+    """The mappings of a list; none for anything else."""
     return [dict(each) for each in as_list(value) if isinstance(each, Mapping)]
 
 
-def as_list(value: Any) -> list[Any]:
-    """A list or tuple as a list; of anything else none."""
+def as_list(value: object) -> list[Any]:
+    """A list or tuple as a list; an empty one for anything else."""
     return list(value) if isinstance(value, list | tuple) else []
 
 
-def as_audience(value: Any) -> str:
-    """Who may know; where nobody is named, nobody but staff until somebody says so."""
-    return normalised(value) if isinstance(value, str) and value else STAFF
-
-
-def _name(value: Any) -> str:
-    return as_text(value) or UNKNOWN
-
-
-def sound(raw: Any, must: Mapping[str, Reader], may: Mapping[str, Reader]) -> Record | None:
-    """A record whose known keys have their types.
+def sound(raw: object, must: Mapping[str, Reader], may: Mapping[str, Reader]) -> Record | None:
+    """A stored mapping whose known keys have their types; None for anything else.
 
     Args:
         raw: A stored value.
-        must: How each key is read that must be there.
+        must: How to read each key that must be there.
         may: The same for keys that may be missing.
     """
     if not isinstance(raw, Mapping):
@@ -79,17 +93,17 @@ def sound(raw: Any, must: Mapping[str, Reader], may: Mapping[str, Reader]) -> Re
     return {**raw, **known, **{key: read(raw[key]) for key, read in may.items() if key in raw}}
 
 
-def sound_summary(key: str, raw: Any) -> Record | None:
-    """A summary's record, stored under `key`."""
-    return sound(raw, {**_SUMMARY, "id": lambda value: key}, _SUMMARY_MAY)
+def sound_extraction(raw: object) -> Record:
+    """What an extraction left; empty if there is nothing."""
+    return sound(raw, {}, _EXTRACTION) or {}
 
 
-def sound_compaction(key: str, raw: Any) -> Record | None:
-    """A compaction's record, stored under `key`."""
-    return sound(raw, {**_COMPACTION, "id": lambda value: key}, _COMPACTION_MAY)
+def sound_result(raw: object) -> Record:
+    """The figures of a compaction."""
+    return sound(raw, {}, _RESULT) or {}
 
 
-def checksum(messages: Sequence[Any]) -> str:
+def checksum(messages: Sequence[object]) -> str:
     """SHA-256 of stored messages as canonical JSON (sorted keys, no spaces, UTF-8)."""
     text = json.dumps(
         messages, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str
@@ -100,11 +114,10 @@ def checksum(messages: Sequence[Any]) -> str:
 def segment_checksum(segment: Mapping[str, Any]) -> str:
     """What a segment's `sha256` must be.
 
-    A segment is sealed by the checksum of its messages. Where some were forgotten, the segment
-    holds ``tombstones``, ``{id: SHA-256 of the message that was removed}``, in their stead, and
-    is sealed anew by the checksum of the messages that are left, followed by that dict as the
-    last element: neither can be changed afterwards, and an export that was made before can be
-    held against the tombstones.
+    It is the checksum of its messages. If messages were forgotten, the segment holds
+    ``tombstones`` for them, ``{id: SHA-256 of the removed message}``, and the checksum is that of
+    the remaining messages followed by this dict. So neither can be changed unnoticed, and an
+    earlier export can be compared with the tombstones.
 
     Args:
         segment: The segment as it is stored.
@@ -143,7 +156,7 @@ class Segment:
 
     @classmethod
     def from_dict(
-        cls, key: str, raw: Any, complete: Callable[[Message], Message] = lambda message: message
+        cls, key: str, raw: object, complete: Callable[[Message], Message] = lambda message: message
     ) -> "Segment | None":
         """A segment from what is stored under `key`; None if that is no record.
 
@@ -168,91 +181,70 @@ class Segment:
         """The plain dict that is stored."""
         return dict(self.stored)
 
+    @property
+    def summary_id(self) -> str:
+        """The id of the summary that was made from it."""
+        return str(self.stored.get("summary_id") or "")
 
-def sound_extraction(raw: Any) -> Record:
-    """What an extraction left behind; empty if there is nothing."""
-    return sound(raw, {}, _EXTRACTION) or {}
+    @property
+    def message_ids(self) -> list[str]:
+        """The ids of its messages as they are stored; empty for one without."""
+        return [str(message.get("id") or "") for message in self.stored["messages"]]
+
+    @property
+    def tombstones(self) -> Mapping[str, str]:
+        """The checksums of messages that were forgotten, by id."""
+        return self.stored.get("tombstones") or {}
+
+    @property
+    def sha256(self) -> object:
+        """The checksum it was stored with; None if it has none."""
+        return self.stored.get("sha256")
+
+    @property
+    def checksum(self) -> str:
+        """What its checksum must be."""
+        return segment_checksum(self.stored)
 
 
-def sound_result(raw: Any) -> Record:
-    """The figures of a compaction."""
-    return sound(raw, {}, _RESULT) or {}
-
-
-def _full_result(raw: Any) -> Record:
-    return sound(as_dict(raw), {key: _RESULT[key] for key in _RECEIPT}, _RESULT) or {}
-
-
-def _retention(value: Any) -> float | None:
-    return None if value is None else as_amount(value)
-
-
-def _segment(value: Any) -> str | None:
+def _text_or_none(value: object) -> str | None:
     return as_text(value) or None
 
 
-_SUMMARY: Mapping[str, Reader] = {
-    "tier": _name,
-    "status": _name,
-    "created_at": as_text,
-    "audience": as_audience,
-    "text": as_text,
-    "source_ids": as_texts,
-    "child_ids": as_texts,
-    "level": as_text,
-    "segment": _segment,
-    "generation": as_count,
-}
-_SUMMARY_MAY: Mapping[str, Reader] = {
-    "absorbed_by": _segment,
-    "tree_level": as_count,
-    "retention": _retention,
-    "in_summary": _retention,
-    "earlier_ids": as_texts,
-    "drift": as_amount,
-}
-_RESULT: Mapping[str, Reader] = {
-    "at": as_text,
-    "left_from": as_text,
-    "left_until": as_text,
-    "original_tokens": as_count,
-    "new_tokens": as_count,
-    "compacted_messages": as_count,
-    "masked_messages": as_count,
-    "generation": as_count,
-    "retention": as_amount,
-    "in_summary": as_amount,
-    "drift": as_amount,
-    "level": as_text,
-    "summary_id": as_text,
-    "summary_ids": as_texts,
-}
-# What a receipt names.
-_RECEIPT = (
-    "original_tokens",
-    "new_tokens",
-    "compacted_messages",
-    "masked_messages",
-    "generation",
-    "retention",
-    "level",
-    "summary_id",
-)
+def _amount_or_none(value: object) -> float | None:
+    return None if value is None else as_amount(value)
 
 
-def _profiles(value: Any) -> dict[str, Any]:
-    """Former profiles by id; None for those there were not."""
+def _name(value: object) -> str:
+    return as_text(value) or UNKNOWN
+
+
+def _audience(value: object) -> str:
+    """Who may know; only staff where nobody is named."""
+    return normalised(value) if isinstance(value, str) and value else STAFF
+
+
+def _ids(value: object) -> tuple[str, ...]:
+    return tuple(as_texts(value))
+
+
+def _markers(value: object) -> tuple[Message, ...] | None:
+    return None if value is None else tuple(map(Message.from_dict, as_dicts(value)))
+
+
+def _profiles(value: object) -> dict[str, Any]:
+    """Former profiles by id; None for those that did not exist."""
     known = as_dict(value).items()
     return {key: each for key, each in known if each is None or isinstance(each, Mapping)}
 
 
-def _pairs(value: Any) -> dict[str, tuple[str, str]]:
+def _pairs(value: object) -> dict[str, tuple[str, str]]:
     """Two texts by id."""
     lists = {key: as_texts(each) for key, each in as_dict(value).items()}
     return {key: (each[0], each[1]) for key, each in lists.items() if len(each) == 2}
 
 
-def _by_id(value: Any) -> dict[str, Any]:
+def _by_id(value: object) -> dict[str, dict[str, Any]]:
     return {key: dict(each) for key, each in as_dict(value).items() if isinstance(each, Mapping)}
 
 
@@ -264,23 +256,212 @@ _EXTRACTION: Mapping[str, Reader] = {
     "profiles_after": _profiles,
     "begun": as_text,
 }
+# What a receipt names.
+_RECEIPT: Mapping[str, Reader] = {
+    "original_tokens": as_count,
+    "new_tokens": as_count,
+    "compacted_messages": as_count,
+    "masked_messages": as_count,
+    "generation": as_count,
+    "retention": as_amount,
+    "level": as_text,
+    "summary_id": as_text,
+}
+_RESULT: Mapping[str, Reader] = {
+    **_RECEIPT,
+    "at": as_text,
+    "left_from": as_text,
+    "left_until": as_text,
+    "in_summary": as_amount,
+    "drift": as_amount,
+    "summary_ids": as_texts,
+}
+_SUMMARY: Mapping[str, Reader] = {
+    "tier": _name,
+    "status": _name,
+    "created_at": as_text,
+    "audience": _audience,
+    "text": as_text,
+    "source_ids": _ids,
+    "child_ids": _ids,
+    "earlier_ids": _ids,
+    "segment": _text_or_none,
+    "absorbed_by": _text_or_none,
+    "level": as_text,
+    "generation": as_count,
+    "tree_level": as_count,
+    "retention": _amount_or_none,
+    "in_summary": _amount_or_none,
+    "drift": _amount_or_none,
+}
 _COMPACTION: Mapping[str, Reader] = {
     "at": as_text,
     "trigger": as_text,
     "status": _name,
-    "result": _full_result,
-    "leaving": as_texts,
-    "masked": as_texts,
-}
-_COMPACTION_MAY: Mapping[str, Reader] = {
-    "summaries": as_texts,
-    "segments": as_texts,
-    "markers": as_texts,
-    "entries": as_texts,
-    "markers_before": as_dicts,
+    "result": sound_result,
+    "leaving": _ids,
+    "masked": _ids,
+    "summaries": _ids,
+    "segments": _ids,
+    "markers": _ids,
+    "entries": _ids,
+    "markers_before": _markers,
     "summaries_before": _by_id,
     "extraction": sound_extraction,
     "last_before": sound_result,
-    "order": as_texts,
+    "order": _ids,
     "speakers": _pairs,
+    "rolled_back_at": as_text,
 }
+
+
+def _fields(key: str, raw: Mapping[str, Any], readers: Mapping[str, Reader]) -> dict[str, Any]:
+    """The fields of a record stored under `key`."""
+    return {
+        **{name: read(raw.get(name)) for name, read in readers.items()},
+        "id": key,
+        "extra": {name: raw[name] for name in raw.keys() - readers.keys() - {"id"}},
+        "optional": frozenset(readers.keys() - raw.keys()),
+    }
+
+
+def _stored(
+    record: "SummaryRecord | CompactionRecord", readers: Mapping[str, Reader]
+) -> dict[str, Any]:
+    """A record as a plain dict: optional keys stand in it where they say something."""
+    known = {name: getattr(record, name) for name in readers}
+    kept = {
+        name: _plain(value)
+        for name, value in known.items()
+        if name not in record.optional or value != readers[name](None)
+    }
+    return {**record.extra, "id": record.id, **kept}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Message):
+        return value.to_dict()
+    if isinstance(value, tuple):
+        return list(map(_plain, value))
+    return {k: _plain(each) for k, each in value.items()} if isinstance(value, Mapping) else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRecord:
+    """One summary that was ever made.
+
+    Args:
+        id: The key it is stored under.
+        tier: ``recent``, ``node``, ``long``, ``single`` or `WITHDRAWN`.
+        status: `LIVE`, `ABSORBED` or `ROLLED_BACK`.
+        created_at: UTC ISO 8601.
+        audience: Who may know it.
+        text: The summary.
+        source_ids: The messages it was made from, oldest first.
+        child_ids: The summaries it was made from.
+        earlier_ids: With one summary an audience, the summaries whose text it took over.
+        segment: The archive segment of its messages; None for a summary of summaries.
+        absorbed_by: The summary that took it over.
+        level: How it was made (`llm_interaction.summary.LEVELS`).
+        generation: How many times its audience's history was compacted then.
+        tree_level: Its level in the cascade.
+        retention: Share of names, numbers and quoted words kept in summary, journal or ledger.
+        in_summary: Share of them kept in the summary itself.
+        drift: Share of those of the oldest summaries that it no longer holds.
+        extra: Keys that nothing reads back, and unknown ones.
+        optional: Keys that are not stored as long as they hold their default.
+    """
+
+    id: str
+    tier: str
+    status: str
+    created_at: str
+    audience: str
+    text: str
+    source_ids: tuple[str, ...] = ()
+    child_ids: tuple[str, ...] = ()
+    earlier_ids: tuple[str, ...] = ()
+    segment: str | None = None
+    absorbed_by: str | None = None
+    level: str = ""
+    generation: int = 0
+    tree_level: int = 0
+    retention: float | None = None
+    in_summary: float | None = None
+    drift: float | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    optional: frozenset[str] = frozenset(
+        ("earlier_ids", "absorbed_by", "tree_level", "in_summary", "drift")
+    )
+
+    @classmethod
+    def from_dict(cls, key: str, raw: object) -> "SummaryRecord | None":
+        """The record stored under `key`, repaired; None if that is no mapping."""
+        return cls(**_fields(key, raw, _SUMMARY)) if isinstance(raw, Mapping) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain dict that is stored."""
+        return _stored(self, _SUMMARY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionRecord:
+    """What one compaction did, and what a rollback needs to undo it.
+
+    Args:
+        id: The key it is stored under.
+        at: When, UTC ISO 8601.
+        trigger: What fired: ``manual``, ``sleep``, ``emergency``, ``count`` or ``request``.
+        status: `COMMITTED` or `ROLLED_BACK`.
+        result: Its figures.
+        leaving: The messages that left, oldest first.
+        masked: The tool results that were masked.
+        summaries: The summaries it made.
+        segments: The archive segments it wrote.
+        markers: The markers it put into the history.
+        entries: The journal entries it made.
+        markers_before: The markers that stood there before; None in old records.
+        summaries_before: ``{"status", "absorbed_by"}`` of the summaries it changed, by id.
+        extraction: What the extraction before it did.
+        last_before: The figures of the compaction before.
+        order: All raw messages before it; empty if simply the oldest left.
+        speakers: Name and time of each speaker's newest message that left, by stable id.
+        rolled_back_at: When it was rolled back, UTC ISO 8601.
+        extra: Unknown keys.
+        optional: Keys that are not stored as long as they hold their default.
+    """
+
+    id: str
+    at: str
+    trigger: str
+    status: str = COMMITTED
+    result: Mapping[str, Any] = field(default_factory=dict)
+    leaving: tuple[str, ...] = ()
+    masked: tuple[str, ...] = ()
+    summaries: tuple[str, ...] = ()
+    segments: tuple[str, ...] = ()
+    markers: tuple[str, ...] = ()
+    entries: tuple[str, ...] = ()
+    markers_before: tuple[Message, ...] | None = None
+    summaries_before: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    extraction: Mapping[str, Any] = field(default_factory=dict)
+    last_before: Mapping[str, Any] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+    speakers: dict[str, tuple[str, str]] = field(default_factory=dict)
+    rolled_back_at: str = ""
+    extra: Mapping[str, Any] = field(default_factory=lambda: {"version": SCHEMA_VERSION})
+    optional: frozenset[str] = frozenset(("entries", "order", "speakers", "rolled_back_at"))
+
+    @classmethod
+    def from_dict(cls, key: str, raw: object) -> "CompactionRecord | None":
+        """The record stored under `key`, repaired; None if that is no mapping."""
+        return cls(**_fields(key, raw, _COMPACTION)) if isinstance(raw, Mapping) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain dict that is stored."""
+        return _stored(self, _COMPACTION)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The result with all that a receipt names."""
+        return sound(self.result, _RECEIPT, {}) or {}

@@ -9,7 +9,7 @@ from typing import Any
 
 _HOMES = {
     "Mem0Backend": "evennia_ai.rag_memory.mem0_backend.backend",
-    "compact_conversation_history": "evennia_ai.sleep.compaction.service",
+    "compact_conversation_history": "evennia_ai.sleep.compaction.compact",
     "run_pre_compaction_extraction": "evennia_ai.sleep.compaction.extraction",
     "run_sleep_tick": "evennia_ai.sleep.cycle",
     "consolidate_memories_to_semantic": "evennia_ai.sleep.consolidation",

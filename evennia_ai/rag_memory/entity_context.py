@@ -9,6 +9,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.background import pause
 from evennia_ai.history.messages import speakers, utc_iso
+from evennia_ai.history.records import COMMITTED
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.profile import SUPERSEDED, Profile
@@ -67,9 +68,9 @@ def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str
     """
     since = utc_iso(script.state.last_sleep.get("at", 0.0))
     left = (
-        record.get("speakers", {})
+        record.speakers
         for record in script.history.compactions()
-        if record["status"] == "committed" and record["at"] >= since
+        if record.status == COMMITTED and record.at >= since
     )
     heard = ChainMap(speakers(script.history.messages()), *reversed(list(left)))
     sights = {

@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.background import pause
 from evennia_ai.errors import StoreError
-from evennia_ai.history.live import ARCHIVE
+from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.messages import Message
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.search import Memory

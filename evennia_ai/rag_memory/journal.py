@@ -16,7 +16,7 @@ from typing import Any
 
 from evennia_ai.history.audience import normalised
 from evennia_ai.history.messages import SCHEMA_VERSION, new_id, utc_iso
-from evennia_ai.history.pages import next_number, page_key, page_numbers
+from evennia_ai.history.records import next_number, page_key, page_numbers
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory.journal_entry import (
     ID_CHARS,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 from evennia_ai.history.messages import Speaker, new_id, utc_iso
-from evennia_ai.history.pages import next_number, page_key, page_numbers
+from evennia_ai.history.records import next_number, page_key, page_numbers
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory import ledger
 from evennia_ai.rag_memory.note import (

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from evennia_ai.history.pages import next_number, page_key
+from evennia_ai.history.records import next_number, page_key
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory.entities import cut_back, without_sources
 from evennia_ai.rag_memory.observation_search import named_in, touched_on

@@ -6,7 +6,7 @@ from itertools import dropwhile
 
 from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import Message
-from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.language.sentences import asks, sentences
 from evennia_ai.language.words import telling_words
 from evennia_ai.rag_memory.recalled import is_recalled, shown_memories

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from functools import cached_property
 
 from evennia_ai.history.messages import Message
-from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.language import words as language
 from evennia_ai.language.names import names_among
 from evennia_ai.language.sentences import MOST_WORDS, sentences

@@ -15,7 +15,7 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, su
 from evennia_ai.background import in_time
 from evennia_ai.history.audience import STAFF, normalised, viewer, visible
 from evennia_ai.history.messages import Message
-from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.language.words import telling_words
 from evennia_ai.protocol import MEMORY_SUMMARY
 from evennia_ai.rag_memory.episodic_index import is_pruned

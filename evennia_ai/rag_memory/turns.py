@@ -6,7 +6,7 @@ from typing import Any
 
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import SPEECH, Message, tool_calls
-from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.episodic_index import is_pruned
 from evennia_ai.rag_memory.journal_entry import RECALLED, SYNTHESIS, JournalEntry
 from evennia_ai.recall.values import Turn

@@ -15,11 +15,11 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.entity_context import note_met, run_entity_consolidation_batch
 from evennia_ai.rag_memory.episodic_index import prune_low_importance_entries
 from evennia_ai.rag_memory.working_memory import clear_stale_conversations
-from evennia_ai.sleep.compaction.publishing import is_owed, publish_owed, publish_summaries
-from evennia_ai.sleep.compaction.service import (
+from evennia_ai.sleep.compaction.compact import (
     compact_conversation_history,
     extract_first,
 )
+from evennia_ai.sleep.compaction.publishing import is_pending, publish_pending, publish_summaries
 from evennia_ai.sleep.compaction.triggers import make_plan, wants_compaction
 from evennia_ai.sleep.consolidation import (
     SLICE,
@@ -106,8 +106,8 @@ def repair_memory(
     script: Assistant, character: Character
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Make semantic memory whole: what compactions owe it, and what it lost of the journal."""
-    if is_owed(script.state.intent):
-        yield publish_owed(script)
+    if is_pending(script.state.intent):
+        yield publish_pending(script)
     else:
         yield publish_summaries(script)  # what is missing though nothing is known to be owed
     counts = yield repair_semantic_memory(script, character)

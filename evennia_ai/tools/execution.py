@@ -11,7 +11,7 @@ from evennia_ai.background import in_time
 from evennia_ai.errors import AssistantError, ConfigError, ToolError
 from evennia_ai.history.audience import is_private
 from evennia_ai.history.messages import Message
-from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.tools.base import Tool, ToolContext
 from evennia_ai.tools.parameters import read_arguments
 

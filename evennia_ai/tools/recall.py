@@ -10,6 +10,7 @@ from evennia_ai.background import pause
 from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import Message
+from evennia_ai.history.records import ROLLED_BACK
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.tools.base import Tool, ToolContext
@@ -110,12 +111,12 @@ def _entry(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
 
 def _summary(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
     record = ctx.script.history.summary(wanted)
-    if record is None or record["status"] == "rolled back":
+    if record is None or record.status == ROLLED_BACK:
         return None
-    if not visible(record["audience"], ctx.audience):
+    if not visible(record.audience, ctx.audience):
         return None
-    text = f"{record['text']}\n\nMade from:"
-    found = {"id": wanted, "kind": "summary", "at": record["created_at"], "text": text}
+    text = f"{record.text}\n\nMade from:"
+    found = {"id": wanted, "kind": "summary", "at": record.created_at, "text": text}
     return {**found, "more": _lines_below(ctx, wanted)}
 
 

@@ -1,6 +1,6 @@
 """Alerts reach staff who are there, also where nobody asked to be told."""
 
-from evennia_ai.sleep.compaction.service import compact_conversation_history
+from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from tests.base import AssistantTest
 from tests.waiting import wait_for
 

@@ -13,10 +13,10 @@ from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.status import status_facts
 from evennia_ai.assistant_character import AssistantMixin, heard_event
 from evennia_ai.commands.status import status_lines
-from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Speaker, storable
 from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.sleep.compaction.service import compact_conversation_history
+from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import call, model_down
 from evennia_ai.tools import Tool
 from tests.base import AssistantTest
@@ -352,7 +352,7 @@ class TestEndlessLoops(AssistantTest):
 
     def test_off_while_the_summary_is_written(self):
         """Switching compaction off stops one under way."""
-        from evennia_ai.sleep.compaction.service import compact_conversation_history
+        from evennia_ai.sleep.compaction.compact import compact_conversation_history
         from tests.waiting import wait_for
 
         self.fill(50)

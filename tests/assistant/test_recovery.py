@@ -5,18 +5,18 @@ from dataclasses import replace
 from twisted.internet.defer import CancelledError, Deferred
 
 from evennia_ai.assistant.tick import run_tick, store_events
+from evennia_ai.history.archive import VIEWS
 from evennia_ai.history.audience import private
-from evennia_ai.history.evidence import verify_history
-from evennia_ai.history.live import RAW_BACKS
+from evennia_ai.history.live import verify_history
 from evennia_ai.history.masking import PLACEHOLDER
 from evennia_ai.history.messages import IdSource, Message, Speaker, new_id
 from evennia_ai.history.pairs import INTERRUPTED, unanswered
 from evennia_ai.llm_interaction import build_llm_messages
-from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
-from evennia_ai.sleep.compaction.rollback import Rollback
-from evennia_ai.sleep.compaction.service import (
+from evennia_ai.sleep.compaction import (
     run_pre_compaction_extraction,
 )
+from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
+from evennia_ai.sleep.compaction.rollback import Rollback
 from evennia_ai.sleep.consolidation import (
     consolidate_memories_to_semantic,
     repair_semantic_memory,
@@ -136,7 +136,7 @@ class TestRollback(MemoryWorldTest):
         self.assertIn(result["summary_id"], wait_for(self.world.semantic.sources("Aria")))
         self.world.restart()
         self.assertEqual(wait_for(self.world.semantic.sources("Aria")), {})
-        self.assertFalse(set(self.world.index.turns) & set(record["entries"]))
+        self.assertFalse(set(self.world.index.turns) & set(record.entries))
         self.assert_proven()
 
     def test_the_latest_is_taken_back_after_the_clock_was_set_back(self):
@@ -299,9 +299,9 @@ class TestArchiveReads(MemoryWorldTest):
         shown = set(lines)
         self.assertEqual(shown, {f"line {n}" for n in range(30)})
         public = [
-            r["segment"]
+            r.segment
             for r in self.script.history.summaries()
-            if r["segment"] and r["audience"] == "public"
+            if r.segment and r.audience == "public"
         ]
         self.assertEqual(sorted(self.reads), sorted(public))
         self.assertEqual(older, 0)
@@ -339,7 +339,7 @@ class TestArchiveReads(MemoryWorldTest):
         self.live()
         for room in range(20):
             self.back(room=room)
-        self.assertLessEqual(len(self.script.history._raw_backs), RAW_BACKS)
+        self.assertLessEqual(len(self.script.history._views), VIEWS)
 
 
 class TestOffWithoutSummaries(MemoryWorldTest):

@@ -179,7 +179,8 @@ class TestRestart(AssistantTest):
         self.script.state.intend({"phase": "summarising"})
         self.restart()
         self.assertEqual(self.script.state.intent, {})
-        self.script.history.save_summary(
+        self.script.history.store.set(
+            "s1",
             {
                 "id": "s1",
                 "tier": "recent",
@@ -188,7 +189,8 @@ class TestRestart(AssistantTest):
                 "text": "They sang.",
                 "created_at": "2026-01-01T00:00:00.000+00:00",
                 "audience": "public",
-            }
+            },
+            "ai_summaries",
         )
         self.script.state.intend({"phase": "committed", "id": "c1"})
         self.restart()

@@ -23,7 +23,7 @@ from evennia_ai.rag_memory.entities import MOST_KEPT, new_profile, observe
 from evennia_ai.rag_memory.note import Note
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.rag_memory.turns import turn_of_message
-from evennia_ai.sleep.compaction.reversal import rollback_compaction
+from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.testing import call, model_down
 from tests.command_line import CommandLineTest
 from tests.waiting import pump_until, wait_for
@@ -129,7 +129,7 @@ class TestHistory(MemoryLineTest):
         self.heard("a public word")
         self.fill(60)
         self.typed("compact Aria", until="compacted")
-        records = {record["audience"]: record["id"] for record in self.script.history.summaries()}
+        records = {record.audience: record.id for record in self.script.history.summaries()}
         public = records.pop("public")
         (hidden,) = records.values()
         self.assertTold(f"aihistory/expand Aria = {hidden}", "was made from")
@@ -199,10 +199,10 @@ class TestHistory(MemoryLineTest):
         self.fill(40)
         self.typed("compact Aria", until="compacted")
         (record,) = self.script.history.summaries()
-        self.assertTold("aihistory/summaries Aria", record["id"], "recent", "live", SUMMARY)
-        shown = self.assertTold(f"aihistory/expand Aria = {record['id']}", "these 21 messages")
+        self.assertTold("aihistory/summaries Aria", record.id, "recent", "live", SUMMARY)
+        shown = self.assertTold(f"aihistory/expand Aria = {record.id}", "these 21 messages")
         self.assertIn("Bob (say): the very first word", shown)
-        self.assertTold(f"aihistory/expand Aria = {record['id'][:-2]}", "these 21 messages")
+        self.assertTold(f"aihistory/expand Aria = {record.id[:-2]}", "these 21 messages")
 
     def test_receipts(self):
         """Each compaction's receipt says how much left, how well, and which query finds it."""
@@ -254,7 +254,7 @@ class TestHistory(MemoryLineTest):
         data = json.loads(Path(shown.split("Written: ")[1].strip()).read_text(encoding="utf-8"))
         self.assertEqual(data["history"], [m.to_dict() for m in self.script.history.messages()])
         self.assertEqual(data["archive"], [s.to_dict() for s in self.script.history.segments()])
-        self.assertEqual(data["summaries"], self.script.history.summaries())
+        self.assertEqual(data["summaries"], [r.to_dict() for r in self.script.history.summaries()])
         self.assertEqual(data["journal"], [entry.to_dict() for entry in self.aria.journal.all()])
         profiles = self.aria.entities.profiles().items()
         self.assertEqual(data["entities"], {key: each.to_dict() for key, each in profiles})
@@ -279,7 +279,9 @@ class TestHistory(MemoryLineTest):
         self.assertEqual(odd, {"(1, 2)": [3], "who": str(self.char1), "n": None})
         self.assertEqual((data["aliases"], data["tags"]), (["barkeep"], [["staffed", "inn"]]))
         self.assertEqual(data["ledger"][0]["text"], "Never sing")
-        self.assertEqual(data["compactions"], self.script.history.compactions())
+        self.assertEqual(
+            data["compactions"], [r.to_dict() for r in self.script.history.compactions()]
+        )
 
     def test_export_fails(self):
         """A file that cannot be written is told in a line."""

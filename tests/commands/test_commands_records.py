@@ -7,7 +7,7 @@ from evennia_ai.commands.show import as_record
 from evennia_ai.history.messages import Message
 from evennia_ai.history.verification import Violation
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.sleep.compaction.service import compact_conversation_history
+from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from tests.command_line import WholePagesTest
 from tests.waiting import wait_for
 
@@ -59,7 +59,7 @@ class TestForgedLines(RecordTest):
         self.tick()
         record = self.compacted()
         self.assertMarked("aihistory/summaries Aria")
-        self.assertMarked(f"aihistory/expand Aria = {record['id']}")
+        self.assertMarked(f"aihistory/expand Aria = {record.id}")
 
     def test_journal(self):
         """The same of a journal's entry."""
@@ -101,7 +101,7 @@ class TestLetters(RecordTest):
         self.say(f"{PERSIAN} {FAMILY}")
         self.tick()
         record = self.compacted()
-        self.assertTold(f"aihistory/expand Aria = {record['id']}", PERSIAN, FAMILY)
+        self.assertTold(f"aihistory/expand Aria = {record.id}", PERSIAN, FAMILY)
 
     def test_raw(self):
         """As JSON also what cannot be seen is there, as an escape, and nothing is lost."""

@@ -3,9 +3,9 @@
 from evennia_ai.assistant.status import compaction_state
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import context_usage
+from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.sleep.compaction.plan import STALLS_TO_STOP
-from evennia_ai.sleep.compaction.reversal import rollback_compaction
-from evennia_ai.sleep.compaction.service import compact_conversation_history
+from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.testing import model_down
 from tests.command_line import WholePagesTest
 from tests.waiting import wait_for
@@ -92,7 +92,7 @@ class TestHold(RollbackLineTest):
         self.typed("compact Aria", until="compacted")
         self.assertTold("compact/rollback Aria = c123", "takes no id", "compact/rollback Aria")
         self.assertTold("compact/rollback = c123", "takes no id")
-        self.assertEqual(self.script.history.compactions()[-1]["status"], "committed")
+        self.assertEqual(self.script.history.compactions()[-1].status, "committed")
 
 
 class TestWhatIsStored(RollbackLineTest):

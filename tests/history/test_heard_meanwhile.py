@@ -5,7 +5,7 @@ from twisted.internet.defer import Deferred
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.runtime import QUEUE_LIMIT, forget_runtime
 from evennia_ai.commands.compaction import compact_now
-from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import unanswered
 from evennia_ai.testing import call

@@ -3,7 +3,7 @@
 import unittest
 from typing import ClassVar
 
-from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.tools import BUILTIN_TOOLS, Tool
 from evennia_ai.tools.execution import ToolRegistry
 

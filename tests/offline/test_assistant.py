@@ -6,7 +6,7 @@ from evennia import create_object
 
 from evennia_ai import services
 from evennia_ai.llm_interaction.client import ModelClient
-from evennia_ai.sleep.compaction.service import compact_conversation_history
+from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from tests.base import AssistantTest
 from tests.waiting import wait_for
 

@@ -7,7 +7,7 @@ from evennia_ai.assistant.identity import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.sleep.compaction.service import compact_conversation_history
+from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import call
 from evennia_ai.tools import recall
 from tests.base import AssistantTest

@@ -12,6 +12,7 @@ from evennia_ai.cli.doctor import Patient, check_index, run_checks
 from evennia_ai.errors import StoreError
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.history.records import SummaryRecord
 from evennia_ai.rag_memory.episodic_index import KEEP_DAYS
 from evennia_ai.rag_memory.forgetting import forget_entry
 from evennia_ai.rag_memory.indexing import (
@@ -169,7 +170,8 @@ class TestByHand(SearchTest):
         script = self.world.script
         other = HistoryHandler(self.stores["script"], script.history._counter)
         other.archive("000", "s1", other.messages())
-        other.save_summary({"id": "s1", "source_ids": [self.first], "segment": "000"})
+        stored = {"source_ids": [self.first], "segment": "000"}
+        other.save_summary(SummaryRecord.from_dict("s1", stored))
         other.replace([])
         journal = JournalHandler(self.stores["body"])
         for number in range(PAGE_ENTRIES):

@@ -5,7 +5,7 @@ import unittest
 from dataclasses import replace
 
 from evennia_ai.history.messages import Message
-from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.language.words import plain
 from evennia_ai.rag_memory.injection import (
     MOST_EXPERIENCES,

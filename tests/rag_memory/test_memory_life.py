@@ -11,7 +11,7 @@ from evennia_ai.rag_memory import Mem0Backend
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.indexing import rebuild_index
 from evennia_ai.recall.values import Query
-from evennia_ai.sleep.compaction.service import run_pre_compaction_extraction
+from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.testing import call
 from tests.base import AssistantTest
 from tests.stand_ins import HashingEmbedder

@@ -7,7 +7,7 @@ from twisted.internet.defer import succeed
 from evennia_ai.assistant.events import by_audience
 from evennia_ai.assistant.tick import _retrieved
 from evennia_ai.history.messages import Message, Speaker, utc_iso
-from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.entities import new_profile, observe, tidy
 from evennia_ai.rag_memory.episodic_index import KEEP_DAYS
 from evennia_ai.rag_memory.ranking import QUESTIONS

@@ -3,7 +3,7 @@
 import unittest
 from typing import ClassVar
 
-from evennia_ai.history.live import ARCHIVE, COMPACTIONS, SUMMARIES
+from evennia_ai.history.archive import ARCHIVE, COMPACTIONS, SUMMARIES
 from evennia_ai.history.messages import Speaker
 from evennia_ai.rag_memory.journal import JOURNAL, PAGE_ENTRIES, PAGES, JournalHandler
 from evennia_ai.rag_memory.ledger_store import PAGE_ENTRIES as CLOSED
@@ -221,6 +221,6 @@ class TestRecords(MemoryWorldTest):
         self.roll_back()
         after = [store.get(store.keys(kind)[0], kind) for kind in (ARCHIVE, COMPACTIONS)]
         self.assertEqual(after, before)
-        statuses = [record["status"] for record in self.script.history.compactions()]
+        statuses = [record.status for record in self.script.history.compactions()]
         self.assertEqual(statuses, ["committed", "rolled back"])
         self.assert_proven()

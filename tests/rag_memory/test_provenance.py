@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Speaker
-from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.provenance import grounds_of_history, grounds_of_turn, supporting
 from evennia_ai.tools import BUILTIN_TOOLS
 from tests.strategies import heard, marker, numbered, reply, result

@@ -7,8 +7,8 @@ from evennia_ai.assistant.status import compaction_state
 from evennia_ai.assistant.tick import run_tick
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.sleep.compaction.plan import is_extraction
-from evennia_ai.sleep.compaction.service import compact_conversation_history
 from evennia_ai.sleep.compaction.triggers import count_fires, wants_compaction
 from evennia_ai.testing import ScriptedModel, call, model_down
 from tests.memory_assistant import MemoryWorld
@@ -97,7 +97,7 @@ class TestExtraction(CountTest):
         self.hear(60)
         saved = [m for m in self.script.history.messages() if is_extraction(m)]
         self.assertLessEqual(len(saved), 3 * 10)
-        noted = [record["result"]["compacted_messages"] for record in self.compactions()]
+        noted = [record.result["compacted_messages"] for record in self.compactions()]
         self.assertEqual(sorted(set(noted)), [8, 18])
 
 
@@ -137,14 +137,14 @@ class TestStalls(CountTest):
         self.world(immediate_window=200, recent_window=8, pre_compact_extraction_enabled=False)
         self.hear(160)
         self.assertEqual(len(self.compactions()), (320 - 201) // 8)
-        self.assertLess(self.compactions()[-1]["result"]["reduction_pct"], 5)
+        self.assertLess(self.compactions()[-1].result["reduction_pct"], 5)
         self.assertLessEqual(len(self.live()), 209)
         self.assertEqual(self.alerts(), [])
 
     def test_too_little_leaves(self):
         """Where most of what was to leave stays, three times in a row, it stops and says so."""
         world = self.stopped()
-        left = [record["result"]["compacted_messages"] for record in self.compactions()]
+        left = [record.result["compacted_messages"] for record in self.compactions()]
         self.assertEqual(left, [1, 1, 1])
         self.assertTrue(world.script.state.stalled_by_count)
         self.assertEqual(len(self.alerts()), 1)

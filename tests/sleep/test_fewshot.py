@@ -111,7 +111,7 @@ class TestCompletion(WireTest):
         self.assertTrue(body["stop"])
         self.assertIn("Well met, traveller.", self.contents()[-1][1])
         self.fill(40, words=20)
-        from evennia_ai.sleep.compaction.service import compact_conversation_history
+        from evennia_ai.sleep.compaction.compact import compact_conversation_history
 
         result = wait_for(compact_conversation_history(self.script, self.aria, force=True), 30)
         self.assertTrue(result["success"])

@@ -9,19 +9,18 @@ from evennia_ai.assistant.recovery import repair_when_ready
 from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import private
-from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.live import verify_history
 from evennia_ai.history.masking import PLACEHOLDER
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.offline.brain import respond
 from evennia_ai.rag_memory.entities import new_profile
-from evennia_ai.sleep.compaction.reversal import rollback_compaction
-from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS
-from evennia_ai.sleep.compaction.service import (
+from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )
+from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS, rollback_compaction
 from evennia_ai.sleep.compaction.triggers import wants_compaction
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.testing import call, model_down
@@ -352,7 +351,7 @@ class TestHostileSummariser(LosslessTest):
         kept += str(self.script.history.messages())
         for word in ("Mirabel", "47", "Salt Chapel"):
             self.assertIn(word, kept)
-        self.assertTrue(any(record["lost"] for record in self.script.history.summaries()))
+        self.assertTrue(any(record.extra["lost"] for record in self.script.history.summaries()))
 
     def test_every_message_was_in_a_request_that_succeeded(self):
         """What left was shown, in full, to a model whose answer was taken."""

@@ -3,11 +3,11 @@
 import unittest
 
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, total_tokens
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.prompt import context_limit, context_usage
-from evennia_ai.sleep.compaction.service import (
+from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, total_tokens, utc_iso
 from evennia_ai.history.pairs import cut_points, unanswered
 from evennia_ai.llm_interaction.prompt import (
@@ -24,11 +24,11 @@ from evennia_ai.llm_interaction.prompt import (
     context_usage,
     measure_fixed,
 )
-from evennia_ai.sleep.compaction.reversal import rollback_compaction
-from evennia_ai.sleep.compaction.service import (
+from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )
+from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.sleep.compaction.triggers import kept_capacity
 from evennia_ai.testing import call
 from tests.loopback import check_pairs
@@ -200,7 +200,7 @@ class Run:
     def expand(self):
         """Looking at what summaries rest on changes nothing."""
         for record in self.script.history.summaries():
-            list(self.script.history.each_below(record["id"]))
+            list(self.script.history.each_below(record.id))
 
     def prompts(self):
         """What would be sent to each audience."""

@@ -2,13 +2,13 @@
 
 import unittest
 
-from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, context_caps
 from evennia_ai.llm_interaction.summary import MESSAGES_TITLE, summarise
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.offline.brain import respond
-from evennia_ai.sleep.compaction.service import compact_conversation_history
+from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import ScriptedModel, model_down
 from tests.base import label
 from tests.memory_assistant import MemoryWorld, count
@@ -169,19 +169,19 @@ class TestFullSummary(unittest.TestCase):
         dense = "They met " + ". They met ".join(self.KEPT) + "."
         world, record = self.compacted(dense)
         entries = [e.content for e in world.body.journal.recent(500)]
-        texts = [record["text"], *(t for t in entries if "CONTEXT SYNTHESIS" not in t)]
+        texts = [record.text, *(t for t in entries if "CONTEXT SYNTHESIS" not in t)]
         nowhere = [n for n in self.KEPT + self.LEFT_OUT if not any(n in text for text in texts)]
         self.assertEqual(nowhere, [])
-        own_words = record["text"].split("\nAlso mentioned:")[0]
+        own_words = record.text.split("\nAlso mentioned:")[0]
         kept = sum(name in own_words for name in self.KEPT + self.LEFT_OUT)
-        self.assertAlmostEqual(record["retention"], kept / 181, delta=0.02)
-        self.assertLessEqual(count(record["text"]), 450)
+        self.assertAlmostEqual(record.retention, kept / 181, delta=0.02)
+        self.assertLessEqual(count(record.text), 450)
 
     def test_is_rendered_whole(self):
         """A prompt holds every word of it; one that was cut is noted in the budget."""
         world, record = self.compacted("They met " + ". They met ".join(self.KEPT) + ".")
         prompt = build_prompt(world.script, world.body)
-        self.assertTrue(any(record["text"] in str(m["content"]) for m in prompt.messages))
+        self.assertTrue(any(record.text in str(m["content"]) for m in prompt.messages))
         self.assertFalse([note for note in prompt.budget.notes if "summar" in note])
         world.configure(summary_max_tokens=100)
         notes = build_prompt(world.script, world.body).budget.notes
@@ -196,7 +196,7 @@ class TestFullSummary(unittest.TestCase):
             return f"{self.LEFT_OUT[0]} was there." if again else first
 
         _, record = self.compacted(answer)
-        self.assertIn(self.KEPT[19], record["text"])
+        self.assertIn(self.KEPT[19], record.text)
 
     def test_second_try_heeds_the_instructions(self):
         """What a summary should heed besides is told again to who writes it anew."""
@@ -260,8 +260,8 @@ class TestFullSummary(unittest.TestCase):
     def test_a_summary_cut_for_its_line_holds_less(self):
         """The share in the summary itself is of what was stored: no more than is kept at all."""
         _, record = self.compacted("They met " + ". They met ".join(self.KEPT) + ".")
-        self.assertLess(record["in_summary"], len(self.KEPT) / 181)
-        self.assertEqual(record["in_summary"], record["retention"])
+        self.assertLess(record.in_summary, len(self.KEPT) / 181)
+        self.assertEqual(record.in_summary, record.retention)
 
     def test_joined_summaries_are_as_good_as_the_least(self):
         """A long-term summary of extracts is an extract, whatever the model would do now."""
@@ -270,8 +270,8 @@ class TestFullSummary(unittest.TestCase):
             lines = [f"{name} came in, line {number}" for name in self.KEPT[:30]]
             world.script.history.append(map(said, lines))
             wait_for(compact_conversation_history(world.script, world.body, force=True))
-        records = world.script.history.summaries(lambda r: r["status"] == "live")
-        levels = {r["tier"]: r["level"] for r in records}
+        records = [r for r in world.script.history.summaries() if r.status == "live"]
+        levels = {r.tier: r.level for r in records}
         self.assertEqual(levels, {"recent": "extractive", "long": "extractive"})
 
     def test_second_try_shows_the_messages(self):

@@ -4,14 +4,14 @@ import re
 import threading
 
 from evennia_ai import services
-from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message
-from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps, context_usage
 from evennia_ai.llm_interaction.summary import MESSAGES_TITLE
+from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.sleep.compaction.retention import missing, source_items
-from evennia_ai.sleep.compaction.service import compact_conversation_history
 from evennia_ai.tools import BUILTIN_TOOLS
 from tests import loopback
 from tests.base import label
@@ -135,7 +135,7 @@ class TestHostileSummariser(WatchedTest):
         for result, answered in self.lived():
             levels.add(result["level"])
             record = self.script.history.summary(result["summary_id"])
-            messages = self.script.history.segment(record["segment"]).messages
+            messages = self.script.history.segment(record.segment).messages
             shown = self.accepted_text(answered)
             for message in messages:
                 self.assertTrue(self.plain(message.content) in shown, message.content[:60])
@@ -150,24 +150,24 @@ class TestHostileSummariser(WatchedTest):
 
     def live_records(self, tier):
         records = self.script.history.summaries()
-        return [r for r in records if r["tier"] == tier and r["status"] == "live"]
+        return [r for r in records if r.tier == tier and r.status == "live"]
 
     def assert_caps(self):
         """No summary exceeds its tier's cap."""
         self.assertEqual(context_caps(self.script).summary, SUMMARY_CAP)
         for record in self.script.history.summaries():
-            self.assertLessEqual(self.script.count(record["text"]), SUMMARY_CAP)
+            self.assertLessEqual(self.script.count(record.text), SUMMARY_CAP)
 
     def assert_losses_reported(self, record, messages):
         """What the summary itself did not keep is named in its record, and is somewhere."""
         items = source_items(messages, TRAITS)
         entries = [e.content for e in self.aria.journal.recent(500)]
-        self.assertEqual(missing(items, record["text"], *entries), ())
-        own_words = record["text"].split("\nAlso mentioned:")[0]
+        self.assertEqual(missing(items, record.text, *entries), ())
+        own_words = record.text.split("\nAlso mentioned:")[0]
         unkept = {item.text for item in missing(items, own_words)}
-        self.assertEqual(unkept - set(record["lost"]), set())
-        self.assertEqual(record["lost_count"], len(record["lost"]))
-        self.assertIn(f"{record['retention']:.0%} of names", self.told[-1])
+        self.assertEqual(unkept - set(record.extra["lost"]), set())
+        self.assertEqual(record.extra["lost_count"], len(record.extra["lost"]))
+        self.assertIn(f"{record.retention:.0%} of names", self.told[-1])
 
     def assert_all_on_the_wire(self):
         """The server's own record: each removed message was in a request it answered whole."""
@@ -250,11 +250,11 @@ class TestHourDown(WatchedTest):
         self.hour()
         records = self.script.history.compactions()
         self.assertGreater(len(records), 2)
-        self.assertEqual({c["result"]["level"] for c in records}, {"extractive"})
+        self.assertEqual({c.result["level"] for c in records}, {"extractive"})
         self.assertEqual(len(self.receipts()), len(records))
         for receipt, record in zip(self.receipts(), records, strict=True):
             self.assertIn("level extractive", receipt)
-            self.assertIn(f"compacted {record['result']['compacted_messages']} messages", receipt)
+            self.assertIn(f"compacted {record.result['compacted_messages']} messages", receipt)
         self.assertEqual(sum("still wait" in t for t in self.recorded_contents("user")), 240)
         self.assertEqual(verify_history(self.script), ())
         self.is_back, self.minute = True, 75

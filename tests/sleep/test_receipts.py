@@ -2,6 +2,7 @@
 
 import unittest
 
+from evennia_ai.history.records import CompactionRecord
 from evennia_ai.sleep.compaction.receipts import receipt_line
 
 RESULT = {
@@ -19,7 +20,8 @@ class TestFading(unittest.TestCase):
     """From the third generation on it says that detail may have faded."""
 
     def line(self, **result):
-        return receipt_line("Aria", {"trigger": "sleep"}, {**RESULT, **result})
+        stored = {"trigger": "sleep", "result": {**RESULT, **result}}
+        return receipt_line("Aria", CompactionRecord.from_dict("c1", stored))
 
     def test_not_before(self):
         """The first two say nothing of it."""

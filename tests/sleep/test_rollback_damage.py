@@ -4,14 +4,14 @@ import unittest
 from dataclasses import replace
 
 from evennia_ai.errors import AssistantError
-from evennia_ai.history.evidence import verify_history
-from evennia_ai.history.live import ARCHIVE
+from evennia_ai.history.archive import ARCHIVE
+from evennia_ai.history.live import verify_history
 from evennia_ai.history.masking import masked
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.history.records import Segment, checksum, segment_checksum
-from evennia_ai.sleep.compaction.reversal import rollback_compaction
+from evennia_ai.history.records import CompactionRecord, Segment, checksum, segment_checksum
+from evennia_ai.sleep.compaction.compact import compact_conversation_history
+from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.sleep.compaction.rollback_plan import damage
-from evennia_ai.sleep.compaction.service import compact_conversation_history
 from evennia_ai.testing import ScriptedModel
 from tests.command_line import CommandLineTest
 from tests.memory_assistant import MemoryWorld, count
@@ -108,7 +108,7 @@ class TestDamage(unittest.TestCase):
     """What is wrong with what a rollback would bring back."""
 
     def setUp(self):
-        self.record = {"leaving": ["m1", "m2", "m3"]}
+        self.record = CompactionRecord.from_dict("c1", {"leaving": ["m1", "m2", "m3"]})
 
     def segment(self, *ids, **fields):
         """A sealed segment of these messages."""
@@ -122,7 +122,7 @@ class TestDamage(unittest.TestCase):
     def test_whole(self):
         """Segments that hold what left are sound; so is a compaction that only masked."""
         self.assertEqual(self.judged(g1=self.segment("m2"), g2=self.segment("m1", "m3")), "")
-        self.record = {"masked": ["m1"]}
+        self.record = CompactionRecord.from_dict("c1", {"masked": ["m1"]})
         self.assertEqual(self.judged(), "")
 
     def test_changed_or_gone(self):

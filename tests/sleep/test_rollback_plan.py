@@ -4,10 +4,9 @@ import unittest
 from dataclasses import replace
 
 from evennia_ai.history.messages import Message
-from evennia_ai.history.order import hidden, with_archived
-from evennia_ai.history.records import Segment
+from evennia_ai.history.pairs import hidden, order_before, with_archived
+from evennia_ai.history.records import CompactionRecord, Segment
 from evennia_ai.sleep.compaction.rollback_plan import (
-    order_before,
     plan_rollback,
     profile_without,
     without_extraction,
@@ -15,6 +14,11 @@ from evennia_ai.sleep.compaction.rollback_plan import (
 from tests.strategies import heard, numbered
 
 KNOWN = {"id": "o7", "name": "Bob", "observations": [{"id": "b1", "source": "m1"}]}
+
+
+def compaction(stored):
+    """A compaction's record of what is stored."""
+    return CompactionRecord.from_dict("c1", stored)
 
 
 def seen(*observations, **fields):
@@ -29,7 +33,9 @@ class TestPlanRollback(unittest.TestCase):
     def test_what_left_comes_back_before_what_stayed(self):
         """Leaving messages stand first; the extraction's own are taken out."""
         first, second, noted, newest = numbered([heard(content=word) for word in "abcd"])
-        record = {"leaving": ["m0", "m1"], "extraction": {"messages": ["m2"]}}
+        record = CompactionRecord.from_dict(
+            "c1", {"leaving": ["m0", "m1"], "extraction": {"messages": ["m2"]}}
+        )
         segment = Segment.sealed("g1", "s1", [first, second])
         undone = plan_rollback([noted, newest], record, [segment])
         self.assertEqual(undone.history, (first, second, newest))
@@ -41,7 +47,9 @@ class TestPlanRollback(unittest.TestCase):
         answer = replace(answer, role="tool")
         marker = Message("system", "", id="x", metadata={"type": "compaction"})
         order = order_before([marker, left, stayed, also_left], [left, also_left])
-        record = {"leaving": ["m0", "m2"], "markers_before": [], "order": order}
+        record = CompactionRecord.from_dict(
+            "c1", {"leaving": ["m0", "m2"], "markers_before": [], "order": order}
+        )
         segments = [Segment.sealed("g1", "s1", [left, also_left])]
         undone = plan_rollback([stayed, answer], record, segments)
         self.assertEqual(undone.history, (left, stayed, answer, also_left))
@@ -53,7 +61,7 @@ class TestPlanRollback(unittest.TestCase):
     def test_no_order_where_the_oldest_left(self):
         """What leaves from the front needs no order."""
         history = numbered([heard(content=word) for word in "abc"])
-        self.assertEqual(order_before(history, history[:2]), [])
+        self.assertEqual(order_before(history, history[:2]), ())
 
     def test_markers_of_an_old_record_stay(self):
         """A record that does not say which markers stood before leaves those that are there."""
@@ -61,8 +69,11 @@ class TestPlanRollback(unittest.TestCase):
         marker = Message(
             "system", "[CONTEXT SUMMARY] So it went.", id="x", metadata={"type": "compaction"}
         )
-        self.assertEqual(plan_rollback([marker, line], {}, []).history, (marker, line))
-        undone = plan_rollback([marker, line], {"markers_before": []}, [])
+        self.assertEqual(
+            plan_rollback([marker, line], compaction({}), []).history,
+            (marker, line),
+        )
+        undone = plan_rollback([marker, line], compaction({"markers_before": []}), [])
         self.assertEqual(undone.history, (line,))
 
 

@@ -333,4 +333,4 @@ class TestRequestCompaction(AssistantTest):
         self.assertEqual(list(self.script.history.segments()), [])
         self.tick()
         self.assertEqual(len(list(self.script.history.segments())), 1)
-        self.assertEqual(self.script.history.compactions()[-1]["trigger"], "request")
+        self.assertEqual(self.script.history.compactions()[-1].trigger, "request")

@@ -1,16 +1,18 @@
-"""The commit of a compaction, and its undoing: everything together, or nothing.
+"""The commit of a compaction: everything together, or nothing.
 
 Each step has a name. A crash or an exception between any two leaves everything as it was, in the
 database and in Evennia's caches.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
-from evennia_ai.history.messages import Message
+from evennia_ai.history.messages import SCHEMA_VERSION, Message
+from evennia_ai.history.pairs import order_before
+from evennia_ai.history.records import CompactionRecord
 from evennia_ai.protocol import Assistant
+from evennia_ai.sleep.compaction.folding import Fold
 from evennia_ai.sleep.compaction.plan import Plan, spliced
-from evennia_ai.sleep.compaction.rollback_plan import order_before
 
 COMMIT_STEPS = ("archive", "summaries", "history", "journal", "record", "last_compaction")
 
@@ -26,86 +28,75 @@ class CompactionCommit:
         self.history, self.journal, self.state = script.history, script.journal, script.state
         self.on_step = script.at_commit_step
 
-    def __call__(self, plan: Plan, folds: Sequence[Any], record: Mapping[str, Any]) -> None:
+    def __call__(self, plan: Plan, folds: Sequence[Fold], record: CompactionRecord) -> None:
         """Commit; raises what a step raised, with nothing changed.
 
         Args:
             plan: What leaves and what stays.
-            folds: One `sleep.folding.Fold` an audience.
+            folds: One for each audience.
             record: The compaction's record; what a rollback needs is added to it.
         """
-        full = {**record, **self._undoing(folds)}
-        full["order"] = order_before(self.history.messages(), plan.leaving)
-        with self.history.store.transaction():
-            for name in COMMIT_STEPS:
-                self.on_step(name)
-                getattr(self, f"_{name}")(plan, folds, full)
+        history, full = self.history, self._with_undoing(record, folds)
+        order = order_before(history.messages(), plan.leaving)
+        full = replace(full, order=order, optional=frozenset(("rolled_back_at",)))
+        with history.store.transaction():
+            self.on_step("archive")
+            for made in folds:
+                history.archive(made.segment, made.summary_id, made.leaving)
+            self.on_step("summaries")
+            for made in folds:
+                for summary in made.records.values():
+                    history.save_summary(summary)
+            self.on_step("history")
+            markers = [marker for made in folds for marker in made.markers]
+            history.replace(spliced(history.messages(), plan, markers))
+            self.on_step("journal")
+            new = [self.journal.add(**fields).id for made in folds for fields in made.entries]
+            self.on_step("record")
+            self.state.intend({"phase": "committed", "id": record.id})
+            self._close(replace(full, entries=tuple(new)))
+            self.on_step("last_compaction")
+            self._note_last(full)
             self.on_step("done")
 
-    def masks(self, history: Sequence[Message], record: Mapping[str, Any]) -> None:
+    def masks(self, messages: Sequence[Message], record: CompactionRecord) -> None:
         """Commit masks alone, with their record."""
-        full = {**record, **self._undoing(())}
+        full = self._with_undoing(record, ())
         with self.history.store.transaction():
             self.on_step("history")
-            self.history.replace(history)
+            self.history.replace(messages)
             self.on_step("record")
-            self._close(full)  # nothing follows from masks: what an earlier one owes stays noted
+            self._close(full)  # masks need no publishing: the intent stays as it is
             self.on_step("last_compaction")
-            self._last_compaction(None, (), full)
+            self._note_last(full)
             self.on_step("done")
 
-    def _undoing(self, folds: Sequence[Any]) -> dict[str, Any]:
-        """What a rollback needs to know of the state before."""
-        new = {record_id: None for made in folds for record_id in made.records}
+    def _with_undoing(self, record: CompactionRecord, folds: Sequence[Fold]) -> CompactionRecord:
+        """The record with what a rollback needs to know of the state before."""
+        written = [summary_id for made in folds for summary_id in made.records]
         before = {
-            r["id"]: {"status": r["status"], "absorbed_by": r.get("absorbed_by")}
-            for r in self.history.summaries(lambda r: r["id"] in new)
+            r.id: {"status": r.status, "absorbed_by": r.absorbed_by}
+            for r in self.history.summaries()
+            if r.id in written
         }
-        return {
-            "summaries": [i for i in new if i not in before],
-            "summaries_before": before,
-            "segments": [made.segment for made in folds],
-            "markers": [marker.id for made in folds for marker in made.markers],
-            "markers_before": [m.to_dict() for m in self.history.messages() if m.is_summary],
-            "extraction": self.state.extraction,
-            "last_before": self.state.last_compaction,
-        }
+        return replace(
+            record,
+            summaries=tuple(each for each in written if each not in before),
+            summaries_before=before,
+            segments=tuple(made.segment for made in folds),
+            markers=tuple(marker.id for made in folds for marker in made.markers),
+            markers_before=tuple(m for m in self.history.messages() if m.is_summary),
+            extraction=self.state.extraction,
+            last_before=self.state.last_compaction,
+        )
 
-    def _archive(self, plan: Plan, folds: Sequence[Any], record: Mapping[str, Any]) -> None:
-        for made in folds:
-            self.history.archive(made.segment, made.summary_id, made.leaving)
-
-    def _summaries(self, plan: Plan, folds: Sequence[Any], record: Mapping[str, Any]) -> None:
-        for made in folds:
-            for summary in made.records.values():
-                self.history.save_summary(summary)
-
-    def _history(self, plan: Plan, folds: Sequence[Any], record: Mapping[str, Any]) -> None:
-        markers = [marker for made in folds for marker in made.markers]
-        self.history.replace(spliced(self.history.messages(), plan, markers))
-
-    def _journal(self, plan: Plan, folds: Sequence[Any], record: Mapping[str, Any]) -> None:
-        made = []
-        for fields in (dict(entry) for one in folds for entry in one.entries):
-            made.append(self.journal.add(fields.pop("content"), **fields).id)
-        record["entries"] = made  # type: ignore[index]
-
-    def _record(self, plan: Any, folds: Sequence[Any], record: Mapping[str, Any]) -> None:
-        self.state.intend({"phase": "committed", "id": record["id"]})
-        self._close(record)
-
-    def _close(self, record: Mapping[str, Any]) -> None:
+    def _close(self, record: CompactionRecord) -> None:
         self.history.save_compaction(record)
         self.state.note_extraction(None)
-        # While it was held, only a manual compaction or an overflow could come to this.
+        # Under a hold, only a manual compaction or an overflow gets here.
         self.state.set_hold(False)
 
-    def _last_compaction(self, plan: Any, folds: Sequence[Any], record: Mapping[str, Any]) -> None:
-        last = {
-            "version": record["version"],
-            "id": record["id"],
-            "at": record["at"],
-            "trigger": record["trigger"],
-            **record["result"],
-        }
+    def _note_last(self, record: CompactionRecord) -> None:
+        about = {"id": record.id, "at": record.at, "trigger": record.trigger}
+        last = {"version": SCHEMA_VERSION, **about, **record.result}
         self.history.store.set("last_compaction", last)

@@ -200,7 +200,7 @@ def complete_extraction(script: Assistant, character: Character) -> None:
         return
     known = {*noted.get("messages", ())}
     for record in script.history.compactions():
-        known.update((record.get("extraction") or {}).get("messages", ()))
+        known.update(record.extraction.get("messages", ()))
     said = [
         message.id
         for message in script.history.messages()

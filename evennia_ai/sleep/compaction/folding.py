@@ -1,14 +1,14 @@
 """Folding: the summaries of one audience's part of a compaction, tier by tier.
 
-With the strategy `cascade` a new recent summary is made from raw messages, and the former one
-waterfalls into the long-term summary. Recent summaries hang in a tree of fan-in 8
+With the strategy `cascade` a new recent summary is made from raw messages, and the former ones
+go into the long-term summary. Recent summaries hang in a tree of fan-in 8
 (`sleep.compaction.cascade`); the long-term summary is made from the topmost nodes, never from
 its own former text. With `single` there is one summary, made from the former one and the raw
 messages.
 """
 
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -22,6 +22,7 @@ from evennia_ai.history.messages import (
     total_tokens,
     utc_iso,
 )
+from evennia_ai.history.records import ABSORBED, LIVE, ROLLED_BACK, SummaryRecord
 from evennia_ai.llm_interaction.prompt import context_caps
 from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summarise_lines
 from evennia_ai.protocol import Assistant, Character
@@ -29,11 +30,10 @@ from evennia_ai.sleep.compaction.cascade import Node, depth, due_groups, topmost
 from evennia_ai.sleep.compaction.plan import Plan
 from evennia_ai.sleep.compaction.retention_gate import Kept, retained
 
-Record = dict[str, Any]
 SYNTHESIS_IMPORTANCE = 7
 # Journal entries that take up names a summary had no room for.
 OVERFLOW_CHARS = 1500
-# The oldest recent summaries whose facts are looked for in each long-term summary.
+# The oldest recent summaries whose facts each long-term summary is checked for.
 DRIFT_SUMMARIES = 8
 # A record names so many of the things a model's text left out; it counts all of them.
 LOST_NAMED = 200
@@ -54,16 +54,16 @@ class Fold:
         score: Share of names, numbers and quoted words kept by the new recent summary, the
             journal or the ledger.
         in_summary: Share of them kept by the summary itself.
-        drift: Share of those of the oldest recent summaries that the long-term one holds no more.
+        drift: Share of those of the oldest recent summaries that the long-term one has lost.
         generation: How many times this audience's history was folded, this time included.
-        query: Words that find again what left: names in it.
+        query: Names in what left, by which it can be found again.
     """
 
     audience: str
     leaving: tuple[Message, ...]
     segment: str
     markers: list[Message] = field(default_factory=list)
-    records: dict[str, Record] = field(default_factory=dict)
+    records: dict[str, SummaryRecord] = field(default_factory=dict)
     entries: list[dict[str, Any]] = field(default_factory=list)
     summaries: list[Summary] = field(default_factory=list)
     score: float = 1.0
@@ -76,6 +76,16 @@ class Fold:
     def summary_id(self) -> str:
         """The id of the new recent summary."""
         return str(self.markers[-1].metadata["summary_id"])
+
+    def put(self, record: SummaryRecord) -> SummaryRecord:
+        """Note a record to write; returns it."""
+        self.records[record.id] = record
+        return record
+
+    def absorb(self, records: Sequence[SummaryRecord], by: str) -> None:
+        """Note that a summary took these over."""
+        for record in records:
+            self.put(replace(record, status=ABSORBED, absorbed_by=by))
 
     @property
     def level(self) -> str:
@@ -98,8 +108,12 @@ def fold(
         no level gave a summary.
     """
     made = Fold(audience, plan.part(audience), new_id("g"))
-    known = script.history.summaries(lambda r: _counts(r, audience))
-    made.generation = 1 + sum(record["tier"] in ("recent", "single") for record in known)
+    known = [
+        record
+        for record in script.history.summaries()
+        if record.audience == audience and record.status != ROLLED_BACK
+    ]
+    made.generation = 1 + sum(record.tier in ("recent", "single") for record in known)
     single = script.config.compact_strategy == "single"
     previous = plan.previous(audience)
     earlier = "\n".join(summary_text(marker) for marker in previous) if single else ""
@@ -108,50 +122,57 @@ def fold(
     record = _new_record(script, made, summary, kept, "single" if single else "recent")
     made.summaries += filter(None, (summary, kept.asked_again))
     made.score, made.in_summary, made.query = kept.score, kept.in_summary, " ".join(kept.named)
+    count = len(made.leaving)
     if single:
-        former = [r for r in known if r["status"] == "live"]
-        record["earlier_ids"] = [r["id"] for r in former]
-        _absorb(made, former, record["id"])
+        former = [r for r in known if r.status == LIVE]
+        ids, optional = tuple(r.id for r in former), record.optional - {"earlier_ids"}
+        record = made.put(replace(record, earlier_ids=ids, optional=optional))
+        made.absorb(former, record.id)
+        count += sum(marker.metadata.get("compacted_count", 0) for marker in previous)
     else:
         yield _cascade(script, character, made, known)
-    earlier_count = sum(m.metadata.get("compacted_count", 0) for m in previous) if single else 0
-    made.markers.append(_marker(script, made, record, len(made.leaving) + earlier_count))
-    made.entries += _entries(made, record, kept)
+    made.markers.append(_marker(script, made, record, count))
+    synthesis = {
+        "id": f"compact_{record.id[1:]}",
+        "content": f"{SYNTHESIS_TITLE} {record.text}",
+        "source_type": "compaction",
+        "importance": SYNTHESIS_IMPORTANCE,
+        "tags": ["compaction", "synthesis"],
+        "audience": audience,
+        "source_message_ids": list(record.source_ids),
+    }
+    made.entries += [synthesis, *_overflow_entries(made, record, kept)]
     return made
-
-
-def _counts(record: Mapping[str, Any], audience: str) -> bool:
-    return record["audience"] == audience and record["status"] != "rolled back"
 
 
 @inlineCallbacks
 def _cascade(
-    script: Assistant, character: Character, made: Fold, known: Sequence[Record]
+    script: Assistant, character: Character, made: Fold, known: Sequence[SummaryRecord]
 ) -> Generator[Deferred[Any], Any, None]:
-    """Let the former recent summaries waterfall into the long-term one."""
-    older = {r["id"]: r for r in known if r["tier"] in ("recent", "node", "single")}
+    """Merge the former recent summaries into the long-term one."""
+    older = {r.id: r for r in known if r.tier in ("recent", "node", "single")}
     if not older:
         return
     nodes = [_node(record) for record in older.values()]
     while groups := due_groups(nodes):
         for group in groups:
             record = yield _merge(script, character, made, [older[i] for i in group], "node")
-            record["tree_level"] = 1 + _node(older[group[0]]).level
-            older[record["id"]] = record
+            record = made.put(replace(record, tree_level=1 + _node(older[group[0]]).level))
+            older[record.id] = record
             nodes.append(_node(record))
     roots = [older[root] for root in topmost(nodes)]
     long = yield _merge(script, character, made, roots, "long")
-    long["depth"] = 1 + max(depth(nodes, node.id) for node in nodes if node.level == 0)
-    oldest = [r["text"] for r in older.values() if r["tier"] != "node"][:DRIFT_SUMMARIES]
-    made.drift = long["drift"] = yield script.mind.drift(oldest, long["text"])
-    _absorb(made, [r for r in known if r["tier"] == "long" and r["status"] == "live"], long["id"])
-    count = sum(len(r["source_ids"]) for r in older.values() if r["tier"] != "node")
+    passed = 1 + max(depth(nodes, node.id) for node in nodes if node.level == 0)
+    oldest = [r.text for r in older.values() if r.tier != "node"][:DRIFT_SUMMARIES]
+    made.drift = yield script.mind.drift(oldest, long.text)
+    long = made.put(replace(long, drift=made.drift, extra={**long.extra, "depth": passed}))
+    made.absorb([r for r in known if r.tier == "long" and r.status == LIVE], long.id)
+    count = sum(len(r.source_ids) for r in older.values() if r.tier != "node")
     made.markers.append(_marker(script, made, long, count))
 
 
-def _node(record: Mapping[str, Any]) -> Node:
-    level = record.get("tree_level", 0)
-    return Node(record["id"], level, tuple(record["child_ids"]) if level else ())
+def _node(record: SummaryRecord) -> Node:
+    return Node(record.id, record.tree_level, record.child_ids if record.tree_level else ())
 
 
 @inlineCallbacks
@@ -159,93 +180,85 @@ def _merge(
     script: Assistant,
     character: Character,
     made: Fold,
-    children: Sequence[Record],
+    children: Sequence[SummaryRecord],
     tier: str,
-) -> Generator[Deferred[Any], Any, Record]:
-    """A summary of summaries: their texts as they are where they fit, else by a model."""
-    texts = [f"[{r['created_at'][:16].replace('T', ' ')}] {r['text']}" for r in children]
-    cap = context_caps(script).summary
+) -> Generator[Deferred[Any], Any, SummaryRecord]:
+    """A summary of summaries: their texts as they are if they fit, else written by a model."""
+    texts = [f"[{r.created_at[:16].replace('T', ' ')}] {r.text}" for r in children]
     whole = "\n".join(texts)
-    if script.count(whole) <= cap:
-        summary, kept = _joined(whole, children)
+    if script.count(whole) <= context_caps(script).summary:
+        # As good as the worst of them.
+        known = [r.level for r in children if r.level in LEVELS]
+        summary = Summary(whole, "", max(known, key=LEVELS.index, default=LEVELS[0]))
+        score = min((r.retention for r in children if r.retention is not None), default=1.0)
+        least = min((r.in_summary for r in children if r.in_summary is not None), default=1.0)
+        kept = Kept(whole, score, least)
     else:
         summary = yield summarise_lines(script, texts)
-        source = "\n".join(r["text"] for r in children)  # the times in front are no facts
+        source = "\n".join(r.text for r in children)  # the times in front are no facts
         kept = yield retained(script, character, (), source, summary, made.audience)
         made.summaries += filter(None, (summary, kept.asked_again))
-    record = _new_record(script, made, summary, kept, tier)
-    record["child_ids"] = [child["id"] for child in children]
-    record["source_ids"], record["segment"] = [], None
+    record = _new_record(script, made, summary, kept, tier, children)
     made.entries += _overflow_entries(made, record, kept)
-    _absorb(made, children, record["id"])
+    made.absorb(children, record.id)
     return record
 
 
-def _joined(text: str, children: Sequence[Record]) -> tuple[Summary, Kept]:
-    """Summaries as they are, one after the other: as good as the least of them."""
-    known = [r["level"] for r in children if r["level"] in LEVELS]
-    level = max(known, key=LEVELS.index, default=LEVELS[0])
-    score, in_summary = (_least(children, name) for name in ("retention", "in_summary"))
-    return Summary(text, "", level), Kept(text, score, in_summary)
+def _new_record(
+    script: Assistant,
+    made: Fold,
+    summary: Summary,
+    kept: Kept,
+    tier: str,
+    children: Sequence[SummaryRecord] = (),
+) -> SummaryRecord:
+    """The record of a summary of what leaves, or of its children."""
+    record = SummaryRecord(
+        id=new_id("s"),
+        tier=tier,
+        status=LIVE,
+        created_at=utc_iso(script.now()),
+        audience=made.audience,
+        text=kept.text,
+        source_ids=() if children else tuple(m.id for m in made.leaving),
+        child_ids=tuple(child.id for child in children),
+        segment=None if children else made.segment,
+        level=summary.level,
+        generation=made.generation,
+        retention=round(kept.score, 4),
+        in_summary=round(kept.in_summary, 4),
+        extra={
+            "version": SCHEMA_VERSION,
+            "model": summary.model,
+            "prompt_tokens": summary.prompt_tokens,
+            "rejected": list(summary.rejected),
+            "lost": [item.text for item in kept.lost][:LOST_NAMED],
+            "lost_count": len(kept.lost),
+        },
+    )
+    return made.put(record)
 
 
-def _least(records: Sequence[Record], name: str) -> float:
-    return min((r[name] for r in records if r.get(name) is not None), default=1.0)
-
-
-def _absorb(made: Fold, records: Sequence[Record], by: str) -> None:
-    """Note that records live on in another one."""
-    for record in records:
-        record.update(status="absorbed", absorbed_by=by)
-        made.records[record["id"]] = record
-
-
-def _new_record(script: Assistant, made: Fold, summary: Summary, kept: Kept, tier: str) -> Record:
-    record = {
-        "version": SCHEMA_VERSION,
-        "id": new_id("s"),
-        "tier": tier,
-        "status": "live",
-        "created_at": utc_iso(script.now()),
-        "audience": made.audience,
-        "text": kept.text,
-        "source_ids": [m.id for m in made.leaving],
-        "child_ids": [],
-        "segment": made.segment,
-        "model": summary.model,
-        "level": summary.level,
-        "prompt_tokens": summary.prompt_tokens,
-        "rejected": list(summary.rejected),
-        "retention": round(kept.score, 4),
-        "in_summary": round(kept.in_summary, 4),
-        "lost": [item.text for item in kept.lost][:LOST_NAMED],
-        "lost_count": len(kept.lost),
-        "generation": made.generation,
-    }
-    made.records[record["id"]] = record
-    return record
-
-
-def _marker(script: Assistant, made: Fold, record: Record, count: int) -> Message:
+def _marker(script: Assistant, made: Fold, record: SummaryRecord, count: int) -> Message:
     """The message that stands in the history for what left."""
-    leaving, at = made.leaving, record["created_at"]
+    leaving, at = made.leaving, record.created_at
     tools = {m.name for m in leaving if m.role == "tool" and m.name}
     marker = Message(
         "system",
-        f"{SUMMARY_TITLE}\n{record['text']}",
+        f"{SUMMARY_TITLE}\n{record.text}",
         id=new_id("m"),
         created_at=at,
         audience=made.audience,
         channel="summary",
         metadata={
             "type": "compaction",
-            "tier": record["tier"],
+            "tier": record.tier,
             "compacted_count": count,
             "compacted_at": at,
             "original_token_count": total_tokens(leaving),
-            "summary_token_count": script.count(record["text"]),
-            "summary_id": record["id"],
-            "source_ids": record["source_ids"] or record["child_ids"],
+            "summary_token_count": script.count(record.text),
+            "summary_id": record.id,
+            "source_ids": list(record.source_ids or record.child_ids),
             "tools_used": sorted(tools),
             "generation": made.generation,
         },
@@ -258,21 +271,7 @@ def summary_text(marker: Message) -> str:
     return marker.content.removeprefix(SUMMARY_TITLE).strip()
 
 
-def _entries(made: Fold, record: Record, kept: Kept) -> list[dict[str, Any]]:
-    """The synthesis entry, and those for what the summary had no room for."""
-    synthesis = {
-        "id": f"compact_{record['id'][1:]}",
-        "content": f"{SYNTHESIS_TITLE} {record['text']}",
-        "source_type": "compaction",
-        "importance": SYNTHESIS_IMPORTANCE,
-        "tags": ["compaction", "synthesis"],
-        "audience": made.audience,
-        "source_message_ids": record["source_ids"],
-    }
-    return [synthesis, *_overflow_entries(made, record, kept)]
-
-
-def _overflow_entries(made: Fold, record: Record, kept: Kept) -> list[dict[str, Any]]:
+def _overflow_entries(made: Fold, record: SummaryRecord, kept: Kept) -> list[dict[str, Any]]:
     texts, line = [], ""
     for item in kept.overflow:
         if len(line) + len(item.text) > OVERFLOW_CHARS:
@@ -281,7 +280,7 @@ def _overflow_entries(made: Fold, record: Record, kept: Kept) -> list[dict[str, 
         line = f"{line}; {item.text}" if line else item.text
     return [
         {
-            "content": f"Also mentioned in what was folded into {record['id']}: {text}",
+            "content": f"Also mentioned in what was folded into {record.id}: {text}",
             "source_type": "retention",
             "importance": 4,
             "tags": ["compaction", "retention"],

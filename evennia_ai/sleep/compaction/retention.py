@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from evennia_ai.history.messages import Counter, Message, one_line, tool_calls
-from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.language.numbers import numbers_in, with_values
 from evennia_ai.language.words import STARTERS, singular
 

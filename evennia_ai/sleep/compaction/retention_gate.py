@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import Message
-from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
 from evennia_ai.llm_interaction.summary import (
     Summary,

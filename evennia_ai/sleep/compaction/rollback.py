@@ -1,12 +1,26 @@
-"""Taking the latest compaction back, in one transaction."""
+"""Rollback: undo the latest compaction and the extraction before it, in one transaction."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from twisted.internet.defer import Deferred, maybeDeferred
+
 from evennia_ai.errors import AssistantError
-from evennia_ai.history.messages import SCHEMA_VERSION, new_id, utc_iso
-from evennia_ai.protocol import Assistant
+from evennia_ai.history.audience import STAFF
+from evennia_ai.history.messages import SCHEMA_VERSION, new_id, utc_iso, widest_view_tokens
+from evennia_ai.history.records import (
+    COMMITTED,
+    LIVE,
+    ROLLED_BACK,
+    WITHDRAWN,
+    CompactionRecord,
+    SummaryRecord,
+)
+from evennia_ai.llm_interaction.prompt import context_limit
+from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.profile import Profile
+from evennia_ai.sleep.compaction.publishing import publish_pending
 from evennia_ai.sleep.compaction.rollback_plan import (
     Undone,
     damage,
@@ -14,8 +28,61 @@ from evennia_ai.sleep.compaction.rollback_plan import (
     profile_without,
     without_extraction,
 )
+from evennia_ai.sleep.compaction.triggers import usage_with
 
 ROLLBACK_STEPS = ("history", "withdrawn", "summaries", "journal", "entities", "record")
+
+
+def rollback_compaction(
+    script: Assistant, character: Character, compaction_id: str | None = None
+) -> Deferred[dict[str, Any]]:
+    """Make the messages of the latest compaction live again.
+
+    Its segment counts as restored. Its summaries, its synthesis and what the extraction before it
+    made are withdrawn; semantic memory and the recall index follow soon after. Automatic triggers
+    hold until the next manual compaction or an overflow.
+
+    Args:
+        script: The assistant's script.
+        character: Its body.
+        compaction_id: The compaction that is meant; by default the latest.
+
+    Returns:
+        A Deferred that fires with ``{"compaction_id", "restored_messages", "masks_removed",
+        "original_tokens", "new_tokens"}``. It fails with `AssistantError` if there is none, if it
+        is no longer the latest, if its archive is damaged (with the segment), or if its messages
+        no longer fit (with the numbers).
+    """
+
+    def roll_back() -> dict[str, Any]:
+        rollback = Rollback(script)
+        record = rollback.latest()
+        if compaction_id not in (None, record.id):
+            raise AssistantError(
+                "Another compaction was made meanwhile. Type `compact/rollback` again."
+            )
+        before, undone = script.history.tokens(), rollback.undone(record)
+        tokens = widest_view_tokens(undone.history)
+        share = usage_with(script, tokens)
+        if share > 1.0:
+            raise AssistantError(
+                f"The messages no longer fit: the history would hold {tokens:,} tokens, which "
+                f"with the fixed regions and reserves is {share:.0%} of the limit of "
+                f"{context_limit(script):,}. Raise `max_context_tokens` first."
+            )
+        rollback(record, script.now(), undone)
+        report = {
+            "compaction_id": record.id,
+            "restored_messages": undone.restored,
+            "masks_removed": len(record.masked),
+            "original_tokens": before,
+            "new_tokens": script.history.tokens(),
+        }
+        script.audit("rollback", **report)
+        publish_pending(script)  # not waited for: a store that hangs must not hold up a turn
+        return report
+
+    return maybeDeferred(roll_back)
 
 
 class Rollback:
@@ -30,24 +97,24 @@ class Rollback:
         self.entities = script.entities
         self.on_step = script.at_commit_step
 
-    def latest(self) -> dict[str, Any]:
-        """The compaction that would be taken back.
+    def latest(self) -> CompactionRecord:
+        """The compaction that would be rolled back.
 
         Raises:
             AssistantError: If there is none.
         """
-        for record in self.history.compactions()[::-1]:
-            if record["status"] == "committed":
+        for record in reversed(self.history.compactions()):
+            if record.status == COMMITTED:
                 return record
         raise AssistantError("There is no compaction to take back.")
 
-    def undone(self, record: Mapping[str, Any]) -> Undone:
+    def undone(self, record: CompactionRecord) -> Undone:
         """What the history would be.
 
         Raises:
-            AssistantError: If what the archive holds is not what left with the compaction.
+            AssistantError: If the archive does not hold what left with the compaction.
         """
-        segments = {key: self.history.segment(key) for key in record.get("segments", ())}
+        segments = {key: self.history.segment(key) for key in record.segments}
         if wrong := damage(record, segments):
             raise AssistantError(
                 f"{wrong} Nothing was changed. `compact/verify` shows all that is wrong; put "
@@ -56,95 +123,77 @@ class Rollback:
         sound = [segment for segment in segments.values() if segment]
         return plan_rollback(self.history.messages(), record, sound)
 
-    def __call__(self, record: Mapping[str, Any], at: float, undone: Undone | None = None) -> None:
-        """Take it back; what follows outside the database is noted as an intent.
+    def __call__(self, record: CompactionRecord, at: float, undone: Undone | None = None) -> None:
+        """Roll it back; what follows outside the database is noted as an intent.
 
         Args:
             record: The compaction's record.
             at: The time, seconds since the epoch.
-            undone: What `undone` just gave for it, if it was asked before.
+            undone: What `undone` returned for it, if it was asked before.
         """
-        undone = undone or self.undone(record)
-        extraction = record.get("extraction") or {}
-        entries = [*record.get("entries", ()), *extraction.get("entries", ())]
+        undone, at_iso = undone or self.undone(record), utc_iso(at)
+        entries = [*record.entries, *record.extraction.get("entries", ())]
         with self.history.store.transaction():
             self.on_step("history")
             self.history.replace(undone.history)
             self.on_step("withdrawn")
-            self._withdraw_messages(record, undone, at)
+            self._withdraw_messages(record, undone, at_iso)
             self.on_step("summaries")
-            self._take_back_summaries(record)
+            for summary in self.history.summaries():
+                if summary.id in record.summaries:
+                    self.history.save_summary(replace(summary, status=ROLLED_BACK))
+                elif before := record.summaries_before.get(summary.id):
+                    status = before.get("status", summary.status)
+                    by = before.get("absorbed_by", summary.absorbed_by)
+                    self.history.save_summary(replace(summary, status=status, absorbed_by=by))
             self.on_step("journal")
             self.journal.withdraw(entries)
             self.on_step("entities")
-            self._take_back_profiles(extraction)
+            self._restore_profiles(record.extraction)
             self.entities.forget_sources(entries)
             self.on_step("record")
-            self._close(record, at)
+            self.history.save_compaction(replace(record, status=ROLLED_BACK, rolled_back_at=at_iso))
+            self.history.store.set("last_compaction", dict(record.last_before))
+            self.state.set_hold(True)
+            self.state.intend({"phase": "committed", "id": record.id, "rolled_back": at_iso})
             self.on_step("done")
 
-    def _withdraw_messages(self, record: Mapping[str, Any], undone: Undone, at: float) -> None:
+    def _withdraw_messages(self, record: CompactionRecord, undone: Undone, at_iso: str) -> None:
         """The extraction's calls go into a segment of their own: nothing is deleted."""
         if not undone.withdrawn:
             return
         segment, summary_id = new_id("g"), new_id("s")
-        ids = [message.id for message in undone.withdrawn]
         self.history.archive(segment, summary_id, undone.withdrawn)
+        unused = {"model": "", "prompt_tokens": 0, "lost": [], "rejected": []}
         self.history.save_summary(
-            {
-                "version": SCHEMA_VERSION,
-                "id": summary_id,
-                "tier": "withdrawn",
-                "status": "live",
-                "created_at": utc_iso(at),
-                "audience": "staff",
-                "source_ids": ids,
-                "child_ids": [],
-                "segment": segment,
-                "text": f"Tool calls of the extraction before compaction "
-                f"{record['id']}, taken back with it.",
-                "model": "",
-                "level": "",
-                "retention": None,
-                "prompt_tokens": 0,
-                "generation": 0,
-                "lost": [],
-                "rejected": [],
-            }
+            SummaryRecord(
+                id=summary_id,
+                tier=WITHDRAWN,
+                status=LIVE,
+                created_at=at_iso,
+                audience=STAFF,
+                text=f"Tool calls of the extraction before compaction {record.id}, taken back "
+                "with it.",
+                source_ids=tuple(message.id for message in undone.withdrawn),
+                segment=segment,
+                extra={"version": SCHEMA_VERSION, **unused},
+            )
         )
 
-    def _take_back_summaries(self, record: Mapping[str, Any]) -> None:
-        before = record.get("summaries_before", {})
-        for summary in self.history.summaries():
-            if summary["id"] in record.get("summaries", ()):
-                self.history.save_summary({**summary, "status": "rolled back"})
-            elif summary["id"] in before:
-                self.history.save_summary({**summary, **before[summary["id"]]})
-
-    def _take_back_profiles(self, extraction: Mapping[str, Any]) -> None:
-        """Profiles without what the extraction added."""
+    def _restore_profiles(self, extraction: Mapping[str, Any]) -> None:
+        """Take what the extraction added out of the profiles."""
         sources = set(extraction.get("ids", ()))
-        now = {key: profile.to_dict() for key, profile in self.entities.profiles().items()}
-        after = extraction.get("profiles_after", {})
-        taken = {
-            key: profile_without(now[key], before, after.get(key), sources)
-            for key, before in extraction.get("profiles", {}).items()
-            if key in now
-        }
-        others = {
-            key: without_extraction(profile, sources)
-            for key, profile in now.items()
-            if key not in taken
-        }
-        changed = {key: new for key, new in others.items() if new != now[key]}
-        kept = {key: profile for key, profile in taken.items() if profile} | changed
-        self.entities.put({key: Profile.from_dict(profile, key) for key, profile in kept.items()})
-        self.entities.remove(key for key, profile in taken.items() if profile is None)
-
-    def _close(self, record: Mapping[str, Any], at: float) -> None:
-        self.history.save_compaction(
-            {**record, "status": "rolled back", "rolled_back_at": utc_iso(at)}
-        )
-        self.history.store.set("last_compaction", dict(record.get("last_before") or {}))
-        self.state.set_hold(True)
-        self.state.intend({"phase": "committed", "id": record["id"], "rolled_back": utc_iso(at)})
+        known, after = extraction.get("profiles", {}), extraction.get("profiles_after", {})
+        changed, removed = {}, []
+        for key, profile in self.entities.profiles().items():
+            now = profile.to_dict()
+            if key not in known:
+                former = without_extraction(now, sources)
+            else:
+                former = profile_without(now, known[key], after.get(key), sources) or {}
+            if not former:
+                removed.append(key)
+            elif key in known or former != now:
+                changed[key] = Profile.from_dict(former, key)
+        self.entities.put(changed)
+        self.entities.remove(removed)

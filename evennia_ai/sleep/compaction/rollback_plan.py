@@ -6,8 +6,8 @@ from typing import Any
 
 from evennia_ai.history.masking import unmasked
 from evennia_ai.history.messages import Message
-from evennia_ai.history.order import in_order
-from evennia_ai.history.records import Segment, segment_checksum
+from evennia_ai.history.pairs import in_order
+from evennia_ai.history.records import CompactionRecord, Segment
 from evennia_ai.rag_memory.profile import Observation
 
 
@@ -26,33 +26,27 @@ class Undone:
     restored: int = 0
 
 
-def damage(
-    record: Mapping[str, Any],
-    segments: Mapping[str, Segment | None],
-) -> str:
-    """Why what left with a compaction cannot come back as it left.
+def damage(record: CompactionRecord, segments: Mapping[str, Segment | None]) -> str:
+    """Why the messages of a compaction cannot come back as they left.
 
     Args:
         record: The compaction's record.
-        segments: Its archive segments by id, None for one that is missing or cannot be read. One
-            that holds no `sha256` is judged by the ids of its messages alone.
+        segments: Its archive segments by id, None for one that is missing or cannot be read. Of
+            one without `sha256` only the ids of the messages are checked.
 
     Returns:
-        A sentence that names the segment; empty if all is there, forgotten messages aside.
+        A sentence that names the segment; empty if all is there, except forgotten messages.
     """
-    left, found = set(record.get("leaving", ())), set[str]()
+    left, found = set(record.leaving), set[str]()
     for key, segment in segments.items():
         if segment is None:
             return f"Archive segment `{key}` is missing or cannot be read."
-        if (
-            "sha256" in segment.stored
-            and segment_checksum(segment.stored) != segment.stored["sha256"]
-        ):
+        if "sha256" in segment.stored and segment.checksum != segment.sha256:
             return f"Archive segment `{key}` was changed since it was sealed: its checksum differs."
         held = {message.id for message in segment.messages}
         if odd := sorted(held - left):
             return f"Archive segment `{key}` holds `{odd[0]}`, which did not leave with it."
-        found |= held | set(segment.stored.get("tombstones") or ())
+        found |= held | set(segment.tombstones)
     if lost := sorted(left - found):
         named = ", ".join(f"`{key}`" for key in segments) or "none"
         return (
@@ -63,9 +57,7 @@ def damage(
 
 
 def plan_rollback(
-    current: Sequence[Message],
-    record: Mapping[str, Any],
-    segments: Sequence[Segment],
+    current: Sequence[Message], record: CompactionRecord, segments: Sequence[Segment]
 ) -> Undone:
     """The history before a compaction, with what came since.
 
@@ -75,38 +67,20 @@ def plan_rollback(
         segments: Its archive segments.
 
     Returns:
-        History and withdrawn messages. What had left stands before what stayed, or, where that
-        is noted, in the order there was; masks set by the compaction are taken off.
+        History and withdrawn messages. What had left stands before what stayed, or, where it was
+        recorded, in the former order; masks set by the compaction are removed.
     """
     archived = {m.id: m for segment in segments for m in segment.messages}
-    restored = [archived[i] for i in record.get("leaving", ()) if i in archived]
+    restored = [archived[each] for each in record.leaving if each in archived]
     raw = [m for m in current if not m.is_summary]
-    everything = in_order(restored, raw, record.get("order", ()))
-    gone: Collection[str] = set((record.get("extraction") or {}).get("messages", ()))
-    masks: Collection[str] = set(record.get("masked", ()))
+    everything = in_order(restored, raw, record.order)
+    gone, masks = set(record.extraction.get("messages", ())), set(record.masked)
     kept = [unmasked(m) if m.id in masks else m for m in everything if m.id not in gone]
-    markers = _markers_before(current, record)
-    return Undone((*markers, *kept), tuple(m for m in everything if m.id in gone), len(restored))
-
-
-def order_before(history: Sequence[Message], leaving: Sequence[Message]) -> list[str]:
-    """The order a rollback of a compaction needs: where something stays between what leaves.
-
-    Args:
-        history: The live history.
-        leaving: What the compaction takes from it.
-
-    Returns:
-        Ids of all raw messages; none where what leaves is simply the oldest.
-    """
-    ids = [m.id for m in history if not m.is_summary]
-    return [] if ids[: len(leaving)] == [m.id for m in leaving] else ids
-
-
-def _markers_before(current: Sequence[Message], record: Mapping[str, Any]) -> list[Message]:
-    if "markers_before" in record:
-        return list(map(Message.from_dict, record["markers_before"]))
-    return [message for message in current if message.is_summary]
+    markers = record.markers_before
+    if markers is None:
+        markers = tuple(m for m in current if m.is_summary)
+    withdrawn = tuple(m for m in everything if m.id in gone)
+    return Undone((*markers, *kept), withdrawn, len(restored))
 
 
 def profile_without(
@@ -117,7 +91,7 @@ def profile_without(
 ) -> dict[str, Any] | None:
     """An entity profile without what an extraction added, keeping what came since.
 
-    A merge of three: what is as the extraction left it goes back to what it was before, what was
+    A three-way merge: what is as the extraction left it goes back to what it was before; what was
     changed since stays.
 
     Args:
@@ -146,26 +120,26 @@ def profile_without(
 
 
 def without_extraction(now: Mapping[str, Any], sources: Collection[str]) -> dict[str, Any]:
-    """A profile of which no former state is known, as one joined since, without these sources."""
+    """A profile without these sources, where no former state is known."""
     return {**now, "observations": _observations_without(now, {}, sources)}
 
 
 def _observations_without(
     now: Mapping[str, Any], former: Mapping[str, Any], sources: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Observations without those of these sources, older ones as they were before these."""
+    """Observations without those from these sources; older ones as they were before."""
     known = {each["id"]: each for each in former.get("observations", ())}
     present = now.get("observations", ())
-    added = {each["id"] for each in present if each["id"] not in known and _rests(each, sources)}
+    theirs = {
+        each["id"]
+        for each in present
+        if not set(sources).isdisjoint(Observation.from_dict(each).source_ids)
+    }
+    added = theirs - known.keys()
     return [
         known[each["id"]]
-        if each["id"] in known and (_rests(each, sources) or each.get("superseded_by") in added)
+        if each["id"] in known and (each["id"] in theirs or each.get("superseded_by") in added)
         else each
         for each in present
         if each["id"] not in added
     ]
-
-
-def _rests(observation: Mapping[str, Any], sources: Collection[str]) -> bool:
-    """Whether one of these is among the sources of an observation."""
-    return not set(sources).isdisjoint(Observation.from_dict(observation).source_ids)

@@ -1,14 +1,16 @@
 """Records of summaries are read once: what a question about an old archive loads, counted."""
 
 import unittest
+from dataclasses import replace
 
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from evennia.typeclasses.attributes import Attribute
 
-from evennia_ai.history.evidence import evidence_of, gathered_evidence
-from evennia_ai.history.live import ARCHIVE, SUMMARIES, HistoryHandler
+from evennia_ai.history.archive import ARCHIVE, SUMMARIES
+from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
+from evennia_ai.history.records import SummaryRecord
 from evennia_ai.testing import MemoryStore
 from tests.base import AssistantTest
 from tests.waiting import wait_for
@@ -58,7 +60,7 @@ def leaf(history, audience="public"):
     ]
     history.archive(segment, summary, messages)
     history.save_summary(
-        record(summary, audience, segment=segment, source_ids=[m.id for m in messages])
+        summary_record(summary, audience, segment=segment, source_ids=[m.id for m in messages])
     )
     return summary
 
@@ -70,6 +72,10 @@ def record(summary_id, audience="public", **fields):
     return {**made, "source_ids": [], "child_ids": [], "segment": None, "generation": 1, **fields}
 
 
+def summary_record(summary_id, audience="public", **fields):
+    return SummaryRecord.from_dict(summary_id, record(summary_id, audience, **fields))
+
+
 class TestReadings(unittest.TestCase):
     """A handler on a store that counts."""
 
@@ -78,7 +84,7 @@ class TestReadings(unittest.TestCase):
         self.history = HistoryHandler(self.store, lambda: ("words", words), lambda: 0.0)
         self.leaves = [leaf(self.history) for _ in range(LEAVES)]
         self.long = new_id("s")
-        self.history.save_summary(record(self.long, tier="long", child_ids=self.leaves))
+        self.history.save_summary(summary_record(self.long, tier="long", child_ids=self.leaves))
         self.history.messages()
         self.store.read = []
 
@@ -89,56 +95,47 @@ class TestReadings(unittest.TestCase):
         self.history.summaries()
         self.assertEqual(self.store.taken(SUMMARIES), [])
         self.store.set(self.leaves[3], record(self.leaves[3], text="by hand"), SUMMARIES)
-        self.assertEqual(self.history.summary(self.leaves[3])["text"], "by hand")
+        self.assertEqual(self.history.summary(self.leaves[3]).text, "by hand")
         self.assertEqual(self.store.taken(SUMMARIES), [self.leaves[3]])
         self.store.delete(self.leaves[3], SUMMARIES)
         self.assertEqual(len(self.history.summaries()), LEAVES)
         self.assertIsNone(self.history.summary(self.leaves[3]))
 
-    def test_copies_may_be_changed(self):
-        """What is done to a record that was handed out is not in the next one."""
-        self.history.summary(self.long)["status"] = "absorbed"
-        self.history.summaries()[-1]["status"] = "absorbed"
-        self.assertEqual(self.history.summary(self.long)["status"], "live")
-
-    def test_only_those_wanted(self):
-        """Callers that need some get those."""
-        found = self.history.summaries(lambda r: r["tier"] == "long")
-        self.assertEqual([r["id"] for r in found], [self.long])
-
     def test_a_message_is_found_by_one_segment(self):
         """Where a message went is known without looking through the archive."""
         wanted = self.history.summary(self.leaves[5])
-        ids = wanted["source_ids"]
-        self.assertEqual([m.id for m in self.history.around(ids[2])], ids)
-        self.assertEqual(self.store.taken(ARCHIVE), [wanted["segment"]])
-        self.assertEqual(self.history.around("m0"), [])
-        self.assertEqual([m.id for m in self.history.by_ids([ids[4], "m0", ids[1]])], ids[4:0:-3])
-        self.assertEqual(self.store.taken(ARCHIVE), [wanted["segment"]])
+        ids = wanted.source_ids
+        self.assertEqual([m.id for m in self.history.around(ids[2])], list(ids))
+        self.assertEqual(self.store.taken(ARCHIVE), [wanted.segment])
+        self.assertEqual(self.history.around("m0"), ())
+        self.assertEqual(
+            [m.id for m in self.history.by_ids([ids[4], "m0", ids[1]])], list(ids[4:0:-3])
+        )
+        self.assertEqual(self.store.taken(ARCHIVE), [wanted.segment])
 
     def test_the_map_follows_changes(self):
         """New records, records changed by hand and those a rollback of the store took away."""
         old = self.history.summary(self.leaves[0])
-        self.history.around(old["source_ids"][0])
+        self.history.around(old.source_ids[0])
         new = self.history.summary(leaf(self.history))
-        self.assertTrue(self.history.around(new["source_ids"][0]))
+        self.assertTrue(self.history.around(new.source_ids[0]))
         gone = []
         with self.assertRaises(OSError), self.store.transaction():
-            gone += self.history.summary(leaf(self.history))["source_ids"]
+            gone += self.history.summary(leaf(self.history)).source_ids
             self.assertTrue(self.history.around(gone[0]))
             raise OSError("disk full")
-        self.assertEqual(self.history.around(gone[0]), [])
-        self.history.save_summary({**old, "source_ids": old["source_ids"][1:]})
-        self.assertEqual(self.history.around(old["source_ids"][0]), [])
-        self.assertTrue(self.history.around(old["source_ids"][1]))
+        self.assertEqual(self.history.around(gone[0]), ())
+        self.history.save_summary(replace(old, source_ids=old.source_ids[1:]))
+        self.assertEqual(self.history.around(old.source_ids[0]), ())
+        self.assertTrue(self.history.around(old.source_ids[1]))
 
     def test_the_newest_segment_counts(self):
         """A message that was folded, taken back and folded again is found where it is now."""
         old = self.history.summary(self.leaves[0])
-        messages = self.history.segment(old["segment"]).messages
+        messages = self.history.segment(old.segment).messages
         again = new_id("s")
         self.history.archive("g9", again, messages)
-        self.history.save_summary({**old, "id": again, "segment": "g9"})
+        self.history.save_summary(replace(old, id=again, segment="g9"))
         self.store.read = []
         self.history.around(messages[0].id)
         self.assertEqual(self.store.taken(ARCHIVE), ["g9"])
@@ -157,9 +154,9 @@ class TestReadings(unittest.TestCase):
 
     def test_evidence_in_slices(self):
         """The proof's evidence is the same with pauses, also of what changes meanwhile."""
-        gathered = gathered_evidence(self.history)
+        gathered = self.history.gathered_evidence()
         leaf(self.history)
-        found, whole = wait_for(gathered), evidence_of(self.history)
+        found, whole = wait_for(gathered), self.history.evidence()
         self.assertEqual(found, whole)
         self.assertEqual(len(found.segments), LEAVES + 1)
 
@@ -189,9 +186,9 @@ class TestQueries(AssistantTest):
         self.fresh.summaries()
         stored = self.script.attributes.get(self.leaves[0], category=SUMMARIES)
         stored["text"] = "by hand"
-        self.assertEqual(self.fresh.summary(self.leaves[0])["text"], "by hand")
+        self.assertEqual(self.fresh.summary(self.leaves[0]).text, "by hand")
         self.script.attributes.add("s1", record("s1"), category=SUMMARIES)
-        self.assertIn("s1", [r["id"] for r in self.fresh.summaries()])
+        self.assertIn("s1", [r.id for r in self.fresh.summaries()])
 
     def test_warming(self):
         """Read in steps, nothing is left to be read but the keys."""
