@@ -11,9 +11,10 @@ from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import Viewer, as_records, audience_mark, counted, escaped, moment
 from evennia_ai.history.audience import visible
-from evennia_ai.history.messages import OVERHEAD_TOKENS, one_line, total_tokens
+from evennia_ai.history.frames import one_line
+from evennia_ai.history.messages import OVERHEAD_TOKENS, total_tokens
 from evennia_ai.history.records import CompactionRecord
-from evennia_ai.history.verification import Violation
+from evennia_ai.history.verification import Violation, verify
 from evennia_ai.llm_interaction.prompt import context_caps, context_usage
 from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction import (
@@ -104,7 +105,7 @@ class CmdCompact(AssistantCommand):
         """Prove that nothing was lost."""
         script = self.assistant()
         done = script.history.gathered_evidence()
-        done.addCallback(lambda evidence: script.mind.verify(evidence))
+        done.addCallback(lambda evidence: script.mind.work(verify, evidence))
 
         def tell(found: Sequence[Violation]) -> None:
             self.viewer.tell(as_records(verify_lines(script, found)))

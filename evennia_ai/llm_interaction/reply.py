@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from evennia_ai.history.frames import without_speaker
+
 # A telnet screen is 80 columns by about 24 lines; four of these are a screen and a half.
 REPLY_CHARS = 600
 REPLY_PIECES = 4
@@ -40,19 +42,28 @@ def clean_reply(text: str, names: Iterable[str] = ()) -> str:
     assistant's `names`, markup, control characters, outer quotes and blank lines; may be empty.
     """
     body = strip_thoughts(text)[:CLEANED_CHARS]
-    return strip_quotes(strip_label(strip_markup(strip_control(body)), names))
+    return strip_quotes(without_speaker(strip_markup(strip_control(body)), names))
 
 
-def strip_thoughts(text: str) -> str:
+def strip_thoughts(text: str, reported: bool = False) -> str:
     """Text without ``<think>`` blocks and similar ones, closed or not.
 
     A closing tag without an opening one ends a thought that began with the text: some chat
     templates swallow the first tag. One pass, so that hostile nesting costs no more.
+
+    Args:
+        text: What a model wrote.
+        reported: For texts that report what others said: a player who says ``</think>`` must not
+            erase the beginning of a summary. Quoted tags, and tags inside a sentence, stay. A
+            thought begins with the text, with a line or after another thought; a closing tag
+            without an opening one counts only if it is alone on its line.
     """
     kept: list[str] = []
     depth, at = 0, 0
     for tag in _THOUGHT_TAG.finditer(text):
-        if not tag.group(1):
+        if reported and not _is_own(tag, at, depth):
+            continue
+        if not tag[1]:
             kept += [text[at : tag.start()]] if not depth else []
             depth += 1
         elif depth:
@@ -63,32 +74,15 @@ def strip_thoughts(text: str) -> str:
     return "".join(kept if depth else [*kept, text[at:]]).strip()
 
 
-def strip_own_thoughts(text: str) -> str:
-    """As `strip_thoughts`, but quoted tags, and tags inside a sentence, stay.
-
-    For texts that report what others said: a player who says ``</think>`` must not erase the
-    beginning of a summary. A thought begins with the text, with a line or after another thought;
-    a closing tag without an opening one counts only if it is alone on its line.
-    """
-    kept: list[str] = []
-    depth, at = 0, 0
-    for tag in _THOUGHT_TAG.finditer(text):
-        before = text[max(at, tag.start() - _AROUND) : tag.start()].rstrip(" \t")
-        after = text[tag.end() : tag.end() + _AROUND].lstrip(" \t")
-        first = not before or before.endswith("\n")
-        if before[-1:] in _MARKS or after[:1] in _MARKS:
-            continue
-        if not tag.group(1) and (depth or first):
-            kept += [text[at : tag.start()]] if not depth else []
-            depth += 1
-        elif tag.group(1) and depth:
-            depth -= 1
-        elif tag.group(1) and first and (not after or after.startswith("\n")):
-            kept.clear()
-        else:
-            continue
-        at = tag.end()
-    return "".join(kept if depth else [*kept, text[at:]]).strip()
+def _is_own(tag: re.Match[str], begin: int, depth: int) -> bool:
+    """Whether a tag is the model's own; the tag before it ends at `begin`."""
+    before = tag.string[max(begin, tag.start() - _AROUND) : tag.start()].rstrip(" \t")
+    after = tag.string[tag.end() : tag.end() + _AROUND].lstrip(" \t")
+    if before[-1:] in _MARKS or after[:1] in _MARKS:
+        return False
+    first = not before or before.endswith("\n")
+    alone = first and (not after or after.startswith("\n"))
+    return bool(depth) or (alone if tag[1] else first)
 
 
 _AROUND = 8
@@ -99,22 +93,6 @@ def strip_control(text: str) -> str:
     """Text without ANSI sequences and control characters; tabs become spaces."""
     text = _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     return _CONTROL.sub("", text.replace("\t", " "))
-
-
-def strip_label(text: str, names: Iterable[str]) -> str:
-    """Text without a leading ``Aria:``, ``[Aria]``, ``Aria says, "..."`` or ``Assistant:``."""
-    who = "|".join(re.escape(name) for name in (*names, "assistant") if name)
-    verb = r"(?:says?|said|replies|replied|answers?|answered|whispers?|asks?|asked)"
-    reference = r"(?:\s*\[[^\]\n]{1,40}\])?"
-    body = text.strip()
-    for label in (
-        rf"\[(?:{who})\]\s*:?",
-        rf"<(?:{who})>\s*:?",
-        rf"(?:{who}){reference}\s+{verb}\s*(?::|,(?=\s*[\"\u201c']))",
-        rf"(?:{who}){reference}\s*:",
-    ):
-        body = re.sub(rf"^{label}\s*", "", body, count=1, flags=re.I)
-    return body.strip()
 
 
 def strip_quotes(text: str) -> str:
@@ -230,5 +208,5 @@ _REFUSAL_CHARS = 600
 
 def is_refusal(text: str) -> bool:
     """Whether a text is a model's refusal instead of an answer. A guess from its beginning."""
-    body = strip_own_thoughts(text)
+    body = strip_thoughts(text, reported=True)
     return len(body) <= _REFUSAL_CHARS and bool(_REFUSAL.match(body))
