@@ -31,7 +31,10 @@ _ALWAYS = frozenset(
     ("id", "role", "content", "created_at", "audience", "channel", "tokens", "metadata")
 )
 _SOMETIMES = frozenset(("speaker", "tool_calls", "tool_call_id", "name"))
-_TEXTS = ("content", "audience", "channel", "tool_call_id", "name")
+_KNOWN = _ALWAYS | _SOMETIMES
+_REGULAR = frozenset[str]()
+_EMPTY: dict[str, Any] = {}
+_SPEAKER = frozenset(("key", "id"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +54,16 @@ class Speaker:
     irregular: frozenset[str] = frozenset()
 
     @classmethod
-    def from_dict(cls, raw: Any) -> "Speaker":
+    def from_dict(cls, raw: object) -> "Speaker":
         """A speaker from what is stored; anything that is no mapping is taken as the name."""
         if not isinstance(raw, Mapping):
             return cls(key=_text(raw or ""))
+        keys = raw.keys()
         return cls(
             _text(raw.get("key") or ""),
             _text(raw.get("id") or ""),
-            {key: value for key, value in raw.items() if key not in ("key", "id")},
-            frozenset(("key", "id")) - raw.keys(),
+            {} if keys <= _SPEAKER else {key: raw[key] for key in keys - _SPEAKER},
+            _REGULAR if keys >= _SPEAKER else _SPEAKER - keys,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,23 +118,24 @@ class Message:
         """
         if not is_complete(raw):
             raw = _repaired(raw)
-        speaker = raw.get("speaker")
-        keys = raw.keys()
+        speaker, keys = raw.get("speaker"), raw.keys()
         return cls(
-            role=raw["role"],
-            content=raw["content"],
-            id=raw.get("id", ""),
-            created_at=raw.get("created_at", ""),
-            speaker=Speaker.from_dict(speaker) if speaker else None,
-            audience=raw["audience"],
-            channel=raw.get("channel", ""),
-            tokens=raw.get("tokens", 0),
-            tool_calls=tuple(raw.get("tool_calls", ())),
-            tool_call_id=raw.get("tool_call_id", ""),
-            name=raw.get("name", ""),
-            metadata=raw.get("metadata", {}),
-            extra={key: raw[key] for key in keys - _ALWAYS - _SOMETIMES},
-            irregular=_ALWAYS - keys | {key for key in _SOMETIMES & keys if not raw[key]},
+            raw["role"],
+            raw["content"],
+            raw.get("id", ""),
+            raw.get("created_at", ""),
+            Speaker.from_dict(speaker) if speaker else None,
+            raw["audience"],
+            raw.get("channel", ""),
+            raw.get("tokens", 0),
+            tuple(raw.get("tool_calls", ())),
+            raw.get("tool_call_id", ""),
+            raw.get("name", ""),
+            raw.get("metadata", {}),
+            {} if keys <= _KNOWN else {key: raw[key] for key in keys - _KNOWN},
+            _REGULAR
+            if keys >= _ALWAYS and all(raw.get(key, True) for key in _SOMETIMES)
+            else _ALWAYS - keys | {key for key in _SOMETIMES & keys if not raw[key]},
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -277,7 +282,7 @@ def _repaired(raw: Mapping[str, Any]) -> dict[str, Any]:
     return message
 
 
-def _as_dict(value: Any, key: str) -> dict[str, Any]:
+def _as_dict(value: object, key: str) -> dict[str, Any]:
     """A stored part as a dict; what is none, as one by hand may be, goes under `key`."""
     if isinstance(value, Mapping):
         return dict(value)
@@ -293,31 +298,37 @@ def _call(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {**raw, "function": {**parts, "name": _text(parts.get("name")), "arguments": text}}
 
 
-def _is_call(raw: Any) -> bool:
+def _is_call(raw: object) -> bool:
     function = raw.get("function") if isinstance(raw, Mapping) else None
     return isinstance(function, Mapping) and all(
         isinstance(function.get(key), str) for key in ("name", "arguments")
     )
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
 def is_complete(raw: Mapping[str, Any]) -> bool:
     """Whether a stored message has all it needs, in the right types."""
-    speaker = raw.get("speaker", {})
+    get = raw.get
+    if not (
+        type(get("id")) is type(get("created_at")) is type(get("audience")) is str
+        and type(get("content")) is type(get("channel", "")) is str
+        and type(get("tool_call_id", "")) is type(get("name", "")) is str
+        and type(get("tokens")) is int
+        and get("role") in ROLES
+        and raw["id"]
+        and raw["created_at"]
+        and raw["audience"]
+    ):
+        return False
+    speaker, calls = get("speaker", _EMPTY), get("tool_calls", ())
     return (
-        all(raw.get(key) and isinstance(raw[key], str) for key in ("id", "created_at", "audience"))
-        and all(isinstance(raw.get(key, ""), str) for key in _TEXTS)
-        and "content" in raw
-        and type(raw.get("tokens")) is int
-        and raw.get("role") in ROLES
-        and isinstance(raw.get("metadata", {}), dict)
+        isinstance(get("metadata", _EMPTY), dict)
         and isinstance(speaker, dict)
-        and all(isinstance(speaker.get(key, ""), str) for key in ("key", "id"))
-        and isinstance(raw.get("tool_calls", []), list)
-        and all(map(_is_call, raw.get("tool_calls", [])))
+        and type(speaker.get("key", "")) is type(speaker.get("id", "")) is str
+        and (calls == () or (isinstance(calls, list) and all(map(_is_call, calls))))
     )
 
 
@@ -326,7 +337,7 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _as_text(content: Any) -> str:
+def _as_text(content: object) -> str:
     if content is None:
         return ""
     try:

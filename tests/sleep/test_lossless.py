@@ -417,7 +417,7 @@ class TestAfterTheCommit(LosslessTest):
             del self.script.tell_staff, self.room1.msg_contents
         self.assertTrue(result["success"])
         self.assertIn("compacted 20 messages", told[0])
-        self.assertIn("telling of a compaction", self.script.runtime.last_error)
+        self.assertIn("announcing a compaction", self.script.runtime.last_error)
         self.assert_proven()
 
     def test_a_store_that_raises(self):

@@ -146,7 +146,7 @@ class TestHostileSummariser(WatchedTest):
         self.assert_all_on_the_wire()
         (long,) = self.live_records("long")
         for fact in FIRST_FACTS:
-            self.assertIn(fact, long["text"])
+            self.assertIn(fact, long.text)
 
     def live_records(self, tier):
         records = self.script.history.summaries()
