@@ -26,15 +26,9 @@ def found_observations(
 ) -> list[Hit]:
     """The observations that still hold and have most of a query's telling words.
 
-    Args:
-        profiles: Profiles by entity id.
-        query: What to look for.
-        audience: Who will be told.
-        most: Most observations.
-
     Returns:
-        Hits of the kind ``observation``, best first, of equal ones the newest; the score is the
-        share of the query's words.
+        At most `most` hits of the kind ``observation`` that the audience may know, best first, of
+        equal ones the newest; the score is the share of the query's words.
     """
     asked = _Asked.of(profiles, query, audience)
     likely = _likely(profiles, asked, audience)
@@ -166,9 +160,7 @@ def touched_on(profiles: Mapping[str, Profile], query: str) -> list[str]:
     return [entity_id for entity_id, profile in profiles.items() if is_touched(profile)]
 
 
-@lru_cache(maxsize=4096)
-def _name_stems(name: str) -> frozenset[str]:
-    return telling_stems(name)
+_name_stems = lru_cache(maxsize=4096)(telling_stems)
 
 
 @lru_cache(maxsize=4096)
