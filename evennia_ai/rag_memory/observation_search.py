@@ -31,7 +31,13 @@ def found_observations(
         equal ones the newest; the score is the share of the query's words.
     """
     asked = _Asked.of(profiles, query, audience)
-    likely = _likely(profiles, asked, audience)
+    likely: list[tuple[int, str, Profile, Observation]] = []
+    for profile in profiles.values():
+        likeness = asked.likeness_in(" ".join(profile.names))
+        if any(likeness(_text(item)) for item in profile.observations):
+            for item in shown_observations(profile, audience):
+                if count := likeness(_text(item)):
+                    likely.append((count, item.latest, profile, item))
     likely.sort(key=lambda each: each[:2], reverse=True)
     found = [
         (score, at, profile, item)
@@ -114,21 +120,6 @@ def _asked_names(profiles: Mapping[str, Profile], query: str) -> frozenset[str]:
 def _wordless(name: str) -> str:
     """A name, in lower case, that is one word which tells nothing; empty for any other."""
     return "" if " " in name or telling_stems(name) else name.lower()
-
-
-def _likely(
-    profiles: Mapping[str, Profile], asked: _Asked, audience: str
-) -> list[tuple[int, str, Profile, Observation]]:
-    """Observations that hold parts of enough wanted words, and of how many: cheap to tell."""
-    found = []
-    for profile in profiles.values():
-        likeness = asked.likeness_in(" ".join(profile.names))
-        if not any(likeness(_text(item)) for item in profile.observations):
-            continue
-        for item in shown_observations(profile, audience):
-            if count := likeness(_text(item)):
-                found.append((count, item.latest, profile, item))
-    return found
 
 
 def named_in(profiles: Mapping[str, Profile], query: str) -> dict[str, frozenset[str]]:
