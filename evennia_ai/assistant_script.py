@@ -98,12 +98,6 @@ class AssistantScript(AssistantPorts, DefaultScript):
         """Queue what the body heard for the next tick."""
         self.runtime.hear(event, self.now())
 
-    def save_queue(self) -> None:
-        """Save what was heard but not stored or not answered yet, if that changed."""
-        if not self.runtime.queue_saved:
-            self.state.save_queue(self.runtime.pending())
-            self.runtime.queue_saved = True
-
     def fall_asleep(self) -> None:
         """Go to sleep; the next tick dreams."""
         self.state.set_mode("sleep", "sleeping")

@@ -70,28 +70,20 @@ def _spawn(
 
 
 def end_imports(grace_s: float = _IMPORT_GRACE_S) -> bool:
-    """Stop imports on the package's threads, for good, and wait until none is running.
+    """Stop imports on the package's threads, for good; returns whether none is still running.
 
-    Runs when the reactor has stopped and when the process ends.
-
-    Args:
-        grace_s: Longest wait. An import stops at its next module, usually within milliseconds.
-
-    Returns:
-        Whether no thread is importing.
+    Runs when the reactor has stopped and when the process ends. An import stops at its next
+    module, usually within milliseconds; `grace_s` is the longest wait.
     """
     _ending.set()
     deadline = time.monotonic() + grace_s
-    while importing := _any_importing():
+    while True:
+        frames = sys._current_frames()
+        if not any(_imports(frames.get(thread.ident or 0)) for thread in list(_ours)):
+            return True
         if time.monotonic() > deadline:
-            break
+            return False
         time.sleep(0.005)
-    return not importing
-
-
-def _any_importing() -> bool:
-    frames = sys._current_frames()
-    return any(_imports(frames.get(thread.ident or 0)) for thread in list(_ours))
 
 
 def _imports(frame: FrameType | None) -> bool:
@@ -194,12 +186,9 @@ class Worker:
         self._thread: threading.Thread | None = None
 
     def submit(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
-        """Run a function on the thread.
+        """Run a function on the thread; fires on the reactor thread with its result.
 
-        Returns:
-            A Deferred that fires on the reactor thread with the function's result, or fails
-            with what it raised. Cancelling it drops the result; a job that has not begun is
-            skipped.
+        Cancelling the Deferred drops the result and skips a job that has not begun.
         """
         deferred: Deferred[T] = Deferred()
         reactor = self._reactor or _default_reactor()
@@ -219,10 +208,6 @@ class Worker:
                 self._thread = _spawn(self.name, self._run)
         self._jobs.put(job)
         return deferred
-
-    def waiting(self) -> int:
-        """Roughly how many jobs have not begun."""
-        return self._jobs.qsize()
 
     def _run(self) -> None:
         while True:
@@ -277,23 +262,18 @@ class DaemonExecutor(ThreadPoolExecutor):
             self._closed = True
 
     def _serve(self) -> None:
-        while self._serve_one():
-            pass
-
-    def _serve_one(self) -> bool:
-        """Do one piece of work; False when the thread should end."""
-        try:
-            job = self._pending.get(timeout=self._idle_s)
-        except queue.Empty:
-            with self._guard:  # work may have come this moment
-                if self._threads_alive > self._unfinished:
-                    self._threads_alive -= 1
-                    return False
-                return True
-        job()
-        with self._guard:
-            self._unfinished -= 1
-        return True
+        while True:
+            try:
+                job = self._pending.get(timeout=self._idle_s)
+            except queue.Empty:
+                with self._guard:  # work may have come this moment
+                    if self._threads_alive > self._unfinished:
+                        self._threads_alive -= 1
+                        return
+                continue
+            job()
+            with self._guard:
+                self._unfinished -= 1
 
 
 class _Loop(asyncio.SelectorEventLoop):
@@ -328,14 +308,11 @@ class AsyncioThread:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._running: set[Future[Any]] = set()
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Deferred[T]:
-        """Run a coroutine on the loop.
+        """Run a coroutine on the loop; fires on the reactor thread with its result.
 
-        Returns:
-            A Deferred that fires on the reactor thread with its result, or fails with what it
-            raised. Cancelling the Deferred cancels the coroutine.
+        Cancelling the Deferred cancels the coroutine.
         """
         reactor = self._reactor or _default_reactor()
         _watch(reactor)
@@ -349,12 +326,8 @@ class AsyncioThread:
             future.cancel()
 
         deferred: Deferred[T] = Deferred(cancel)
-        with self._lock:
-            self._running.add(future)
 
         def finish(done: Future[T]) -> None:
-            with self._lock:
-                self._running.discard(done)
             if done.cancelled():
                 _deliver(reactor, deferred, CancelledError())
             else:
@@ -366,17 +339,6 @@ class AsyncioThread:
     def notify(self, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Call a function on the reactor thread, soon. For use from coroutines."""
         (self._reactor or _default_reactor()).callFromThread(function, *args, **kwargs)
-
-    def cancel_all(self) -> int:
-        """Cancel everything in flight; returns how many calls that were."""
-        with self._lock:
-            running = list(self._running)
-        return sum(future.cancel() for future in running)
-
-    def in_flight(self) -> int:
-        """How many coroutines have not ended."""
-        with self._lock:
-            return len(self._running)
 
     @staticmethod
     def _run(loop: asyncio.AbstractEventLoop) -> None:

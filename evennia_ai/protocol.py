@@ -7,11 +7,11 @@ work elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Protocol
 
-if TYPE_CHECKING:  # values only
+if TYPE_CHECKING:  # for annotations only
     from pathlib import Path
 
     from twisted.internet.defer import Deferred
@@ -19,17 +19,19 @@ if TYPE_CHECKING:  # values only
     from evennia_ai.assistant.config import AssistantConfig
     from evennia_ai.assistant.turn import TurnReport, TurnRequest
     from evennia_ai.background import Worker
-    from evennia_ai.history.messages import Message, Speaker
-    from evennia_ai.history.records import Segment
+    from evennia_ai.history.live import HistoryHandler
+    from evennia_ai.history.messages import Message
     from evennia_ai.history.tool_traits import ToolTraits
     from evennia_ai.history.verification import Evidence, Violation
     from evennia_ai.llm_interaction.budget import TokenBudget
     from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
-    from evennia_ai.rag_memory.journal_entry import JournalEntry
-    from evennia_ai.rag_memory.note import Note, NoteFields
-    from evennia_ai.rag_memory.profile import Observation, Profile
+    from evennia_ai.rag_memory.journal import JournalHandler
+    from evennia_ai.rag_memory.ledger_store import LedgerHandler
+    from evennia_ai.rag_memory.profile import Profile
+    from evennia_ai.rag_memory.profiles import EntityHandler
     from evennia_ai.rag_memory.provenance import Grounds
-    from evennia_ai.recall.values import Hit, Query, Turn
+    from evennia_ai.rag_memory.recall_jobs import RecallJobs
+    from evennia_ai.rag_memory.search import Memory
     from evennia_ai.sleep.compaction.retention import Item
 
 # The `type` of memories that are summaries.
@@ -65,234 +67,6 @@ class Store(Protocol):
 
     def on_commit(self, callback: Callable[[], Any]) -> None:
         """Call once the writes so far are certain: now, or after the transaction."""
-
-
-class HistoryPort(Protocol):
-    """The live conversation history and its archive (`history.live.HistoryHandler`)."""
-
-    @property
-    def store(self) -> Store:
-        """Where it is kept."""
-
-    def messages(self) -> tuple[Message, ...]:
-        """All live messages, oldest first. Treat them as immutable."""
-
-    def append(self, messages: Iterable[Message]) -> tuple[Message, ...]:
-        """Store new messages in one write; returns them as stored, with their ids."""
-
-    def replace(self, messages: Sequence[Message]) -> None:
-        """Store another live history in the place of this one."""
-
-    def heal(self) -> int:
-        """Give every tool call that lacks a result one; constant time if none does."""
-
-    def recount(self) -> bool:
-        """Count all tokens again if the model's counter has changed."""
-
-    def warm(self) -> Iterator[None]:
-        """Load what the first turn needs, a piece at each step."""
-
-    def checkpoint(self) -> None:
-        """Save what is only in memory."""
-
-    def archive(self, segment_id: str, summary_id: str, messages: Sequence[Message]) -> None:
-        """Store messages that leave the live history as a segment."""
-
-    def segment(self, segment_id: str) -> Segment | None:
-        """One archived segment, or None."""
-
-    def segments(self) -> Iterable[Segment]:
-        """All archived segments, oldest first, loaded one at a time."""
-
-    def around(self, message_id: str) -> Sequence[Message]:
-        """The live history or the segment that holds a message; empty if none does."""
-
-    def by_ids(self, message_ids: Iterable[str]) -> Sequence[Message]:
-        """Messages by their ids, wherever they are; unknown ids are left out."""
-
-    def each_below(self, summary_id: str) -> Iterator[Message]:
-        """The raw messages a summary rests on, oldest first, loaded a segment at a time."""
-
-    def raw_back(
-        self, audience: str, room_tokens: int, live: Sequence[Message] = ()
-    ) -> tuple[list[Message], int]:
-        """Archived raw messages before these live ones, and how many older ones are left out."""
-
-    def summary(self, summary_id: str) -> dict[str, Any] | None:
-        """One summary's record, or None."""
-
-    def summaries(self, is_wanted: Callable[[dict[str, Any]], bool] = bool) -> list[dict[str, Any]]:
-        """The records of the summaries that are wanted, oldest first."""
-
-    def save_summary(self, record: Mapping[str, Any]) -> None:
-        """Store a summary's record."""
-
-    def records_below(self, summary_id: str) -> list[dict[str, Any]]:
-        """The records of the summaries a summary rests on."""
-
-    def compactions(self) -> list[dict[str, Any]]:
-        """The records of compactions, oldest first."""
-
-    def save_compaction(self, record: Mapping[str, Any]) -> None:
-        """Store a compaction's record."""
-
-    def restored_segments(self) -> set[str]:
-        """Ids of the segments whose messages a rollback made live again."""
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether every tool call has its result, so that other messages may follow."""
-
-    def audiences(self, least_tokens: int = 0) -> tuple[str, ...]:
-        """The audiences of the live messages, each with at least so many tokens."""
-
-    def tokens(self, audience: str | None = None) -> int:
-        """Tokens of all messages, or of those `audience` may see. Constant time."""
-
-    def widest_tokens(self) -> int:
-        """Tokens of the largest view any one audience has; usage is measured by it."""
-
-
-class JournalPort(Protocol):
-    """What the assistant wrote down, in pages; appending always costs the same.
-
-    `source_type` of an entry is ``assistant``, ``recalled`` (it only repeats a memory),
-    ``compaction`` (a synthesis, never consolidated) or ``import``.
-    """
-
-    def add(
-        self,
-        content: str,
-        *,
-        importance: int | None = None,
-        source_type: str = ...,
-        tags: Iterable[str] = (),
-        entities: Iterable[str] = (),
-        source_message_ids: Iterable[str] = (),
-        audience: str | None = None,
-        timestamp: str | None = None,
-        id: str | None = None,
-    ) -> JournalEntry:
-        """Append an entry; the fields are those of `JournalEntry`."""
-
-    def recent(self, limit: int = 50) -> tuple[JournalEntry, ...]:
-        """The newest entries, oldest first."""
-
-    def oldest(self) -> tuple[JournalEntry, ...]:
-        """The entries of the first page."""
-
-    def get(self, entry_id: str, most_read: int | None = None) -> JournalEntry | None:
-        """One entry by its id; an id that holds no time is looked for in so many pages."""
-
-    def unconsolidated(self, limit: int = 200) -> tuple[JournalEntry, ...]:
-        """Oldest entries not yet marked consolidated, without syntheses."""
-
-    def mark_consolidated(self, entry_ids: Iterable[str]) -> int:
-        """Record that entries are in long-term memory; returns how many were newly marked."""
-
-    def consolidated(self) -> Iterator[JournalEntry]:
-        """Every entry that is marked as being in long-term memory, newest page first."""
-
-    def all(self) -> Iterator[JournalEntry]:
-        """Every entry, newest page first, each page oldest first; loads a page at a time."""
-
-    def withdraw(self, entry_ids: Iterable[str]) -> int:
-        """Mark entries as withdrawn: kept, but no longer found or consolidated."""
-
-    def importance_of(self, entry_ids: Collection[str]) -> dict[str, int]:
-        """Importance of those of these entries that are old enough to be forgotten, by id."""
-
-    def count(self) -> int:
-        """How many entries there are."""
-
-
-class EntityPort(Protocol):
-    """What is known of each person, place and thing met (`rag_memory.profiles`)."""
-
-    def profiles(self) -> dict[str, Profile]:
-        """All profiles by entity id."""
-
-    def get(self, entity_id: str) -> Profile | None:
-        """One profile, or None."""
-
-    def archived(self, profile: Profile) -> list[Observation]:
-        """The observations of a profile that were moved to its pages."""
-
-    def archived_pages(self) -> Iterator[Profile]:
-        """Every archived page, a profile with older observations, in the order of searches."""
-
-    def profiles_for(self, query: str) -> dict[str, Profile]:
-        """All profiles; those a query names have their newest archived observations."""
-
-    def forget_sources(self, sources: Iterable[str]) -> None:
-        """Remove the observations that rest on these sources alone."""
-
-    def put(self, profiles: Mapping[str, Profile], gone: Iterable[str] = ()) -> None:
-        """Store these profiles and remove those that are gone, in one write."""
-
-    def remove(self, entity_ids: Iterable[str]) -> None:
-        """Remove profiles with their pages."""
-
-
-class LedgerPort(Protocol):
-    """Notes people approved, pinned into every prompt (`rag_memory.ledger_store`)."""
-
-    def entries(self) -> tuple[Note, ...]:
-        """The notes that are open, oldest first."""
-
-    def shown(self, audience: str) -> tuple[Note, ...]:
-        """The approved notes that a turn for an audience may see."""
-
-    def add(self, text: str, by: Speaker, *, state: str, **fields: Unpack[NoteFields]) -> Note:
-        """Add a note, ``proposed`` or ``approved``."""
-
-    def page_closed(self) -> None:
-        """Move notes that were closed long ago to a page of their own."""
-
-
-class MemoryPort(Protocol):
-    """Finding again what was heard, said or written (`rag_memory.search.Memory`)."""
-
-    def search(self, query: Query) -> Deferred[list[Hit]]:
-        """Fires with hits, best first."""
-
-    def forget(self, ids: Iterable[str]) -> Deferred[int | None]:
-        """Remove turns from the index; fires with their number, None if that failed."""
-
-
-class IndexPort(MemoryPort, Protocol):
-    """Keeping the search index complete (`rag_memory.indexing`)."""
-
-    @property
-    def replaced(self) -> int:
-        """How often another index has taken the place of the one used before."""
-
-    @property
-    def restoring(self) -> bool:
-        """Whether the index is being filled."""
-
-    def restore(self) -> AbstractContextManager[None]:
-        """The time in which the index is filled."""
-
-    def begin_reading(self) -> None:
-        """Begin to read, inside `restore`, what the index is filled from."""
-
-    def still_valid(self, turns: Iterable[Turn]) -> list[Turn]:
-        """Those of these turns that were not forgotten or changed since `begin_reading`."""
-
-    def catch_up(
-        self, turns: Callable[[], Iterable[Turn]], gone: Iterable[str] = ()
-    ) -> Deferred[int | None]:
-        """Index missing or changed turns; fires with their number, None if that failed."""
-
-    def clear(self) -> Deferred[int | None]:
-        """Remove all turns from the index; fires with their number, None if that failed."""
-
-    def set_filling(self, filling: bool) -> Deferred[bool | None]:
-        """Note in the index whether it is being filled; fires with None if that failed."""
-
-    def missing(self, ids: Iterable[str]) -> Deferred[int | None]:
-        """Fires with how many of these turns are not indexed; None if that is unknown."""
 
 
 class MemoryBackend(Protocol):
@@ -355,8 +129,8 @@ class MemoryBackend(Protocol):
         """Release files and locks."""
 
 
-class ModelBackend(Protocol):
-    """What asks models (`llm_interaction.client.ModelClient`)."""
+class Model(Protocol):
+    """What answers requests to models."""
 
     def complete(self, request: ModelRequest) -> Deferred[ModelReply]:
         """Ask a model; fails with `ModelError`. Cancelling the Deferred cancels the call."""
@@ -369,6 +143,10 @@ class ModelBackend(Protocol):
     def window(self, model: str) -> int | None:
         """A model's context window in tokens as far as it is known. Answers at once."""
 
+
+class ModelBackend(Model, Protocol):
+    """What asks models (`llm_interaction.client.ModelClient`)."""
+
     def cancel_all(self) -> int:
         """Cancel all calls in flight; returns how many there were."""
 
@@ -376,44 +154,7 @@ class ModelBackend(Protocol):
         """Load what is slow; fires when it is loaded."""
 
 
-class RecallPort(Protocol):
-    """The recall index, by scope (`rag_memory.recall_jobs.RecallJobs`)."""
-
-    @property
-    def replaced(self) -> int:
-        """How often another index has taken the place of the one used before."""
-
-    def add(self, scope: str, turns: Sequence[Turn]) -> Deferred[int]:
-        """Index turns; fires with their number."""
-
-    def catch_up(
-        self, scope: str, turns: Sequence[Turn], gone: Collection[str] = ()
-    ) -> Deferred[tuple[int, list[str]]]:
-        """Index turns that are missing or differ, remove others; fires with a count and ids."""
-
-    def remove(self, scope: str, ids: Collection[str]) -> Deferred[int]:
-        """Remove turns; fires with how many there were."""
-
-    def clear(self, scope: str, at_most: int) -> Deferred[int]:
-        """Remove so many turns; fires with how many there were."""
-
-    def set_filling(self, scope: str, filling: bool) -> Deferred[bool]:
-        """Note in the index whether it is being filled; fires with True."""
-
-    def missing(self, scope: str, ids: Collection[str]) -> Deferred[int]:
-        """Fires with how many of these turns are not indexed; at least 1 during a filling."""
-
-    def count(self, scope: str) -> Deferred[int]:
-        """Fires with how many turns are indexed."""
-
-    def search(self, scope: str, query: Query) -> Deferred[list[Hit]]:
-        """Fires with hits, shortlisted."""
-
-    def observations(self, profiles: Mapping[str, Profile], query: Query) -> Deferred[list[Hit]]:
-        """Fires with what profiles hold on those a query is about."""
-
-
-class Mind(Protocol):
+class Mind(Model, Protocol):
     """All that computes or waits: models, long-term memory, long work on texts.
 
     Plain values in and out, so that it may run in another process. Deferreds fire on the reactor
@@ -425,19 +166,8 @@ class Mind(Protocol):
         """Long-term memory of all assistants."""
 
     @property
-    def recall(self) -> RecallPort:
+    def recall(self) -> RecallJobs:
         """The recall index of all assistants."""
-
-    def complete(self, request: ModelRequest) -> Deferred[ModelReply]:
-        """Ask a model; fails with `ModelError`. Cancelling the Deferred cancels the call."""
-
-    def probe(
-        self, model: str, api: str = "chat", timeout_s: float = 20.0
-    ) -> Deferred[ProbeReport]:
-        """Fires with whether a model can be reached."""
-
-    def window(self, model: str) -> int | None:
-        """A model's context window in tokens as far as it is known. Answers at once."""
 
     def cancel_calls(self) -> int:
         """Cancel all model calls in flight; returns how many there were."""
@@ -720,23 +450,23 @@ class Assistant(Protocol):
         """Its mode, and what compactions leave for later."""
 
     @property
-    def history(self) -> HistoryPort:
+    def history(self) -> HistoryHandler:
         """Its conversation."""
 
     @property
-    def journal(self) -> JournalPort:
+    def journal(self) -> JournalHandler:
         """What it wrote down."""
 
     @property
-    def entities(self) -> EntityPort:
+    def entities(self) -> EntityHandler:
         """What it knows of people, places and things."""
 
     @property
-    def ledger(self) -> LedgerPort:
+    def ledger(self) -> LedgerHandler:
         """Its pinned notes."""
 
     @property
-    def memory(self) -> IndexPort:
+    def memory(self) -> Memory:
         """Its memory, to search and to keep complete."""
 
     @property
@@ -825,9 +555,9 @@ class Character(Protocol):
         """Its id, which survives a rename."""
 
     @property
-    def journal(self) -> JournalPort:
+    def journal(self) -> JournalHandler:
         """What the assistant wrote down."""
 
     @property
-    def entities(self) -> EntityPort:
+    def entities(self) -> EntityHandler:
         """What it knows of people, places and things."""

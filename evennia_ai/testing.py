@@ -16,25 +16,17 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from twisted.internet.defer import Deferred, execute, fail, succeed
 from twisted.internet.task import Clock
 
-from evennia_ai.assistant.config import AssistantConfig
-from evennia_ai.assistant.react_loop import run_turn
+from evennia_ai.assistant.parts import AssistantParts
 from evennia_ai.assistant.recovery import repair_at_start, repair_when_ready
 from evennia_ai.assistant.runtime import LiveAssistant, Runtime
-from evennia_ai.assistant.spend import SpendHandler
-from evennia_ai.assistant.state import StateHandler
-from evennia_ai.assistant.tick import is_called
-from evennia_ai.assistant.turn import TurnReport, TurnRequest
 from evennia_ai.background import Worker
 from evennia_ai.errors import ModelError, ToolError
 from evennia_ai.history.audience import PUBLIC, members, visible
-from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import new_id
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
 from evennia_ai.protocol import MemoryBackend, ModelBackend, Store
-from evennia_ai.rag_memory.indexing import memory_of
 from evennia_ai.rag_memory.journal import JournalHandler
-from evennia_ai.rag_memory.ledger_store import LedgerHandler
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.rag_memory.recall_jobs import TOOLS, RecallJobs
@@ -86,12 +78,9 @@ class ScriptedModel:
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
         """Answer a request."""
         self.requests.append(request)
-        default = self.default
-        answer = (
-            self.answers.pop(0)
-            if self.answers
-            else (default(request) if callable(default) else default)
-        )
+        answer = self.answers.pop(0) if self.answers else self.default
+        if callable(answer):
+            answer = answer(request)
         if not self.held:
             return _fired(answer, request.model)
         waiting: Deferred[ModelReply] = Deferred()
@@ -338,22 +327,17 @@ class MemoryIndex:
     ) -> tuple[Hit, ...]:
         """The newest turns that share a word with the query."""
         words = set(query.lower().split())
-        hits = [
-            Hit(
-                turn.id,
-                1.0,
-                turn.speaker,
-                turn.text,
-                str(turn.at),
-                turn.kind,
-                audience=turn.audience or PUBLIC,
-            )
+        found = [
+            turn
             for turn in self.turns.values()
             if words & set(turn.text.lower().split())
             and (turn.kind == "tool") == scope.endswith(TOOLS)
             and visible(turn.audience or PUBLIC, audience or PUBLIC)
-        ]
-        return tuple(hits[-limit:])
+        ][-limit:]
+        return tuple(
+            Hit(t.id, 1.0, t.speaker, t.text, str(t.at), t.kind, audience=t.audience or PUBLIC)
+            for t in found
+        )
 
     def close(self) -> None:
         """Nothing to release."""
@@ -442,7 +426,7 @@ class FakeBody:
         self.entities = EntityHandler(store)
 
 
-class FakeAssistant:
+class FakeAssistant(AssistantParts):
     """An assistant without a game: the package's own handlers and services on dicts.
 
     Everything between a heard line and a stored value is real; the database is a dict, the model
@@ -457,18 +441,20 @@ class FakeAssistant:
         model: Answers; one that says nothing by default.
         memories: The memory back end.
         index: The recall index.
-        store: Where the script's values are kept.
-        body_store: Where the body's values are kept.
+        store: Keeps the script's values, `body_store` the body's.
+        body_store: See `store`.
         clock: The time, Twisted's `Clock`.
         config: Configuration Attributes by name.
 
     Attributes:
-        log_lines: What was logged, with its kind: ``log``, ``error`` or an audit's kind.
+        audits: What was logged, by kind: ``log`` or an audit's kind.
+        errors: Errors that were survived, each with what was being done.
     """
 
     key = scope = "Aria"
     pk = 1
     model_name = "scripted/model"
+    counter_name = "quarter"
     enabled = ready = True
     extracts_memories = False
 
@@ -482,8 +468,10 @@ class FakeAssistant:
         clock: Clock | None = None,
         **config: Any,
     ):
-        self.store = MemoryStore() if store is None else store
-        self.clock = clock or _started_clock()
+        self.store: Store = MemoryStore() if store is None else store
+        self.clock = clock or Clock()
+        if clock is None:
+            self.clock.advance(1_800_000_000.0)
         for name, value in config.items():
             self.store.set(name, value)
         worker, index = InlineWorker(), index or MemoryIndex()
@@ -495,19 +483,7 @@ class FakeAssistant:
             lambda model: self.count,
         )
         self.runtime, self.game = Runtime(last_heard_at=self.now()), FakeGame()
-        self.memory = memory_of(self)
         self.obj = FakeBody(body_store or MemoryStore(), self.now, self.memory)
-        self.journal, self.entities = self.obj.journal, self.obj.entities
-        self.state = StateHandler(self.store)
-        self.ledger = LedgerHandler(self.store, self.now)
-        self.spend = SpendHandler(self.store, self.now)
-        self.history = HistoryHandler(
-            self.store,
-            lambda: ("quarter", self.count),
-            self.now,
-            self.memory.remember_messages,
-            self.memory.correct_messages,
-        )
         self.tools = ToolRegistry(BUILTIN_TOOLS)
         self.errors: list[tuple[str, BaseException]] = []
         self.audits: list[tuple[str, Any]] = []
@@ -523,25 +499,9 @@ class FakeAssistant:
 
     counter = count
 
-    @property
-    def config(self) -> AssistantConfig:
-        """The configuration now."""
-        return self.state.config()
-
     def clock_time(self, game: bool) -> tuple[int, int]:
         """Noon."""
         return 12, 0
-
-    def run_turn(self, request: TurnRequest) -> Deferred[TurnReport]:
-        """Think and act until done."""
-        return run_turn(self, self.obj, request)
-
-    def is_called(self) -> bool:
-        """Whether somebody has spoken to it since its last tick."""
-        return is_called(self)
-
-    def at_commit_step(self, name: str) -> None:
-        """A test puts its own here."""
 
     def audit(self, kind: str, **fields: Any) -> None:
         """Keep a line of the audit log."""
@@ -572,16 +532,6 @@ class FakeAssistant:
     def spent(self, reply: ModelReply, purpose: str) -> None:
         """Costs nothing."""
 
-    def over_spend(self) -> bool:
-        """Never."""
-        return False
-
-    def save_queue(self) -> None:
-        """Save what was heard but not stored or not answered yet."""
-        if not self.runtime.queue_saved:
-            self.state.save_queue(self.runtime.pending())
-            self.runtime.queue_saved = True
-
     def fall_asleep(self) -> None:
         """Go to sleep."""
         self.state.set_mode("sleep", "sleeping")
@@ -596,12 +546,6 @@ class FakeAssistant:
         """Repair what a crash left, as the script does."""
         repair_at_start(self)
         repair_when_ready(self)
-
-
-def _started_clock() -> Clock:
-    clock = Clock()
-    clock.advance(1_800_000_000.0)
-    return clock
 
 
 if TYPE_CHECKING:  # mypy proves that the fake can stand for an assistant

@@ -5,10 +5,19 @@ starts again.
 """
 
 import copy
+import unittest
 from contextlib import ExitStack, contextmanager
 
 from twisted.internet.task import Clock
 
+from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.messages import Message
+from evennia_ai.llm_interaction import build_llm_messages
+from evennia_ai.sleep.compaction.reversal import rollback_compaction
+from evennia_ai.sleep.compaction.service import (
+    compact_conversation_history,
+    run_pre_compaction_extraction,
+)
 from evennia_ai.testing import (
     FakeAssistant,
     FakeBody,
@@ -17,7 +26,9 @@ from evennia_ai.testing import (
     MemorySemanticStore,
     MemoryStore,
     ScriptedModel,
+    call,
 )
+from tests.waiting import wait_for
 
 ARIA, PEOPLE = FakeBody.stable_id, FakeGame.people
 START = 1_800_000_000.0
@@ -146,3 +157,40 @@ class MemoryWorld:
     def attribute(self, name):
         """A copy of a stored value of the script."""
         return copy.deepcopy(self.storage.script.get(name))
+
+
+class MemoryWorldTest(unittest.TestCase):
+    """A test of an assistant in memory, with what such tests do to it."""
+
+    def setUp(self):
+        self.world = MemoryWorld(compact_preserve_window=4)
+        self.world.model.default = "They talked."
+
+    @property
+    def script(self):
+        return self.world.script
+
+    @property
+    def body(self):
+        return self.world.body
+
+    def fill(self, count=12, **fields):
+        messages = [Message("user", **{"content": f"line {n}", **fields}) for n in range(count)]
+        return self.script.history.append(messages)
+
+    def compact(self, **options):
+        options.setdefault("force", True)
+        return wait_for(compact_conversation_history(self.script, self.body, **options))
+
+    def extract(self, *answers):
+        self.world.model.answers = [*answers, call("noop")]
+        return wait_for(run_pre_compaction_extraction(self.script, self.body))
+
+    def roll_back(self):
+        return wait_for(rollback_compaction(self.script, self.body))
+
+    def prompt(self):
+        return build_llm_messages(self.script, self.body)
+
+    def assert_proven(self):
+        self.assertEqual(verify_history(self.script), ())

@@ -45,7 +45,7 @@ class HashingEmbedder:
 
 
 class MemoryJournal:
-    """`JournalPort` on a list."""
+    """A journal on a list."""
 
     def __init__(self, now=time.time):
         self.entries = []

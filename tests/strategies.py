@@ -1,5 +1,6 @@
 """Hypothesis strategies: conversation histories of every shape a game can bring about."""
 
+from collections import Counter
 from dataclasses import replace
 
 from hypothesis import settings
@@ -170,3 +171,22 @@ def foldable_histories(pieces=14, least=7, closed=4):
 
 
 texts = st.one_of(st.sampled_from(CONTENTS), awkward_texts)
+
+
+def faults(messages):
+    """What a strict provider would refuse in a request."""
+    found, index = [], 0
+    while index < len(messages):
+        message = messages[index]
+        index += 1
+        if message.role == "tool":
+            found.append(f"{index - 1}: a result alone")
+        if message.role != "assistant" or not message.tool_calls:
+            continue
+        wanted = Counter(call["id"] for call in message.tool_calls)
+        behind = messages[index : index + sum(wanted.values())]
+        given_ = Counter(m.tool_call_id for m in behind if m.role == "tool")
+        if given_ != wanted:
+            found.append(f"{index - 1}: {wanted} answered by {given_}")
+        index += sum(given_.values())
+    return found

@@ -91,9 +91,7 @@ class TestDocs(unittest.TestCase):
         missing = [
             (page, path)
             for page, path in paths
-            if page != "architecture.md"  # still names the folders of an earlier layout
-            and path not in OF_A_READER
-            and not any((folder / path).exists() for folder in folders)
+            if path not in OF_A_READER and not any((folder / path).exists() for folder in folders)
         ]
         self.assertEqual(missing, [])
 

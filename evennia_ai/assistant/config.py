@@ -8,6 +8,7 @@ import ast
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 from evennia_ai.errors import ConfigError
@@ -23,10 +24,12 @@ class Kind:
     Args:
         says: The values in plain words, for help and error messages.
         check: Returns the value in its stored form, or raises `ValueError` or `TypeError`.
+        unit: Of numbers, for help.
     """
 
     says: str
     check: Check
+    unit: str = ""
 
 
 def _flag(value: Any) -> bool:
@@ -36,35 +39,6 @@ def _flag(value: Any) -> bool:
     return words[str(value).strip().lower()]
 
 
-def _number(value: Any) -> float:
-    if isinstance(value, bool):
-        raise ValueError(value)
-    number = float(value)
-    if number != number or number in (float("inf"), float("-inf")):
-        raise ValueError(value)
-    return number
-
-
-def _whole(low: int, high: int) -> Check:
-    def check(value: Any) -> int:
-        number = _number(value)
-        if number != int(number) or not low <= number <= high:
-            raise ValueError(value)
-        return int(number)
-
-    return check
-
-
-def _between(low: float, high: float) -> Check:
-    def check(value: Any) -> float:
-        number = _number(value)
-        if not low <= number <= high:
-            raise ValueError(value)
-        return number
-
-    return check
-
-
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(value)
@@ -72,14 +46,6 @@ def _text(value: Any) -> str:
     if not text:
         raise ValueError(value)
     return text
-
-
-def _or_none(check: Check) -> Check:
-    def checked(value: Any) -> Any:
-        empty = value is None or (isinstance(value, str) and value.strip().lower() in ("", "none"))
-        return None if empty else check(value)
-
-    return checked
 
 
 def _one_of(*words: str) -> Check:
@@ -114,29 +80,34 @@ def _schedule(value: Any) -> str:
     return re.sub(r"\s*-\s*", "-", str(value).strip().lower())
 
 
-FLAG = Kind("True or False", _flag)
-SHARE = Kind("a share from 0.0 to 1.0", _between(0.0, 1.0))
-TEXT = Kind("text", _text)
-TEXT_OR_NONE = Kind("text, or None", _or_none(_text))
-NAMES = Kind("names separated by commas", _names)
-LEVELS = Kind("a dict of tool name to off, dry run or on", _levels)
-SCHEDULE = Kind(
-    "None, or hours such as 23:00-06:00 (game 23:00-06:00 for game time)", _or_none(_schedule)
-)
+def or_none(kind: Kind) -> Kind:
+    """The same values, or None, also written as an empty text."""
+
+    def check(value: Any) -> Any:
+        empty = value is None or (isinstance(value, str) and value.strip().lower() in ("", "none"))
+        return None if empty else kind.check(value)
+
+    return Kind(f"{kind.says}, or None", check, kind.unit)
 
 
-def whole(low: int, high: int, none: bool = False) -> Kind:
-    """A whole number from `low` to `high`, or None where `none` allows it."""
-    check = _whole(low, high)
-    says = f"a whole number from {low:,} to {high:,}"
-    return Kind(says + (", or None" if none else ""), _or_none(check) if none else check)
+def number(low: float, high: float, unit: str = "", whole: bool = False) -> Kind:
+    """A number from `low` to `high`; only whole ones if `whole`."""
+
+    def check(value: Any) -> float:
+        if isinstance(value, bool):
+            raise ValueError(value)
+        given = float(value)
+        if not low <= given <= high or (whole and given != int(given)):
+            raise ValueError(value)
+        return int(given) if whole else given
+
+    says = f"a whole number from {low:,} to {high:,}" if whole else f"{low:g} to {high:g}"
+    return Kind(says if whole else f"a number from {says}", check, unit)
 
 
-def number(low: float, high: float, none: bool = False) -> Kind:
-    """A number from `low` to `high`, or None where `none` allows it."""
-    check = _between(low, high)
-    says = f"a number from {low:g} to {high:g}"
-    return Kind(says + (", or None" if none else ""), _or_none(check) if none else check)
+def whole(low: int, high: int, unit: str = "") -> Kind:
+    """A whole number from `low` to `high`."""
+    return number(low, high, unit, whole=True)
 
 
 def choice(*words: str) -> Kind:
@@ -144,236 +115,184 @@ def choice(*words: str) -> Kind:
     return Kind("one of " + ", ".join(words), _one_of(*words))
 
 
-def option(default: Any, kind: Kind, unit: str, says: str, group: str) -> Any:
+FLAG = Kind("True or False", _flag)
+SHARE = Kind("a share from 0.0 to 1.0", number(0.0, 1.0).check, "share of the context")
+TEXT = Kind("text", _text)
+NAMES = Kind("names separated by commas", _names)
+LEVELS = Kind("a dict of tool name to off, dry run or on", _levels)
+SCHEDULE = Kind(
+    "None, or hours such as 23:00-06:00 (game 23:00-06:00 for game time)",
+    or_none(Kind("", _schedule)).check,
+    "clock times",
+)
+
+
+def _option(group: str, default: Any, kind: Kind, says: str) -> Any:
     """A field of `AssistantConfig` with all that is known of it."""
-    meta = {"kind": kind, "unit": unit, "help": says, "group": group}
+    meta = {"kind": kind, "unit": kind.unit, "help": says, "group": group}
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=meta)
     return field(default=default, metadata=meta)
 
 
-COMPACTION, CONTEXT, MODEL, LIFE, SPEND = "Compaction", "Context", "Model", "Life", "Spend"
+compaction, context, model, life, spend = (
+    partial(_option, group) for group in ("Compaction", "Context", "Model", "Life", "Spend")
+)
 
 
 @dataclass(frozen=True)
 class AssistantConfig:
     """Everything that can be tuned about one assistant. Token counts are of its own model."""
 
-    compact_enabled: bool = option(
-        True,
-        FLAG,
-        "",
-        "Allow compaction. If off, the prompt holds the raw history, as much as fits.",
-        COMPACTION,
+    compact_enabled: bool = compaction(
+        True, FLAG, "Allow compaction. If off, the prompt holds the raw history, as much as fits."
     )
-    compact_auto: bool = option(
-        True, FLAG, "", "Compact automatically. The `compact` command works either way.", COMPACTION
+    compact_auto: bool = compaction(
+        True, FLAG, "Compact automatically. The `compact` command works either way."
     )
-    compact_sleep_threshold: float = option(
-        0.7,
-        SHARE,
-        "share of the context",
-        "Context usage at which a sleeping assistant compacts.",
-        COMPACTION,
+    compact_sleep_threshold: float = compaction(
+        0.7, SHARE, "Context usage at which a sleeping assistant compacts."
     )
-    compact_emergency_threshold: float = option(
-        0.8,
-        SHARE,
-        "share of the context",
-        "Context usage at which an awake assistant compacts before anything else.",
-        COMPACTION,
+    compact_emergency_threshold: float = compaction(
+        0.8, SHARE, "Context usage at which an awake assistant compacts before anything else."
     )
-    compact_preserve_window: int = option(
+    compact_preserve_window: int = compaction(
         20,
-        whole(1, 10_000),
-        "messages",
+        whole(1, 10_000, "messages"),
         "Newest messages that a compaction keeps in full. Short private talk is kept as well.",
-        COMPACTION,
     )
-    compact_preserve_token_share: float = option(
+    compact_preserve_token_share: float = compaction(
         0.2,
-        number(0.0, 0.9),
-        "share of max_context_tokens",
+        number(0.0, 0.9, "share of max_context_tokens"),
         "An automatic compaction keeps at least this much of the newest messages.",
-        COMPACTION,
     )
-    compact_model: str | None = option(
-        None,
-        TEXT_OR_NONE,
-        "",
-        "Model that writes the summaries. None: the assistant's own model.",
-        COMPACTION,
+    compact_model: str | None = compaction(
+        None, or_none(TEXT), "Model that writes the summaries. None: the assistant's own model."
     )
-    compact_prompt: str | None = option(
-        None, TEXT_OR_NONE, "", "Replaces the built-in prompt for summaries.", COMPACTION
+    compact_prompt: str | None = compaction(
+        None, or_none(TEXT), "Replaces the built-in prompt for summaries."
     )
-    compact_strategy: str = option(
+    compact_strategy: str = compaction(
         "cascade",
         choice("cascade", "single"),
-        "",
         "cascade: a recent and a long-term summary. single: one summary, updated each time.",
-        COMPACTION,
     )
-    immediate_window: int | None = option(
+    immediate_window: int | None = compaction(
         None,
-        whole(1, 100_000, none=True),
-        "messages",
+        or_none(whole(1, 100_000, "messages")),
         "Messages kept when compacting by count. Short private talk and messages of an "
         "extraction do not count.",
-        COMPACTION,
     )
-    recent_window: int | None = option(
+    recent_window: int | None = compaction(
         None,
-        whole(1, 100_000, none=True),
-        "messages",
+        or_none(whole(1, 100_000, "messages")),
         "Messages summarised at a time when compacting by count. Messages of an extraction "
         "leave with them; short private talk stays.",
-        COMPACTION,
     )
-    summary_max_tokens: int = option(
-        800, whole(50, 100_000), "tokens", "Largest size of each summary.", COMPACTION
+    summary_max_tokens: int = compaction(
+        800, whole(50, 100_000, "tokens"), "Largest size of each summary."
     )
-    mask_min_tokens: int = option(
+    mask_min_tokens: int = compaction(
         200,
-        whole(10, 1_000_000),
-        "tokens",
+        whole(10, 1_000_000, "tokens"),
         "Compaction masks old tool outputs that are larger than this.",
-        COMPACTION,
     )
-    compact_notice: bool = option(
-        False,
-        FLAG,
-        "",
-        "Show `compact_emote` to the players present at a compaction.",
-        COMPACTION,
+    compact_notice: bool = compaction(
+        False, FLAG, "Show `compact_emote` to the players present at a compaction."
     )
-    pre_compact_extraction_enabled: bool = option(
-        True, FLAG, "", "Save facts to the journal before a compaction.", COMPACTION
+    pre_compact_extraction_enabled: bool = compaction(
+        True, FLAG, "Save facts to the journal before a compaction."
     )
-    pre_compact_max_iterations: int = option(
+    pre_compact_max_iterations: int = compaction(
         5,
-        whole(1, 50),
-        "model calls",
+        whole(1, 50, "model calls"),
         "Most model calls of the pre-compaction extraction while asleep.",
-        COMPACTION,
     )
-    pre_compact_prompt: str | None = option(
-        None,
-        TEXT_OR_NONE,
-        "",
-        "Replaces the built-in prompt of the pre-compaction extraction.",
-        COMPACTION,
+    pre_compact_prompt: str | None = compaction(
+        None, or_none(TEXT), "Replaces the built-in prompt of the pre-compaction extraction."
     )
-    max_context_tokens: int = option(
-        100_000, whole(50, 10_000_000), "tokens", "Largest size of a request to the model.", CONTEXT
+    max_context_tokens: int = context(
+        100_000, whole(50, 10_000_000, "tokens"), "Largest size of a request to the model."
     )
-    reply_reserve_tokens: int = option(
-        1024, whole(16, 200_000), "tokens", "Room reserved for the model's reply.", CONTEXT
+    reply_reserve_tokens: int = context(
+        1024, whole(16, 200_000, "tokens"), "Room reserved for the model's reply."
     )
-    ledger_max_tokens: int = option(
-        500,
-        whole(0, 100_000),
-        "tokens",
-        "Largest size of the pinned ledger in the prompt.",
-        CONTEXT,
+    ledger_max_tokens: int = context(
+        500, whole(0, 100_000, "tokens"), "Largest size of the pinned ledger in the prompt."
     )
-    memory_inject_tokens: int = option(
-        500,
-        whole(0, 100_000),
-        "tokens",
-        "Largest size of the memories injected into the prompt.",
-        CONTEXT,
+    memory_inject_tokens: int = context(
+        500, whole(0, 100_000, "tokens"), "Largest size of the memories injected into the prompt."
     )
-    tail_max_tokens: int = option(
+    tail_max_tokens: int = context(
         800,
-        whole(50, 100_000),
-        "tokens",
+        whole(50, 100_000, "tokens"),
         "Largest size of the prompt's part about room, time and people.",
-        CONTEXT,
     )
-    llm_model: str | None = option(
-        None, TEXT_OR_NONE, "", "LiteLLM model name. None: the game's setting.", MODEL
+    llm_model: str | None = model(
+        None, or_none(TEXT), "LiteLLM model name. None: the game's setting."
     )
-    llm_fallback_models: tuple[str, ...] = option(
-        (), NAMES, "", "Models to try, in order, when the main model fails.", MODEL
+    llm_fallback_models: tuple[str, ...] = model(
+        (), NAMES, "Models to try, in order, when the main model fails."
     )
-    llm_api: str = option(
+    llm_api: str = model(
         "chat",
         choice("chat", "completion"),
-        "",
         "chat: chat messages. completion: a plain transcript, for base models.",
-        MODEL,
     )
-    llm_timeout_s: float = option(
-        60.0, number(0.1, 3600), "seconds", "Longest time a model call may take.", MODEL
+    llm_timeout_s: float = model(
+        60.0, number(0.1, 3600, "seconds"), "Longest time a model call may take."
     )
-    llm_temperature: float | None = option(
-        None, number(0, 2, none=True), "", "Sampling temperature. None: the model's default.", MODEL
+    llm_temperature: float | None = model(
+        None, or_none(number(0, 2)), "Sampling temperature. None: the model's default."
     )
-    llm_tool_protocol: str = option(
+    llm_tool_protocol: str = model(
         "native",
         choice("native", "text"),
-        "",
         "native: the provider's tool calling. text: tool calls written as text lines.",
-        MODEL,
     )
-    persona: str = option(
+    persona: str = life(
         "A friendly regular of this place, curious about people and honest about what "
         "they do not know.",
         TEXT,
-        "",
         "Who the assistant is. Part of the system prompt.",
-        LIFE,
     )
-    tick_interval_s: int = option(2, whole(1, 3600), "seconds", "Time between two ticks.", LIFE)
-    max_react_iterations: int = option(
-        8, whole(1, 100), "model calls", "Most model calls in one turn.", LIFE
+    tick_interval_s: int = life(2, whole(1, 3600, "seconds"), "Time between two ticks.")
+    max_react_iterations: int = life(
+        8, whole(1, 100, "model calls"), "Most model calls in one turn."
     )
-    turn_timeout_s: float = option(
-        120.0, number(1, 3600), "seconds", "Longest time a turn may take.", LIFE
+    turn_timeout_s: float = life(120.0, number(1, 3600, "seconds"), "Longest time a turn may take.")
+    reply_cooldown_s: float = life(
+        1.0, number(0, 3600, "seconds"), "Shortest time between two turns."
     )
-    reply_cooldown_s: float = option(
-        1.0, number(0, 3600), "seconds", "Shortest time between two turns.", LIFE
-    )
-    sleep_after_idle_s: float | None = option(
+    sleep_after_idle_s: float | None = life(
         1800.0,
-        number(1, 10_000_000, none=True),
-        "seconds",
+        or_none(number(1, 10_000_000, "seconds")),
         "Quiet time after which the assistant falls asleep. None: never.",
-        LIFE,
     )
-    sleep_schedule: str | None = option(
-        None, SCHEDULE, "clock times", "Hours during which the assistant sleeps.", LIFE
-    )
-    sleep_emote: str | None = option(
+    sleep_schedule: str | None = life(None, SCHEDULE, "Hours during which the assistant sleeps.")
+    sleep_emote: str | None = life(
         "yawns, leans back and falls asleep.",
-        TEXT_OR_NONE,
-        "",
+        or_none(TEXT),
         "Emote shown when it falls asleep. None: no emote.",
-        LIFE,
     )
-    wake_emote: str | None = option(
-        "stirs and wakes up.", TEXT_OR_NONE, "", "Emote shown when it wakes. None: no emote.", LIFE
+    wake_emote: str | None = life(
+        "stirs and wakes up.", or_none(TEXT), "Emote shown when it wakes. None: no emote."
     )
-    compact_emote: str | None = option(
+    compact_emote: str | None = life(
         "looks into the distance for a moment, sorting memories.",
-        TEXT_OR_NONE,
-        "",
+        or_none(TEXT),
         "Emote shown at a compaction if `compact_notice` is on.",
-        LIFE,
     )
-    greet_arrivals: bool = option(
-        False, FLAG, "", "Start a turn when a player arrives, not only when one speaks.", LIFE
+    greet_arrivals: bool = life(
+        False, FLAG, "Start a turn when a player arrives, not only when one speaks."
     )
-    tool_levels: dict[str, str] = option(
-        {}, LEVELS, "", "Switches tools: off, dry run (does nothing) or on (default).", LIFE
+    tool_levels: dict[str, str] = life(
+        {}, LEVELS, "Switches tools: off, dry run (does nothing) or on (default)."
     )
-    spend_max_tokens_day: int | None = option(
+    spend_max_tokens_day: int | None = spend(
         None,
-        whole(0, 10**12, none=True),
-        "tokens",
+        or_none(whole(0, 10**12, "tokens")),
         "Most tokens that model calls may use in a day. None: no limit.",
-        SPEND,
     )
 
 

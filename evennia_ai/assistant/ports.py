@@ -1,13 +1,12 @@
 """What the script offers to services: the ports of `evennia_ai.protocol`, wired to handlers."""
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from evennia import AccountDB
 from evennia.utils import logger
 from evennia.utils.utils import lazy_property
-from twisted.internet.defer import Deferred
 
 from evennia_ai import conf, services
 from evennia_ai.assistant.audit import write_audit
@@ -15,27 +14,16 @@ from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.game import GameHandler
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.markup import literal
-from evennia_ai.assistant.react_loop import run_turn
+from evennia_ai.assistant.parts import AssistantParts
 from evennia_ai.assistant.runtime import Runtime, runtime_for
-from evennia_ai.assistant.spend import SpendHandler
-from evennia_ai.assistant.state import StateHandler
-from evennia_ai.assistant.tick import is_called
-from evennia_ai.assistant.turn import TurnReport, TurnRequest
-from evennia_ai.history.live import HistoryHandler
-from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import counter_for, counter_name
 from evennia_ai.protocol import Mind
-from evennia_ai.rag_memory.indexing import memory_of
-from evennia_ai.rag_memory.journal import JournalHandler
-from evennia_ai.rag_memory.ledger_store import LedgerHandler
-from evennia_ai.rag_memory.profiles import EntityHandler
-from evennia_ai.rag_memory.search import Memory
 from evennia_ai.tools.execution import ToolRegistry
 
 
-class AssistantPorts:
-    """Mixed into `AssistantScript`: handlers as lazy properties, reports as methods."""
+class AssistantPorts(AssistantParts):
+    """Mixed into `AssistantScript`: what only a game has, and reports to staff."""
 
     now = staticmethod(time.time)
 
@@ -50,52 +38,15 @@ class AssistantPorts:
         return runtime_for(self.scope)
 
     @lazy_property
-    def state(self) -> StateHandler:
-        """Mode, signals, configuration."""
-        return StateHandler(AttributeStore(self), lambda problem: self.trouble(str(problem)))
-
-    @lazy_property
-    def history(self) -> HistoryHandler:
-        """The conversation and its archive."""
-        return HistoryHandler(
-            AttributeStore(self), self._counter, self._now, self._stored, self._changed
-        )
-
-    @lazy_property
-    def ledger(self) -> LedgerHandler:
-        """Notes people approved, pinned into every prompt."""
-        return LedgerHandler(AttributeStore(self), self._now)
-
-    @property
-    def journal(self) -> JournalHandler:
-        """What the body wrote down."""
-        return self.obj.journal
-
-    @property
-    def entities(self) -> EntityHandler:
-        """What the body knows of people, places and things."""
-        return self.obj.entities
-
-    @lazy_property
-    def spend(self) -> SpendHandler:
-        """What today's calls cost."""
-        return SpendHandler(AttributeStore(self), self._now)
-
-    @lazy_property
-    def memory(self) -> Memory:
-        """Everything heard, said or written, to be found again."""
-        return memory_of(self)
+    def store(self) -> AttributeStore:
+        """The script's Attributes."""
+        return AttributeStore(self)
 
     @lazy_property
     def tools(self) -> ToolRegistry:
         """What the assistant can do."""
         found = conf.usable_tools(lambda error: self.trouble(str(error)))
         return ToolRegistry(found, lambda: self.config.tool_levels)
-
-    @property
-    def config(self) -> Any:
-        """The configuration now."""
-        return self.state.config()
 
     @property
     def mind(self) -> Mind:
@@ -126,20 +77,10 @@ class AssistantPorts:
         """Tokens of a short text for its model; count long ones with `mind.count_tokens`."""
         return self.counter(text)
 
-    def run_turn(self, request: TurnRequest) -> "Deferred[TurnReport]":
-        """Think and act until done; see `assistant.react_loop.run_turn`."""
-        return run_turn(self, self.obj, request)
-
-    def is_called(self) -> bool:
-        """Whether somebody has spoken to it since its last tick."""
-        return is_called(self)
-
-    def run_exclusive(self, function: Callable[[], Any]) -> "Deferred[Any]":
-        """Run something while no tick runs, after the one in flight; fires with its result."""
-        return self.runtime.run_exclusive(function)
-
-    def at_commit_step(self, name: str) -> None:
-        """Called before each step of a commit; what it raises takes the commit back."""
+    @property
+    def counter_name(self) -> str:
+        """The name of that counter."""
+        return counter_name(self.model_name)
 
     def log(self, text: str, warning: bool = False) -> None:
         """A line in the server log that names the assistant."""
@@ -187,7 +128,12 @@ class AssistantPorts:
         path = conf.log_path()
         line = {"assistant": self.key, **fields}
         written = services.on_disk(write_audit, path, kind, line, self.now())
-        written.addErrback(lambda failure: _not_written(path, failure))
+
+        def not_written(failure: Any) -> None:
+            failure.trap(OSError)
+            logger.log_err(f"[ai] cannot write {path}: {failure.value}")
+
+        written.addErrback(not_written)
 
     def spent(self, reply: Any, purpose: str) -> None:
         """Count and log one model call."""
@@ -211,29 +157,7 @@ class AssistantPorts:
         able = self.model_name != OFFLINE_MODEL and self.config.llm_api == "chat"
         return conf.setting("MEM0_INFER") is True and able and not self.over_spend()
 
-    def over_spend(self) -> bool:
-        """Whether today's cap is reached."""
-        return self.spend.over(self.config.spend_max_tokens_day)
-
-    def _now(self) -> float:
-        return self.now()
-
-    def _counter(self) -> tuple[str, Any]:
-        return counter_name(self.model_name), counter_for(self.model_name)
-
-    def _stored(self, messages: Sequence[Message]) -> None:
-        self.memory.remember_messages(messages)
-
-    def _changed(self, messages: Sequence[Message], gone: Collection[str]) -> None:
-        self.memory.correct_messages(messages, gone)
-
 
 def _is_admin(account: Any) -> bool:
     """Whether an account has the rank now; a superuser who is quelled keeps it."""
     return bool(account.is_superuser or account.check_permstring("Admin"))
-
-
-def _not_written(path: Any, failure: Any) -> None:
-    """Tell of an audit line that could not be written."""
-    failure.trap(OSError)
-    logger.log_err(f"[ai] cannot write {path}: {failure.value}")

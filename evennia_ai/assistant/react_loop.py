@@ -18,6 +18,7 @@ from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, CONTEXTS
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, strip_thoughts
 from evennia_ai.llm_interaction.tool_calls import batches, bounded, read_calls, storable_call
+from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Character
 from evennia_ai.rag_memory.recalled import MEMORIES, drawn_on
 from evennia_ai.tools.base import ToolContext
@@ -35,247 +36,197 @@ LEAST_TIMEOUT_S = 1.0
 
 @inlineCallbacks
 def run_turn(
-    script: LiveAssistant, character: Character, turn: TurnRequest
+    script: LiveAssistant, character: Character, request: TurnRequest
 ) -> Generator[Deferred[Any], Any, TurnReport]:
     """Think and act until done.
 
-    Each reply enters the history before its tools run, each result behind it, so that a crash
-    in between leaves a call whose result is filled in at the next start. What is stopped or fails
-    in between is given its result at once, or, where that cannot be stored, by the next turn.
+    Each reply enters the history before its tools run, and each result after it. A crash in
+    between leaves a call whose result is filled in at the next start. A turn that is stopped or
+    fails in between gets its results at once or, if they cannot be stored, from the next turn.
 
     Returns:
         A Deferred that fires with a `TurnReport`, or fails with `ModelError` when no model
         answered; what was stored until then stays.
     """
-    if turn.context != CONTEXT_PRE_COMPACTION:  # of that a rollback must leave no trace
+    if request.context != CONTEXT_PRE_COMPACTION:  # a rollback must leave no trace of that one
         script.history.heal()
-    report, failures = TurnReport(), Failures()
-    ctx = ToolContext(
-        script,
-        character,
-        turn.audience,
-        turn.asker,
-        turn.channel,
-        report.spoken,
-        turn.source_ids,
-        turn.retrieved,
-        turn.askers,
-        whole_history=turn.context == CONTEXT_PRE_COMPACTION,
-    )
-    extracting = CONTEXTS[turn.context].extracting
-    usable, aside = script.tools.traits.extracts, ""
-    while report.iterations < turn.max_iterations:
-        reply = yield _ask(script, character, turn, failures, report)
+    turn, aside = _Turn(script, character, request), ""
+    report, usable = turn.report, script.tools.traits.extracts
+    while report.iterations < request.max_iterations:
+        reply = yield turn.ask()
         if reply is None:
             break
-        text, calls = _read_reply(script, character, reply)
+        text, calls = turn.read(reply)
         if not calls:
-            _store_reply(script, character, turn, text, (), reply)
-            _speak(script, ctx, turn, text or ("" if report.spoken else aside), report)
+            turn.store(request.audience, text, (), reply)
+            turn.speak(text or ("" if report.spoken else aside))
             break
         aside = text or aside
-        if extracting and any(call["function"]["name"] not in usable for call in calls):
+        if turn.context.extracting and any(c["function"]["name"] not in usable for c in calls):
             report.stopped_by = "other_tool"
-        ended = yield _act(script, character, turn, ctx, failures, report, text, calls, reply)
+        ended = yield turn.act(text, calls, reply)
         if ended or report.stopped_by == "other_tool":
+            if aside and not report.spoken:
+                turn.speak(aside)
             report.stopped_by = "noop" if ended else "other_tool"
-            _speak_aside(script, ctx, turn, aside, report)
             break
     return report
 
 
-@inlineCallbacks
-def _act(
-    script: LiveAssistant,
-    character: Character,
-    turn: TurnRequest,
-    ctx: ToolContext,
-    failures: Failures,
-    report: TurnReport,
-    text: str,
-    calls: Sequence[Mapping[str, Any]],
-    reply: Any,
-) -> Generator[Deferred[Any], Any, bool]:
-    """Store the calls and run them, what is whispered to one person apart from all else.
+class _Turn:
+    """One turn that runs: what it is for, and what it has done so far."""
 
-    Returns:
-        A Deferred that fires with whether a tool ended the turn.
-    """
-    ended = False
-    registry, extracting = script.tools, CONTEXTS[turn.context].extracting
-    for batch in batches(calls, registry.ending, lambda call: _whispered_to(script, turn, call)):
-        audience = _reply_audience(script, turn, batch)
-        stored = [storable_call(call) for call in batch]
-        _store_reply(script, character, replace(turn, audience=audience), text, stored, reply)
+    def __init__(self, script: LiveAssistant, character: Character, request: TurnRequest):
+        self.script, self.character, self.request = script, character, request
+        self.context = CONTEXTS[request.context]
+        self.report, self.failures = TurnReport(), Failures()
+        self.tools = ToolContext(
+            script,
+            character,
+            request.audience,
+            request.asker,
+            request.channel,
+            self.report.spoken,
+            request.source_ids,
+            request.retrieved,
+            request.askers,
+            whole_history=request.context == CONTEXT_PRE_COMPACTION,
+        )
+
+    @inlineCallbacks
+    def ask(self) -> Generator[Deferred[Any], Any, Any]:
+        """One model call; fires with its reply, or None if a bound is reached."""
+        script, request, report = self.script, self.request, self.report
+        stopped = self._bound_reached()
+        if stopped:
+            report.stopped_by = stopped
+            return None
+        prompt = build_prompt(
+            script,
+            self.character,
+            request.audience,
+            request.context,
+            retrieved=request.retrieved,
+            withdrawn=self.failures.withdrawn,
+            rules=request.rules,
+            talks=request.talks,
+            hidden_ids=request.hidden_ids,
+        )
+        if not prompt.fits:
+            report.stopped_by = "too_large"
+            script.trouble(f"the prompt cannot fit: {prompt.budget}")
+            return None
+        asked = model_request(script, self.character, prompt, purpose=request.context)
+        left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
+        report.iterations += 1
+        reply = yield script.mind.complete(replace(asked, timeout_s=min(asked.timeout_s, left_s)))
+        report.prompt_tokens += reply.prompt_tokens
+        report.completion_tokens += reply.completion_tokens
+        script.spent(reply, request.context)
+        return reply
+
+    def _bound_reached(self) -> str:
+        """Which bound forbids another model call: time, tokens of the turn, or today's cap."""
+        script, report = self.script, self.report
+        if script.now() >= self.request.deadline:
+            return "deadline"
+        if report.prompt_tokens + report.completion_tokens > TURN_CONTEXTS * context_limit(script):
+            return "tokens"
+        return "spend" if script.over_spend() else ""
+
+    def read(self, reply: ModelReply) -> tuple[str, list[dict[str, Any]]]:
+        """What a reply says, cleaned, and its tool calls in the API's form."""
+        content = reply.content or ""
+        first, left_out = bounded(reply.tool_calls)
+        calls = [dict(call) for call in first]
+        if left_out:
+            self.script.log(f"a reply had {left_out} tool calls too many, left out", warning=True)
+        if not calls:
+            written, content = read_calls(content, lambda: new_id("call_"))
+            calls = [dict(call) for call in written]
+        whole = strip_thoughts(content)
+        if len(whole) > CLEANED_CHARS:
+            return whole, calls  # kept as it came; only what is spoken of it is cleaned and cut
+        return clean_reply(content, [self.character.key]), calls
+
+    @inlineCallbacks
+    def act(
+        self, text: str, calls: Sequence[Mapping[str, Any]], reply: ModelReply
+    ) -> Generator[Deferred[Any], Any, bool]:
+        """Store the calls and run them; what is whispered to one person is stored apart.
+
+        Returns:
+            A Deferred that fires with whether a tool ended the turn.
+        """
+        history, registry, request = self.script.history, self.script.tools, self.request
+        ended = False
+        for batch in batches(calls, registry.ending, self._whispered_to):
+            people = {self._whispered_to(call) for call in batch} - {None}
+            audience = private(str(person) for person in people) if people else request.audience
+            self.store(audience, text, [storable_call(call) for call in batch], reply)
+            try:
+                outcome = yield execute_tool_calls(
+                    registry, batch, self.tools, self.failures, self.context.extracting
+                )
+                answered = request.audience if outcome.ended else ""
+                meta = {"context": request.context, ANSWERED: answered}
+                history.append(
+                    replace(result, audience=audience, metadata=meta) for result in outcome.results
+                )
+            except Exception:
+                try:
+                    history.heal()
+                except Exception as error:  # noqa: BLE001 - what ended the turn is raised, not this
+                    self.script.log_error("a tool call without a result", error)
+                raise
+            self.report.tools += outcome.used
+            ended, text = ended or outcome.ended, ""
+        return ended
+
+    def _whispered_to(self, call: Mapping[str, Any]) -> str | None:
+        """Stable id of whom a call in a public turn whispers to; None if it whispers to nobody."""
+        function, to_one = call["function"], self.script.tools.traits.to_one
+        if function.get("name") not in to_one or self.request.audience != PUBLIC:
+            return None
         try:
-            outcome = yield execute_tool_calls(registry, batch, ctx, failures, extracting)
-            answered = turn.audience if outcome.ended else ""
-            meta = {"context": turn.context, ANSWERED: answered}
-            script.history.append(
-                replace(result, audience=audience, metadata=meta) for result in outcome.results
-            )
-        except Exception:
-            _heal(script)
-            raise
-        report.tools += outcome.used
-        ended, text = ended or outcome.ended, ""
-    return ended
+            arguments = json.loads(function.get("arguments") or "{}")
+        except ValueError:
+            return None
+        target = str(arguments.get("target") or "") if isinstance(arguments, Mapping) else ""
+        person = self.script.game.addressee(target) if target else None
+        return None if person is None else str(person["id"])
 
+    def store(self, audience: str, text: str, calls: Sequence[Any], reply: ModelReply) -> None:
+        """Add the assistant's message to the history, unless it is empty or unspoken."""
+        if not calls and not (text and self.context.speaks):
+            return
+        metadata: dict[str, Any] = {"model": reply.model, "context": self.request.context}
+        if self.request.retrieved:  # an extraction must not learn what only repeats a memory
+            said = " ".join([text, *(str(call["function"].get("arguments")) for call in calls)])
+            if memories := drawn_on(self.request.retrieved, said[:_DRAWN_CHARS]):
+                metadata[MEMORIES] = memories
+        counted = reply.content_tokens if len(text) > _COUNT_CHARS else None
+        message = Message(
+            "assistant",
+            text,
+            speaker=Speaker(self.character.key, self.character.stable_id),
+            audience=audience,
+            channel=self.request.channel,
+            tokens=counted + OVERHEAD_TOKENS if counted else 0,
+            tool_calls=tuple(calls),
+            metadata=metadata,
+        )
+        self.script.history.append([message])
 
-def _heal(script: LiveAssistant) -> None:
-    """Answer the calls of a turn that ends in mid-air; the next one does where this fails."""
-    try:
-        script.history.heal()
-    except Exception as error:  # noqa: BLE001 - what ended the turn is to be told, not this
-        script.log_error("a tool call without a result", error)
-
-
-@inlineCallbacks
-def _ask(
-    script: LiveAssistant,
-    character: Character,
-    turn: TurnRequest,
-    failures: Failures,
-    report: TurnReport,
-) -> Generator[Deferred[Any], Any, Any]:
-    """One model call; fires with its reply, or None where a bound is reached."""
-    stopped = _bound_reached(script, turn, report)
-    if stopped:
-        report.stopped_by = stopped
-        return None
-    prompt = build_prompt(
-        script,
-        character,
-        turn.audience,
-        turn.context,
-        retrieved=turn.retrieved,
-        withdrawn=failures.withdrawn,
-        rules=turn.rules,
-        talks=turn.talks,
-        hidden_ids=turn.hidden_ids,
-    )
-    if not prompt.fits:
-        report.stopped_by = "too_large"
-        script.trouble(f"the prompt cannot fit: {prompt.budget}")
-        return None
-    request = model_request(script, character, prompt, purpose=turn.context)
-    left_s = turn.deadline - script.now()
-    request = replace(request, timeout_s=min(request.timeout_s, max(left_s, LEAST_TIMEOUT_S)))
-    report.iterations += 1
-    reply = yield script.mind.complete(request)
-    report.prompt_tokens += reply.prompt_tokens
-    report.completion_tokens += reply.completion_tokens
-    script.spent(reply, turn.context)
-    return reply
-
-
-def _bound_reached(script: LiveAssistant, turn: TurnRequest, report: TurnReport) -> str:
-    """Which bound forbids a further model call: time, tokens of the turn, or today's cap."""
-    if script.now() >= turn.deadline:
-        return "deadline"
-    if report.prompt_tokens + report.completion_tokens > TURN_CONTEXTS * context_limit(script):
-        return "tokens"
-    return "spend" if script.over_spend() else ""
-
-
-def _read_reply(
-    script: LiveAssistant, character: Character, reply: Any
-) -> tuple[str, list[dict[str, Any]]]:
-    """What a reply says, cleaned, and its tool calls in the API's form."""
-    content = reply.content or ""
-    first, left_out = bounded(reply.tool_calls)
-    calls = [dict(call) for call in first]
-    if left_out:
-        script.log(f"{left_out} tool calls of one reply were too many and left out", warning=True)
-    if not calls:
-        written, content = read_calls(content, lambda: new_id("call_"))
-        calls = [dict(call) for call in written]
-    whole = strip_thoughts(content)
-    if len(whole) > CLEANED_CHARS:
-        return whole, calls  # kept as it came; only what is spoken of it is cleaned and cut
-    return clean_reply(content, [character.key]), calls
-
-
-def _reply_audience(
-    script: LiveAssistant, turn: TurnRequest, calls: Sequence[Mapping[str, Any]]
-) -> str:
-    """Who may know of a reply and its results: a whisper in a public turn is between two."""
-    people = {_whispered_to(script, turn, call) for call in calls} - {None}
-    return private(str(person) for person in people) if people else turn.audience
-
-
-def _whispered_to(script: LiveAssistant, turn: TurnRequest, call: Mapping[str, Any]) -> str | None:
-    """Stable id of whom a call in a public turn whispers to; None if it whispers to nobody."""
-    to_one = script.tools.traits.to_one
-    if call["function"].get("name") not in to_one or turn.audience != PUBLIC:
-        return None
-    target = str(_arguments(call).get("target") or "")
-    person = script.game.addressee(target) if target else None
-    return None if person is None else str(person["id"])
-
-
-def _arguments(call: Mapping[str, Any]) -> Mapping[str, Any]:
-    try:
-        read = json.loads(call["function"].get("arguments") or "{}")
-    except ValueError:
-        return {}
-    return read if isinstance(read, Mapping) else {}
-
-
-def _store_reply(
-    script: LiveAssistant,
-    character: Character,
-    turn: TurnRequest,
-    text: str,
-    calls: Sequence[Any],
-    reply: Any,
-) -> None:
-    """The assistant's message into the history; nothing for an empty or an unspoken reply."""
-    if not calls and not (text and CONTEXTS[turn.context].speaks):
-        return
-    metadata: dict[str, Any] = {"model": reply.model, "context": turn.context}
-    if memories := _drawn_on(turn, text, calls):
-        metadata[MEMORIES] = memories
-    is_long = len(text) > _COUNT_CHARS and reply.content_tokens
-    message = Message(
-        "assistant",
-        text,
-        speaker=Speaker(character.key, character.stable_id),
-        audience=turn.audience,
-        channel=turn.channel,
-        tokens=reply.content_tokens + OVERHEAD_TOKENS if is_long else 0,
-        tool_calls=tuple(calls),
-        metadata=metadata,
-    )
-    script.history.append([message])
-
-
-def _drawn_on(turn: TurnRequest, text: str, calls: Sequence[Any]) -> list[str]:
-    """The memories in the prompt that a reply may repeat: an extraction must not learn them."""
-    said = " ".join([text, *(str(call["function"].get("arguments")) for call in calls)])
-    return drawn_on(turn.retrieved, said[:_DRAWN_CHARS]) if turn.retrieved else []
-
-
-def _speak(
-    script: LiveAssistant, ctx: ToolContext, turn: TurnRequest, text: str, report: TurnReport
-) -> None:
-    """Say the reply to the turn's audience."""
-    report.stopped_by = "reply" if text else "silence"
-    if not text or not CONTEXTS[turn.context].speaks or text in report.spoken:
-        return
-    try:
-        script.game.speak(text, turn.audience, turn.channel, turn.asker)
-    except ToolError as error:
-        script.trouble(f"could not speak: {error}")
-        return
-    report.spoken.append(text)
-
-
-def _speak_aside(
-    script: LiveAssistant, ctx: ToolContext, turn: TurnRequest, aside: str, report: TurnReport
-) -> None:
-    """Say what stood beside tool calls, if the turn ends and nothing was said."""
-    stopped = report.stopped_by
-    if aside and not report.spoken:
-        _speak(script, ctx, turn, aside, report)
-    report.stopped_by = stopped
+    def speak(self, text: str) -> None:
+        """Say the reply to the turn's audience."""
+        request, spoken = self.request, self.report.spoken
+        self.report.stopped_by = "reply" if text else "silence"
+        if not text or not self.context.speaks or text in spoken:
+            return
+        try:
+            self.script.game.speak(text, request.audience, request.channel, request.asker)
+        except ToolError as error:
+            self.script.trouble(f"could not speak: {error}")
+            return
+        spoken.append(text)

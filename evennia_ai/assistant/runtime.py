@@ -14,11 +14,11 @@ from twisted.internet.defer import Deferred, maybeDeferred
 
 from evennia_ai.assistant.config import AssistantConfig
 from evennia_ai.assistant.events import Group
+from evennia_ai.assistant.spend import SpendHandler
 from evennia_ai.assistant.state import StateHandler
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.budget import TokenBudget
-from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.journal import JournalHandler
+from evennia_ai.protocol import Assistant, Store
 from evennia_ai.tools.execution import ToolRegistry
 
 QUEUE_LIMIT = 500
@@ -207,12 +207,20 @@ class LiveAssistant(Assistant, Protocol):
         """Mode, signals, configuration."""
 
     @property
-    def journal(self) -> JournalHandler:
-        """What it wrote down."""
-
-    @property
     def tools(self) -> ToolRegistry:
         """What it can do."""
+
+    @property
+    def spend(self) -> SpendHandler:
+        """What its calls cost today."""
+
+    @property
+    def store(self) -> Store:
+        """Where the script's values are kept."""
+
+    @property
+    def counter_name(self) -> str:
+        """The name of its token counter."""
 
     def save_queue(self) -> None:
         """Save what was heard but not stored or not answered yet, if that changed."""

@@ -33,28 +33,15 @@ class Edit:
     def diff(self, base: Path) -> str:
         """The change as a unified diff, with paths relative to `base`."""
         name = self.path.relative_to(base).as_posix()
-        lines = difflib.unified_diff(
-            self.before.splitlines(),
-            self.after.splitlines(),
-            f"{name} (now)",
-            f"{name} (with evennia_ai)",
-            lineterm="",
-        )
-        return "\n".join(lines)
+        before, after = self.before.splitlines(), self.after.splitlines()
+        names = (f"{name} (now)", f"{name} (with evennia_ai)")
+        return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))
 
 
 def install(
     game_dir: str | os.PathLike[str], apply: bool = False, say: Callable[[str], None] = print
 ) -> int:
-    """Show the edits a game needs, or make them. Idempotent.
-
-    Args:
-        game_dir: The game's folder.
-        apply: Make the edits; each old file is kept next to the new one.
-        say: Called with each text to show.
-
-    Returns:
-        Exit code, 0.
+    """Show the edits a game needs, or make them; returns the exit code, 0. Idempotent.
 
     Raises:
         ConfigError: A file is missing or cannot be understood; none was changed.
@@ -69,7 +56,12 @@ def install(
     if not apply:
         say("Nothing was changed. To make these edits: evennia-ai install --apply")
         return 0
-    _check_writable(edits)
+    for path in (edit.path.resolve() for edit in edits):  # before the first is changed
+        if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+            raise ConfigError(
+                f"`{path}` cannot be written; nothing was changed. "
+                "Make it writable, or make the edits by hand."
+            )
     for edit in edits:
         backup = _write(edit)
         say(f"Changed {edit.path.relative_to(folder)}; the old text is in {backup.name}")
@@ -78,11 +70,7 @@ def install(
 
 
 def planned_edits(folder: Path) -> list[Edit]:
-    """The edits of the three files, including those that change nothing.
-
-    Raises:
-        ConfigError: A file is missing or cannot be understood.
-    """
+    """The edits of the three files, including those that change nothing; see `install`."""
     return [
         _edit(folder / "server" / "conf" / "settings.py", with_app, APP_LINE),
         _edit(folder / "commands" / "default_cmdsets.py", with_cmdset, CMDSET_LINE),
@@ -96,32 +84,56 @@ def with_app(text: str) -> str:
     uses = [node for node in tree.body if _names(node, "INSTALLED_APPS")]
     if any(_holds_text(node, APP) for node in uses):
         return text
-    defaults = [node for node in tree.body if _imports_all_of(node, "evennia.settings_default")]
+    defaults = [node for node in tree.body if _imported(node, "evennia.settings_default") == ["*"]]
     if not uses and not defaults:
         raise ValueError("it neither takes Evennia's defaults nor sets `INSTALLED_APPS`")
     reassigned = any(isinstance(node, ast.Assign) for node in uses)
     line = 'INSTALLED_APPS = [*INSTALLED_APPS, "evennia_ai"]' if reassigned else APP_LINE
     earliest = max(_end(node) for node in uses + defaults)
-    secrets = [node.lineno for node in tree.body if _mentions_secrets(node)]
-    later = [line for line in secrets if line > earliest]
+    later = [
+        node.lineno
+        for node in tree.body
+        if node.lineno > earliest
+        and any(
+            isinstance(part, ast.ImportFrom) and (part.module or "").endswith("secret_settings")
+            for part in ast.walk(node)
+        )
+    ]
+    lines = text.splitlines()
     if not later:
-        return _with_lines(text, len(text.splitlines()), ["", line])
-    return _with_lines(text, _above_comments(text, later[0] - 1), [line, ""])
+        return _with_lines(text, len(lines), ["", line])
+    at = later[0] - 1
+    while at > 0 and lines[at - 1].startswith("#"):  # above the comments over that statement
+        at -= 1
+    return _with_lines(text, at, [line, ""])
 
 
 def with_cmdset(text: str) -> str:
     """Command sets with the assistants' added to what characters can do."""
     tree = ast.parse(text)
-    method = _creation_method(tree)
-    if _calls_with(method, "AssistantCmdSet"):
+    methods = [
+        part
+        for cmdset in tree.body
+        if isinstance(cmdset, ast.ClassDef) and cmdset.name == "CharacterCmdSet"
+        for part in cmdset.body
+        if isinstance(part, ast.FunctionDef) and part.name == "at_cmdset_creation"
+    ]
+    if not methods:
+        raise ValueError("it has no `CharacterCmdSet` with a method `at_cmdset_creation`")
+    method = methods[0]
+    used = {getattr(part, "id", getattr(part, "attr", None)) for part in ast.walk(method)}
+    if "AssistantCmdSet" in used:
         return text
     first = method.body[0]
     if first.lineno == method.lineno:
         raise ValueError("`CharacterCmdSet.at_cmdset_creation` is written on one line")
     indent = " " * first.col_offset
-    end = _past_comments(text, _end(method), indent)
+    end, lines = _end(method), text.splitlines()
+    while end < len(lines) and lines[end].startswith(indent + "#"):  # comments of its body
+        end += 1
     text = _with_lines(text, end, [indent + CMDSET_LINE])
-    if _imports(tree, "evennia_ai.commands"):
+    imported = (node.names for node in tree.body if isinstance(node, ast.Import))
+    if any(alias.name == "evennia_ai.commands" for names in imported for alias in names):
         return text
     return _with_lines(text, _end_of_imports(tree), ["import evennia_ai.commands"])
 
@@ -144,11 +156,14 @@ def with_url(text: str) -> str:
     if pattern_list is None:
         raise ValueError("it sets no `urlpatterns = [...]`")
     lines = text.splitlines(keepends=True)
-    row, column = pattern_list.lineno - 1, _column(lines[pattern_list.lineno - 1], pattern_list)
+    row = pattern_list.lineno - 1
+    # `ast` counts columns in bytes.
+    column = len(lines[row].encode("utf-8")[: pattern_list.col_offset].decode("utf-8"))
     head, tail = lines[row][: column + 1], lines[row][column + 1 :]
     lines[row] = f"{head}\n    {URL_LINE},{tail}"
     text = "".join(lines)
-    missing = [name for name in ("include", "path") if not _has_name(tree, name)]
+    known = {name for node in tree.body for name in _imported(node)}
+    missing = [name for name in ("include", "path") if name not in known]
     if not missing:
         return text
     line = f"from django.urls import {', '.join(missing)}"
@@ -173,17 +188,6 @@ def _edit(path: Path, change: Callable[[str], str], line: str) -> Edit:
             f"Add this line by hand: {line}"
         ) from error
     return Edit(path, raw, after.replace("\n", "\r\n") if "\r\n" in raw else after)
-
-
-def _check_writable(edits: list[Edit]) -> None:
-    """Refuse before the first file is changed if the last one cannot be."""
-    for edit in edits:
-        path = edit.path.resolve()
-        if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
-            raise ConfigError(
-                f"`{path}` cannot be written; nothing was changed. "
-                "Make it writable, or make the edits by hand."
-            )
 
 
 def _write(edit: Edit) -> Path:
@@ -212,29 +216,8 @@ def _with_lines(text: str, after_line: int, new: list[str]) -> str:
     return "\n".join([*lines[:after_line], *new, *lines[after_line:]]) + "\n"
 
 
-def _above_comments(text: str, line: int) -> int:
-    """Line number above the comments that stand right over a statement."""
-    lines = text.splitlines()
-    while line > 0 and lines[line - 1].startswith("#"):
-        line -= 1
-    return line
-
-
-def _past_comments(text: str, line: int, indent: str) -> int:
-    """Line number below the comments that belong to a body ending at `line`."""
-    lines = text.splitlines()
-    while line < len(lines) and lines[line].startswith(indent + "#"):
-        line += 1
-    return line
-
-
 def _end(node: ast.stmt) -> int:
     return node.end_lineno or node.lineno
-
-
-def _column(line: str, node: ast.expr) -> int:
-    """A node's column in characters; `ast` counts bytes."""
-    return len(line.encode("utf-8")[: node.col_offset].decode("utf-8"))
 
 
 def _names(node: ast.stmt, name: str) -> bool:
@@ -261,53 +244,11 @@ def _holds_text(node: ast.AST, text: str) -> bool:
     )
 
 
-def _imports_all_of(node: ast.stmt, module: str) -> bool:
-    return (
-        isinstance(node, ast.ImportFrom)
-        and node.module == module
-        and any(alias.name == "*" for alias in node.names)
-    )
-
-
-def _mentions_secrets(node: ast.stmt) -> bool:
-    return any(
-        isinstance(part, ast.ImportFrom) and (part.module or "").endswith("secret_settings")
-        for part in ast.walk(node)
-    )
-
-
-def _creation_method(tree: ast.Module) -> ast.FunctionDef:
-    """`CharacterCmdSet.at_cmdset_creation`; `ValueError` if there is none."""
-    for cmdset in tree.body:
-        if isinstance(cmdset, ast.ClassDef) and cmdset.name == "CharacterCmdSet":
-            for method in cmdset.body:
-                if isinstance(method, ast.FunctionDef) and method.name == "at_cmdset_creation":
-                    return method
-    raise ValueError("it has no `CharacterCmdSet` with a method `at_cmdset_creation`")
-
-
-def _calls_with(method: ast.FunctionDef, name: str) -> bool:
-    """Whether a name is used anywhere in a method, alone or after a dot."""
-    return any(
-        getattr(part, "id", None) == name or getattr(part, "attr", None) == name
-        for part in ast.walk(method)
-    )
-
-
-def _imports(tree: ast.Module, module: str) -> bool:
-    return any(
-        isinstance(node, ast.Import) and any(alias.name == module for alias in node.names)
-        for node in tree.body
-    )
-
-
-def _has_name(tree: ast.Module, name: str) -> bool:
-    """Whether some top-level import binds a name."""
-    return any(
-        isinstance(node, ast.ImportFrom)
-        and any((alias.asname or alias.name) == name for alias in node.names)
-        for node in tree.body
-    )
+def _imported(node: ast.stmt, module: str | None = None) -> list[str]:
+    """The names that a `from ... import` binds, from a module or from any."""
+    if not isinstance(node, ast.ImportFrom) or module not in (None, node.module):
+        return []
+    return [alias.asname or alias.name for alias in node.names]
 
 
 def _end_of_imports(tree: ast.Module) -> int:

@@ -48,35 +48,25 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"evennia-ai {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _add_new(commands)
-    start = commands.add_parser("start", help="start a game made by `evennia-ai new`")
-    stop = commands.add_parser("stop", help="stop a game")
-    for command, run in ((start, _start), (stop, _stop)):
-        command.add_argument("folder", nargs="?", default=".", help="the game (default: here)")
-        command.set_defaults(run=run)
-    _add_install(commands)
-    doctor = commands.add_parser("doctor", help="check a game and suggest remedies")
-    doctor.add_argument("folder", nargs="?", default=".", help="the game (default: here)")
-    doctor.set_defaults(run=_doctor)
-    return parser
-
-
-def _add_new(commands: argparse._SubParsersAction) -> None:
     new = commands.add_parser("new", help="make a game with an assistant in it, and start it")
     new.add_argument("folder", help="the folder to make; its name is the game's")
     new.add_argument("--start", action="store_true", help="start it (the default)")
     new.add_argument("--no-start", action="store_true", help="only make the folder")
     new.add_argument("--reuse", action="store_true", help="use the game if it already exists")
     new.set_defaults(run=_new)
-
-
-def _add_install(commands: argparse._SubParsersAction) -> None:
-    install = commands.add_parser(
-        "install", help="add assistants to a game: show or make the edits"
+    for name, run, says in (
+        ("start", lambda args: _start_and_show(_game(args.folder)), "start a game made by `new`"),
+        ("stop", _stop, "stop a game"),
+        ("install", _install, "add assistants to a game: show or make the edits"),
+        ("doctor", _doctor, "check a game and suggest remedies"),
+    ):
+        command = commands.add_parser(name, help=says)
+        command.add_argument("folder", nargs="?", default=".", help="the game (default: here)")
+        command.set_defaults(run=run)
+    commands.choices["install"].add_argument(
+        "--apply", action="store_true", help="make the edits (backups are kept)"
     )
-    install.add_argument("folder", nargs="?", default=".", help="the game (default: here)")
-    install.add_argument("--apply", action="store_true", help="make the edits (backups are kept)")
-    install.set_defaults(run=_install)
+    return parser
 
 
 def _new(args: argparse.Namespace) -> int:
@@ -90,10 +80,6 @@ def _new(args: argparse.Namespace) -> int:
         print(f"Start it with: evennia-ai start {args.folder}")
         return 0
     return _start_and_show(folder)
-
-
-def _start(args: argparse.Namespace) -> int:
-    return _start_and_show(_game(args.folder))
 
 
 def _stop(args: argparse.Namespace) -> int:
@@ -119,11 +105,7 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 def _game(folder: str | os.PathLike[str]) -> Path:
-    """The absolute path of a game's folder.
-
-    Raises:
-        ConfigError: There is no game in it.
-    """
+    """The absolute path of a game's folder; `ConfigError` if there is no game in it."""
     path = Path(folder)
     if not is_game(path):
         raise ConfigError(
@@ -142,6 +124,8 @@ def _start_and_show(folder: Path) -> int:
 def connect_text(folder: Path, connection: Connection) -> str:
     """How to connect to a running game."""
     ports = connection.ports
+    in_make = os.environ.get("EVENNIA_AI_MAKE")
+    stop = "make demo-stop" if in_make else f"evennia-ai stop {os.path.relpath(folder)}"
     password = connection.password or f"(unknown: {PASSWORD_FILE} is missing)"
     lines = [
         "",
@@ -154,16 +138,9 @@ def connect_text(folder: Path, connection: Connection) -> str:
         f"  At the telnet prompt:  connect {ADMIN} {connection.password or '<password>'}",
         "",
         "Aria stands in The Gilded Lantern: say hello to her.",
-        f"Stop it with `{_stop_command(folder)}`; its logs are in {folder}/server/logs.",
+        f"Stop it with `{stop}`; its logs are in {folder}/server/logs.",
     ]
     return "\n".join(lines)
-
-
-def _stop_command(folder: Path) -> str:
-    """The shortest command that stops the game."""
-    if os.environ.get("EVENNIA_AI_MAKE"):
-        return "make demo-stop"
-    return f"evennia-ai stop {os.path.relpath(folder)}"
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ MOST_PENDING = 5_000
 
 
 class RecallJobs:
-    """The recall index of all assistants, behind its thread. See `protocol.RecallPort`.
+    """The recall index of all assistants, behind its thread.
 
     Args:
         worker: The thread.

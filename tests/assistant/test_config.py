@@ -12,6 +12,7 @@ from evennia_ai.assistant.config import (
     checked,
     default_of,
     number,
+    or_none,
     parsed,
     read_config,
     whole,
@@ -144,9 +145,9 @@ class TestChecked(unittest.TestCase):
     def test_kinds_say_what_they_take(self):
         """The words of a kind name its bounds."""
         self.assertEqual(whole(1, 5000).says, "a whole number from 1 to 5,000")
-        self.assertEqual(whole(1, 5, none=True).says, "a whole number from 1 to 5, or None")
+        self.assertEqual(or_none(whole(1, 5)).says, "a whole number from 1 to 5, or None")
         self.assertEqual(number(0, 2).says, "a number from 0 to 2")
-        self.assertEqual(number(0, 2.5, none=True).says, "a number from 0 to 2.5, or None")
+        self.assertEqual(or_none(number(0, 2.5)).says, "a number from 0 to 2.5, or None")
 
     @FEW
     @given(names, anything)

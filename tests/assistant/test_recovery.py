@@ -1,6 +1,5 @@
 """What a failure, a restart or a hand in the data must not bring out of joint."""
 
-import unittest
 from dataclasses import replace
 
 from twisted.internet.defer import CancelledError, Deferred
@@ -14,10 +13,8 @@ from evennia_ai.history.messages import IdSource, Message, Speaker, new_id
 from evennia_ai.history.pairs import INTERRUPTED, unanswered
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
-from evennia_ai.sleep.compaction.reversal import rollback_compaction
 from evennia_ai.sleep.compaction.rollback import Rollback
 from evennia_ai.sleep.compaction.service import (
-    compact_conversation_history,
     run_pre_compaction_extraction,
 )
 from evennia_ai.sleep.consolidation import (
@@ -25,50 +22,13 @@ from evennia_ai.sleep.consolidation import (
     repair_semantic_memory,
 )
 from evennia_ai.testing import call
-from tests.memory_assistant import MemoryWorld, StoreFailure
+from tests.memory_assistant import MemoryWorldTest, StoreFailure
 from tests.waiting import wait_for
 
 CHAR = Speaker("Char", "o1.x")
 
 
-class RecoveryTest(unittest.TestCase):
-    """An assistant in memory with the deeds of the classes below."""
-
-    def setUp(self):
-        self.world = MemoryWorld(compact_preserve_window=4)
-        self.world.model.default = "They talked."
-
-    @property
-    def script(self):
-        return self.world.script
-
-    @property
-    def body(self):
-        return self.world.body
-
-    def fill(self, count=12, **fields):
-        messages = [Message("user", **{"content": f"line {n}", **fields}) for n in range(count)]
-        return self.script.history.append(messages)
-
-    def compact(self, **options):
-        options.setdefault("force", True)
-        return wait_for(compact_conversation_history(self.script, self.body, **options))
-
-    def extract(self, *answers):
-        self.world.model.answers = [*answers, call("noop")]
-        return wait_for(run_pre_compaction_extraction(self.script, self.body))
-
-    def roll_back(self):
-        return wait_for(rollback_compaction(self.script, self.body))
-
-    def prompt(self):
-        return build_llm_messages(self.script, self.body)
-
-    def assert_proven(self):
-        self.assertEqual(verify_history(self.script), ())
-
-
-class TestFailures(RecoveryTest):
+class TestFailures(MemoryWorldTest):
     """Exceptions in the middle."""
 
     def test_a_commit_that_fails_leaves_nothing_in_the_index(self):
@@ -115,7 +75,7 @@ class TestFailures(RecoveryTest):
         self.assertEqual([m.id for m in self.script.history.messages()], ["m1"])
 
 
-class TestRollback(RecoveryTest):
+class TestRollback(MemoryWorldTest):
     """What a rollback must take back besides."""
 
     def test_extraction_before_masks(self):
@@ -187,7 +147,7 @@ class TestRollback(RecoveryTest):
             self.assertGreater(make("c"), known if known[0] == "c" else "")
 
 
-class TestSwitchedOff(RecoveryTest):
+class TestSwitchedOff(MemoryWorldTest):
     """The raw history, as it was."""
 
     def test_order_is_that_of_the_history(self):
@@ -218,7 +178,7 @@ class TestSwitchedOff(RecoveryTest):
         self.assertEqual(self.prompt(), before)
 
 
-class TestCutShort(RecoveryTest):
+class TestCutShort(MemoryWorldTest):
     """Turns that end between a call and its result."""
 
     def ask(self):
@@ -304,7 +264,7 @@ class TestCutShort(RecoveryTest):
             self.assertEqual(list(self.script.runtime.unanswered), [alice])
 
 
-class TestArchiveReads(RecoveryTest):
+class TestArchiveReads(MemoryWorldTest):
     """The archive as prompts show it while compaction is off."""
 
     PRIVATE = "private:o9.x"
@@ -382,7 +342,7 @@ class TestArchiveReads(RecoveryTest):
         self.assertLessEqual(len(self.script.history._raw_backs), RAW_BACKS)
 
 
-class TestOffWithoutSummaries(RecoveryTest):
+class TestOffWithoutSummaries(MemoryWorldTest):
     """While compaction is off, nothing that stands in the raw history comes a second time."""
 
     RAVEN = "The raven Pepper steals spoons."
@@ -412,7 +372,7 @@ class TestOffWithoutSummaries(RecoveryTest):
         self.assertEqual(prompt.count("Pepper steals spoons"), 1)
 
 
-class TestHands(RecoveryTest):
+class TestHands(MemoryWorldTest):
     """Attributes changed by hand."""
 
     def assert_unprovable(self):

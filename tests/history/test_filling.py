@@ -51,7 +51,7 @@ class TestFilling(SearchTest):
         history.checkpoint()
         for n in range(NOTES):
             self.world.body.journal.add(f"Elin keeps {n} bees.")
-        self.line = history.messages()[-10]["id"]
+        self.line = history.messages()[-10].id
         self.note = self.world.body.journal.recent(10)[0].id
 
     @property

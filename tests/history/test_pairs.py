@@ -15,26 +15,7 @@ from evennia_ai.history.pairs import (
     pairing,
     unanswered,
 )
-from tests.strategies import MANY, calls, heard, histories, numbered, reply, result
-
-
-def faults(messages):
-    """What a strict provider would refuse in a request."""
-    found, index = [], 0
-    while index < len(messages):
-        message = messages[index]
-        index += 1
-        if message.role == "tool":
-            found.append(f"{index - 1}: a result alone")
-        if message.role != "assistant" or not message.tool_calls:
-            continue
-        wanted = Counter(call["id"] for call in message.tool_calls)
-        behind = messages[index : index + sum(wanted.values())]
-        given_ = Counter(m.tool_call_id for m in behind if m.role == "tool")
-        if given_ != wanted:
-            found.append(f"{index - 1}: {wanted} answered by {given_}")
-        index += sum(given_.values())
-    return found
+from tests.strategies import MANY, calls, faults, heard, histories, numbered, reply, result
 
 
 class TestPairing(unittest.TestCase):

@@ -12,8 +12,7 @@ from evennia_ai.history.pairs import ANSWERED
 from evennia_ai.llm_interaction import build_llm_messages, format_messages_for_compaction
 from evennia_ai.testing import call
 from evennia_ai.tools.base import Tool
-from tests.assistant import test_recovery
-from tests.memory_assistant import PEOPLE
+from tests.memory_assistant import PEOPLE, MemoryWorldTest
 
 ALICE, BOB = (private([PEOPLE[name]]) for name in ("Alice", "Bob"))
 
@@ -30,7 +29,7 @@ class Nod(Tool):
         return "You nod."
 
 
-class TestTakenUp(test_recovery.RecoveryTest):
+class TestTakenUp(MemoryWorldTest):
     """Two turns, of which the second hangs in a tool when the server dies."""
 
     def hear(self, audience):

@@ -32,7 +32,6 @@ from evennia_ai.llm_interaction.regions import (
 )
 from evennia_ai.llm_interaction.tokens import counter_for, estimate
 from evennia_ai.tools.parameters import Text, function_schema
-from tests.history.test_pairs import faults
 from tests.strategies import (
     FEW,
     MANY,
@@ -40,6 +39,7 @@ from tests.strategies import (
     call,
     calls,
     counted,
+    faults,
     heard,
     histories,
     marker,

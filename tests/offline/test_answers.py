@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evennia_ai.offline.brain import respond
 from evennia_ai.offline.surroundings import spoken_time
-from tests.offline.test_brain import SYSTEM, TOOLS, calling, hit, moment, play, result, said
+from tests.offline.requests import SYSTEM, TOOLS, calling, hit, moment, play, result, said
 
 OFFER = r"^I don't know that for certain\. The nearest I know: "
 BEES = "My brother Tomas keeps bees."

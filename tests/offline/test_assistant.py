@@ -54,13 +54,13 @@ class TestOffline(AssistantTest):
 
     def heard(self, who, text):
         """Somebody says something; returns what Aria said to it."""
-        before = {message["id"] for message in self.script.history.messages()}
+        before = {message.id for message in self.script.history.messages()}
         self.say(text, self.people[who])
         self.tick()
         return " ".join(
-            message["content"]
+            message.content
             for message in self.script.history.messages()
-            if message["id"] not in before and message["role"] == "assistant"
+            if message.id not in before and message.role == "assistant"
         ).strip()
 
     def tell_and_compact(self):
@@ -70,7 +70,7 @@ class TestOffline(AssistantTest):
             self.heard("Bob", CHATTER[n % len(CHATTER)])
         done = wait_for(compact_conversation_history(self.script, self.aria, force=True), 30)
         self.assertTrue(done["success"], done)
-        live = " ".join(m["content"] for m in self.script.history.messages() if m["role"] == "user")
+        live = " ".join(m.content for m in self.script.history.messages() if m.role == "user")
         self.assertNotIn("blue pot", re.sub(r"(?s)\[CONTEXT SUMMARY\].*", "", live))
 
     def test_told_compacted_asked(self):

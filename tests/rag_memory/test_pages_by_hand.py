@@ -10,8 +10,8 @@ from evennia_ai.rag_memory.ledger_store import PAGE_ENTRIES as CLOSED
 from evennia_ai.rag_memory.ledger_store import PAGES as CLOSED_PAGES
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
 from evennia_ai.testing import MemoryStore
-from tests.assistant import test_recovery
 from tests.base import AssistantTest
+from tests.memory_assistant import MemoryWorldTest
 
 FIRST = [f"entry {number}" for number in range(120)]
 LATER = [f"later {number}" for number in range(60)]
@@ -204,7 +204,7 @@ class TestLedger(unittest.TestCase):
             self.assertEqual(self.closed(), ["I like ale"])
 
 
-class TestRecords(test_recovery.RecoveryTest):
+class TestRecords(MemoryWorldTest):
     """Segments, summaries and compactions, each under its own key."""
 
     def test_a_foreign_id(self):

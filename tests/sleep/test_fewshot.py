@@ -8,8 +8,8 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.testing import call
 from tests import loopback
 from tests.base import AssistantTest
-from tests.sleep.test_long_talk import WireTest
 from tests.waiting import wait_for
+from tests.wire_case import WireTest
 
 
 class TestCountTrigger(AssistantTest):

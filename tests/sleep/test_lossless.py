@@ -312,7 +312,7 @@ class TestOffSwitch(LosslessTest):
             self.fill(50, words=30)
             self.compact()
         self.configure(compact_enabled=False, max_context_tokens=4000)
-        shown = sum(m.role in ("user", "assistant") for m in self.prompt()) - 1
+        shown = sum(m["role"] in ("user", "assistant") for m in self.prompt()) - 1
         budget = self.script.runtime.budgets[-1]
         (note,) = (note for note in budget.notes if "older messages of the archive" in note)
         self.assertEqual(shown + len(budget.left_out) + int(note.split(" ")[0]), 200)

@@ -16,8 +16,8 @@ from evennia_ai.tools import BUILTIN_TOOLS
 from tests import loopback
 from tests.base import label
 from tests.loopback import RESET, TRUNCATED
-from tests.sleep.test_long_talk import QUICK, WireTest
 from tests.waiting import pump_until, wait_for
+from tests.wire_case import QUICK, WireTest
 
 TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
 

@@ -2,6 +2,7 @@
 
 import json
 import unittest
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -199,8 +200,8 @@ class TestSources(unittest.TestCase):
         """A confirmation or a recalled text brings no names; what the tool was told does."""
         kept = call("c1", "add_journal_entry", json.dumps({"content": "Roland owes 5."}))
         told = reply("", tool_calls=[kept])
-        done = {**result("c1", "Entry e1 written for Norvik."), "name": "add_journal_entry"}
-        seen = {**result("c2", "You see the Tower of Ash."), "name": "look"}
+        done = replace(result("c1", "Entry e1 written for Norvik."), name="add_journal_entry")
+        seen = replace(result("c2", "You see the Tower of Ash."), name="look")
         found = [item.text for item in source_items([told, done, seen], TRAITS)]
         self.assertEqual(found, ["Roland", "5", "Tower of Ash"])
         self.assertEqual(names("Noted. I will."), [])
@@ -233,10 +234,10 @@ class TestSources(unittest.TestCase):
         kept = call(
             "c2", "add_journal_entry", json.dumps({"content": "so Roland", "importance": 7})
         )
-        purse = {**result("c1", json.dumps({"gold": 4700, "owner": "Mirabel"})), "name": "look"}
+        purse = replace(result("c1", json.dumps({"gold": 4700, "owner": "Mirabel"})), name="look")
         found = [i.text for i in source_items([reply("", tool_calls=[paid, kept]), purse], TRAITS)]
         self.assertEqual(found, ["Norvik", "200", "Roland", "4700", "Mirabel"])
-        spoken = heard('{"gold": 4700, "owner": "Mirabel"}', speaker={"key": "may", "id": "o1.a"})
+        spoken = heard('{"gold": 4700, "owner": "Mirabel"}', speaker=Speaker("may", "o1.a"))
         self.assertEqual(
             [i.text for i in source_items([spoken], TRAITS)], ["may", "4700", "Mirabel"]
         )

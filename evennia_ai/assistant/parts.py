@@ -1,0 +1,96 @@
+"""What an assistant in a game and a fake one have in common: its handlers, made at first use."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from twisted.internet.defer import Deferred
+
+from evennia_ai.assistant.config import AssistantConfig
+from evennia_ai.assistant.react_loop import run_turn
+from evennia_ai.assistant.runtime import LiveAssistant
+from evennia_ai.assistant.spend import SpendHandler
+from evennia_ai.assistant.state import StateHandler
+from evennia_ai.assistant.tick import is_called
+from evennia_ai.assistant.turn import TurnReport, TurnRequest
+from evennia_ai.history.live import HistoryHandler
+from evennia_ai.rag_memory.indexing import memory_of
+from evennia_ai.rag_memory.journal import JournalHandler
+from evennia_ai.rag_memory.ledger_store import LedgerHandler
+from evennia_ai.rag_memory.profiles import EntityHandler
+from evennia_ai.rag_memory.search import Memory
+
+
+class AssistantParts:
+    """A mixin for a class with the other attributes of `LiveAssistant`."""
+
+    @cached_property
+    def state(self: LiveAssistant) -> StateHandler:
+        """Mode, signals, configuration."""
+        return StateHandler(self.store, lambda problem: self.trouble(str(problem)))
+
+    @cached_property
+    def history(self: LiveAssistant) -> HistoryHandler:
+        """The conversation and its archive."""
+        return HistoryHandler(
+            self.store,
+            lambda: (self.counter_name, self.counter),
+            lambda: self.now(),
+            lambda messages: self.memory.remember_messages(messages),
+            lambda messages, gone: self.memory.correct_messages(messages, gone),
+        )
+
+    @cached_property
+    def ledger(self: LiveAssistant) -> LedgerHandler:
+        """Notes people approved, pinned into every prompt."""
+        return LedgerHandler(self.store, lambda: self.now())
+
+    @cached_property
+    def spend(self: LiveAssistant) -> SpendHandler:
+        """What today's calls cost."""
+        return SpendHandler(self.store, lambda: self.now())
+
+    @cached_property
+    def memory(self: LiveAssistant) -> Memory:
+        """Everything heard, said or written, to be found again."""
+        return memory_of(self)
+
+    @property
+    def journal(self: LiveAssistant) -> JournalHandler:
+        """What the body wrote down."""
+        return self.obj.journal
+
+    @property
+    def entities(self: LiveAssistant) -> EntityHandler:
+        """What the body knows of people, places and things."""
+        return self.obj.entities
+
+    @property
+    def config(self: LiveAssistant) -> AssistantConfig:
+        """The configuration now."""
+        return self.state.config()
+
+    def run_turn(self: LiveAssistant, request: TurnRequest) -> Deferred[TurnReport]:
+        """Think and act until done; see `assistant.react_loop.run_turn`."""
+        return run_turn(self, self.obj, request)
+
+    def run_exclusive(self: LiveAssistant, function: Callable[[], Any]) -> Deferred[Any]:
+        """Run something while no tick runs, after the one in flight; fires with its result."""
+        return self.runtime.run_exclusive(function)
+
+    def is_called(self: LiveAssistant) -> bool:
+        """Whether somebody has spoken to it since its last tick."""
+        return is_called(self)
+
+    def over_spend(self: LiveAssistant) -> bool:
+        """Whether today's cap is reached."""
+        return self.spend.over(self.config.spend_max_tokens_day)
+
+    def save_queue(self: LiveAssistant) -> None:
+        """Save what was heard but not stored or not answered yet, if that changed."""
+        if not self.runtime.queue_saved:
+            self.state.save_queue(self.runtime.pending())
+            self.runtime.queue_saved = True
+
+    def at_commit_step(self, name: str) -> None:
+        """Called before each step of a commit; an exception undoes the commit."""
