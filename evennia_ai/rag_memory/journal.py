@@ -94,8 +94,8 @@ class JournalHandler:
         store: Where the character's values are kept.
         now: Clock, seconds since the epoch.
         on_add: Called with each entry once it is certain that it stays stored.
-        on_change: Called with an entry of the newest page that somebody changed by hand, or took
-            out: that one is marked as withdrawn.
+        on_change: Called with an entry of the newest page that was changed by hand; one that was
+            removed is marked as withdrawn.
     """
 
     def __init__(
@@ -129,11 +129,7 @@ class JournalHandler:
         timestamp: str | None = None,
         id: str | None = None,
     ) -> JournalEntry:
-        """Append an entry; the fields are those of `JournalEntry`.
-
-        Returns:
-            The entry as stored.
-        """
+        """Append an entry, and return it; the fields are those of `JournalEntry`."""
         entry = JournalEntry(
             id or new_id("e"),
             timestamp or utc_iso(self._now()),
@@ -148,14 +144,12 @@ class JournalHandler:
         page = self._newest()
         if len(page.entries) >= PAGE_ENTRIES:
             with self.store.transaction():
-                self._append(self._turn(page), entry)
+                page = self._turn(page)
+                self._save(replace(page, entries=(entry,)))
         else:
-            self._append(page, entry)
+            self._save(replace(page, entries=(*page.entries, entry)))
         self.store.on_commit(lambda: self._on_add(entry))
         return entry
-
-    def _append(self, page: Page, entry: JournalEntry) -> None:
-        self._save(replace(page, entries=(*page.entries, entry)))
 
     def recent(self, limit: int = 50) -> tuple[JournalEntry, ...]:
         """The newest entries, oldest first."""
@@ -180,10 +174,10 @@ class JournalHandler:
         return tuple(found)
 
     def importance_of(self, entry_ids: Collection[str]) -> dict[str, int]:
-        """The importance, 1 to 10, of these entries by id, as far as it is known by now.
+        """The importance, 1 to 10, of these entries by id, as far as it is known.
 
-        Every search asks: it reads at most `MOST_READ` older pages and remembers what they hold.
-        An entry missing from that many pages is not looked for again.
+        As every search calls it, it reads at most `MOST_READ` older pages and remembers what they
+        hold. An entry missing from that many pages is not looked for again.
         """
         self._learn(self._newest())
         before = self._pages_read
@@ -215,10 +209,7 @@ class JournalHandler:
     def get(self, entry_id: str, most_read: int | None = None) -> JournalEntry | None:
         """One entry by its id, or None; reads a few pages only, as ids sort by time.
 
-        Args:
-            entry_id: The id.
-            most_read: Most pages to read for an id without a time, as one written by hand. All by
-                default.
+        Of an id without a time, as one written by hand, it reads `most_read` pages, by default all.
         """
         page = self._page_of(entry_id, most_read)
         entries = page.entries if page else ()
@@ -327,9 +318,9 @@ class JournalHandler:
         return replace(page, open_pages=tuple(waiting))
 
     def _without_doubles(self, raw: Any) -> Any:
-        """What the newest page holds, without what stands on a stored page of its number.
+        """What the newest page holds, without entries of a stored page with its number.
 
-        So it is where somebody put back an older copy of it.
+        They are there twice where somebody put back an older copy of the newest page.
         """
         number = raw.get("page") if isinstance(raw, Mapping) else None
         if not isinstance(number, int) or number not in page_numbers(self.store.keys(PAGES)):

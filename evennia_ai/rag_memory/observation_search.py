@@ -26,18 +26,18 @@ def found_observations(
 ) -> list[Hit]:
     """The observations that still hold and have most of a query's telling words.
 
-    Args:
-        profiles: Profiles by entity id.
-        query: What to look for.
-        audience: Who will be told.
-        most: Most observations.
-
     Returns:
-        Hits of the kind ``observation``, best first, of equal ones the newest; the score is the
-        share of the query's words.
+        At most `most` hits of the kind ``observation`` that the audience may know, best first, of
+        equal ones the newest; the score is the share of the query's words.
     """
     asked = _Asked.of(profiles, query, audience)
-    likely = _likely(profiles, asked, audience)
+    likely: list[tuple[int, str, Profile, Observation]] = []
+    for profile in profiles.values():
+        likeness = asked.likeness_in(" ".join(profile.names))
+        if any(likeness(_text(item)) for item in profile.observations):
+            for item in shown_observations(profile, audience):
+                if count := likeness(_text(item)):
+                    likely.append((count, item.latest, profile, item))
     likely.sort(key=lambda each: each[:2], reverse=True)
     found = [
         (score, at, profile, item)
@@ -122,21 +122,6 @@ def _wordless(name: str) -> str:
     return "" if " " in name or telling_stems(name) else name.lower()
 
 
-def _likely(
-    profiles: Mapping[str, Profile], asked: _Asked, audience: str
-) -> list[tuple[int, str, Profile, Observation]]:
-    """Observations that hold parts of enough wanted words, and of how many: cheap to tell."""
-    found = []
-    for profile in profiles.values():
-        likeness = asked.likeness_in(" ".join(profile.names))
-        if not any(likeness(_text(item)) for item in profile.observations):
-            continue
-        for item in shown_observations(profile, audience):
-            if count := likeness(_text(item)):
-                found.append((count, item.latest, profile, item))
-    return found
-
-
 def named_in(profiles: Mapping[str, Profile], query: str) -> dict[str, frozenset[str]]:
     """The entities that a query names: by a whole name, or by a word with a capital in both.
 
@@ -166,9 +151,7 @@ def touched_on(profiles: Mapping[str, Profile], query: str) -> list[str]:
     return [entity_id for entity_id, profile in profiles.items() if is_touched(profile)]
 
 
-@lru_cache(maxsize=4096)
-def _name_stems(name: str) -> frozenset[str]:
-    return telling_stems(name)
+_name_stems = lru_cache(maxsize=4096)(telling_stems)
 
 
 @lru_cache(maxsize=4096)

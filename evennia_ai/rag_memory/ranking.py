@@ -43,9 +43,7 @@ def rank(hits: Iterable[Hit], query: Query) -> list[Hit]:
         At most `query.limit` hits, best first, each id once.
     """
     found = list(hits)
-    said = fused(found)
-    for rule in RULES:
-        said = rule(said, query)
+    said = _applied(RULES, fused(found), query)
     outputs = [hit for hit in found if hit.kind == "tool"]
     return outputs_among(said, outputs, query)[: query.limit]
 

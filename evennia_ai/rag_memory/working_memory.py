@@ -6,11 +6,11 @@ never leaks into the other.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, normalised, visible
 from evennia_ai.history.messages import SPEECH, Message
+from evennia_ai.recall.values import seconds
 
 Conversation = dict[str, Any]
 
@@ -56,7 +56,7 @@ def from_history(
     """The conversations in progress by key, from the end of a history, oldest message first."""
     recent: list[tuple[float, Message]] = []
     for message in reversed(messages):
-        at = _seconds(message.created_at)
+        at = seconds(message.created_at)
         if now - at > max_age_s:
             break
         recent.append((at, message))
@@ -66,15 +66,6 @@ def from_history(
         if partner and message.role == "user" and message.channel in SPEECH:
             talks = note(talks, partner, message.content, at, message.audience)
     return talks
-
-
-def _seconds(created_at: object) -> float:
-    """A stored time in seconds since the epoch, UTC where it names no zone; 0 if it is none."""
-    try:
-        when = datetime.fromisoformat(str(created_at))
-    except ValueError:
-        return 0.0
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 def clear_stale_conversations(

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DATA = Path(__file__).resolve().parent / "data"
-# Characters of a text that are embedded. Beyond it the mean hardly moves, and a pasted book must
-# not stall a search.
+# Characters of a text that are embedded. More hardly moves the mean, and could stall a search.
 MAX_CHARACTERS = 4_000
 _BATCH = 1_024
 

@@ -17,7 +17,7 @@ from evennia_ai.recall.vectors import Flags, Floats, Ints
 from evennia_ai.recall.view import VisibleTurns
 from evennia_ai.recall.wordrows import WordRows, word_rows
 
-# Scopes of so many turns are looked at whole; of larger ones, so many turns closely.
+# Up to `WHOLE` turns, all of a scope are candidates; of a larger one, the best `CANDIDATES`.
 WHOLE = 700
 CANDIDATES = 400
 # How much of a word's weight its neighbours lend, by distance in turns.

@@ -43,7 +43,7 @@ class RecallIndex:
         model: How features become a score; the shipped weights by default.
 
     Attributes:
-        damaged: Whether a call failed as the file is damaged; it is of no more use then.
+        damaged: Whether a call failed because the file is damaged; it is unusable then.
 
     Raises:
         StoreError: The file is no SQLite database or cannot be written.
@@ -71,13 +71,12 @@ class RecallIndex:
     def add(self, scope: str, turns: Iterable[Turn]) -> int:
         """Add turns; a turn whose id is there already replaces the old one.
 
-        Each 2,000 of them are put in all or not at all: where that fails, what they would have
-        replaced is still there.
+        Turns are stored in transactions of 2,000, each all or nothing.
 
         Args:
             scope: Whose memory it is, as an assistant's stable id.
-            turns: The turns. Of several with one id the last counts. Fields that are no text are
-                taken as `str` gives them, None as empty; see `values.Turn` for odd moments.
+            turns: The turns. Of several with one id the last counts. Fields that are not text are
+                converted by `str`, None to an empty text; see `values.Turn` for odd moments.
 
         Returns:
             How many turns were new or changed.
@@ -107,7 +106,7 @@ class RecallIndex:
         return len(fresh)
 
     def _shrink(self, number: int, gone: Sequence[Row]) -> None:
-        """Take turns out of their scope's arrays; words that no turn holds do no harm."""
+        """Take turns out of their scope's arrays; words that no turn holds any more may stay."""
         view = self._views.get(number)
         if view is not None and view.remove([row[0] for row in gone]):
             del self._views[number]
@@ -187,13 +186,12 @@ class RecallIndex:
             scope: Whose memory to search.
             query: A question or some words; any text at all.
             limit: At most so many.
-            audience: For whom the answer is made (see `history.audience.viewer` and `visible`);
-                what they may not know is neither found nor has any influence. None searches
-                everything.
+            audience: Who will be told (see `history.audience.viewer` and `visible`); what they may
+                not know is neither found nor has any influence. None searches everything.
 
         Returns:
-            Hits, best first; the same query on the same turns gives the same order. Empty if
-            nothing is left to look for in the query.
+            Hits, best first, in an order that depends only on the query and the turns. Empty if
+            the query has no word to look for.
         """
         with self._at_work():
             self._notice_other_writers()
@@ -221,7 +219,7 @@ class RecallIndex:
             alike = turns.likeness(candidates.positions[best])
         best = latest_first(order, scores, candidates, query, alike)[:limit]
         rowids = view.rowids.values[turns.base[candidates.positions[best]]]
-        # A turn that takes a better place takes its score: scores never rise down the list.
+        # A turn moved to a better place gets the score of that place, so scores never rise.
         return [
             (int(rowid), probability(score), bool(matches))
             for rowid, score, matches in zip(

@@ -10,7 +10,7 @@ from evennia_ai.language.names import names_among
 
 # A stored turn, ``(rowid, *COLUMNS)``; a new one is without its rowid.
 Row = tuple[Any, ...]
-# Raised when what is stored per turn changes meaning; an older file is emptied, as it can be
+# Increased when what is stored per turn changes meaning; an older file is emptied, as it can be
 # rebuilt from what the game stores.
 SCHEMA_VERSION = 2
 # A turn's rowid is its scope's number times this plus its own, so that a scope is one range.
@@ -34,7 +34,7 @@ _DROP = """
 DROP TABLE IF EXISTS vocabulary; DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS turns;
 DROP TABLE IF EXISTS scopes; DROP TABLE IF EXISTS filling;
 """
-# What stands behind the name of a damaged file, and behind its own name what belongs to a file.
+# Suffix of a damaged file that was put aside, and suffixes of a database's files.
 _ASIDE, _PARTS = ".damaged", ("", "-wal", "-shm")
 COLUMNS = "id, speaker, text, at, time, session, audience, kind, traits, vector"
 
@@ -171,7 +171,7 @@ class Store:
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def delete_aside(self) -> None:
-        """Delete a damaged file that was put aside: what is to be removed may stand there too."""
+        """Delete a damaged file that was put aside, as it may hold what is to be removed."""
         for part in _PARTS:
             Path(f"{self.path}{_ASIDE}{part}").unlink(missing_ok=True)
 

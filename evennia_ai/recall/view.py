@@ -1,9 +1,8 @@
 """A scope in memory: arrays of its turns, its vocabulary, and what one audience sees of it.
 
-Built lazily from the file and kept up to date as turns are added. Positions in a `ScopeView`
-are in order of adding; positions in `VisibleTurns` are in order of conversation, and turns that
-the audience may not see are not there at all: they are no neighbours, and no statistic knows
-them.
+Built lazily from the file and kept up to date as turns are added. Positions in a `ScopeView` are
+in order of adding; positions in `VisibleTurns` are in order of conversation. Turns that the
+audience may not see are missing there, so they are no neighbours and enter no statistic.
 """
 
 from collections import OrderedDict
@@ -30,10 +29,10 @@ from evennia_ai.recall.vocabulary import Names, TurnWords, Vocabulary
 
 # A pause that ends a talk whose turns carry no session.
 SESSION_GAP_S = 1_800.0
-# The mean of so many turns is taken for the mean of all.
+# The mean of this many turns stands for the mean of all.
 _CENTRE_TURNS = 2_000
-# Talk is coherent if successive turns are so alike (mean centred cosine), judged by so many pairs
-# of them; with fewer there is no telling, and it is taken to be.
+# Least mean centred cosine of successive turns in coherent talk, and how many pairs are compared.
+# Talk with fewer pairs counts as coherent.
 _COHERENT = 0.07
 _FEWEST_PAIRS = 100
 _MOST_PAIRS = 500
@@ -95,7 +94,7 @@ class ScopeView:
         self._held.extend([True] * len(rows))
 
     def remove(self, rowids: Sequence[int]) -> bool:
-        """Take turns out; returns whether so few are left that the scope is better read anew."""
+        """Take turns out; returns whether so few are left that the scope is better read again."""
         if rowids:
             self._visible.clear()
             self._held.values[np.isin(self.rowids.values, rowids)] = False
@@ -221,9 +220,9 @@ class VisibleTurns:
     def centred(self, vectors: Floats, cosines: Floats) -> Floats:
         """Cosines once the direction common to all turns is taken out.
 
-        What everybody says all the time draws all cosines together; without it they tell more
+        What everybody says all the time makes all turns alike; without it cosines tell more
         (all-but-the-top, Mu and Viswanath, ICLR 2018). Computed from exact cosines, so that
-        hidden turns have no influence on the rounding either.
+        hidden turns do not even influence the rounding.
 
         Args:
             vectors: As for `similarities`.

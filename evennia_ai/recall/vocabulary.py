@@ -1,8 +1,7 @@
 """The words of turns: their stems, those of near meaning, what is of a kind, and who holds which.
 
 `kinds.json` is a small hand-made lexicon of everyday and tavern life: `pet` asks for the raven
-too. Static vectors know that `raven` and `crow` are near; that both answer a question about
-animals they hardly know.
+too. Static vectors put `raven` near `crow`, but hardly near a question about animals.
 """
 
 import json
@@ -17,7 +16,7 @@ import numpy as np
 from evennia_ai.language.words import STOP_WORDS, stem, words
 from evennia_ai.recall.vectors import ExactVectors, Floats, Growing, Ints, quantised
 
-# Words of similar meaning are taken for related from this cosine on.
+# Least cosine of words that count as related.
 NEAR_MEANING = 0.4
 _KEPT_WORDS = 2_000
 _KINDS = Path(__file__).resolve().parent / "kinds.json"
@@ -124,8 +123,8 @@ def members(word: str) -> tuple[str, ...]:
 class TurnWords:
     """The words of turns, as numbers in a vocabulary, without stop words, each once.
 
-    `wordrows` knows a word's nearest others; what is farther off counts there as nothing. In a
-    crowd, where much is said of the same people, that little tells what a line is about.
+    `wordrows` counts only a word's nearest others. In a crowd, where much is said of the same
+    people, the farther ones show what a line is about.
 
     Args:
         vocabulary: Where the words have their vectors.

@@ -1,7 +1,7 @@
 """The semantic store as the rest of the package sees it: Deferreds in front of one thread."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,10 @@ class Mem0Backend:
         """In ``mem0`` under the folder for derived data, as ``EVENNIA_AI_MEM0_CONFIG`` says."""
         return cls(directory / "mem0", setting("MEM0_CONFIG"), worker=worker)
 
-    def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> Deferred[list[str]]:
+    @inlineCallbacks
+    def add(
+        self, scope: str, items: Sequence[Mapping[str, Any]]
+    ) -> Generator[Deferred[Any], Any, list[str]]:
         """Store items ``{"source_id", "text", "metadata"}`` of one scope (any non-empty text).
 
         Idempotent: an item whose `source_id` is stored already keeps its memory, unchanged.
@@ -69,11 +72,7 @@ class Mem0Backend:
         Returns:
             Fires with the memory ids, one an item, in order.
         """
-        return self._add_in_batches(scope, list(items))
-
-    @inlineCallbacks
-    def _add_in_batches(self, scope: str, items: list[Mapping[str, Any]]) -> Any:
-        ids: list[str] = []
+        items, ids = list(items), list[str]()
         for start in range(0, len(items), ADD_BATCH):
             ids += yield self._run(self._engine.add, scope, items[start : start + ADD_BATCH])
         return ids
@@ -98,17 +97,10 @@ class Mem0Backend:
     def search(
         self, scope: str, query: str, limit: int = 10, audience: str | None = None
     ) -> Deferred[list[dict[str, Any]]]:
-        """The memories nearest in meaning that an audience may see.
+        """Fires with the `limit` memories nearest in meaning that an audience may see, best first.
 
-        Args:
-            scope: Whose memory to search.
-            query: Text; an empty one finds nothing.
-            limit: Most memories to return, applied after the audience.
-            audience: Audience of the turn it is for (`history.audience`); None is public.
-
-        Returns:
-            Fires with ``{"id", "text", "metadata", "score"}``, best first; `score` is Mem0's,
-            in (0, 1].
+        Each is ``{"id", "text", "metadata", "score"}`` with Mem0's score, in (0, 1]. An empty query
+        finds nothing; the audience None is public.
         """
         return self._run(self._engine.search, scope, query, limit, audience)
 

@@ -113,13 +113,19 @@ def memory_config(directory: Path, overrides: Mapping[str, Any], dims: int) -> A
         StoreError: If the owner's configuration is not valid.
     """
     from mem0.configs.base import MemoryConfig
+    from mem0.embeddings.configs import EmbedderConfig
+    from mem0.llms.configs import LlmConfig
+    from mem0.utils.factory import EmbedderFactory, LlmFactory
 
+    # The names Mem0 accepts are a fixed list, hence no validation of ours.
+    EmbedderFactory.provider_to_class[_PROVIDER] = f"{_HERE}.EmbedderAdapter"
+    LlmFactory.register_provider(_PROVIDER, f"{_HERE}.InertLlm")
+    embedder = EmbedderConfig.model_construct(provider=_PROVIDER, config={"embedding_dims": dims})
+    llm = LlmConfig.model_construct(provider=_PROVIDER, config={})
     parts: dict[str, Any] = {"history_db_path": str(directory / "history.db"), **overrides}
     try:
         parts["vector_store"] = _vector_store(directory, overrides.get("vector_store"), dims)
-        parts.setdefault("embedder", _own_embedder(dims))
-        parts.setdefault("llm", _own_llm())
-        return MemoryConfig(**parts)
+        return MemoryConfig(**{"embedder": embedder, "llm": llm, **parts})
     except (ValueError, TypeError) as error:
         keys = ", ".join(sorted(overrides)) or "none"
         raise StoreError(
@@ -144,23 +150,6 @@ def _vector_store(directory: Path, given: Any, dims: int) -> Any:
     except ValueError:
         # Not every store is told the length of its vectors, and those that are not refuse it.
         return VectorStoreConfig(provider=provider, config=config)
-
-
-def _own_embedder(dims: int) -> Any:
-    from mem0.embeddings.configs import EmbedderConfig
-    from mem0.utils.factory import EmbedderFactory
-
-    # The names Mem0 accepts are a fixed list, hence no validation on this one.
-    EmbedderFactory.provider_to_class[_PROVIDER] = f"{_HERE}.EmbedderAdapter"
-    return EmbedderConfig.model_construct(provider=_PROVIDER, config={"embedding_dims": dims})
-
-
-def _own_llm() -> Any:
-    from mem0.llms.configs import LlmConfig
-    from mem0.utils.factory import LlmFactory
-
-    LlmFactory.register_provider(_PROVIDER, f"{_HERE}.InertLlm")
-    return LlmConfig.model_construct(provider=_PROVIDER, config={})
 
 
 def first_line(error: BaseException) -> str:
