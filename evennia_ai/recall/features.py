@@ -5,12 +5,12 @@ hundreds of turns hold for a hundred thousand.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evennia_ai.language.names import ALSO_NAMES
+from evennia_ai.recall.embedding import Embedder
 from evennia_ai.recall.query import ParsedQuery
 from evennia_ai.recall.traits import TRAITS
 from evennia_ai.recall.vectors import Flags, Floats, Ints
@@ -81,7 +81,7 @@ class Reader:
         embedder: Has `embed`.
     """
 
-    def __init__(self, turns: VisibleTurns, query: ParsedQuery, embedder: Any):
+    def __init__(self, turns: VisibleTurns, query: ParsedQuery, embedder: Embedder):
         self.turns = turns
         self.query = query
         # One call for all: it costs more than what is embedded.

@@ -5,13 +5,12 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from evennia_ai.history.audience import normalised, viewer
 from evennia_ai.language.words import storable
-from evennia_ai.recall.embedding import default_embedder
+from evennia_ai.recall.embedding import Embedder, default_embedder
 from evennia_ai.recall.features import Reader
 from evennia_ai.recall.query import parsed_query
 from evennia_ai.recall.ranking import (
@@ -49,7 +48,9 @@ class RecallIndex:
         StoreError: The file is no SQLite database or cannot be written.
     """
 
-    def __init__(self, path: Path | str, embedder: Any = None, model: LinearModel | None = None):
+    def __init__(
+        self, path: Path | str, embedder: Embedder | None = None, model: LinearModel | None = None
+    ):
         self._embedder = embedder if embedder is not None else default_embedder()
         self._model = model
         self._lock = threading.RLock()

@@ -7,12 +7,12 @@ audience may not see are missing there, so they are no neighbours and enter no s
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evennia_ai.history.audience import visible
+from evennia_ai.recall.embedding import Embedder
 from evennia_ai.recall.query import Speakers
 from evennia_ai.recall.store import Store
 from evennia_ai.recall.traits import TRAITS, unpacked_traits
@@ -50,7 +50,7 @@ class ScopeView:
         vocabulary: Words of the file.
     """
 
-    def __init__(self, store: Store, scope: int, embedder: Any, vocabulary: Vocabulary):
+    def __init__(self, store: Store, scope: int, embedder: Embedder, vocabulary: Vocabulary):
         self._store = store
         self._scope = scope
         self.vocabulary = vocabulary

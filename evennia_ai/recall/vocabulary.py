@@ -9,11 +9,11 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from evennia_ai.language.words import STOP_WORDS, stem, words
+from evennia_ai.recall.embedding import Embedder
 from evennia_ai.recall.vectors import ExactVectors, Floats, Growing, Ints, quantised
 
 # Least cosine of words that count as related.
@@ -45,7 +45,7 @@ class Vocabulary:
         embedder: Has `embed` and `dims`, as `StaticEmbedder`.
     """
 
-    def __init__(self, embedder: Any):
+    def __init__(self, embedder: Embedder):
         self._embedder = embedder
         self._names = Names()
         self._by_stem: dict[str, list[str]] = {}

@@ -8,12 +8,13 @@ thread.
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from evennia_ai.errors import StoreError
+from evennia_ai.recall.embedding import Embedder
 
 COLLECTION = "evennia_ai"
 # The vector length of Mem0's default embedder (OpenAI's small model).
@@ -23,17 +24,16 @@ _HERE = "evennia_ai.rag_memory.mem0_backend.setup"
 
 
 class EmbedderAdapter:
-    """An embedder as Mem0 calls it.
+    """An embedder as Mem0 calls it; `embedder` is set after Mem0 has constructed this by its path.
 
     Args:
         config: Mem0's embedder configuration; `embedding_dims` is read by Mem0.
-        embedder: ``embed(list of texts) -> float array (n, dims)``; set after construction, as
-            Mem0 constructs by class path.
     """
 
-    def __init__(self, config: Any, embedder: Any = None):
+    embedder: Embedder | None = None
+
+    def __init__(self, config: object):
         self.config = config
-        self.embedder = embedder
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
         """The vector of one text."""
@@ -41,13 +41,14 @@ class EmbedderAdapter:
 
     def embed_batch(self, texts: list[str], memory_action: str | None = None) -> list[list[float]]:
         """The vectors of several texts."""
-        return [[float(number) for number in row] for row in self.embedder.embed(list(texts))]
+        assert self.embedder is not None, "set by the engine"
+        return [[float(number) for number in row] for row in self.embedder.embed(texts)]
 
 
 class InertLlm:
     """Takes the place of Mem0's model; memories are stored as they are, so it is never called."""
 
-    def __init__(self, config: Any = None):
+    def __init__(self, config: object = None):
         self.config = config
 
     def generate_response(self, *args: Any, **kwargs: Any) -> str:
@@ -66,7 +67,9 @@ class CapturingLlm:
         self._answer = answer
         self.asked: list[dict[str, str]] | None = None
 
-    def generate_response(self, messages: Any, *args: Any, **kwargs: Any) -> str:
+    def generate_response(
+        self, messages: Iterable[Mapping[str, Any]], *args: Any, **options: Any
+    ) -> str:
         """The answer; `StoreError` if there is none yet."""
         if self._answer is None:
             self.asked = [dict(message) for message in messages]
@@ -134,12 +137,12 @@ def memory_config(directory: Path, overrides: Mapping[str, Any], dims: int) -> A
         ) from error
 
 
-def _vector_store(directory: Path, given: Any, dims: int) -> Any:
+def _vector_store(directory: Path, given: object, dims: int) -> Any:
     from mem0.vector_stores.configs import VectorStoreConfig
 
     if not given:
-        given = {"provider": "qdrant", "config": {"path": str(directory / "qdrant")}}
-        given["config"]["on_disk"] = True
+        embedded = {"path": str(directory / "qdrant"), "on_disk": True}
+        given = {"provider": "qdrant", "config": embedded}
     if not isinstance(given, Mapping):
         raise TypeError("`vector_store` must be a dict with `provider` and `config`")
     provider = given.get("provider", "qdrant")
