@@ -17,8 +17,13 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.live import ARCHIVE
 from evennia_ai.history.messages import Message
 from evennia_ai.protocol import Assistant, Character
+from evennia_ai.rag_memory.episodic_index import (
+    is_indexed,
+    turn_of_entry,
+    turn_of_message,
+    turns_of,
+)
 from evennia_ai.rag_memory.search import Memory
-from evennia_ai.rag_memory.turns import is_indexed, turn_of_entry, turn_of_message, turns_of
 from evennia_ai.recall.values import Turn
 
 # Archive segments whose messages a compaction may have archived just before a crash, unindexed.

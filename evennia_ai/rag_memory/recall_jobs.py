@@ -66,7 +66,7 @@ class RecallJobs:
         def flush(index: "RecallIndex") -> int:
             batch = [pending.popleft() for _ in range(len(pending))]
             try:
-                return _put(index, scope, batch) if batch else 0
+                return _put(index, scope, batch)
             except Exception:
                 pending.extendleft(reversed(batch))  # for the next time
                 raise
@@ -156,7 +156,7 @@ class RecallJobs:
         return sum(index.remove(part, ids) for part in _parts(scope))
 
     def _drop_pending(self, scope: str, ids: Collection[str]) -> None:
-        pending = self._pending[scope]
+        pending = self._pending[scope]  # in place, as the reactor thread appends to it meanwhile
         for _ in range(len(pending)):
             turn = pending.popleft()
             if turn.id not in ids:
@@ -200,6 +200,5 @@ def _content(turn: Turn) -> tuple[str, str]:
 
 def _put(index: "RecallIndex", scope: str, turns: Sequence[Turn]) -> int:
     index.add(scope, [turn for turn in turns if turn.kind != "tool"])
-    if outputs := [turn for turn in turns if turn.kind == "tool"]:
-        index.add(scope + TOOLS, outputs)
+    index.add(scope + TOOLS, [turn for turn in turns if turn.kind == "tool"])
     return len(turns)

@@ -18,12 +18,11 @@ from evennia_ai.history.messages import Message
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.language.words import telling_words
 from evennia_ai.protocol import MEMORY_SUMMARY, MemoryBackend
-from evennia_ai.rag_memory.episodic_index import is_pruned
+from evennia_ai.rag_memory.episodic_index import is_pruned, turn_of_entry, turn_of_message, turns_of
 from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.ranking import depth, rank
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
-from evennia_ai.rag_memory.turns import turn_of_entry, turn_of_message, turns_of
 from evennia_ai.recall.values import Hit, Query, Turn
 
 T = TypeVar("T")

@@ -73,13 +73,7 @@ class Candidates:
 
 
 class Reader:
-    """Computes the candidates of one query.
-
-    Args:
-        turns: What the asker may see.
-        query: The query, taken apart.
-        embedder: Has `embed`.
-    """
+    """Computes the candidates of one query among what the asker may see."""
 
     def __init__(self, turns: VisibleTurns, query: ParsedQuery, embedder: Embedder):
         self.turns = turns

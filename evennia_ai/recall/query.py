@@ -48,11 +48,7 @@ _DAY = re.compile(r"^([0-3]?\d)(st|nd|rd|th)?$")
 
 
 class Speakers:
-    """Names, sorted by their first word, so that those a word calls stand together.
-
-    Args:
-        names: The names; one without a word can be called by none.
-    """
+    """Names, sorted by their first word, so that those a word calls stand together."""
 
     def __init__(self, names: Iterable[str] = ()):
         called = sorted((parts[0], name) for name in set(names) if (parts := name_parts(name)))
@@ -130,13 +126,7 @@ class ParsedQuery:
 
 
 def parsed_query(text: str, speakers: Speakers) -> ParsedQuery:
-    """Read a query.
-
-    Args:
-        text: Any text; never raises.
-        speakers: Those who speak, as far as the asker may know.
-
-    """
+    """Read a query: any text. `speakers` are those who speak, as far as the asker may know."""
     cut = storable(text[:MAX_QUERY_CHARACTERS]).strip()
     tokens = words(cut)
     names = speakers.called(tokens)

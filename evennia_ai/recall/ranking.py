@@ -44,10 +44,7 @@ IN_COMMON = 0.5
 class LinearModel:
     """A weighted sum of features.
 
-    Args:
-        names: The features, in order.
-        weights: One a feature.
-        bias: Added to the sum, so that a sum above 0 is more likely an answer than not.
+    With `bias` added, a sum above 0 is more likely an answer than not.
     """
 
     names: tuple[str, ...]
@@ -88,7 +85,7 @@ def latest_first(
     query: ParsedQuery,
     alike: Floats | None = None,
 ) -> Ints:
-    """Put newer turns before older ones that say the same.
+    """The order of candidates (best first) with newer turns before older ones that say the same.
 
     Args:
         order: Candidates by score, best first, shape (n,).
@@ -97,9 +94,6 @@ def latest_first(
         query: What is asked.
         alike: In a crowd, how alike the turns of `best_places` are, in their order: cosines of
             shape (m, m). None among few.
-
-    Returns:
-        The candidates in their new order, shape (n,).
     """
     looked_at = best_places(order, candidates)
     best = order[looked_at].tolist()

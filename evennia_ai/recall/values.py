@@ -64,7 +64,7 @@ class Hit:
         audience: Who may know it.
         matches: Whether it holds a word of the query, or one near to it or of its kind, or is by
             or of somebody the query names.
-        importance: From 1 to 10, where it is known.
+        importance: 1 to 10, where it is known.
     """
 
     turn_id: str

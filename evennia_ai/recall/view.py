@@ -41,14 +41,7 @@ _KEPT_AUDIENCES = 8
 
 
 class ScopeView:
-    """All turns of one scope in memory.
-
-    Args:
-        store: The file.
-        scope: The scope's number.
-        embedder: Has `embed` and `dims`.
-        vocabulary: Words of the file.
-    """
+    """All turns of one scope (by its number in the store) in memory; `vocabulary` is the file's."""
 
     def __init__(self, store: Store, scope: int, embedder: Embedder, vocabulary: Vocabulary):
         self._store = store
@@ -131,11 +124,9 @@ class ScopeView:
         return kept
 
     def positions_of_word(self, word: str, as_name: bool = False) -> Ints:
-        """Positions of the turns that hold a word, ascending.
+        """Positions of the turns that hold a word (in lower case), ascending.
 
-        Args:
-            word: In lower case.
-            as_name: Only turns where it means somebody, of a word like `will`.
+        With `as_name`, of a word like `will` only the turns where it means somebody.
         """
         last, key = self._last_rowid(), (word, as_name)
         known_to = self._known_to.get(key, 0)
@@ -151,12 +142,7 @@ class ScopeView:
 
 
 class VisibleTurns:
-    """The turns of a scope that one audience may see, in order of conversation.
-
-    Args:
-        view: The scope.
-        allowed: Positions in it, ascending.
-    """
+    """The turns of a scope, at `allowed` positions, that one audience sees, as they were said."""
 
     def __init__(self, view: ScopeView, allowed: Ints):
         kinds = view.kind_numbers.values[allowed]
@@ -221,12 +207,8 @@ class VisibleTurns:
         """Cosines once the direction common to all turns is taken out.
 
         What everybody says all the time makes all turns alike; without it cosines tell more
-        (all-but-the-top, Mu and Viswanath, ICLR 2018). Computed from exact cosines, so that
-        hidden turns do not even influence the rounding.
-
-        Args:
-            vectors: As for `similarities`.
-            cosines: What `similarities` gave for them.
+        (all-but-the-top, Mu and Viswanath, ICLR 2018). Computed from the exact cosines that
+        `similarities` gave, so that hidden turns do not even influence the rounding.
         """
         centre, size, towards = self._centre()
         asked = quantised(vectors)

@@ -39,11 +39,7 @@ class Names:
 
 
 class Vocabulary:
-    """Words that may stand in turns, their stems, and their vectors for near-synonyms.
-
-    Args:
-        embedder: Has `embed` and `dims`, as `StaticEmbedder`.
-    """
+    """Words that may stand in turns, their stems, and their vectors for near-synonyms."""
 
     def __init__(self, embedder: Embedder):
         self._embedder = embedder
@@ -73,12 +69,7 @@ class Vocabulary:
         return self._by_stem.get(stemmed, ())
 
     def near(self, word: str, vector: Floats) -> Iterator[tuple[str, float]]:
-        """Known words of near meaning and their cosines, nearest first, equally near ones by name.
-
-        Args:
-            word: A word.
-            vector: Its vector, shape (dims,).
-        """
+        """Known words near a word's vector and their cosines, nearest first, then by name."""
         self._embed_new_words()
         known_to, found = self._near.get(word, (0, []))
         size = len(self._vectors)
@@ -125,9 +116,6 @@ class TurnWords:
 
     `wordrows` counts only a word's nearest others. In a crowd, where much is said of the same
     people, the farther ones show what a line is about.
-
-    Args:
-        vocabulary: Where the words have their vectors.
     """
 
     def __init__(self, vocabulary: Vocabulary):
@@ -151,14 +139,9 @@ class TurnWords:
         self._ends.extend(ends)
 
     def nearness(self, turns: Ints, vectors: Floats) -> Floats:
-        """How near the nearest word of each turn comes to each vector.
+        """How near the nearest word of each turn comes to each vector: cosines, at least 0.
 
-        Args:
-            turns: Numbers of turns in order of adding, shape (n,).
-            vectors: Of words, shape (words, dims).
-
-        Returns:
-            Cosines, at least 0, shape (words, n).
+        `turns` are numbers in order of adding, shape (n,); the result has shape (vectors, n).
         """
         ends = self._ends.values[turns]
         starts = np.where(turns > 0, self._ends.values[turns - 1], 0)
