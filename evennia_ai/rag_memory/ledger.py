@@ -72,13 +72,7 @@ class Concern:
 
 
 def concern_of(text: str, author: str, people: Mapping[str, Profile]) -> Concern:
-    """Whom a note concerns.
-
-    Args:
-        text: The note.
-        author: Stable id of its author.
-        people: Profiles of known people by stable id; the author may be among them.
-    """
+    """Whom a note by an author (stable id) concerns of known people, by stable id."""
     named = mentioned(people, _WORDS_TOO.sub("", text))
     named = [*dict.fromkeys([*named, *_called_shortly(people, text)])]
     # Somebody who shares the author's name is not meant by it.

@@ -73,12 +73,7 @@ class LedgerState:
 
 
 class LedgerHandler:
-    """Reads and writes the ledger.
-
-    Args:
-        store: Where the script's values are kept.
-        now: Clock, seconds since the epoch.
-    """
+    """Reads and writes the ledger in the script's store; `now` gives seconds since the epoch."""
 
     def __init__(self, store: Store, now: Callable[[], float] = time.time):
         self.store = store
@@ -112,14 +107,10 @@ class LedgerHandler:
         return ledger.shown_to(self.entries(), audience)
 
     def add(self, text: str, by: Speaker, *, state: str, **fields: Unpack[NoteFields]) -> Note:
-        """Add a note; the arguments are those of `rag_memory.note.new_note`.
+        """Add a note; the arguments and errors are those of `rag_memory.note.new_note`.
 
-        Returns:
-            The note, with the ids of those it `replaces`, or the one of the same words, author
-            and audience that is there already.
-
-        Raises:
-            LedgerError: If it cannot be added.
+        Returns the note, with the ids of those it `replaces`, or the one of the same words, author
+        and audience that is there already. `LedgerError` if its author has too many.
         """
         now = self._now()
         note = new_note(text, new_id("l"), now, by, state=state, **fields)
@@ -146,11 +137,7 @@ class LedgerHandler:
         return day, given
 
     def change(self, note_id: str, state: str, by: Speaker) -> Note:
-        """Approve or withdraw a note: put it into `state`, as `by` decided.
-
-        Raises:
-            LedgerError: If there is none of that id, or it cannot become that.
-        """
+        """Approve or withdraw a note, as `by` decided; `LedgerError` if that cannot be."""
         now = self._now()
         note = moved(self.get(note_id), state, now, by)
         others = list(self.entries())
@@ -161,11 +148,7 @@ class LedgerHandler:
         return note
 
     def get(self, note_id: str) -> Note:
-        """A note by its id.
-
-        Raises:
-            LedgerError: If there is none.
-        """
+        """A note by its id; `LedgerError` if there is none."""
         for note in chain(self.entries(), self.closed()):
             if note.id == note_id:
                 return note

@@ -154,23 +154,10 @@ def new_note(
     audience: str = PUBLIC,
     staff: bool = False,
 ) -> Note:
-    """A new note.
+    """A new note; the arguments are the fields of `Note`.
 
-    Args:
-        text: The note, one line of at most `TEXT_CHARS` characters.
-        note_id: Its id.
-        at: When it was written, seconds since the epoch.
-        by: Who wrote it.
-        state: One of `LIVING`.
-        kind: One of `TYPES`; `kind_of` the text if None.
-        weight: 1 to 10, as the fields behind it like those of `Note`.
-        source: ``command`` or the id of a message.
-        about: Stable ids of people.
-        audience: Who may know it.
-        staff: Whether staff wrote it as staff, which ranks it before the notes of players.
-
-    Raises:
-        LedgerError: If the text is empty or too long, or the kind is unknown.
+    `at` is in seconds since the epoch, `state` one of `LIVING`, and `kind` is `kind_of` the text if
+    it is None. `LedgerError` if the text is empty or longer than `TEXT_CHARS`, or the kind unknown.
     """
     line = " ".join(text.split())
     if not line:
@@ -200,11 +187,7 @@ def notes_in(stored: object) -> tuple[Note, ...]:
 
 
 def checked_kind(kind: str) -> str:
-    """One of `TYPES`, in any case and spacing.
-
-    Raises:
-        LedgerError: If it is none of them.
-    """
+    """One of `TYPES`, in any case and spacing; `LedgerError` if it is none of them."""
     wanted = kind.strip().lower()
     if wanted not in TYPES:
         raise LedgerError(f"`{one_line(kind)}` is no kind of note; kinds: {', '.join(TYPES)}.")
@@ -218,11 +201,7 @@ def kind_of(text: str) -> str:
 
 
 def moved(note: Note, state: str, at: float, by: Speaker) -> Note:
-    """A note in another state, with who decided it and when.
-
-    Raises:
-        LedgerError: If it cannot become that.
-    """
+    """A note in another state, with who decided it and when; `LedgerError` if it cannot be."""
     if state not in MOVES.get(note.state, ()):
         raise LedgerError(f"Note `{note.id}` is {note.state}; it cannot become {state}.")
     return replace(note, state=state, decided_at=utc_iso(at), decided_by=by)

@@ -31,11 +31,7 @@ BATCH = 20
 
 
 class EntityHandler:
-    """Reads and writes entity profiles.
-
-    Args:
-        store: Where the character's values are kept.
-    """
+    """Reads and writes entity profiles in the character's store."""
 
     def __init__(self, store: Store):
         self.store = store

@@ -169,16 +169,14 @@ class Memory:
 
         Fires with how many there were; None if the index failed.
         """
-        total = 0
-        while True:
-            cleared: int | None = yield self._watched(
-                self.recall.clear(self.scope, CLEARED_AT_ONCE), None
-            )
+        total, cleared = 0, CLEARED_AT_ONCE
+        while cleared >= CLEARED_AT_ONCE:
+            part = self.recall.clear(self.scope, CLEARED_AT_ONCE)
+            cleared = yield self._watched(part, None)
             if cleared is None:
                 return None
             total += cleared
-            if cleared < CLEARED_AT_ONCE:
-                return total
+        return total
 
     def set_filling(self, filling: bool) -> "Deferred[bool | None]":
         """Note in the index whether it is being filled; fires with True, None if that failed."""

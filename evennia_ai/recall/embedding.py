@@ -49,16 +49,10 @@ class StaticEmbedder:
         return int(self._loaded().dim)
 
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Embed texts.
+        """L2-normalised vectors of texts, shape ``(len(texts), dims)``.
 
-        Args:
-            texts: Any strings; an empty one, or one of no known token, gives a zero vector.
-
-        Returns:
-            float32 array of shape ``(len(texts), dims)``, rows L2-normalised.
-
-        Raises:
-            StoreError: The model's files are missing or broken.
+        An empty text, or one of no known token, gives a zero vector. `StoreError` if the model's
+        files are missing or broken.
         """
         import numpy as np
 

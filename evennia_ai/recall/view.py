@@ -7,6 +7,7 @@ audience may not see are missing there, so they are no neighbours and enter no s
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,7 +151,6 @@ class VisibleTurns:
         order = np.argsort(view.times.values[allowed], kind="stable")
         order = order[np.argsort(kinds[order], kind="stable")]
         self.view = view
-        self._centre_kept: tuple[Floats, float, Floats] | None = None
         self.base = allowed[order]
         self.size = len(self.base)
         self._is_all = np.array_equal(self.base, np.arange(len(view.rowids.values)))
@@ -166,32 +166,26 @@ class VisibleTurns:
         self.session_starts = np.flatnonzero(np.diff(self.sessions, prepend=-1))
         self.places = np.arange(self.size) - self.session_starts[self.sessions]
         self.session_sizes = np.bincount(self.sessions, minlength=self.session_count)
-        self._crowd_kept: bool | None = None
         names = view.speakers.all
         self.speakers = Speakers(names[n] for n in np.unique(self.speaker_numbers).tolist())
 
-    @property
+    @cached_property
     def in_crowd(self) -> bool:
         """Whether what stands together is hardly more alike than any two turns.
 
         So it is where many talk at once of this and that. In talk of two or three people on one
         subject after the other, centred cosines of successive turns are 0.15 and more on average.
         """
-        if self._crowd_kept is None:
-            together = np.flatnonzero(self.sessions[1:] == self.sessions[:-1])
-            enough = len(together) >= _FEWEST_PAIRS
-            self._crowd_kept = enough and self._coherence(together) < _COHERENT
-        return self._crowd_kept
-
-    def _coherence(self, together: Ints) -> float:
-        """Mean centred cosine of turns (some of those at `together`) with the next."""
+        together = np.flatnonzero(self.sessions[1:] == self.sessions[:-1])
+        if len(together) < _FEWEST_PAIRS:
+            return False
         first = together[np.linspace(0, len(together) - 1, _MOST_PAIRS).astype(np.int64)]
-        _, size, towards = self._centre()
+        _, size, towards = self._centre
         here, there = towards[first], towards[first + 1]
         plain = self.view.vectors.pairwise(self.base[first], self.base[first + 1])
         lengths = (1 - 2 * here + size) * (1 - 2 * there + size)
         cosines = (plain - here - there + size) / np.sqrt(np.maximum(lengths, 1e-12))
-        return float(cosines.mean())
+        return float(cosines.mean()) < _COHERENT
 
     def _session_numbers(self, kinds: NDArray[np.uint8]) -> Ints:
         """Consecutive numbers of talks; a turn that is no message is a talk of its own."""
@@ -210,7 +204,7 @@ class VisibleTurns:
         (all-but-the-top, Mu and Viswanath, ICLR 2018). Computed from the exact cosines that
         `similarities` gave, so that hidden turns do not even influence the rounding.
         """
-        centre, size, towards = self._centre()
+        centre, size, towards = self._centre
         asked = quantised(vectors)
         asked_towards = (asked * centre).sum(axis=1)[:, None] / norms_of(asked)[:, None]
         products = cosines - towards - asked_towards + size
@@ -220,23 +214,22 @@ class VisibleTurns:
 
     def likeness(self, positions: Ints) -> Floats:
         """Centred cosines of some few turns with one another, shape (n, n)."""
-        _, size, towards = self._centre()
+        _, size, towards = self._centre
         near = towards[positions]
         lengths = np.sqrt(np.maximum(1 - 2 * near + size, 1e-6))
         products = self.view.vectors.between(self.base[positions]) - near - near[:, None] + size
         return np.asarray(products / lengths / lengths[:, None], dtype=np.float32)
 
+    @cached_property
     def _centre(self) -> tuple[Floats, float, Floats]:
         """The mean vector, its squared length, its product with each turn's unit vector."""
-        if self._centre_kept is None:
-            mean = self.view.vectors.mean(self.base[:_CENTRE_TURNS])
-            # As stored vectors are: whole numbers, with which products are exact.
-            whole = quantised(mean[None])
-            scale = float(np.abs(mean).max()) / 127
-            length = float(norms_of(whole)[0]) * scale
-            towards = self.similarities(whole)[0] * np.float32(length)
-            self._centre_kept = (whole[0] * np.float32(scale), length * length, towards)
-        return self._centre_kept
+        mean = self.view.vectors.mean(self.base[:_CENTRE_TURNS])
+        # As stored vectors are: whole numbers, with which products are exact.
+        whole = quantised(mean[None])
+        scale = float(np.abs(mean).max()) / 127
+        length = float(norms_of(whole)[0]) * scale
+        towards = self.similarities(whole)[0] * np.float32(length)
+        return whole[0] * np.float32(scale), length * length, towards
 
     def positions_of_word(self, word: str, as_name: bool = False) -> Ints:
         """Positions here of the turns that hold a word, as for `ScopeView`."""

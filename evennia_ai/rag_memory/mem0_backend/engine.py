@@ -97,7 +97,7 @@ class Engine:
             known = self._known(scope, [source_id])
             if source_id in known:
                 return known[source_id]
-            made = self._infer(setup.CapturingLlm(answer), scope, text, metadata)
+            made = self._infer(setup.CapturingLlm(answer=answer), scope, text, metadata)
             return str(made[0]["id"]) if made else self._store(scope, text, metadata)
 
     def search(

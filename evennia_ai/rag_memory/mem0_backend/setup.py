@@ -45,25 +45,16 @@ class EmbedderAdapter:
         return [[float(number) for number in row] for row in self.embedder.embed(texts)]
 
 
-class InertLlm:
-    """Takes the place of Mem0's model; memories are stored as they are, so it is never called."""
-
-    def __init__(self, config: object = None):
-        self.config = config
-
-    def generate_response(self, *args: Any, **kwargs: Any) -> str:
-        """Raise `StoreError`, always."""
-        raise StoreError("Mem0 has no `llm` configured; set one in `EVENNIA_AI_MEM0_CONFIG`.")
-
-
 class CapturingLlm:
     """Takes the place of Mem0's model, so that no thread waits for one.
 
-    Mem0 runs once to capture its prompt (`answer` is None: note the question and fail), and once
-    more with the model's answer to store what it holds.
+    Memories that are stored as they are never call it. To extract some, Mem0 runs once to capture
+    its prompt (`answer` is None: note the question and fail), and once more with the model's answer
+    to store what it holds.
     """
 
-    def __init__(self, answer: str | None = None):
+    def __init__(self, config: object = None, answer: str | None = None):
+        self.config = config
         self._answer = answer
         self.asked: list[dict[str, str]] | None = None
 
@@ -73,7 +64,7 @@ class CapturingLlm:
         """The answer; `StoreError` if there is none yet."""
         if self._answer is None:
             self.asked = [dict(message) for message in messages]
-            raise StoreError("asked")
+            raise StoreError("Mem0 has no `llm` configured; set one in `EVENNIA_AI_MEM0_CONFIG`.")
         return self._answer
 
 
@@ -90,11 +81,7 @@ def quiet() -> Iterator[None]:
 
 
 def import_mem0(directory: Path) -> Any:
-    """Import Mem0 with telemetry off and its own files under `directory`.
-
-    Raises:
-        StoreError: If it is not installed or does not import.
-    """
+    """Import Mem0 with telemetry off and its own files under `directory`, or `StoreError`."""
     os.environ["MEM0_TELEMETRY"] = "False"
     os.environ["MEM0_DIR"] = str(directory)
     # Warnings about optional packages (spaCy, fastembed) that this product does without.
@@ -110,11 +97,7 @@ def import_mem0(directory: Path) -> Any:
 
 
 def memory_config(directory: Path, overrides: Mapping[str, Any], dims: int) -> Any:
-    """Mem0's `MemoryConfig`: the embedded defaults, replaced by the owner's keys (`overrides`).
-
-    Raises:
-        StoreError: If the owner's configuration is not valid.
-    """
+    """Mem0's `MemoryConfig`: the embedded defaults, replaced by the owner's keys (`overrides`)."""
     from mem0.configs.base import MemoryConfig
     from mem0.embeddings.configs import EmbedderConfig
     from mem0.llms.configs import LlmConfig
@@ -122,7 +105,7 @@ def memory_config(directory: Path, overrides: Mapping[str, Any], dims: int) -> A
 
     # The names Mem0 accepts are a fixed list, hence no validation of ours.
     EmbedderFactory.provider_to_class[_PROVIDER] = f"{_HERE}.EmbedderAdapter"
-    LlmFactory.register_provider(_PROVIDER, f"{_HERE}.InertLlm")
+    LlmFactory.register_provider(_PROVIDER, f"{_HERE}.CapturingLlm")
     embedder = EmbedderConfig.model_construct(provider=_PROVIDER, config={"embedding_dims": dims})
     llm = LlmConfig.model_construct(provider=_PROVIDER, config={})
     parts: dict[str, Any] = {"history_db_path": str(directory / "history.db"), **overrides}
