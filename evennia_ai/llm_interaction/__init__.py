@@ -8,23 +8,12 @@ from evennia_ai import lazy_names
 
 _HOMES = {
     "DEFAULT_COMPACTION_PROMPT": "llm_interaction.summary",
-    "ModelClient": "llm_interaction.client",
-    "ModelReply": "llm_interaction.values",
-    "ModelRequest": "llm_interaction.values",
-    "Summary": "llm_interaction.summary",
     "build_llm_messages": "llm_interaction.prompt",
-    "build_prompt": "llm_interaction.prompt",
     "call_llm_simple": "llm_interaction.summary",
     "count_conversation_tokens": "llm_interaction.tokens",
     "format_messages_for_compaction": "llm_interaction.summary",
     "generate_context_summary": "llm_interaction.summary",
-    "model_request": "llm_interaction.prompt",
-    "summarise": "llm_interaction.summary",
 }
 
 __all__ = [*_HOMES]  # noqa: PLE0604
 __getattr__ = lazy_names(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
