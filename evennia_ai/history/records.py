@@ -8,12 +8,15 @@ stored under: if it were the one inside, a changed id would overwrite another re
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 from evennia_ai.history.audience import STAFF, normalised
 from evennia_ai.history.messages import SCHEMA_VERSION, Message, is_complete
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Record = dict[str, Any]
 Reader = Callable[[object], Any]
@@ -77,6 +80,29 @@ def as_dicts(value: object) -> list[dict[str, Any]]:
 def as_list(value: object) -> list[Any]:
     """A list or tuple as a list; an empty one for anything else."""
     return list(value) if isinstance(value, list | tuple) else []
+
+
+def as_stored(value: "DataclassInstance", optional: Collection[str] = ()) -> dict[str, Any]:
+    """A value's fields as a plain dict: first what its `extra` holds, tuples as lists.
+
+    Optional fields are left out while they have their default.
+    """
+    found: dict[str, Any] = {}
+    for each in fields(value):
+        held = getattr(value, each.name)
+        if each.name == "extra":
+            found = {**held, **found}
+        elif each.name not in optional or held != each.default:
+            found[each.name] = _plain(held)
+    return found
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return list(map(_plain, value))
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return value.to_dict() if hasattr(value, "to_dict") else value
 
 
 def sound(raw: object, must: Mapping[str, Reader], may: Mapping[str, Reader]) -> Record | None:
@@ -336,14 +362,6 @@ def _stored(
         if name not in record.optional or value != readers[name](None)
     }
     return {**record.extra, "id": record.id, **kept}
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Message):
-        return value.to_dict()
-    if isinstance(value, tuple):
-        return list(map(_plain, value))
-    return {k: _plain(each) for k, each in value.items()} if isinstance(value, Mapping) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
