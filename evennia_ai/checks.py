@@ -40,7 +40,7 @@ _SET_PATH = "Set a path the game can write to, or remove the setting."
 _USE_MEM0 = "remove it to use Mem0"
 
 
-def _is_path(value: Any) -> bool:
+def _is_path(value: object) -> bool:
     return isinstance(value, str | os.PathLike)
 
 
@@ -94,7 +94,7 @@ _KINDS: dict[str, tuple[str, _Test, str, str]] = {
 }
 
 
-def check_settings(app_configs: Any = None, **kwargs: Any) -> list[checks.CheckMessage]:
+def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.CheckMessage]:
     """All problems of the package's settings; Django calls this."""
     values = {name: setting(name.removeprefix(PREFIX)) for name in KNOWN}
     has_model = bool(values[MODEL])
@@ -157,7 +157,7 @@ def _missing_module(number: str, name: str, path: str, remedy: str) -> list[chec
     return [_error(number, message, f"Correct the path, or {remedy}.")]
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """A value as messages show it: a short text, or only the type."""
     if isinstance(value, str):
         return f"`{value[:40]}`"

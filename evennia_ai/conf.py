@@ -19,7 +19,7 @@ _TRUTHS = {"1": True, "true": True, "yes": True, "on": True}
 _TRUTHS |= {"0": False, "false": False, "no": False, "off": False}
 
 
-def setting(name: str, default: Any = None) -> Any:
+def setting(name: str, default: object = None) -> Any:
     """A setting ``EVENNIA_AI_<name>``: the environment's value, else the settings file's.
 
     Returns `default` if neither sets it; an empty text counts as unset.
@@ -111,7 +111,7 @@ def usable_tools(report: Callable[[ConfigError], None]) -> tuple[type, ...]:
     return tuple(found.values())
 
 
-def _tool(path: Any) -> Any:
+def _tool(path: object) -> Any:
     """A tool's class, after making one and building its schema."""
     from evennia.utils.utils import class_from_module
 

@@ -44,7 +44,7 @@ _STORED_NONE = object()
 Answer = str | ModelReply | Exception | Sequence[Mapping[str, Any]]
 
 
-def call(name: str, **arguments: Any) -> list[dict[str, Any]]:
+def call(name: str, **arguments: object) -> list[dict[str, Any]]:
     """A reply that calls one tool."""
     function = {"name": name, "arguments": json.dumps(arguments)}
     return [{"id": new_id("call_"), "type": "function", "function": function}]
@@ -217,7 +217,7 @@ class MemoryStore:
     def preload(self, keys: Iterable[str], category: str | None = None) -> None:
         """All values are in memory already."""
 
-    def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
+    def get(self, key: str, category: str | None = None, default: object = None) -> Any:
         """A deep copy of a value, or the default."""
         return copy.deepcopy(self.values.get((key, category), default))
 
@@ -231,7 +231,7 @@ class MemoryStore:
         """The stamps of several keys of a category."""
         return tuple(self.stamp(key, category) for key in keys)
 
-    def set(self, key: str, value: Any, category: str | None = None) -> None:
+    def set(self, key: str, value: object, category: str | None = None) -> None:
         """Store a deep copy."""
         self.values[(key, category)] = copy.deepcopy(value)
 
@@ -456,11 +456,11 @@ class FakeAssistant(AssistantParts):
         self,
         model: ModelBackend | None = None,
         memories: MemoryBackend | None = None,
-        index: Any = None,
+        index: MemoryIndex | None = None,
         store: Store | None = None,
         body_store: Store | None = None,
         clock: Clock | None = None,
-        **config: Any,
+        **config: object,
     ):
         self.store: Store = MemoryStore() if store is None else store
         self.clock = clock or Clock()
@@ -496,7 +496,7 @@ class FakeAssistant(AssistantParts):
         """Noon."""
         return 12, 0
 
-    def audit(self, kind: str, **fields: Any) -> None:
+    def audit(self, kind: str, **fields: object) -> None:
         """Keep a line of the audit log."""
         self.audits.append((kind, fields))
 
