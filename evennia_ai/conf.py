@@ -74,7 +74,7 @@ def log_path() -> Path:
 
 
 def memory_backend(worker: Worker | None = None) -> MemoryBackend:
-    """The memory back end of ``EVENNIA_AI_MEMORY_BACKEND``, made anew, on a worker or its own.
+    """A new memory back end, by ``EVENNIA_AI_MEMORY_BACKEND``, on a worker or its own.
 
     Raises:
         ConfigError: If the dotted path names no class that can be used.
@@ -85,11 +85,13 @@ def memory_backend(worker: Worker | None = None) -> MemoryBackend:
     try:
         backend: MemoryBackend = class_from_module(path).from_settings(data_dir(), setting, worker)
     except Exception as error:  # a game's own module may raise anything
-        raise ConfigError(
-            f"`EVENNIA_AI_MEMORY_BACKEND` names `{path}`, which cannot be used: "
-            f"{type(error).__name__}: {error}"
-        ) from error
+        raise _unusable("MEMORY_BACKEND", path, error) from error
     return backend
+
+
+def _unusable(name: str, path: object, error: Exception) -> ConfigError:
+    why = f"{type(error).__name__}: {error}"
+    return ConfigError(f"`{PREFIX}{name}` names `{path}`, which cannot be used: {why}")
 
 
 def usable_tools(report: Callable[[ConfigError], None]) -> tuple[type, ...]:
@@ -123,10 +125,7 @@ def _tool(path: object) -> Any:
             tool().schema()
             return tool
     except Exception as error:  # a game's own module may raise anything
-        raise ConfigError(
-            f"`EVENNIA_AI_TOOLS` names `{path}`, which cannot be used: "
-            f"{type(error).__name__}: {error}"
-        ) from error
+        raise _unusable("TOOLS", path, error) from error
     raise ConfigError(
         f"`{path}` in `EVENNIA_AI_TOOLS` is not an `evennia_ai.tools.Tool` with a name."
     )

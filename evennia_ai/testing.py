@@ -36,6 +36,9 @@ from evennia_ai.services import InlineMind
 from evennia_ai.tools import BUILTIN_TOOLS
 from evennia_ai.tools.execution import ToolRegistry
 
+if TYPE_CHECKING:
+    from evennia_ai.recall import RecallIndex
+
 P = ParamSpec("P")
 T = TypeVar("T")
 # Stands for a stored None, which must differ from nothing stored.
@@ -456,7 +459,7 @@ class FakeAssistant(AssistantParts):
         self,
         model: ModelBackend | None = None,
         memories: MemoryBackend | None = None,
-        index: MemoryIndex | None = None,
+        index: "MemoryIndex | RecallIndex | None" = None,
         store: Store | None = None,
         body_store: Store | None = None,
         clock: Clock | None = None,
