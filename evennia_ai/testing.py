@@ -459,7 +459,7 @@ class FakeAssistant(AssistantParts):
         self,
         model: ModelBackend | None = None,
         memories: MemoryBackend | None = None,
-        index: "MemoryIndex | RecallIndex | None" = None,
+        index: "RecallIndex | None" = None,
         store: Store | None = None,
         body_store: Store | None = None,
         clock: Clock | None = None,
@@ -471,11 +471,11 @@ class FakeAssistant(AssistantParts):
             self.clock.advance(1_800_000_000.0)
         for name, value in config.items():
             self.store.set(name, value)
-        worker, index = InlineWorker(), index or MemoryIndex()
+        worker, opened = InlineWorker(), index or cast("RecallIndex", MemoryIndex())
         self.mind = InlineMind(
             model or ScriptedModel(),
             memories or MemorySemanticStore(),
-            RecallJobs(worker, lambda: index),
+            RecallJobs(worker, lambda: opened),
             worker,
         )
         self.runtime, self.game = Runtime(last_heard_at=self.now()), FakeGame()
