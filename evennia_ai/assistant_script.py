@@ -10,9 +10,13 @@ from evennia_ai.assistant.deletions import let_go
 from evennia_ai.assistant.evennia_internals import restart_timer, retime
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.ports import AssistantPorts
-from evennia_ai.assistant.recovery import repair_at_start, repair_when_ready
+from evennia_ai.assistant.recovery import (
+    DATA_VERSION,
+    VERSION_KEY,
+    repair_at_start,
+    repair_when_ready,
+)
 from evennia_ai.assistant.runtime import forget_runtime
-from evennia_ai.assistant.schema import DATA_VERSION, VERSION_KEY
 from evennia_ai.assistant.tick import run_tick, store_meanwhile
 from evennia_ai.history.messages import Message
 from evennia_ai.sleep import run_sleep_tick

@@ -17,14 +17,19 @@ if TYPE_CHECKING:  # for annotations only
     from twisted.internet.defer import Deferred
 
     from evennia_ai.assistant.config import AssistantConfig
-    from evennia_ai.assistant.turn import TurnReport, TurnRequest
     from evennia_ai.background import Worker
     from evennia_ai.history.live import HistoryHandler
     from evennia_ai.history.messages import Message
     from evennia_ai.history.tool_traits import ToolTraits
     from evennia_ai.history.verification import Evidence, Violation
     from evennia_ai.llm_interaction.budget import TokenBudget
-    from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
+    from evennia_ai.llm_interaction.values import (
+        ModelReply,
+        ModelRequest,
+        ProbeReport,
+        TurnReport,
+        TurnRequest,
+    )
     from evennia_ai.rag_memory.journal import JournalHandler
     from evennia_ai.rag_memory.ledger_store import LedgerHandler
     from evennia_ai.rag_memory.profile import Profile

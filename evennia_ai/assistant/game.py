@@ -7,13 +7,13 @@ pipes doubled.
 import re
 from typing import Any
 
+from django.conf import settings
 from evennia import AccountDB
 from evennia.utils import logger
-from evennia.utils.ansi import strip_ansi
+from evennia.utils.ansi import raw, strip_ansi
 from evennia.utils.create import create_message
 
 from evennia_ai.assistant.identity import find, stable_id
-from evennia_ai.assistant.markup import literal
 from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.llm_interaction.reply import speakable
@@ -24,11 +24,24 @@ PRIVATE_TAG = ("private", "evennia_ai")
 DESCRIPTION_CHARS = 600
 # Words of a text that are looked at for names; databases bound how many may be asked for.
 _NAME_WORDS = 60
+# Links (|lc and |lu with |lt and |le) are looked for after doubled pipes became single ones, so
+# doubling does not protect them: the pipe in front of such a tag is replaced by a broken one.
+_LINK_TAG = re.compile(r"\|(?=l[cute])")
 
 
 def plain(text: Any) -> str:
     """Game text without colours and markup."""
     return strip_ansi(str(text or "")).strip()
+
+
+def literal(text: str) -> str:
+    """A text in which telnet and web clients find neither colours nor links.
+
+    It is shown as it was, except the pipe of link tags, which is shown as ``¦``.
+    """
+    if settings.FUNCPARSER_PARSE_OUTGOING_MESSAGES_ENABLED:
+        text = text.replace("$", "\\$")
+    return str(raw(_LINK_TAG.sub("¦", text)))
 
 
 def is_private_room(room: Any) -> bool:

@@ -1,7 +1,9 @@
 """What the script offers to services: the ports of `evennia_ai.protocol`, wired to handlers."""
 
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from evennia import AccountDB
@@ -9,17 +11,17 @@ from evennia.utils import logger
 from evennia.utils.utils import lazy_property
 
 from evennia_ai import conf, services
-from evennia_ai.assistant.audit import write_audit
 from evennia_ai.assistant.evennia_internals import AttributeStore
-from evennia_ai.assistant.game import GameHandler
+from evennia_ai.assistant.game import GameHandler, literal
 from evennia_ai.assistant.identity import stable_id
-from evennia_ai.assistant.markup import literal
 from evennia_ai.assistant.parts import AssistantParts
 from evennia_ai.assistant.runtime import Runtime, runtime_for
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import counter_for, counter_name
 from evennia_ai.protocol import Mind
 from evennia_ai.tools.execution import ToolRegistry
+
+_LONG = 300
 
 
 class AssistantPorts(AssistantParts):
@@ -161,3 +163,18 @@ class AssistantPorts(AssistantParts):
 def _is_admin(account: Any) -> bool:
     """Whether an account has the rank now; a superuser who is quelled keeps it."""
     return bool(account.is_superuser or account.check_permstring("Admin"))
+
+
+def write_audit(path: Path, kind: str, fields: Mapping[str, Any], at: float | None = None) -> None:
+    """Append one line to an existing folder's log file, at `at` (seconds since the epoch) or now.
+
+    Long texts in `fields` are cut. They must hold neither prompt text nor keys.
+    """
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+    line = {"at": stamp, "kind": kind, **{key: _short(value) for key, value in fields.items()}}
+    with path.open("a", encoding="utf-8", errors="backslashreplace") as log:
+        log.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
+
+
+def _short(value: Any) -> Any:
+    return value[:_LONG] if isinstance(value, str) else value

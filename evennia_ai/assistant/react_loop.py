@@ -8,7 +8,6 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.assistant.runtime import LiveAssistant
-from evennia_ai.assistant.turn import TurnReport, TurnRequest
 from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
@@ -18,7 +17,7 @@ from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, CONTEXTS
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, strip_thoughts
 from evennia_ai.llm_interaction.tool_calls import batches, bounded, read_calls, storable_call
-from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.llm_interaction.values import ModelReply, TurnReport, TurnRequest
 from evennia_ai.protocol import Character
 from evennia_ai.rag_memory.recalled import MEMORIES, drawn_on
 from evennia_ai.tools.base import ToolContext

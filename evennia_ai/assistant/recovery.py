@@ -4,9 +4,11 @@ In two parts: what must be right at once, and what waits until models and vocabu
 loaded, so that the start of the server is not held up.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from evennia_ai.assistant.events import by_audience
 from evennia_ai.assistant.runtime import LiveAssistant, Unanswered
-from evennia_ai.assistant.schema import migrate
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ANSWERED, INTERRUPTED
@@ -17,6 +19,45 @@ from evennia_ai.rag_memory.working_memory import from_history
 from evennia_ai.sleep.compaction.extraction import complete_extraction
 from evennia_ai.sleep.compaction.publishing import COMMITTED, SUMMARISING, drop_intent, publish_owed
 from evennia_ai.sleep.compaction.triggers import check_feasible
+
+VERSION_KEY = "schema_version"
+# Of an assistant's data as a whole; each stored value has a version of its own shape besides.
+DATA_VERSION = 2
+
+
+def adopt_unversioned(script: LiveAssistant) -> None:
+    """From data without a version (hand-made, or none): every message and entry made complete."""
+    history = script.history
+    history.messages()
+    history.checkpoint()
+    if script.obj is not None:
+        script.journal.store_complete()
+
+
+def page_closed_notes(script: LiveAssistant) -> None:
+    """From a ledger that held all notes ever taken: the closed ones go into pages."""
+    script.ledger.page_closed()
+
+
+MIGRATIONS: dict[int, Callable[[Any], None]] = {0: adopt_unversioned, 1: page_closed_notes}
+
+
+def migrate(script: LiveAssistant) -> int:
+    """Bring a script's data to `DATA_VERSION`; returns how many migrations ran.
+
+    Data of a newer version of the package are left alone.
+    """
+    store = script.history.store
+    version = store.get(VERSION_KEY, default=0)
+    version = version if isinstance(version, int) else 0
+    ran = 0
+    while version < DATA_VERSION:
+        with store.transaction():
+            MIGRATIONS[version](script)
+            version += 1
+            store.set(VERSION_KEY, version)
+        ran += 1
+    return ran
 
 
 def repair_at_start(script: LiveAssistant) -> None:

@@ -14,8 +14,7 @@ from twisted.internet.defer import Deferred, maybeDeferred
 
 from evennia_ai.assistant.config import AssistantConfig
 from evennia_ai.assistant.events import Group
-from evennia_ai.assistant.spend import SpendHandler
-from evennia_ai.assistant.state import StateHandler
+from evennia_ai.assistant.state import SpendHandler, StateHandler
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.protocol import Assistant, Store

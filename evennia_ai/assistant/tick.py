@@ -9,15 +9,15 @@ from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
+from evennia_ai.assistant.config import within_hours
 from evennia_ai.assistant.events import Group, addressed, by_audience, resolved
-from evennia_ai.assistant.hours import within_hours
 from evennia_ai.assistant.runtime import RETRY_WAITS_S, LiveAssistant
-from evennia_ai.assistant.turn import TurnRequest
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import STAFF, is_private
 from evennia_ai.history.messages import SPEECH, one_line, quoted
 from evennia_ai.language.words import plain, telling_words
 from evennia_ai.llm_interaction.prompt import context_usage, shown_history
+from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.protocol import Character
 from evennia_ai.rag_memory.injection import chosen, experiences, memory_line, worth_quoting
 from evennia_ai.rag_memory.working_memory import note, visible_conversations

@@ -13,8 +13,8 @@ from evennia.utils.evmore import EvMore
 from evennia.utils.evtable import EvTable
 from twisted.internet.defer import Deferred
 
+from evennia_ai.assistant.game import literal
 from evennia_ai.assistant.identity import find
-from evennia_ai.assistant.markup import literal
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import STAFF, is_private, members
 

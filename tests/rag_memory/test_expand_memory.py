@@ -9,7 +9,7 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.sleep.compaction.service import compact_conversation_history
 from evennia_ai.testing import call
-from evennia_ai.tools import recall
+from evennia_ai.tools import memory
 from tests.base import AssistantTest
 from tests.waiting import wait_for
 
