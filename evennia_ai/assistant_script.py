@@ -6,7 +6,7 @@ from evennia import DefaultScript
 from evennia.utils.gametime import gametime
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred, succeed
 
-from evennia_ai.assistant.deletions import let_go
+from evennia_ai.assistant.deletions import delete_later
 from evennia_ai.assistant.evennia_internals import restart_timer, retime
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.ports import AssistantPorts
@@ -157,8 +157,8 @@ class AssistantScript(AssistantPorts, DefaultScript):
     at_server_shutdown = at_server_reload
 
     def at_script_delete(self) -> bool:
-        """Stop thinking, drop the live state and owe the deletion of what is derived from it."""
+        """Stop thinking, drop the live state and queue the deletion of derived data."""
         self.stop_thinking()
-        let_go(self.scope)
+        delete_later(self.scope)
         forget_runtime(stable_id(self))
         return True

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # for annotations only
+    from collections import deque
     from pathlib import Path
 
     from twisted.internet.defer import Deferred
@@ -403,6 +404,7 @@ class RuntimePort(Protocol):
     """What lower folders use of an assistant's live state (`assistant.runtime.Runtime`)."""
 
     fixed_tokens: int
+    budgets: deque[TokenBudget]
     compaction_requested: bool
     conversations: dict[str, dict[str, Any]]
     feasible_for: AssistantConfig | None
@@ -410,9 +412,6 @@ class RuntimePort(Protocol):
 
     def queued_tokens(self) -> int:
         """An upper bound on the tokens of what was heard and is not in the history yet."""
-
-    def record_budget(self, budget: TokenBudget) -> None:
-        """Keep the budget of the last prompts."""
 
 
 class Assistant(Protocol):

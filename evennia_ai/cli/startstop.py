@@ -8,7 +8,7 @@ from twisted.internet.defer import CancelledError
 from twisted.internet.task import cooperate
 
 from evennia_ai import background, services
-from evennia_ai.assistant.deletions import pay_owed
+from evennia_ai.assistant.deletions import delete_queued
 from evennia_ai.assistant.recovery import repair_when_ready
 
 # The imports take seconds and delay everything else: let players reconnect first.
@@ -31,7 +31,7 @@ def warm_up() -> None:
     done.addErrback(_log_failure, "loading and mending after the start")
     done.addCallback(lambda _: services.use(ready=True))
     # Delete data of deleted assistants; where that fails, the next start tries again.
-    done.addCallback(lambda _: pay_owed())
+    done.addCallback(lambda _: delete_queued())
     done.addErrback(_log_failure, "deleting what deleted assistants left")
 
 

@@ -12,7 +12,7 @@ from evennia.utils.utils import class_from_module
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai import conf, services
-from evennia_ai.assistant.deletions import delete_derived, owe, settle
+from evennia_ai.assistant.deletions import delete_derived, dequeue, enqueue
 from evennia_ai.assistant.status import overview, usage_facts
 from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
 from evennia_ai.assistant_script import all_assistants
@@ -315,9 +315,9 @@ def export_and_delete(script: Assistant) -> Generator["Deferred[Any]", Any, Path
     except OSError as error:
         raise Refusal(f"The export cannot be written: {error}") from error
     scope = script.scope
-    owe(scope)
+    enqueue(scope)
     if not script.obj.delete():
-        settle(scope)
+        dequeue(scope)
         raise Refusal("Evennia refused to delete the body; see its `at_object_delete`.")
     yield delete_derived(scope)
     return path
