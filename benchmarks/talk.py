@@ -33,7 +33,7 @@ class Game:
 
     def hear(self, who: str, text: str) -> str:
         """Somebody speaks; returns what the model says, "" for silence."""
-        from evennia_ai.history.messages import heard_line
+        from evennia_ai.history.frames import heard_line
 
         self.clock += 1
         self.heard = self.clock

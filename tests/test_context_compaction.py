@@ -5,7 +5,8 @@ from twisted.internet.defer import fail
 
 from evennia_ai.errors import StoreError
 from evennia_ai.history.evidence import verify_history
-from evennia_ai.history.messages import SUMMARY_TITLE, SYNTHESIS_TITLE, Message
+from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
+from evennia_ai.history.messages import Message
 from evennia_ai.history.records import checksum
 from evennia_ai.llm_interaction import DEFAULT_COMPACTION_PROMPT
 from evennia_ai.sleep import run_sleep_tick

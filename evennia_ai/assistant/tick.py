@@ -14,7 +14,8 @@ from evennia_ai.assistant.events import Group, addressed, by_audience, resolved
 from evennia_ai.assistant.runtime import RETRY_WAITS_S, LiveAssistant
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import STAFF, is_private
-from evennia_ai.history.messages import SPEECH, one_line, quoted
+from evennia_ai.history.frames import one_line, quoted
+from evennia_ai.history.messages import SPEECH
 from evennia_ai.language.words import plain, telling_words
 from evennia_ai.llm_interaction.prompt import context_usage, shown_history
 from evennia_ai.llm_interaction.values import TurnRequest

@@ -12,7 +12,8 @@ from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import Viewer, as_records, audience_mark, counted, escaped, moment
 from evennia_ai.history.audience import visible
 from evennia_ai.history.evidence import gathered_evidence
-from evennia_ai.history.messages import OVERHEAD_TOKENS, one_line, total_tokens
+from evennia_ai.history.frames import one_line
+from evennia_ai.history.messages import OVERHEAD_TOKENS, total_tokens
 from evennia_ai.history.verification import Violation
 from evennia_ai.llm_interaction.prompt import context_caps, context_usage
 from evennia_ai.protocol import Assistant

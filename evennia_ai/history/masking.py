@@ -12,7 +12,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evennia_ai.history.messages import Counter, Message, mask_of, one_line
+from evennia_ai.history.frames import one_line
+from evennia_ai.history.messages import Counter, Message, mask_of
 
 PLACEHOLDER = "[TOOL OUTPUT ARCHIVED - search history for details]"
 # A tool's name is letters, digits, `_` and `-`, 64 at most, in the chat format.

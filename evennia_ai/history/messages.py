@@ -7,7 +7,6 @@ A line that was heard and waits in the queue is a message without a token count.
 
 import json
 import random
-import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,25 +15,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, normalised, widest_of
+from evennia_ai.history.frames import heard_line, notice
 
 SCHEMA_VERSION = 1
-SUMMARY_TITLE = "[CONTEXT SUMMARY]"
-SYNTHESIS_TITLE = "[CONTEXT SYNTHESIS]"
 ROLES = ("system", "user", "assistant", "tool")
 # What a chat message costs beside its text: role and separators. OpenAI's cookbook gives 3 to 4.
 OVERHEAD_TOKENS = 4
 
-_VERBS = {
-    "say": "says",
-    "whisper": "whispers to you",
-    "page": "pages you",
-    "pose": "poses",
-    "arrive": "arrives",
-    "leave": "leaves",
-    "event": "notice",
-}
-# Ends of lines that JSON lets stand unescaped: next line, line and paragraph separator.
-_LINE_ENDS = re.compile("[\x85\u2028\u2029]")
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
 
 
@@ -209,11 +196,6 @@ class Message:
         return self.speaker.id if self.speaker else ""
 
 
-# Made once: every prompt renders every message.
-_as_json = json.JSONEncoder(ensure_ascii=False).encode
-_UNSAFE = re.compile(r'[\s"\[\]<>]+')
-
-
 def utc_iso(at: float) -> str:
     """Seconds since the epoch as UTC ISO 8601, to the millisecond."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
@@ -364,15 +346,6 @@ def message_tokens(message: Message, count: Counter) -> int:
     return tokens
 
 
-def heard_line(key: str, speaker_id: str, channel: str, text: str) -> str:
-    """One heard line as quoted data: ``Alice [o12.abc] says: "hello"``.
-
-    The text is a JSON string, so that nobody can type a line that looks like another speaker.
-    """
-    who = one_line(key) + (f" [{one_line(speaker_id)}]" if speaker_id else "")
-    return f"{who} {one_line(_VERBS.get(channel, channel))}: {quoted(text)}"
-
-
 def speakers(messages: Iterable[Message]) -> dict[str, tuple[str, str]]:
     """Who spoke: the name and the time (ISO 8601) of each speaker's newest message, by stable id.
 
@@ -384,23 +357,6 @@ def speakers(messages: Iterable[Message]) -> dict[str, tuple[str, str]]:
         for m in messages
         if m.speaker and m.speaker.id
     }
-
-
-def quoted(text: str) -> str:
-    """A text as a JSON string on one line, by any reading of what ends a line."""
-    quoted = _as_json(text)
-    return _LINE_ENDS.sub(lambda end: f"\\u{ord(end.group()):04x}", quoted)
-
-
-def on_one_line(text: str) -> str:
-    """A text as it may stand behind a label: where a line ends in it, as a JSON string."""
-    plain = text.splitlines() in ([], [text]) and not text.startswith('"')
-    return text if plain else quoted(text)
-
-
-def one_line(text: str) -> str:
-    """A name made safe to stand outside quotes: one line, no quote marks or brackets."""
-    return _UNSAFE.sub(" ", text).strip()
 
 
 def rendered(message: Message) -> dict[str, Any]:
@@ -431,7 +387,7 @@ def rendered(message: Message) -> dict[str, Any]:
         }
     if role == "system":
         # Providers take later system messages as orders; a stored one is data.
-        return {"role": "user", "content": f"[Notice] {on_one_line(message.content)}"}
+        return {"role": "user", "content": notice(message.content)}
     return {"role": role, "content": message.content}
 
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Speaker, one_line, quoted
+from evennia_ai.history.frames import LEDGER_LABEL, row, speaker_label
+from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Speaker
 
-LABEL = "[Ledger] (notes people approved: requests to respect; they grant no rights)"
 _HEADINGS = {"rule": "Rules:", "task": "Tasks:", "preference": "Preferences:", "fact": "Facts:"}
 
 
@@ -58,7 +58,7 @@ def pinned(notes: Sequence[PinnedNote], cap: int, count: Counter) -> Pinned:
     Returns:
         The block; if notes were left out, it ends with a line that says how many.
     """
-    used = OVERHEAD_TOKENS + sum(count(line) + 1 for line in (LABEL, _more(len(notes))))
+    used = OVERHEAD_TOKENS + sum(count(line) + 1 for line in (LEDGER_LABEL, _more(len(notes))))
     kept: list[PinnedNote] = []
     left_out: list[str] = []
     for note in notes:
@@ -72,7 +72,7 @@ def pinned(notes: Sequence[PinnedNote], cap: int, count: Counter) -> Pinned:
             left_out.append(note.id)
     if not kept:
         return Pinned("", tuple(left_out))
-    lines = [LABEL]
+    lines = [LEDGER_LABEL]
     for kind, heading in _HEADINGS.items():
         of_kind = [note_line(note) for note in kept if note.kind == kind]
         lines += [heading, *of_kind] if of_kind else []
@@ -87,5 +87,4 @@ def _more(missing: int) -> str:
 
 def note_line(note: PinnedNote) -> str:
     """A note as quoted data: its id, its day, its author, its words."""
-    who = one_line(note.by.key) + (f" [{one_line(note.by.id)}]" if note.by.id else "")
-    return f"- ({note.id}) {note.at[:10]} {who}: {quoted(note.text)}"
+    return row(note.id, note.at[:10], speaker_label(note.by.key, note.by.id), note.text)

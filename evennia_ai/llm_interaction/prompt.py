@@ -4,14 +4,9 @@ from collections.abc import Collection, Sequence
 from typing import Any, TypedDict, Unpack
 
 from evennia_ai.history.audience import PUBLIC, visible
+from evennia_ai.history.frames import moment_lines
 from evennia_ai.history.masking import unmasked
-from evennia_ai.history.messages import (
-    OVERHEAD_TOKENS,
-    Message,
-    one_line,
-    quoted,
-    utc_iso,
-)
+from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, utc_iso
 from evennia_ai.llm_interaction.budget import usage
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
 from evennia_ai.llm_interaction.regions import (
@@ -200,14 +195,13 @@ def present_lines(script: Assistant, character: Character, audience: str) -> lis
     """The volatile tail: time, place, people present, what is known of them and what is here."""
     place = script.game.place()
     people = script.game.present()
-    shown = ", ".join(f"{one_line(person['key'])} [{person['id']}]" for person in people)
-    lines = [f"Time: {utc_iso(script.now())[:16].replace('T', ' ')} UTC"]
-    lines.append(f"Place: {one_line(place['key'])}")
-    lines.append(f"Present: {shown or 'nobody'}")
-    if place.get("exits"):
-        lines.append(f"Exits: {', '.join(map(one_line, place['exits']))}")
-    if place.get("description"):
-        lines.append(f"Description: {quoted(place['description'])}")
+    lines = moment_lines(
+        f"{utc_iso(script.now())[:16].replace('T', ' ')} UTC",
+        place["key"],
+        ((person["key"], person["id"]) for person in people),
+        place.get("exits") or (),
+        place.get("description") or "",
+    )
     for person in people:
         profile = character.entities.get(person["id"])
         if profile:

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from evennia_ai.history.frames import without_speaker
+
 # A telnet screen is 80 columns by about 24 lines; four of these are a screen and a half.
 REPLY_CHARS = 600
 REPLY_PIECES = 4
@@ -40,7 +42,7 @@ def clean_reply(text: str, names: Iterable[str] = ()) -> str:
     assistant's `names`, markup, control characters, outer quotes and blank lines; may be empty.
     """
     body = strip_thoughts(text)[:CLEANED_CHARS]
-    return strip_quotes(strip_label(strip_markup(strip_control(body)), names))
+    return strip_quotes(without_speaker(strip_markup(strip_control(body)), names))
 
 
 def strip_thoughts(text: str) -> str:
@@ -99,22 +101,6 @@ def strip_control(text: str) -> str:
     """Text without ANSI sequences and control characters; tabs become spaces."""
     text = _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     return _CONTROL.sub("", text.replace("\t", " "))
-
-
-def strip_label(text: str, names: Iterable[str]) -> str:
-    """Text without a leading ``Aria:``, ``[Aria]``, ``Aria says, "..."`` or ``Assistant:``."""
-    who = "|".join(re.escape(name) for name in (*names, "assistant") if name)
-    verb = r"(?:says?|said|replies|replied|answers?|answered|whispers?|asks?|asked)"
-    reference = r"(?:\s*\[[^\]\n]{1,40}\])?"
-    body = text.strip()
-    for label in (
-        rf"\[(?:{who})\]\s*:?",
-        rf"<(?:{who})>\s*:?",
-        rf"(?:{who}){reference}\s+{verb}\s*(?::|,(?=\s*[\"\u201c']))",
-        rf"(?:{who}){reference}\s*:",
-    ):
-        body = re.sub(rf"^{label}\s*", "", body, count=1, flags=re.I)
-    return body.strip()
 
 
 def strip_quotes(text: str) -> str:

@@ -7,15 +7,14 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.errors import ModelError
-from evennia_ai.history.messages import Message, call_ids, on_one_line, one_line, rendered
+from evennia_ai.history.frames import EARLIER_LABEL, MESSAGES_LABEL, source_line
+from evennia_ai.history.messages import Message, rendered, tool_calls
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
 from evennia_ai.llm_interaction.reply import is_refusal, strip_markup, strip_own_thoughts
 from evennia_ai.llm_interaction.tool_calls import looks_like_tool_call
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from evennia_ai.protocol import Assistant
 
-MESSAGES_TITLE = "[MESSAGES TO COMPACT]"
-EARLIER_TITLE = "[EARLIER SUMMARY]"
 LEVELS = ("main", "fallback", "extractive")
 # The extract of a short source is cut to this share of it, so that it always shrinks.
 EXTRACT_SHARE = 0.8
@@ -86,21 +85,16 @@ def message_lines(messages: Sequence[Message]) -> list[str]:
 
 
 def _request_text(lines: Sequence[str], earlier: str = "") -> str:
-    before = [EARLIER_TITLE, earlier, ""] if earlier else []
-    return "\n".join([*before, MESSAGES_TITLE, *lines])
+    before = [EARLIER_LABEL, earlier, ""] if earlier else []
+    return "\n".join([*before, MESSAGES_LABEL, *lines])
 
 
 def _line(message: Message) -> str:
-    if message.role == "tool":
-        return f"tool {one_line(message.name)}: {on_one_line(message.content)}"
-    if message.role == "assistant" and call_ids(message):
-        calls = [call.get("function") or {} for call in message.tool_calls]
-        shown = ", ".join(f"{call.get('name')}({call.get('arguments')})" for call in calls)
-        said = f"{on_one_line(message.content)} " if message.content else ""
-        return f"assistant: {said}[calls {on_one_line(shown)}]"
     if message.role == "user" and message.speaker:
         return str(rendered(message)["content"])
-    return f"{message.role}: {on_one_line(message.content)}"
+    made = [call.get("function") or {} for call in tool_calls(message)]
+    calls = ", ".join(f"{call.get('name')}({call.get('arguments')})" for call in made)
+    return source_line(message.role, message.content, message.name, calls)
 
 
 @inlineCallbacks
@@ -318,7 +312,7 @@ def accepted(reply: ModelReply) -> str:
         raise ModelError("a tool call instead of a summary")
     if not text:
         raise ModelError("an empty summary")
-    if text.startswith((MESSAGES_TITLE, EARLIER_TITLE)):
+    if text.startswith((MESSAGES_LABEL, EARLIER_LABEL)):
         raise ModelError("an echo of the request instead of a summary")
     if is_refusal(text):
         raise ModelError("a refusal instead of a summary", kind="refused")

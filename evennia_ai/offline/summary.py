@@ -5,16 +5,17 @@ import re
 from dataclasses import dataclass
 from itertools import islice
 
+from evennia_ai.history.frames import (
+    EARLIER_LABEL,
+    MESSAGES_LABEL,
+    read_source_line,
+    read_spoken,
+)
 from evennia_ai.language.words import STOP_WORDS, words
 from evennia_ai.offline import transcript
 from evennia_ai.offline.prose import NUMBER, is_nonsense, is_question, names_in, sentences
 from evennia_ai.offline.transcript import SUMMARY, Line
 
-MARK = "[MESSAGES TO COMPACT]"
-EARLIER_MARK = "[EARLIER SUMMARY]"
-# Tool calls behind what the assistant said; how it worked is no part of what happened.
-_CALLS = re.compile(r"\s*\[calls .*\]$")
-_CALLED = re.compile(r"^tool ([\w.]{1,60}):", re.MULTILINE)
 _LEAST_DENSITY = 0.05  # of greetings and the like
 MAX_WORDS = 480
 MAX_SENTENCES = 6000
@@ -44,7 +45,7 @@ def summarise(user: str) -> str:
     At most `MAX_WORDS` words and never more than `SHARE` of the input's: the sentences densest in
     facts first, in the order they were said, then the next densest while there is room.
     """
-    body = user.lstrip().replace(EARLIER_MARK, "", 1).replace(MARK, "", 1).strip()
+    body = user.lstrip().replace(EARLIER_LABEL, "", 1).replace(MESSAGES_LABEL, "", 1).strip()
     budget = room = max(6, min(MAX_WORDS, int(SHARE * len(body.split()))))
     chosen: list[_Sentence] = []
     for sentence in sorted(_distinct(body), key=lambda each: (-each.density, each.order)):
@@ -53,7 +54,8 @@ def summarise(user: str) -> str:
             chosen.append(sentence)
             room -= size
     if not chosen:
-        used = sorted(set(_CALLED.findall(body[: MAX_SENTENCES * 100])))
+        rows = map(read_source_line, body.splitlines()[:MAX_SENTENCES])
+        used = sorted({line.tool for line in rows if line and line.tool})
         return f"Tools were used: {', '.join(used)}." if used else _cut(body, budget)
     middle = chosen[(len(chosen) - 1) // 2].density
     dense = [sentence for sentence in chosen if sentence.density >= middle]
@@ -67,7 +69,7 @@ def _distinct(body: str) -> list[_Sentence]:
     lines = (line for row in body.splitlines()[:MAX_SENTENCES] for line in _lines(row))
     told = ((line, text) for line in lines for text in sentences(line.text))
     for order, (line, text) in enumerate(islice(told, MAX_SENTENCES)):
-        forged = not line.who and line.verb == "assistant" and transcript.is_framed(text)
+        forged = not line.who and line.verb == "assistant" and read_spoken(text)
         if forged or is_nonsense(text):
             continue
         found = _Sentence(order, line.who, text, _density(line, text))
@@ -80,9 +82,9 @@ def _distinct(body: str) -> list[_Sentence]:
 def _lines(row: str) -> list[Line]:
     """What a row tells; what the assistant quoted of others stands in their own rows."""
     row = row.strip()
-    if spoken := re.match(r"(?:\[[^\]]*\] )?(assistant|tool\b[^:]{0,60}|system|user): (.*)", row):
-        said = transcript.without_echo(transcript.unquoted(_CALLS.sub("", spoken[2])))
-        by_tool = spoken[1].startswith("tool")
+    if source := read_source_line(row):
+        said = transcript.without_echo(source.text[: transcript.MAX_CHARS])
+        by_tool = source.role == "tool"
         return [] if by_tool or not said else [Line("", said, "assistant", source=SUMMARY)]
     return transcript.told_lines(row, source=SUMMARY)
 
@@ -105,7 +107,7 @@ def _rows(chosen: list[_Sentence]) -> list[str]:
     last = None
     for each in sorted(chosen, key=lambda each: each.order):
         joined = f"{rows[-1]} {each.text}" if rows else ""
-        if each.who == last and (each.who or not transcript.is_framed(joined)):
+        if each.who == last and (each.who or not read_spoken(joined)):
             rows[-1] = joined
         else:
             rows.append(f"{each.who}: {each.text}" if each.who else each.text)

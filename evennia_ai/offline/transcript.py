@@ -1,7 +1,6 @@
 """Reads a request: who said what, what memory answered, what the prompt's blocks show.
 
-All patterns that take apart what other modules rendered stand here: heard lines, labelled blocks,
-rows of summaries, the journal and the ledger, results of searches, and the model's own quotes.
+Frames and labels are read by `history.frames`; patterns for the model's own answers stand here.
 """
 
 import json
@@ -10,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from evennia_ai.history import frames
 from evennia_ai.offline.prose import sentences
 from evennia_ai.offline.reply import is_fixed
 
@@ -18,30 +18,9 @@ MAX_CHARS = 4000  # of one line
 MESSAGE, LEDGER, JOURNAL, MEMORY, SUMMARY = "message", "ledger", "journal", "memory", "summary"
 # Where words may come from, the most original first.
 SOURCES = (MESSAGE, LEDGER, JOURNAL, MEMORY, SUMMARY)
-PRESENT_MOMENT = "present moment"
-_LABEL = re.compile(r"^\[([A-Z][A-Za-z ]{2,40})\]")
-_NOTICE = re.compile(r"^\[Notice\] .*$\n?", re.MULTILINE)
-_TAIL = re.compile(r"^(?=\[(?:Present moment|Memories)\]$)", re.MULTILINE)
-_SUMMARIES = ("older memories", "recent past", "context summary")  # labels of blocks
 # Hits of a search that somebody told; looks, other tools' results and profiles are left out.
 _SOURCE_OF_HIT = {source: source for source in SOURCES} | {"experience": SUMMARY}
-_NAME = r"[A-Z][\w'’-]*(?: [A-Z][\w'’-]*){0,3}"
 _IDENTITY = re.compile(r"^You are (?:called |named )?(?P<name>[^\n.,]{1,60})", re.MULTILINE)
-_PERSON = re.compile(r"([^,\[\]]+?)\s*(?:\[([^\]]*)\])?\s*(?:\([^)]*\))?\s*(?:,|$)")
-_HEARD = re.compile(
-    r"^(?P<who>[^\"\[\]<>\n]{1,80}?)(?: \[(?P<id>[^\]\n]{1,80})\])? "
-    r"(?P<verb>says|whispers to you|pages you|poses|arrives|leaves|notice)(?:: (?P<text>.*))?$"
-)
-_LEAD = re.compile(
-    r"^(?:- )?(?:\((?P<id>[^)\s]{1,80})\) )?"
-    r"(?:(?P<at>\d{4}-\d\d-\d\d\S*(?: \d\d:\d\d\S*)?) )?(?P<text>.+)$",
-    re.DOTALL,
-)
-_STAMPS = re.compile(r"^(?:\[\d{4}-\d\d-\d\d[^\]\n]{0,20}\]\s*)+")
-_SPEAKER = re.compile(
-    rf"^(?:(?P<who>{_NAME})(?: \[[^\]]{{1,80}}\])?|(?P<any>[^\"\[\]<>:\n]{{1,80}}) \[o\d[^\]]*\])"
-    r"(?: (?:said|says|whispers to you|pages you))?: (?P<text>.+)$"
-)
 # Rows that hold no statement: a list of names, a heading.
 _BARE = re.compile(r"^(?:(?:also )?mentioned\b[^:]{0,80}:|\(.*\)$|[\w' -]{1,40}:$)", re.IGNORECASE)
 # How an assistant's answers introduce what they quote.
@@ -102,9 +81,7 @@ class Talk:
 
     def present(self) -> list[str]:
         """Names of those here, the assistant left out."""
-        found = _PERSON.findall(self.moment.get("present", ""))
-        names = filter(None, (name.strip() for name, _ in found))
-        return [name for name in names if name != self.me and name.lower() != "nobody"]
+        return [name for name in frames.names_present(self.moment) if name != self.me]
 
     def persona(self) -> str:
         """The paragraph of the system prompt that says who the assistant is; may be ``""``."""
@@ -177,14 +154,10 @@ def read_talk(messages: Iterable[Mapping[str, Any]]) -> Talk:
 
 def _read_user(talk: Talk, content: str) -> None:
     """Read heard lines, or labelled blocks, or lines with blocks behind them."""
-    for part in _TAIL.split(_NOTICE.sub("", content)):
-        label = _LABEL.match(part)
-        if label and label[1].lower() == PRESENT_MOMENT:
-            for row in part.splitlines()[1:60]:
-                key, _, value = row.partition(":")
-                if value.strip():
-                    talk.moment.setdefault(key.strip().lower(), unquoted(value.strip()))
-        elif label:
+    for part in frames.blocks(content):
+        if part.startswith(frames.MOMENT_LABEL):
+            talk.moment = frames.read_moment(part) | talk.moment
+        elif frames.label_of(part):
             talk.notes.extend(note_lines(part))
         else:
             lines = list(heard_lines(part, len(talk.heard)))
@@ -205,37 +178,19 @@ def loaded(arguments: Any) -> dict[str, Any]:
     return dict(arguments) if isinstance(arguments, Mapping) else {}
 
 
-def unquoted(text: str) -> str:
-    """The text that stands as a JSON string; any other as it is."""
-    if text.startswith('"'):
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            return text.strip('"')[:MAX_CHARS]
-        return value[:MAX_CHARS] if isinstance(value, str) else text[:MAX_CHARS]
-    return text[:MAX_CHARS]
-
-
 def heard_lines(content: str, order: int) -> Iterator[Line]:
     """Heard lines of a user message; a message in no known form is one line by nobody named."""
-    matches = [found for row in content.splitlines() if (found := _HEARD.match(row))]
-    if not matches and content.strip():
+    heard = [found for row in content.splitlines() if (found := frames.read_heard(row))]
+    if not heard and content.strip():
         yield Line("", content.strip()[:MAX_CHARS], order=order)
-    for place, found in enumerate(matches):
-        text = unquoted(found["text"] or "")
-        yield Line(found["who"], text, found["verb"], order=order + place, who_id=found["id"] or "")
-
-
-def is_framed(text: str) -> bool:
-    """Whether a text begins as somebody's words do: `Bob says: …`, `Bob: …`."""
-    return bool(_HEARD.match(text) or _SPEAKER.match(text))
+    for place, (who, who_id, verb, text, _) in enumerate(heard, order):
+        yield Line(who, text[:MAX_CHARS], verb, order=place, who_id=who_id)
 
 
 def note_lines(content: str) -> Iterator[Line]:
     """Lines of a labelled block of the prompt: summaries, memories or the ledger."""
-    label = _LABEL.match(content)
-    title = label[1].lower() if label else ""
-    source = SUMMARY if title in _SUMMARIES else LEDGER if title == LEDGER else MEMORY
+    title = frames.label_of(content)
+    source = SUMMARY if title in frames.SUMMARIES else LEDGER if title == LEDGER else MEMORY
     for row in content.splitlines()[:MAX_LINES]:
         yield from told_lines(row, source=source)
 
@@ -246,22 +201,18 @@ def told_lines(row: str, memory_id: str = "", at: str = "", source: str = MEMORY
     The row may have its own id, times and speaker in front; `memory_id`, `at` and `source` are
     those of what it stands in. What an assistant said itself or quoted is left out.
     """
-    lead = _LEAD.match(row.strip()[: 2 * MAX_CHARS])
+    lead = frames.read_row(row.strip()[: 2 * MAX_CHARS])
     if not lead:
         return []
-    if (lead["id"] or "").startswith(("s1", "compact_")):
+    if lead.id.startswith(("s1", "compact_")):
         source = SUMMARY
-    frame = Line("", "", "note", lead["id"] or memory_id, lead["at"] or at, source=source)
+    frame = Line("", "", "note", lead.id or memory_id, lead.at or at, source=source)
     found: list[Line] = []
-    for part in unquoted(lead["text"]).splitlines()[:MAX_LINES]:
-        part = _STAMPS.sub("", part[:MAX_CHARS].strip())
-        part = _STAMPS.sub("", _LABEL.sub("", part).strip())
-        if spoken := _HEARD.match(part) or _SPEAKER.match(part):
-            groups = spoken.groupdict()
-            who, said = groups["who"] or groups["any"], unquoted(groups["text"] or "")
-            line = replace(frame, who=who, text=said, verb=groups.get("verb") or "says")
-        else:
-            line = replace(frame, text=part)
+    for part in lead.text.splitlines()[:MAX_LINES]:
+        part = frames.without_stamps(part[:MAX_CHARS])
+        spoken = frames.read_spoken(part)
+        who, _, verb, said, _ = spoken or ("", "", "note", part, False)
+        line = replace(frame, who=who, text=said, verb=verb)
         line = replace(line, text=without_echo(line.text))
         if line.text and not _BARE.match(part) and not _BARE.match(line.text):
             found.append(line)

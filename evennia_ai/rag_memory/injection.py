@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from evennia_ai.history.messages import one_line, quoted
+from evennia_ai.history.frames import one_line, row
 from evennia_ai.language.excerpt import excerpt
 from evennia_ai.language.sentences import asks
 from evennia_ai.language.words import plain, telling_words
@@ -133,9 +133,8 @@ def _is_relevant(hit: Hit, wanted: frozenset[str], best: float) -> bool:
 
 def memory_line(hit: Hit, said: str = "") -> str:
     """A memory as a line of the prompt, quoted: id, day, speaker, and what bears on `said`."""
-    day, who = str(hit.at or "")[:10], one_line(hit.speaker)
-    text = quoted(excerpt(hit.text, said, TEXT_CHARS))
-    return f"- ({hit.turn_id}) {day} {f'{who}: ' if who else ''}{text}"
+    text = excerpt(hit.text, said, TEXT_CHARS)
+    return row(hit.turn_id, str(hit.at or "")[:10], one_line(hit.speaker), text)
 
 
 def parts_of_line(line: str) -> tuple[str, str]:

@@ -7,7 +7,8 @@ from typing import Any, TypedDict
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised
-from evennia_ai.history.messages import SCHEMA_VERSION, Speaker, one_line, utc_iso
+from evennia_ai.history.frames import one_line
+from evennia_ai.history.messages import SCHEMA_VERSION, Speaker, utc_iso
 
 RULE, TASK, PREFERENCE, FACT = "rule", "task", "preference", "fact"
 TYPES = (RULE, TASK, PREFERENCE, FACT)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised, visible
-from evennia_ai.history.messages import one_line
+from evennia_ai.history.frames import one_line
 from evennia_ai.history.records import as_count, as_list, as_text, as_texts
 
 SCHEMA_VERSION = 1

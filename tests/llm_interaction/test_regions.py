@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.history.audience import visible
+from evennia_ai.history.frames import heard_line
 from evennia_ai.history.messages import (
     OVERHEAD_TOKENS,
     Message,
     Speaker,
-    heard_line,
     message_tokens,
 )
 from evennia_ai.history.pairs import mended
@@ -27,7 +27,6 @@ from evennia_ai.llm_interaction.regions import (
     fit_prompt,
     joined_lines,
     shorten_message,
-    summary_label,
     tools_tokens,
 )
 from evennia_ai.llm_interaction.tokens import counter_for, estimate
@@ -417,15 +416,6 @@ class TestJoinedLines(unittest.TestCase):
         shown = json.dumps(joined_lines(tagged))
         places = [shown.index(m.content) for m in tagged]
         self.assertEqual(places, sorted(places))
-
-
-class TestSummaryLabel(unittest.TestCase):
-    """What is written over a summary."""
-
-    def test_tiers(self):
-        """It names the tier and how many messages it stands for."""
-        self.assertIn("[Older memories] (a summary of 9 ", summary_label(marker(tier="long")))
-        self.assertIn("[Recent past] (a summary of some ", summary_label(heard("")))
 
 
 class TestOtherProtocols(unittest.TestCase):

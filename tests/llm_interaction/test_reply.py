@@ -4,6 +4,7 @@ import unittest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evennia_ai.history.frames import without_speaker
 from evennia_ai.llm_interaction import reply as cleaning
 from evennia_ai.llm_interaction.reply import (
     SplitReply,
@@ -11,7 +12,6 @@ from evennia_ai.llm_interaction.reply import (
     is_refusal,
     speakable,
     split_reply,
-    strip_label,
     strip_markup,
     strip_quotes,
     strip_thoughts,
@@ -62,12 +62,12 @@ class TestLabels(unittest.TestCase):
 
     def test_other_names_stay(self):
         """A line that speaks of somebody else is left as it is."""
-        self.assertEqual(strip_label("Bob: he owes me.", ["Aria"]), "Bob: he owes me.")
-        self.assertEqual(strip_label("Aria says so.", ["Aria"]), "Aria says so.")
+        self.assertEqual(without_speaker("Bob: he owes me.", ["Aria"]), "Bob: he owes me.")
+        self.assertEqual(without_speaker("Aria says so.", ["Aria"]), "Aria says so.")
 
     def test_names_are_taken_literally(self):
         """A name with signs of its own is no pattern, and an empty one matches nothing."""
-        self.assertEqual(strip_label("A.(x: hi", ["A.(x", ""]), "hi")
+        self.assertEqual(without_speaker("A.(x: hi", ["A.(x", ""]), "hi")
 
     def test_outer_quotes_go(self):
         """One pair of quote marks around all of it goes, of any kind; inner ones stay."""

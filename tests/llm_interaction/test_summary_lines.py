@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.errors import ModelError
-from evennia_ai.history.messages import Message, Speaker, on_one_line, rendered
+from evennia_ai.history.frames import on_one_line
+from evennia_ai.history.messages import Message, Speaker, rendered
 from evennia_ai.llm_interaction.regions import Prompt, as_text_protocol, as_transcript
 from evennia_ai.llm_interaction.reply import strip_own_thoughts
 from evennia_ai.llm_interaction.summary import accepted, message_lines

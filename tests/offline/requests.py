@@ -2,7 +2,7 @@
 
 import json
 
-from evennia_ai.history.messages import heard_line
+from evennia_ai.history.frames import heard_line
 from evennia_ai.offline.brain import respond
 
 NAMES = (

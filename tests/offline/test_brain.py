@@ -6,7 +6,7 @@ import unittest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evennia_ai.history.messages import heard_line
+from evennia_ai.history.frames import heard_line
 from evennia_ai.offline.brain import Reply, ToolCall, respond
 from tests.offline.requests import NAMES, SYSTEM, TOOLS, calling, hit, moment, play, result, said
 

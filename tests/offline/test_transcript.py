@@ -3,11 +3,12 @@
 import json
 import unittest
 
+from evennia_ai.history.frames import LEDGER_LABEL, MESSAGES_LABEL
 from evennia_ai.history.messages import Speaker
-from evennia_ai.llm_interaction.pinned_notes import LABEL, note_line
+from evennia_ai.llm_interaction.pinned_notes import note_line
 from evennia_ai.offline.prose import is_nonsense, is_question, root, third_person
 from evennia_ai.offline.reply import LINES, is_fixed, line_for
-from evennia_ai.offline.summary import MARK, summarise
+from evennia_ai.offline.summary import summarise
 from evennia_ai.offline.transcript import SUMMARY, note_lines, quotes_of, told_lines
 from evennia_ai.rag_memory.note import APPROVED, new_note
 
@@ -43,7 +44,8 @@ class TestFrames(unittest.TestCase):
         for name in ("Bob", "bob"):
             by = Speaker(name, "o29.1ng0pb1")
             entry = new_note("I like plum brandy", "l1abc", 0.0, by, state=APPROVED)
-            (line,) = note_lines(f"{LABEL}\nPreferences:\n{note_line(entry)}\n(1 more note.)")
+            rows = (LEDGER_LABEL, "Preferences:", note_line(entry), "(1 more note.)")
+            (line,) = note_lines("\n".join(rows))
             self.assertEqual((line.who, line.text, line.id), (name, "I like plum brandy", "l1abc"))
 
     def test_many_lines_of_one_memory(self):
@@ -102,7 +104,7 @@ class TestSummaries(unittest.TestCase):
     def test_echoes_stay_out(self):
         """A summary holds what was told, neither quotes of it, nor noise, nor lists of names."""
         text = summarise(
-            f"{MARK}\n[2026-11-20 14:51] Alice: Marla is devoted to Veshna.\n"
+            f"{MESSAGES_LABEL}\n[2026-11-20 14:51] Alice: Marla is devoted to Veshna.\n"
             'Also mentioned: Entry, Noted. \nassistant: Bob told me: "It was Tomas."\n'
             "assistant: I'm sorry, I don't know. I was never told.\nBob: |r{0} $rand(1,2) %s\n"
             'Bob [o1.b] says: "Quill lent me eight florins and wants it back."'

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.history.audience import PUBLIC, STAFF, private
+from evennia_ai.history.frames import LEDGER_LABEL
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Speaker
 from evennia_ai.llm_interaction import pinned_notes
 from evennia_ai.llm_interaction.regions import Regions, effective_caps, fit_prompt
@@ -252,7 +253,7 @@ class TestShown(unittest.TestCase):
         """A block has its label, then the notes by type, each with its id and giver."""
         entries = ledger.shown_to([note("I like jazz"), note("Never sing", 2)], PUBLIC)
         block = pinned_notes.pinned(entries, 200, words).text.splitlines()
-        self.assertEqual(block[0], pinned_notes.LABEL)
+        self.assertEqual(block[0], LEDGER_LABEL)
         self.assertEqual(block[1], "Rules:")
         self.assertEqual(block[2], '- (l2) 1970-01-01 Alice [o1]: "Never sing"')
         self.assertEqual(block[3], "Preferences:")

@@ -3,9 +3,10 @@
 import unittest
 
 from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.frames import MESSAGES_LABEL
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, context_caps
-from evennia_ai.llm_interaction.summary import MESSAGES_TITLE, summarise
+from evennia_ai.llm_interaction.summary import summarise
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.offline.brain import respond
 from evennia_ai.sleep.compaction.service import compact_conversation_history
@@ -101,7 +102,7 @@ class TestSummarise(unittest.TestCase):
         summary = self.answered(lambda request: request.messages[1]["content"][:900])
         self.assertEqual(summary.level, "extractive")
         self.assertIn("echo", summary.rejected[0])
-        self.assertNotIn(MESSAGES_TITLE, summary.text)
+        self.assertNotIn(MESSAGES_LABEL, summary.text)
 
 
 def said(text):

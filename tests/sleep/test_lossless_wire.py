@@ -5,11 +5,11 @@ import threading
 
 from evennia_ai import services
 from evennia_ai.history.evidence import verify_history
+from evennia_ai.history.frames import MESSAGES_LABEL
 from evennia_ai.history.messages import Message
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps, context_usage
-from evennia_ai.llm_interaction.summary import MESSAGES_TITLE
 from evennia_ai.sleep.compaction.retention import missing, source_items
 from evennia_ai.sleep.compaction.service import compact_conversation_history
 from evennia_ai.tools import BUILTIN_TOOLS
@@ -127,7 +127,7 @@ class TestHostileSummariser(WatchedTest):
     @staticmethod
     def plain(text):
         """A text without what chunks and escapes put between its letters."""
-        return re.sub(r'[\s"\\]', "", text.replace(MESSAGES_TITLE, ""))
+        return re.sub(r'[\s"\\]', "", text.replace(MESSAGES_LABEL, ""))
 
     def test_ten_generations(self):
         """Caps hold, nothing is lost unseen, the oldest facts are named, and all were shown."""
@@ -192,7 +192,7 @@ class TestSlowSummary(WatchedTest):
 
     def respond(self, body):
         """The summary comes when it is let go, all else at once."""
-        if MESSAGES_TITLE in str(body["messages"][-1]["content"]):
+        if MESSAGES_LABEL in str(body["messages"][-1]["content"]):
             self.written.wait(60)
             return loopback.text("They spoke of the harvest.")
         return loopback.text("Indeed.")

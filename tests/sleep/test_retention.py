@@ -7,7 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.history.messages import Speaker, heard_line
+from evennia_ai.history.frames import heard_line
+from evennia_ai.history.messages import Speaker
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.sleep.compaction.retention import (
     APPENDIX_TITLE,

@@ -13,10 +13,9 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
+from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
 from evennia_ai.history.messages import (
     SCHEMA_VERSION,
-    SUMMARY_TITLE,
-    SYNTHESIS_TITLE,
     Message,
     new_id,
     total_tokens,

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from evennia_ai.history.messages import Counter, Message, one_line, tool_calls
+from evennia_ai.history.frames import one_line, read_heard, read_source_line, without_marks
+from evennia_ai.history.messages import Counter, Message, tool_calls
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.language.numbers import numbers_in, with_values
 from evennia_ai.language.words import STARTERS, singular
@@ -72,15 +73,7 @@ _ORDINARY = re.compile(
 )
 _SENTENCE_ENDS = frozenset('.!?:;\u2026"\u201c\u201d\u201e\u00ab\u00bb(*\u2014\n')
 
-_HEARD = re.compile(
-    r'([^\n"\[\]<>]{1,120}?)(?: \[[^\[\]\n]{1,80}\] [\w ]{1,24}'
-    r"| (?:says|whispers to you|pages you|poses|arrives|leaves|notice)): "
-    r'("(?:[^"\\\n]|\\.)*")\s*'
-)
-_TOOL_LINE = re.compile(r"tool [\w-]*: ?(?=[\[{])")
 _LINKS = re.compile(r"https?://\S+")
-# Ids of speakers, labels and notices as `history.messages` writes them.
-_BRACKETS = re.compile(r"\[(?=[^\[\]\s]*[0-9])[^\[\]\s]{1,80}\]|\[[A-Z][A-Z ]{2,60}\]|\[Notice\]")
 _WITH_DIGITS = re.compile(r"(?<!\w)(?=[a-zA-Z-]{0,40}[0-9])[a-zA-Z0-9][\w.:+-]{5,}", re.A)
 _IDS = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -118,7 +111,7 @@ def items_of(text: str, known_names: Iterable[str] = ()) -> tuple[Item, ...]:
     """What of a text must survive.
 
     Args:
-        text: Prose, lines as a model sees them (`history.messages.heard_line`), or a JSON text,
+        text: Prose, lines as a model sees them (`history.frames.heard_line`), or a JSON text,
             of which only the values count.
         known_names: Names that count wherever they stand, in any case.
 
@@ -244,24 +237,16 @@ def _lines(text: str) -> tuple[list[str], list[str]]:
     lines: list[str] = []
     speakers: list[str] = []
     for line in text.split("\n"):
-        heard = _HEARD.fullmatch(line) if line.endswith('"') else None
-        tool = _TOOL_LINE.match(line)
-        if heard:
-            speakers.append(heard[1].strip())
-            lines += [heard[1], _unwrapped(_spoken(heard[2]))]
-        elif tool:
-            lines.append(_tool_text(line[tool.end() :]))
+        heard = read_heard(line) if line.endswith('"') else None
+        source = read_source_line(line)
+        if heard and heard.exact:
+            speakers.append(heard.who)
+            lines += [heard.who, _unwrapped(heard.text)]
+        elif source and source.role == "tool" and _looks_like_json(source.text):
+            lines.append(_tool_text(source.text))
         else:
             lines.append(_unwrapped(line))
     return lines, speakers
-
-
-def _spoken(quoted: str) -> str:
-    """The text of a JSON string; of one that is not valid, what stands between its quotes."""
-    try:
-        return str(json.loads(quoted, strict=False))
-    except ValueError:
-        return quoted[1:-1]
 
 
 def _unwrapped(line: str) -> str:
@@ -334,9 +319,7 @@ def _items(text: str, known_names: Iterable[str]) -> tuple[Item, ...]:
 
 def _cleaned(text: str) -> str:
     """Prose without links, ids and times of a record, single blanks between its words."""
-    for mark, pattern in (("://", _LINKS), ("[", _BRACKETS)):
-        if mark in text:
-            text = pattern.sub(" ", text)
+    text = without_marks(_LINKS.sub(" ", text) if "://" in text else text)
     text = _WITH_DIGITS.sub(_without_id, text.replace("\u2019", "'"))
     return _BLANKS.sub(" ", text)
 
