@@ -13,8 +13,8 @@ from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.cli import startstop
 from evennia_ai.commands.assistants import last_lines
+from evennia_ai.commands.base import find_assistant
 from evennia_ai.commands.cmdset import COMMANDS
-from evennia_ai.commands.lookup import find_assistant
 from evennia_ai.errors import AssistantError, StoreError, ToolError
 from evennia_ai.history.audience import members
 from evennia_ai.recall import Turn
@@ -133,7 +133,7 @@ class TestLookup(CommandLineTest):
         self.arno.delete()
         self.aria.delete()
         self.assertTold("ai", "There are no assistants yet", "ai/create")
-        self.assertTold("aistatus Aria", "nor any other. Make one: ai/create Aria")
+        self.assertTold("aistatus Aria", "no assistants yet. Make one: ai/create Aria")
         self.assertTold("ai/usage", "There are no assistants yet")
 
 
