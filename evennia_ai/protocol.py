@@ -7,27 +7,23 @@ work elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:  # for annotations only
-    from collections import deque
     from pathlib import Path
 
     from twisted.internet.defer import Deferred
 
     from evennia_ai.assistant.config import AssistantConfig
+    from evennia_ai.assistant.runtime import Runtime
+    from evennia_ai.assistant.state import SpendHandler, StateHandler
     from evennia_ai.background import Worker
     from evennia_ai.history.live import HistoryHandler
-    from evennia_ai.history.messages import Message
-    from evennia_ai.history.tool_traits import ToolTraits
-    from evennia_ai.history.verification import Evidence, Violation
-    from evennia_ai.llm_interaction.budget import TokenBudget
     from evennia_ai.llm_interaction.values import (
         ModelReply,
         ModelRequest,
-        ProbeReport,
         TurnReport,
         TurnRequest,
     )
@@ -35,11 +31,12 @@ if TYPE_CHECKING:  # for annotations only
     from evennia_ai.rag_memory.ledger_store import LedgerHandler
     from evennia_ai.rag_memory.profile import Profile
     from evennia_ai.rag_memory.profiles import EntityHandler
-    from evennia_ai.rag_memory.provenance import Grounds
     from evennia_ai.rag_memory.recall_jobs import RecallJobs
     from evennia_ai.rag_memory.search import Memory
-    from evennia_ai.sleep.compaction.retention import Item
+    from evennia_ai.tools.execution import ToolRegistry
 
+P = ParamSpec("P")
+T = TypeVar("T")
 # The `type` of memories that are summaries.
 MEMORY_SUMMARY = "memory_summary"
 
@@ -135,23 +132,14 @@ class MemoryBackend(Protocol):
         """Release files and locks."""
 
 
-class Model(Protocol):
-    """What answers requests to models."""
+class ModelBackend(Protocol):
+    """What asks models (`llm_interaction.client.ModelClient`)."""
 
     def complete(self, request: ModelRequest) -> Deferred[ModelReply]:
         """Ask a model; fails with `ModelError`. Cancelling the Deferred cancels the call."""
 
-    def probe(
-        self, model: str, api: str = "chat", timeout_s: float = 20.0
-    ) -> Deferred[ProbeReport]:
-        """Fires with whether a model can be reached."""
-
     def window(self, model: str) -> int | None:
-        """A model's context window in tokens as far as it is known. Answers at once."""
-
-
-class ModelBackend(Model, Protocol):
-    """What asks models (`llm_interaction.client.ModelClient`)."""
+        """A model's context window in tokens, None if unknown. Answers at once."""
 
     def cancel_all(self) -> int:
         """Cancel all calls in flight; returns how many there were."""
@@ -160,12 +148,16 @@ class ModelBackend(Model, Protocol):
         """Load what is slow; fires when it is loaded."""
 
 
-class Mind(Model, Protocol):
+class Mind(Protocol):
     """All that computes or waits: models, long-term memory, long work on texts.
 
-    Plain values in and out, so that it may run in another process. Deferreds fire on the reactor
-    thread. `services.mind()` is the game's; `services.use` replaces it or a part of it.
+    Deferreds fire on the reactor thread. `services.mind()` is the game's; `services.use` replaces
+    it or a part of it.
     """
+
+    @property
+    def model(self) -> ModelBackend:
+        """Answers requests to models."""
 
     @property
     def memories(self) -> MemoryBackend:
@@ -175,83 +167,8 @@ class Mind(Model, Protocol):
     def recall(self) -> RecallJobs:
         """The recall index of all assistants."""
 
-    def cancel_calls(self) -> int:
-        """Cancel all model calls in flight; returns how many there were."""
-
-    def count_tokens(self, text: str, model: str) -> Deferred[int]:
-        """Fires with the tokens of a text for a model."""
-
-    def packed_lines(
-        self, lines: Sequence[str], room_tokens: int, model: str
-    ) -> Deferred[tuple[tuple[str, ...], ...]]:
-        """Fires with the lines in runs that fit a request; see `llm_interaction.summary.packed`."""
-
-    def finished_summary(
-        self,
-        reply: ModelReply,
-        source_tokens: int,
-        cap_tokens: int,
-        model: str,
-        extract: bool = False,
-    ) -> Deferred[str]:
-        """Fires with the summary in a reply, cut to its cap; fails with `ModelError` if none is."""
-
-    def items_to_keep(
-        self,
-        messages: Sequence[Message],
-        earlier: str,
-        names: Sequence[str],
-        own_name: str,
-        traits: ToolTraits,
-    ) -> Deferred[tuple[Item, ...]]:
-        """Fires with the names, numbers and quoted words that a summary must keep."""
-
-    def missing_items(
-        self, items: Sequence[Item], texts: Sequence[str]
-    ) -> Deferred[tuple[Item, ...]]:
-        """Fires with the items that stand in none of the texts."""
-
-    def with_appendix(
-        self,
-        items: Sequence[Item],
-        text: str,
-        lost: tuple[Item, ...],
-        elsewhere: Sequence[str],
-        cap_tokens: int,
-        model: str,
-    ) -> Deferred[tuple[str, tuple[Item, ...], tuple[Item, ...], tuple[Item, ...]]]:
-        """Fires as `sleep.compaction.retention_gate.with_appendix` returns."""
-
-    def drift(self, older: Sequence[str], newer: str) -> Deferred[float]:
-        """Fires with the share of older texts' items that a newer one lacks."""
-
-    def is_recalled(
-        self, text: str, memories: Sequence[str], heard: Sequence[str] | None
-    ) -> Deferred[bool]:
-        """Fires with whether a text only repeats memories."""
-
-    def grounds_of_turn(
-        self,
-        note: str,
-        messages: Sequence[Message],
-        answered: Collection[str],
-        retrieved: Sequence[str],
-        traits: ToolTraits,
-    ) -> Deferred[Grounds]:
-        """Fires with what a note rests on, of the messages a turn answers."""
-
-    def grounds_of_history(
-        self,
-        note: str,
-        messages: Sequence[Message],
-        audience: str,
-        retrieved: Sequence[str],
-        traits: ToolTraits,
-    ) -> Deferred[Grounds]:
-        """Fires with what a note rests on, of all that an audience may see."""
-
-    def verify(self, evidence: Evidence) -> Deferred[tuple[Violation, ...]]:
-        """Fires with the violations of a history's invariant."""
+    def work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
+        """Call a function that computes long, and only computes; fires with its result."""
 
     def warm_up(self, model: str) -> Deferred[None]:
         """Load what is slow; fires when it is loaded."""
@@ -309,111 +226,6 @@ class GamePort(Protocol):
         """Whether nobody outside an audience is here."""
 
 
-class SpendPort(Protocol):
-    """What today's model calls cost."""
-
-    def today(self) -> dict[str, Any]:
-        """``{"day", "calls", "tokens", "cost"}``."""
-
-
-class ToolPort(Protocol):
-    """A tool as a prompt shows it (`tools.base.Tool`)."""
-
-    @property
-    def name(self) -> str:
-        """As the model calls it."""
-
-    def schema(self) -> dict[str, Any]:
-        """Its description in the chat API's form."""
-
-
-class ToolsPort(Protocol):
-    """The tools an assistant can use (`tools.execution.ToolRegistry`)."""
-
-    @property
-    def traits(self) -> ToolTraits:
-        """Which of them have which trait."""
-
-    def offered(self, extracting: bool = False) -> Sequence[ToolPort]:
-        """The tools a prompt offers, or those that may be used in extraction."""
-
-
-class StatePort(Protocol):
-    """The assistant's mode, and what compactions leave for later ticks and restarts."""
-
-    @property
-    def mode(self) -> str:
-        """``awake`` or ``sleep``."""
-
-    @property
-    def hold(self) -> bool:
-        """Whether automatic compaction waits for a manual one, after a rollback."""
-
-    @property
-    def stalls(self) -> int:
-        """How many compactions in a row were of no use, not counting those by count."""
-
-    @property
-    def stalls_by_count(self) -> int:
-        """How many compactions in a row that a count trigger started were of no use."""
-
-    @property
-    def stalled_out(self) -> bool:
-        """Whether automatic compaction has stopped because it frees nothing."""
-
-    @property
-    def stalled_by_count(self) -> bool:
-        """Whether count triggers have stopped for the same reason."""
-
-    @property
-    def extraction(self) -> dict[str, Any]:
-        """What extractions since the last compaction left; empty if there were none."""
-
-    @property
-    def intent(self) -> dict[str, Any]:
-        """What a compaction is about to do; empty if none runs."""
-
-    @property
-    def last_compaction(self) -> dict[str, Any]:
-        """When and what the last compaction was; empty if there was none."""
-
-    @property
-    def last_sleep(self) -> dict[str, Any]:
-        """When and how the last night went; empty if there was none."""
-
-    def signals(self) -> dict[str, Any]:
-        """The context signals that are set."""
-
-    def signal(self, name: str, value: Any) -> None:
-        """Set a context signal, or clear it with None."""
-
-    def set_hold(self, on: bool) -> None:
-        """Make automatic compaction wait, or go on."""
-
-    def count_stalls(self, stalls: int, by_count: bool = False) -> None:
-        """Store how many compactions in a row were of no use."""
-
-    def note_extraction(self, noted: Mapping[str, Any] | None) -> None:
-        """Store what an extraction left, or None once a compaction has taken it over."""
-
-    def intend(self, intent: Mapping[str, Any] | None) -> None:
-        """Store what a compaction is about to do, or None when it is done."""
-
-
-class RuntimePort(Protocol):
-    """What lower folders use of an assistant's live state (`assistant.runtime.Runtime`)."""
-
-    fixed_tokens: int
-    budgets: deque[TokenBudget]
-    compaction_requested: bool
-    conversations: dict[str, dict[str, Any]]
-    feasible_for: AssistantConfig | None
-    count_cut: tuple[tuple[Message, ...], tuple[int, int], int] | None
-
-    def queued_tokens(self) -> int:
-        """An upper bound on the tokens of what was heard and is not in the history yet."""
-
-
 class Assistant(Protocol):
     """What a service may use of an assistant."""
 
@@ -446,11 +258,11 @@ class Assistant(Protocol):
         """Its configuration now."""
 
     @property
-    def runtime(self) -> RuntimePort:
+    def runtime(self) -> Runtime:
         """What it holds in memory while the server runs."""
 
     @property
-    def state(self) -> StatePort:
+    def state(self) -> StateHandler:
         """Its mode, and what compactions leave for later."""
 
     @property
@@ -482,11 +294,11 @@ class Assistant(Protocol):
         """The game around it."""
 
     @property
-    def tools(self) -> ToolsPort:
+    def tools(self) -> ToolRegistry:
         """What it can do."""
 
     @property
-    def spend(self) -> SpendPort:
+    def spend(self) -> SpendHandler:
         """What its calls cost today."""
 
     @property
@@ -508,7 +320,7 @@ class Assistant(Protocol):
         """The token counter of its model, for short texts."""
 
     def count(self, text: str) -> int:
-        """Tokens of a short text for its model; count long ones with `mind.count_tokens`."""
+        """Tokens of a short text for its model; count long ones by way of `mind.work`."""
 
     def run_turn(self, request: TurnRequest) -> Deferred[TurnReport]:
         """Think and act until done; see `assistant.react_loop.run_turn`."""

@@ -24,7 +24,7 @@ class WireTest(AssistantTest):
         self.configure(max_context_tokens=LIMIT, llm_timeout_s=2.0)
 
     def tearDown(self):
-        services.mind().cancel_calls()
+        services.mind().model.cancel_all()
         self.server.stop()
         super().tearDown()
 

@@ -80,7 +80,7 @@ class AssistantPorts(AssistantParts):
         return counter_for(self.model_name)
 
     def count(self, text: str) -> int:
-        """Tokens of a short text for its model; count long ones with `mind.count_tokens`."""
+        """Tokens of a short text for its model; count long ones by way of `mind.work`."""
         return self.counter(text)
 
     @property

@@ -127,7 +127,9 @@ class _Turn:
         asked = model_request(script, self.character, prompt, purpose=request.context)
         left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
         report.iterations += 1
-        reply = yield script.mind.complete(replace(asked, timeout_s=min(asked.timeout_s, left_s)))
+        reply = yield script.mind.model.complete(
+            replace(asked, timeout_s=min(asked.timeout_s, left_s))
+        )
         report.prompt_tokens += reply.prompt_tokens
         report.completion_tokens += reply.completion_tokens
         script.spent(reply, request.context)

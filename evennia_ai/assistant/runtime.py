@@ -14,11 +14,9 @@ from twisted.internet.defer import Deferred, maybeDeferred
 
 from evennia_ai.assistant.config import AssistantConfig
 from evennia_ai.assistant.events import Group
-from evennia_ai.assistant.state import SpendHandler, StateHandler
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.protocol import Assistant, Store
-from evennia_ai.tools.execution import ToolRegistry
 
 T = TypeVar("T")
 
@@ -186,22 +184,6 @@ class Runtime:
 
 class LiveAssistant(Assistant, Protocol):
     """An assistant as this folder sees it: with the whole of its state."""
-
-    @property
-    def runtime(self) -> Runtime:
-        """What it holds in memory while the server runs."""
-
-    @property
-    def state(self) -> StateHandler:
-        """Mode, signals, configuration."""
-
-    @property
-    def tools(self) -> ToolRegistry:
-        """What it can do."""
-
-    @property
-    def spend(self) -> SpendHandler:
-        """What its calls cost today."""
 
     @property
     def store(self) -> Store:

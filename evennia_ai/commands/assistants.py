@@ -264,7 +264,7 @@ def ask(
     regions = Regions(system=system, tools=(), history=(message,))
     prompt = fit_prompt(regions, context_caps(script), context_limit(script), script.count)
     request = model_request(script, script.obj, prompt, "test")
-    reply = yield script.mind.complete(request)
+    reply = yield script.mind.model.complete(request)
     script.spent(reply, "test")
     return reply
 

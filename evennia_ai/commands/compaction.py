@@ -13,7 +13,7 @@ from evennia_ai.history.audience import visible
 from evennia_ai.history.evidence import gathered_evidence
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import OVERHEAD_TOKENS, total_tokens
-from evennia_ai.history.verification import Violation
+from evennia_ai.history.verification import Violation, verify
 from evennia_ai.llm_interaction.prompt import context_caps, context_usage
 from evennia_ai.sleep.compaction.plan import Plan
 from evennia_ai.sleep.compaction.reversal import rollback_compaction
@@ -125,7 +125,7 @@ class CmdCompact(AssistantCommand):
         """Prove that nothing was lost."""
         script = self.assistant()
         done = gathered_evidence(script.history)
-        done.addCallback(lambda evidence: script.mind.verify(evidence))
+        done.addCallback(lambda evidence: script.mind.work(verify, evidence))
 
         def tell(found: Sequence[Violation]) -> None:
             self.viewer.tell_records(verify_lines(script, found))

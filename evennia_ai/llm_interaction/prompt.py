@@ -31,7 +31,7 @@ PROFILE_FACTS = 3
 
 def context_limit(script: Assistant) -> int:
     """Most tokens a request and its reply may hold: the configured limit or the model's window."""
-    window = script.mind.window(script.model_name)
+    window = script.mind.model.window(script.model_name)
     limit = int(script.config.max_context_tokens)
     return min(limit, window) if window else limit
 

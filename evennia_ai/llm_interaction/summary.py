@@ -9,6 +9,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.errors import ModelError
 from evennia_ai.history.frames import EARLIER_LABEL, MESSAGES_LABEL, source_line
 from evennia_ai.history.messages import Message, rendered, tool_calls
+from evennia_ai.llm_interaction.pieces import packed
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
 from evennia_ai.llm_interaction.reply import is_refusal, strip_markup, strip_own_thoughts
 from evennia_ai.llm_interaction.tool_calls import looks_like_tool_call
@@ -135,7 +136,7 @@ def ask_model(
     else:
         messages = ({"role": "system", "content": system}, {"role": "user", "content": user})
         request = ModelRequest(messages=messages, **common)
-    reply = yield script.mind.complete(request)
+    reply = yield script.mind.model.complete(request)
     script.spent(reply, purpose)
     return reply
 
@@ -191,7 +192,7 @@ def summarise_lines(
     made: list[Summary] = []
     parts: list[Summary] = []
     while True:
-        runs = yield script.mind.packed_lines(lines, room, script.model_name)
+        runs = yield script.mind.work(packed, lines, room, script.counter)
         # Summaries of summaries end: where they are not fewer than before, one request takes all.
         last = bool(made) and len(runs) >= len(parts)
         parts = []
@@ -224,13 +225,12 @@ def _one_summary(
 ) -> Generator[Deferred[Any], Any, Summary]:
     """The summary of one request's text, by the first level whose answer is one."""
     rejected: list[str] = []
-    source = yield script.mind.count_tokens(text, script.model_name)
+    source = yield script.mind.work(script.counter, text)
     for level, model in summary_levels(script):
         try:
             reply = yield ask_model(script, prompt, text, model=model, max_tokens=cap)
-            short = yield script.mind.finished_summary(
-                reply, source, cap, script.model_name, extract=model == OFFLINE_MODEL
-            )
+            finish = extract if model == OFFLINE_MODEL else shortened
+            short = yield script.mind.work(finish, reply, source, cap, script.counter)
         except ModelError as error:
             rejected.append(f"{level} ({model}): {error}")
         else:
@@ -296,7 +296,7 @@ def request_room(script: Assistant, models: Iterable[str], *frame: str) -> int:
         frame: The other texts in it.
     """
     used = sum(map(script.count, frame)) + context_caps(script).summary + FRAME_TOKENS
-    windows = [script.mind.window(model) for model in models]
+    windows = [script.mind.model.window(model) for model in models]
     least = min([int(script.config.max_context_tokens), *filter(None, windows)])
     return max(100, least - used)
 

@@ -225,7 +225,7 @@ def _asked(script: Assistant, prompt: Sequence[Mapping[str, str]]) -> Any:
         "\n".join(m["content"] for m in prompt if (m["role"] == "system") is wanted)
         for wanted in (True, False)
     )
-    tokens = yield script.mind.count_tokens(f"{system}\n{user}", script.model_name)
+    tokens = yield script.mind.work(script.counter, f"{system}\n{user}")
     needed, limit = tokens + script.config.reply_reserve_tokens, context_limit(script)
     if needed > limit:
         raise ModelError(f"Mem0's prompt takes {needed:,} tokens, more than the limit of {limit:,}")

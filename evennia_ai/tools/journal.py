@@ -11,7 +11,8 @@ from evennia_ai.rag_memory.entities import find, new_profile, observe, unmet_id,
 from evennia_ai.rag_memory.importance_scoring import score_importance
 from evennia_ai.rag_memory.journal_entry import OWN, RECALLED, JournalEntry
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.rag_memory.provenance import Grounds
+from evennia_ai.rag_memory.provenance import Grounds, grounds_of_history, grounds_of_turn
+from evennia_ai.rag_memory.recalled import is_recalled
 from evennia_ai.tools.base import Tool, ToolContext
 from evennia_ai.tools.parameters import Scale, Text
 
@@ -49,7 +50,7 @@ class AddJournalEntry(Tool):
         recalled = grounds.recalled
         if recalled and grounds.told:
             held = _held(ctx)
-            recalled = yield ctx.script.mind.is_recalled(content, held, grounds.heard)
+            recalled = yield ctx.script.mind.work(is_recalled, content, held, grounds.heard)
         entry = ctx.character.journal.add(
             content,
             importance=importance or score_importance(content),
@@ -66,10 +67,10 @@ def _grounds(ctx: ToolContext, note: str) -> "Deferred[Grounds]":
     An extraction looks at all that the note's audience may see, any other turn at what it answers.
     """
     seen, shown = ctx.script.history.messages()[-_HISTORY_SEEN:], ctx.retrieved
-    mind, traits = ctx.script.mind, ctx.script.tools.traits
+    work, traits = ctx.script.mind.work, ctx.script.tools.traits
     if ctx.whole_history:
-        return mind.grounds_of_history(note, seen, ctx.audience, shown, traits)
-    return mind.grounds_of_turn(note, seen, ctx.source_message_ids, shown, traits)
+        return work(grounds_of_history, note, seen, ctx.audience, shown, traits)
+    return work(grounds_of_turn, note, seen, ctx.source_message_ids, shown, traits)
 
 
 def _sources(ctx: ToolContext, grounds: Grounds) -> tuple[str, ...]:

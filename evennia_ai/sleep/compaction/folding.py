@@ -26,6 +26,7 @@ from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summa
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.sleep.compaction.cascade import Node, depth, due_groups, topmost
 from evennia_ai.sleep.compaction.plan import Plan
+from evennia_ai.sleep.compaction.retention import drift
 from evennia_ai.sleep.compaction.retention_gate import Kept, retained
 
 Record = dict[str, Any]
@@ -142,7 +143,7 @@ def _cascade(
     long = yield _merge(script, character, made, roots, "long")
     long["depth"] = 1 + max(depth(nodes, node.id) for node in nodes if node.level == 0)
     oldest = [r["text"] for r in older.values() if r["tier"] != "node"][:DRIFT_SUMMARIES]
-    made.drift = long["drift"] = yield script.mind.drift(oldest, long["text"])
+    made.drift = long["drift"] = yield script.mind.work(drift, oldest, long["text"])
     _absorb(made, [r for r in known if r["tier"] == "long" and r["status"] == "live"], long["id"])
     count = sum(len(r["source_ids"]) for r in older.values() if r["tier"] != "node")
     made.markers.append(_marker(script, made, long, count))

@@ -22,6 +22,7 @@ from evennia_ai.llm_interaction.summary import (
     capped,
     format_messages_for_compaction,
     request_room,
+    shortened,
     summary_prompt,
 )
 from evennia_ai.protocol import Assistant, Character
@@ -93,19 +94,19 @@ def retained(
     """
     names = [profile.name for profile in character.entities.profiles().values()]
     traits = script.tools.traits
-    items = yield script.mind.items_to_keep(messages, earlier, names, character.key, traits)
+    items = yield script.mind.work(items_to_keep, messages, earlier, names, character.key, traits)
     elsewhere = _elsewhere(script, character, audience)
     text, again = summary.text, None
-    lost = yield script.mind.missing_items(items, [text, *elsewhere])
+    lost = yield script.mind.work(missing, items, text, *elsewhere)
     if lost and summary.model and summary.model != OFFLINE_MODEL:
         prompt = summary_prompt(script, instructions)
         again = yield _asked_again(script, prompt, messages, earlier, summary, lost)
-        still = yield script.mind.missing_items(items, [again.text if again else "", *elsewhere])
+        still = yield script.mind.work(missing, items, again.text if again else "", *elsewhere)
         if again and len(still) < len(lost):
             text, lost = again.text, still
     cap = context_caps(script).summary
-    text, lost, overflow, not_in_it = yield script.mind.with_appendix(
-        items, text, lost, elsewhere, cap, script.model_name
+    text, lost, overflow, not_in_it = yield script.mind.work(
+        with_appendix, items, text, lost, elsewhere, cap, script.counter
     )
     named = tuple(dict.fromkeys(item.text for item in items if item.kind == "name"))
     return Kept(
@@ -168,12 +169,12 @@ def _asked_again(
     cap = context_caps(script).summary
     request = missing_request(summary.text, lost)
     source = format_messages_for_compaction(messages, earlier)
-    tokens = yield script.mind.count_tokens(source, script.model_name)
+    tokens = yield script.mind.work(script.counter, source)
     if tokens <= request_room(script, (summary.model,), prompt, request):
         request = f"{source}\n\n{request}"
     try:
         reply = yield ask_model(script, prompt, request, model=summary.model, max_tokens=cap)
-        again = yield script.mind.finished_summary(reply, tokens, cap, script.model_name)
+        again = yield script.mind.work(shortened, reply, tokens, cap, script.counter)
     except ModelError:
         return None
     return replace(
