@@ -12,9 +12,8 @@ from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED
-from evennia_ai.llm_interaction import build_prompt, model_request
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, CONTEXTS
-from evennia_ai.llm_interaction.prompt import context_limit
+from evennia_ai.llm_interaction.prompt import build_prompt, context_limit, model_request
 from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, strip_thoughts
 from evennia_ai.llm_interaction.tool_calls import (
     batches,

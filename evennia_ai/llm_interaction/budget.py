@@ -1,10 +1,10 @@
-"""The token budget of a prompt: usage, what fits, and the record of what was left out."""
+"""Token budgets: usage, what fits a prompt or a request, and the record of what was left out."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from evennia_ai.history.messages import Message, total_tokens
+from evennia_ai.history.messages import Counter, Message, total_tokens
 from evennia_ai.history.pairs import cut_points
 
 REGIONS = ("System", "Tools", "Ledger", "Summaries", "History", "Retrieved", "Tail", "Reserve")
@@ -95,3 +95,39 @@ def shortened(text: str, room_chars: int) -> str:
     half = max(0, (room_chars - 60) // 2)
     gone = len(text) - 2 * half
     return f"{text[:half]} [... {gone:,} characters left out here ...] {text[len(text) - half :]}"
+
+
+def packed(lines: Sequence[str], room_tokens: int, count: Counter) -> tuple[tuple[str, ...], ...]:
+    """Lines in runs of at most `room_tokens`, in order.
+
+    A line that does not fit by itself is cut into pieces that do, so that every character of it
+    stands in exactly one run.
+
+    Args:
+        lines: Lines, in order.
+        room_tokens: Most tokens of a run.
+        count: Token counter; a line costs one token besides, for its break.
+    """
+    runs: list[tuple[str, ...]] = []
+    run: list[str] = []
+    used = 0
+    for piece in (part for line in lines for part in pieces(line, room_tokens, count)):
+        tokens = count(piece) + 1
+        if run and used + tokens > room_tokens:
+            runs.append(tuple(run))
+            run, used = [], 0
+        run.append(piece)
+        used += tokens
+    if run:
+        runs.append(tuple(run))
+    return tuple(runs)
+
+
+def pieces(line: str, room_tokens: int, count: Counter) -> list[str]:
+    """A line in pieces of at most `room_tokens` tokens (one character at least)."""
+    if count(line) + 1 <= room_tokens or len(line) < 2:
+        return [line]
+    parts = max(2, -(-(count(line) + 1) // max(1, room_tokens)))
+    step = max(1, len(line) // parts)
+    cut = [line[start : start + step] for start in range(0, len(line), step)]
+    return [piece for part in cut for piece in pieces(part, room_tokens, count)]

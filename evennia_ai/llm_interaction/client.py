@@ -13,6 +13,7 @@ import asyncio
 import random as random_module
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
@@ -21,12 +22,12 @@ from twisted.logger import Logger
 from evennia_ai.background import AsyncioThread
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction import wire
-from evennia_ai.llm_interaction.breaker import OPEN, Breaker, BreakerPolicy, Breakers
-from evennia_ai.llm_interaction.retry import Failure, RetryPolicy
+from evennia_ai.llm_interaction.retry import OPEN, Breaker, BreakerPolicy, Failure, RetryPolicy
 from evennia_ai.llm_interaction.tokens import Counter, counter_for
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
 
 T = TypeVar("T")
+_log = Logger(namespace="evennia_ai.model")
 
 # The offline model needs milliseconds; it is asked even when all time is used up.
 _OFFLINE_GRACE_S = 5.0
@@ -86,7 +87,8 @@ class ModelClient:
         self._clock = clock
         self._random = random
         self._retry = retry
-        self._breakers = Breakers(breaker, clock)
+        self._policy = breaker
+        self._breakers: dict[tuple[str, str | None], Breaker] = {}
         self._count = count
         self._caller: wire.Caller | None = None
         self._windows: dict[str, int | None] = {}
@@ -122,10 +124,6 @@ class ModelClient:
             deferred.cancel()
         return len(running)
 
-    def in_flight(self) -> int:
-        """How many calls are in flight."""
-        return len(self._in_flight)
-
     def window(self, model: str) -> int | None:
         """Most tokens of a model's input; None if unknown, or LiteLLM is not loaded yet."""
         if model not in self._windows:
@@ -133,10 +131,6 @@ class ModelClient:
                 return None
             self._windows[model] = wire.window_of(self._caller.litellm, model)
         return self._windows[model]
-
-    def breaker_states(self) -> dict[str, str]:
-        """The state of each model's circuit breaker by LiteLLM's name of the model."""
-        return self._breakers.states()
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Deferred[T]:
         deferred = self._thread.submit(work)
@@ -147,6 +141,10 @@ class ModelClient:
             return result
 
         return deferred.addBoth(end)
+
+    def _log(self, text: str, **values: object) -> None:
+        """A warning in the server log, from the background thread."""
+        self._thread.notify(_log.warn, text, **values)
 
     def _ready(self) -> wire.Caller:
         """The caller, LiteLLM imported. On the background thread, where it may block."""
@@ -165,49 +163,81 @@ class ModelClient:
         return wire.endpoint(self._ready().litellm, model, self._home or home, *self._address)
 
     async def _complete(self, request: ModelRequest) -> ModelReply:
-        progress = _Progress(request, self._clock, self._retry)
+        began, attempts = self._clock(), 0
+        ends = began + self._retry.total_factor * request.timeout_s
         models = (request.model, *request.fallback_models)
+        failures: list[tuple[str, Failure]] = []
         for place, model in enumerate(models):
             where = self._endpoint(model, request.model)
-            left = sum(not name.startswith(wire.OFFLINE_PREFIX) for name in models[place:])
-            outcome = await self._ask(progress, where, progress.share_s(where, left))
-            if isinstance(outcome, wire.Answer):
-                return await self._reply(progress, model, outcome)
-            progress.failures.append((model, outcome))
-            self._thread.notify(_log_failure, _described(model, outcome), request.purpose)
-        raise progress.error()
+            left_s = max(0.0, ends - self._clock())
+            if where.is_offline:
+                share_s = max(_OFFLINE_GRACE_S, left_s)
+            else:  # an equal part of the time that is left
+                share_s = left_s / sum(
+                    not m.startswith(wire.OFFLINE_PREFIX) for m in models[place:]
+                )
+            outcome, tries = await self._ask(request, where, share_s)
+            attempts += tries
+            if isinstance(outcome, ModelReply):
+                reply = await self._counted(request, outcome)
+                seconds = self._clock() - began
+                return replace(reply, model=model, attempts=attempts, seconds=seconds)
+            failures.append((model, outcome))
+            described = _described(model, outcome)
+            self._log("{described} ({purpose})", described=described, purpose=request.purpose)
+        # The error's kind is that of the first model that was asked.
+        asked = [failure for _, failure in failures if failure.kind != "breaker_open"]
+        said = "; ".join(_described(model, failure) for model, failure in failures)
+        raise ModelError(
+            f"no model answered: {said}",
+            retryable=any(failure.retryable for _, failure in failures),
+            kind=(asked or [failures[0][1]])[0].kind,
+        )
 
     async def _ask(
-        self, progress: "_Progress", where: wire.Endpoint, share_s: float
-    ) -> wire.Answer | Failure:
-        """Try one model as often as policy, breaker and its share of time allow."""
-        request = progress.request
-        breaker = self._breakers.of(where.model, where.api_base)
+        self, request: ModelRequest, where: wire.Endpoint, share_s: float
+    ) -> tuple[ModelReply | Failure, int]:
+        """Try one model as often as policy, breaker and its share of time allow.
+
+        Returns:
+            The outcome, and how many HTTP calls were made.
+        """
+        breaker = self._breaker(where)
         until = self._clock() + share_s
         latest = until - _LEAST_SHARE * request.timeout_s
-        outcome: wire.Answer | Failure = Failure("breaker_open", True)
+        outcome: ModelReply | Failure = Failure("breaker_open", True)
         for attempt in range(1, self._retry.attempts + 1):
             if not breaker.admits():
-                break
-            progress.attempts += 1
+                return outcome, attempt - 1
             limit_s = min(request.timeout_s, max(0.0, until - self._clock()))
             outcome = await self._attempt(where, request, breaker, limit_s)
-            if isinstance(outcome, wire.Answer):
+            if isinstance(outcome, ModelReply):
                 break
             wait_s = self._wait_s(outcome, attempt, breaker, latest)
             if wait_s is None:
                 break
-            self._thread.notify(_log_retry, where.model, request.purpose, outcome.kind, wait_s)
+            self._log(
+                "`{model}` ({purpose}): {kind}; trying again in {wait_s:.1f} s",
+                model=where.model,
+                purpose=request.purpose,
+                kind=outcome.kind,
+                wait_s=wait_s,
+            )
             await asyncio.sleep(wait_s)
-        return outcome
+        return outcome, attempt
+
+    def _breaker(self, where: wire.Endpoint) -> Breaker:
+        """The breaker of a model at an address, made on first use."""
+        known = self._breakers.setdefault
+        return known((where.model, where.api_base), Breaker(self._policy, self._clock))
 
     async def _attempt(
         self, where: wire.Endpoint, request: ModelRequest, breaker: Breaker, limit_s: float
-    ) -> wire.Answer | Failure:
+    ) -> ModelReply | Failure:
         """Make one HTTP call and report its outcome to the breaker."""
         try:
             async with asyncio.timeout(limit_s):
-                outcome: wire.Answer | Failure = await self._ready().call(where, request)
+                outcome: ModelReply | Failure = await self._ready().call(where, request)
         except Exception as error:  # noqa: BLE001 - LiteLLM raises dozens of kinds; all are sorted
             outcome = wire.failure_of(error)
         except BaseException:
@@ -232,23 +262,14 @@ class ModelClient:
             breaker.rest(min(failure.retry_after_s, self._retry.rest_cap_s))
         return None
 
-    async def _reply(self, progress: "_Progress", model: str, answer: wire.Answer) -> ModelReply:
-        count, prompt = self._counter(), answer.prompt_tokens
-        tokens = await asyncio.to_thread(count, answer.content) if answer.content else 0
+    async def _counted(self, request: ModelRequest, reply: ModelReply) -> ModelReply:
+        """A reply with its tokens, by our own counter where the provider did not count."""
+        count, prompt = self._counter(), reply.prompt_tokens
+        tokens = await asyncio.to_thread(count, reply.content) if reply.content else 0
         if not prompt:
-            prompt = await asyncio.to_thread(wire.prompt_tokens, progress.request, count)
-        return ModelReply(
-            content=answer.content,
-            tool_calls=answer.tool_calls,
-            finish_reason=answer.finish_reason,
-            model=model,
-            prompt_tokens=prompt,
-            completion_tokens=answer.completion_tokens or tokens,
-            cost=answer.cost,
-            attempts=progress.attempts,
-            seconds=self._clock() - progress.began,
-            content_tokens=tokens,
-        )
+            prompt = await asyncio.to_thread(wire.prompt_tokens, request, count)
+        said = reply.completion_tokens or tokens
+        return replace(reply, prompt_tokens=prompt, completion_tokens=said, content_tokens=tokens)
 
     async def _probe(self, model: str, api: str, timeout_s: float) -> ProbeReport:
         where = self._endpoint(model, model)
@@ -262,10 +283,10 @@ class ModelClient:
             purpose="probe",
         )
         began = self._clock()
-        breaker = self._breakers.of(where.model, where.api_base)
+        breaker = self._breaker(where)
         outcome = await self._attempt(where, request, breaker, timeout_s)
         seconds = self._clock() - began
-        if isinstance(outcome, wire.Answer):
+        if isinstance(outcome, ModelReply):
             detail = f"`{model}` answered in {seconds:.1f} s"
             return ProbeReport(model, True, seconds, "", detail, breaker.state)
         detail = _described(model, outcome)
@@ -274,49 +295,6 @@ class ModelClient:
         return ProbeReport(model, False, seconds, outcome.kind, detail, breaker.state)
 
 
-class _Progress:
-    """One request's time, attempts and failures."""
-
-    def __init__(self, request: ModelRequest, clock: Callable[[], float], retry: RetryPolicy):
-        self.request = request
-        self.began = clock()
-        self.attempts = 0
-        self.failures: list[tuple[str, Failure]] = []
-        self._clock = clock
-        self._ends = self.began + retry.total_factor * request.timeout_s
-
-    def share_s(self, where: wire.Endpoint, models_left: int) -> float:
-        """Seconds for the next model: an equal part of the time that is left."""
-        if where.is_offline:
-            return max(_OFFLINE_GRACE_S, self._ends - self._clock())
-        return max(0.0, self._ends - self._clock()) / max(1, models_left)
-
-    def error(self) -> ModelError:
-        """The error to raise when no model answered; its kind is the first asked model's."""
-        asked = [failure for _, failure in self.failures if failure.kind != "breaker_open"]
-        kind = (asked or [self.failures[0][1]])[0].kind
-        said = "; ".join(_described(model, failure) for model, failure in self.failures)
-        retryable = any(failure.retryable for _, failure in self.failures)
-        return ModelError(f"no model answered: {said}", retryable=retryable, kind=kind)
-
-
 def _described(model: str, failure: Failure) -> str:
     status = f" (HTTP {failure.status})" if failure.status else ""
     return f"`{model}`: {_EXPLAINED.get(failure.kind, failure.kind)}{status}"
-
-
-_log = Logger(namespace="evennia_ai.model")
-
-
-def _log_failure(described: str, purpose: str) -> None:
-    _log.warn("{described} ({purpose})", described=described, purpose=purpose)
-
-
-def _log_retry(model: str, purpose: str, kind: str, wait_s: float) -> None:
-    _log.warn(
-        "`{model}` ({purpose}): {kind}; trying again in {wait_s:.1f} s",
-        model=model,
-        purpose=purpose,
-        kind=kind,
-        wait_s=wait_s,
-    )

@@ -1,8 +1,7 @@
 """The ledger as a prompt shows it: as many notes as fit under a cap."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from evennia_ai.history.frames import LEDGER_LABEL, row, speaker_label
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Speaker
@@ -34,29 +33,18 @@ class PinnedNote(Protocol):
         """Who wrote it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pinned:
-    """The ledger as a prompt shows it.
-
-    Args:
-        text: The block, empty if nothing is shown.
-        left_out: Ids of notes that did not fit.
-    """
+class Pinned(NamedTuple):
+    """The ledger's block, empty if nothing is shown, and the ids of notes that did not fit."""
 
     text: str = ""
     left_out: tuple[str, ...] = ()
 
 
 def pinned(notes: Sequence[PinnedNote], cap: int, count: Counter) -> Pinned:
-    """As many notes as fit under a cap, in the order given, shown by type.
+    """As many notes as fit, in the order of `rag_memory.ledger.shown_to`, shown by type.
 
-    Args:
-        notes: Notes in the order of `rag_memory.ledger.shown_to`.
-        cap: Most tokens of the block with its message's frame.
-        count: Token counter.
-
-    Returns:
-        The block; if notes were left out, it ends with a line that says how many.
+    `cap` is the most tokens of the block with its message's frame. If notes were left out, the
+    block ends with a line that says how many.
     """
     used = OVERHEAD_TOKENS + sum(count(line) + 1 for line in (LEDGER_LABEL, _more(len(notes))))
     kept: list[PinnedNote] = []

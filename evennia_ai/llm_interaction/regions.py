@@ -182,7 +182,9 @@ def fit_prompt(regions: Regions, caps: Caps, limit: int, count: Counter) -> Prom
         "Tail": text_tokens(texts.tail, count),
         "Reserve": caps.reserve,
     }
-    notes += _ledger_note(texts.ledger) + _summary_note(markers, texts.summaries)
+    if texts.ledger.left_out:
+        notes += (f"notes of the ledger did not fit: {', '.join(texts.ledger.left_out)}",)
+    notes += _summary_note(markers, texts.summaries)
     if regions.archived:
         notes += (f"{regions.archived:,} older messages of the archive do not fit",)
     budget = TokenBudget(sizes, limit, tuple(m.id for m in left_out if m.id), notes)
@@ -202,11 +204,6 @@ class _Texts:
     def tokens(self, count: Counter) -> int:
         texts = (self.system, self.ledger.text, *self.summaries, self.retrieved, self.tail)
         return sum(text_tokens(text, count) for text in texts)
-
-
-def _ledger_note(ledger: Pinned) -> tuple[str, ...]:
-    left = ", ".join(ledger.left_out)
-    return (f"notes of the ledger did not fit: {left}",) if left else ()
 
 
 def fit_history(

@@ -45,16 +45,25 @@ def clean_reply(text: str, names: Iterable[str] = ()) -> str:
     return strip_quotes(without_speaker(strip_markup(strip_control(body)), names))
 
 
-def strip_thoughts(text: str) -> str:
+def strip_thoughts(text: str, reported: bool = False) -> str:
     """Text without ``<think>`` blocks and similar ones, closed or not.
 
     A closing tag without an opening one ends a thought that began with the text: some chat
     templates swallow the first tag. One pass, so that hostile nesting costs no more.
+
+    Args:
+        text: What a model wrote.
+        reported: For texts that report what others said: a player who says ``</think>`` must not
+            erase the beginning of a summary. Quoted tags, and tags inside a sentence, stay. A
+            thought begins with the text, with a line or after another thought; a closing tag
+            without an opening one counts only if it is alone on its line.
     """
     kept: list[str] = []
     depth, at = 0, 0
     for tag in _THOUGHT_TAG.finditer(text):
-        if not tag.group(1):
+        if reported and not _is_own(tag, at, depth):
+            continue
+        if not tag[1]:
             kept += [text[at : tag.start()]] if not depth else []
             depth += 1
         elif depth:
@@ -65,32 +74,15 @@ def strip_thoughts(text: str) -> str:
     return "".join(kept if depth else [*kept, text[at:]]).strip()
 
 
-def strip_own_thoughts(text: str) -> str:
-    """As `strip_thoughts`, but quoted tags, and tags inside a sentence, stay.
-
-    For texts that report what others said: a player who says ``</think>`` must not erase the
-    beginning of a summary. A thought begins with the text, with a line or after another thought;
-    a closing tag without an opening one counts only if it is alone on its line.
-    """
-    kept: list[str] = []
-    depth, at = 0, 0
-    for tag in _THOUGHT_TAG.finditer(text):
-        before = text[max(at, tag.start() - _AROUND) : tag.start()].rstrip(" \t")
-        after = text[tag.end() : tag.end() + _AROUND].lstrip(" \t")
-        first = not before or before.endswith("\n")
-        if before[-1:] in _MARKS or after[:1] in _MARKS:
-            continue
-        if not tag.group(1) and (depth or first):
-            kept += [text[at : tag.start()]] if not depth else []
-            depth += 1
-        elif tag.group(1) and depth:
-            depth -= 1
-        elif tag.group(1) and first and (not after or after.startswith("\n")):
-            kept.clear()
-        else:
-            continue
-        at = tag.end()
-    return "".join(kept if depth else [*kept, text[at:]]).strip()
+def _is_own(tag: re.Match[str], begin: int, depth: int) -> bool:
+    """Whether a tag is the model's own; the tag before it ends at `begin`."""
+    before = tag.string[max(begin, tag.start() - _AROUND) : tag.start()].rstrip(" \t")
+    after = tag.string[tag.end() : tag.end() + _AROUND].lstrip(" \t")
+    if before[-1:] in _MARKS or after[:1] in _MARKS:
+        return False
+    first = not before or before.endswith("\n")
+    alone = first and (not after or after.startswith("\n"))
+    return bool(depth) or (alone if tag[1] else first)
 
 
 _AROUND = 8
@@ -216,5 +208,5 @@ _REFUSAL_CHARS = 600
 
 def is_refusal(text: str) -> bool:
     """Whether a text is a model's refusal instead of an answer. A guess from its beginning."""
-    body = strip_own_thoughts(text)
+    body = strip_thoughts(text, reported=True)
     return len(body) <= _REFUSAL_CHARS and bool(_REFUSAL.match(body))

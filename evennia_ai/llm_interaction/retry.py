@@ -1,10 +1,17 @@
-"""When a failed model call is made again, and after how long. No I/O."""
+"""When a failed model call is made again, and when a model is left alone for a while. No I/O.
+
+A circuit breaker stops calls to a model that keeps failing. Closed, it lets every call through.
+After some failures in a row it opens: calls go to the next model at once instead of waiting for
+another timeout. After a cool-down it is half-open: one call, the probe, may try. Success closes the
+breaker, failure opens it again.
+"""
 
 import email.utils
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+CLOSED, OPEN, HALF_OPEN = "closed", "open", "half-open"
 # An unreadable reply is requested only once more: it costs as much as a good one.
 _MOST_ATTEMPTS = {"bad_response": 2}
 
@@ -76,8 +83,8 @@ def retry_after_s(headers: Mapping[str, str], now: float | None = None) -> float
         return max(0.0, millis / 1000)
     value = headers.get("retry-after")
     seconds = _number(value)
-    if seconds is None:
-        seconds = _until(value, headers.get("date"), time.time() if now is None else now)
+    if seconds is None and (until := _epoch(value)) is not None:
+        seconds = until - (_epoch(headers.get("date")) or (time.time() if now is None else now))
     return None if seconds is None else max(0.0, seconds)
 
 
@@ -89,14 +96,69 @@ def _number(value: str | None) -> float | None:
     return number if number is not None and number == number and abs(number) < 1e9 else None
 
 
-def _until(date: str | None, server_date: str | None, now: float) -> float | None:
-    """Seconds until an HTTP date by the server's own clock."""
-    until = _epoch(date)
-    return None if until is None else until - (_epoch(server_date) or now)
-
-
 def _epoch(date: str | None) -> float | None:
     try:
         return email.utils.parsedate_to_datetime(date).timestamp() if date else None
     except ValueError:
         return None
+
+
+@dataclass(frozen=True)
+class BreakerPolicy:
+    """When a breaker opens, and for how long.
+
+    Args:
+        threshold: Failures in a row that open it. Two calls of three attempts each would be 6;
+            5 lets one unlucky call pass and stops the second.
+        cooldown_s: Seconds until a probe may try.
+    """
+
+    threshold: int = 5
+    cooldown_s: float = 30.0
+
+
+class Breaker:
+    """The breaker of one model at one address; `now` is monotonic seconds. For one thread."""
+
+    def __init__(self, policy: BreakerPolicy, now: Callable[[], float]):
+        self._policy = policy
+        self._now = now
+        self._failures = 0
+        self._open_until: float | None = None
+        self._probing = False
+
+    @property
+    def state(self) -> str:
+        """``closed``, ``open`` or ``half-open``."""
+        if self._open_until is None:
+            return CLOSED
+        return HALF_OPEN if self._now() >= self._open_until else OPEN
+
+    def admits(self) -> bool:
+        """Whether a call may go out now; half-open, the first caller becomes the probe.
+
+        After True, call `succeeded`, `failed` or `abandoned`.
+        """
+        if self.state == HALF_OPEN and not self._probing:
+            self._probing = True
+            return True
+        return self.state == CLOSED
+
+    def succeeded(self) -> None:
+        """The model answered: close."""
+        self._failures, self._open_until, self._probing = 0, None, False
+
+    def failed(self) -> None:
+        """The model did not answer."""
+        self._failures += 1
+        if self._probing or self._failures >= self._policy.threshold:
+            self.rest(self._policy.cooldown_s)
+        self._probing = False
+
+    def rest(self, seconds: float) -> None:
+        """Open for a while, also because the server asked for it (Retry-After)."""
+        self._open_until = max(self._open_until or 0.0, self._now() + seconds)
+
+    def abandoned(self) -> None:
+        """The call was cancelled: nothing is known of the model, and another call may probe."""
+        self._probing = False

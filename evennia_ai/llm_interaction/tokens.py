@@ -111,11 +111,6 @@ def counter_for(model: str = "gpt-4") -> Counter:
     return _toksum_counter(model) or _tiktoken_counter(encoding_name(model)) or estimate
 
 
-def count_tokens(text: str, model: str = "gpt-4") -> int:
-    """Tokens of a text for a model."""
-    return counter_for(model)(text)
-
-
 def count_conversation_tokens(
     history: Sequence[Message | Mapping[str, Any]] | None, model: str = "gpt-4"
 ) -> int:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, TypedDict
 
-from evennia_ai.llm_interaction.reply import CLEANED_CHARS, strip_own_thoughts, strip_thoughts
+from evennia_ai.llm_interaction.reply import CLEANED_CHARS, strip_thoughts
 
 # More calls than this in one reply are a runaway.
 MOST_CALLS = 32
@@ -173,7 +173,7 @@ def looks_like_tool_call(text: str) -> bool:
     Prose may quote a call that somebody made. So a call must begin a line, and a readable one
     must make up most of the text.
     """
-    head = strip_own_thoughts(text)[:CLEANED_CHARS]
+    head = strip_thoughts(text, reported=True)[:CLEANED_CHARS]
     fenced = re.match(r"^\s*```\w*\s*\n(.*?)\n?\s*```\s*$", head, re.S)
     body = (fenced.group(1) if fenced else head).strip()
     calls, rest = _calls_in(head)

@@ -24,7 +24,7 @@ from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.retry import Failure, retry_after_s
 from evennia_ai.llm_interaction.tokens import Counter, use_shipped_vocabularies
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
-from evennia_ai.llm_interaction.values import ModelRequest
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 
 OFFLINE_PREFIX = "offline/"
 # OpenAI's client insists on a key; local servers accept any.
@@ -56,27 +56,6 @@ class Endpoint:
         return self.model.startswith(OFFLINE_PREFIX)
 
 
-@dataclass(frozen=True)
-class Answer:
-    """One HTTP call's answer.
-
-    Args:
-        content: The text, empty if there is none.
-        tool_calls: Calls in the chat format; their ids are new in the conversation.
-        finish_reason: The provider's word for it.
-        prompt_tokens: Tokens of the prompt by the provider's count, 0 if it did not count.
-        completion_tokens: Tokens of the reply, likewise.
-        cost: US dollars by LiteLLM's price list; None for models that are not in it.
-    """
-
-    content: str
-    tool_calls: tuple[ChatToolCall, ...]
-    finish_reason: str
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None
-
-
 def load() -> ModuleType:
     """Import LiteLLM, quiet and without network, and register the offline model.
 
@@ -86,7 +65,11 @@ def load() -> ModuleType:
     use_shipped_vocabularies()
     with _without_collections():
         litellm = importlib.import_module("litellm")
-    _quieten(litellm)
+    # Its messages can quote prompts, and Pydantic quotes replies of an odd form in a warning.
+    vars(litellm).update(suppress_debug_info=True, set_verbose=False, turn_off_message_logging=True)
+    warnings.filterwarnings("ignore", message="Pydantic serializer warnings")
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     vars(litellm).update(drop_params=True, num_retries=0)
     importlib.import_module("evennia_ai.offline.provider").register(litellm)
     return litellm
@@ -106,15 +89,6 @@ def _without_collections() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def _quieten(litellm: ModuleType) -> None:
-    """Stop LiteLLM from printing: its messages can quote prompts."""
-    vars(litellm).update(suppress_debug_info=True, set_verbose=False, turn_off_message_logging=True)
-    # Pydantic quotes replies of an odd form in a warning; `_read` judges those.
-    warnings.filterwarnings("ignore", message="Pydantic serializer warnings")
-    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 async def rehearse(litellm: ModuleType) -> None:
@@ -183,8 +157,8 @@ class Caller:
         # calls, and on several threads the reactor would get too small a share of the lock.
         self._offline = DaemonExecutor("evennia-ai-offline", max_workers=1)
 
-    async def call(self, where: Endpoint, request: ModelRequest) -> Answer:
-        """Make one HTTP call.
+    async def call(self, where: Endpoint, request: ModelRequest) -> ModelReply:
+        """Make one HTTP call; tokens that the provider did not count are 0.
 
         Raises `ModelError` for an unreadable response, and whatever LiteLLM raises; see
         `failure_of`.
@@ -232,8 +206,8 @@ class Caller:
             )
         return self._clients[where]
 
-    def _read(self, response: Any, where: Endpoint, request: ModelRequest) -> Answer:
-        """LiteLLM's response, of a chat or a text completion, as an answer."""
+    def _read(self, response: Any, where: Endpoint, request: ModelRequest) -> ModelReply:
+        """LiteLLM's response, of a chat or a text completion, as a reply."""
         try:
             choice = response.choices[0]
             message = getattr(choice, "message", None)
@@ -243,7 +217,7 @@ class Caller:
             # Some servers number their calls from 0 in each reply.
             used = set(_call_ids(request))
             usage = getattr(response, "usage", None)
-            return Answer(
+            return ModelReply(
                 content="" if raw is None else str(raw),
                 tool_calls=tuple(
                     _tool_call(made, used) for made in getattr(message, "tool_calls", None) or ()

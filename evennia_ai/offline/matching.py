@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from evennia_ai.language.words import STOP_WORDS, words
+from evennia_ai.language.words import STOP_WORDS, spoken_words, words
 from evennia_ai.offline import prose
 from evennia_ai.offline.acts import is_fact, told_part
 from evennia_ai.offline.prose import NUMBER, NUMBERS, root, root_set
@@ -25,8 +25,8 @@ NEAR, MAX_PLACE = 0.3, 3
 _ALIKE = 0.8  # what a word counts that only begins like the one asked for
 _SPEAKER = 0.8  # what a name counts whose owner speaks, but not of themselves
 _LIGHT_WEIGHT, _COMMON_WEIGHT = 0.4, 0.5
-_FIRST = prose.word_set("i me my mine myself we us our ours i'm i've i'd i'll we're we've")
-_SECOND = prose.word_set("you your yours yourself you're you've")
+_FIRST = spoken_words("i me my mine myself we us our ours i'm i've i'd i'll we're we've")
+_SECOND = spoken_words("you your yours yourself you're you've")
 _LIGHT = root_set(
     "keep put come use work name call set let want need turn old new good little big thing man "
     "woman people folk day time place way really now today one"
@@ -160,7 +160,7 @@ def _derivation(claim: Claim) -> tuple[bool, int]:
 
 @lru_cache(maxsize=4096)
 def _claims_of(line: Line, me: str) -> tuple[Claim, ...]:
-    """The claims of a line; cached, as each turn asks anew."""
+    """The claims of a line; cached, as each turn asks again."""
     passages: list[str] = []
     for part in prose.sentences(without_echo(line.text)):
         cut = line.source == SUMMARY and (part.startswith("…") or part.endswith("…"))
@@ -180,7 +180,7 @@ def _claims_of(line: Line, me: str) -> tuple[Claim, ...]:
 def _roots_of(text: str, speaker: str, listener: str) -> frozenset[str]:
     """Stems of the words of a text; ``I`` and ``you`` stand for their names."""
     found: set[str] = set()
-    for token in prose.TOKEN.findall(text):
+    for token in spoken_words(text):
         lower = token.lower().replace("’", "'")
         meant = speaker if lower in _FIRST else listener if lower in _SECOND else ""
         found.update(map(root, words(meant or lower.removesuffix("'s"))))
@@ -196,10 +196,10 @@ def read_question(text: str, asker: str, me: str, known: Set[str]) -> Question:
     names = known | prose.names_in(asked)
     wanted: dict[str, str] = {}
     terms: dict[str, str] = {}
-    for token in prose.TOKEN.findall(lower):
+    for token in spoken_words(lower):
         if token in ("my", "mine", "our"):
             wanted.update({root(word): word for word in words(asker)})
-        for word in words(token.removesuffix("'s").removesuffix("s'")):
+        for word in words(token.removesuffix("'s")):
             if word not in STOP_WORDS and root(word) not in skipped:
                 (wanted if word in names else terms)[root(word)] = word
     roots = _roots_of(lower, asker, me)

@@ -3,13 +3,7 @@
 import re
 from functools import lru_cache
 
-from evennia_ai.language.words import STOP_WORDS, stem, words
-
-
-def word_set(text: str) -> frozenset[str]:
-    """The words of a text, separated by blanks."""
-    return frozenset(text.split())
-
+from evennia_ai.language.words import STOP_WORDS, spoken_words, stem, words
 
 MAX_CHARS = 600  # of a statement that is put into the third person
 _ENDS = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|\n+")
@@ -39,8 +33,9 @@ NUMBERS = (
     r"fifty|sixty|seventy|eighty|ninety|hundred|thousand|dozen|half|once|twice|one|both|couple"
 )
 NUMBER = re.compile(rf"\b(?:{NUMBERS})\b", re.IGNORECASE)
-TOKEN = re.compile(r"[^\W_]+(?:[-.:'’][^\W_]+)*['’]?")
-_NO_NAMES = STOP_WORDS | word_set("i'm i've i'd i'll old mount captain everybody nobody somebody")
+_NO_NAMES = STOP_WORDS.union(
+    spoken_words("i'm i've i'd i'll old mount captain everybody nobody somebody")
+)
 _THIRD_PERSON_VERB = re.compile(r"is|was|has|had|and|will|can|[a-z]{2,}(?:s|ed)")
 _WORDLIKE = re.compile(
     r"^[\"'“”‘’(*]*[^\W\d_]+(?:['’./-][^\W\d_]+|\d{0,3})*[\"'“”‘’).,;:!?…*]*$"
@@ -76,7 +71,7 @@ _MINE = re.compile(
     r"(?i)(?<!\bthe )(?<!\ba )\b(?:mine|ours)\b(?=\s*(?:[.,;!?]|$|is\b|was\b|are\b|too\b))"
 )
 _FORMS = {"am": "is", "have": "has", "do": "does", "don't": "does not", "haven't": "has not"}
-_UNCHANGED = word_set(
+_UNCHANGED = spoken_words(
     "will would shall should can could may might must ought and or who cannot he she it they "
     "can't won't wouldn't couldn't didn't wasn't hadn't"
 )
@@ -122,7 +117,7 @@ def names_in(text: str) -> frozenset[str]:
     """
     found: set[str] = set()
     for sentence in sentences(text):
-        tokens = [re.sub(r"['’]s?$", "", token) for token in TOKEN.findall(sentence)]
+        tokens = [re.sub(r"['’]s?$", "", token) for token in spoken_words(sentence)]
         for i, token in enumerate(tokens):
             lower = token.lower().replace("’", "'")
             named = token[:1].isupper() and len(token) > 1 and not token.isupper()

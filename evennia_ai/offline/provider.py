@@ -1,5 +1,6 @@
 """The offline model as a LiteLLM provider: `register` it, then call ``offline/extractive``."""
 
+import importlib
 import json
 import os
 import time
@@ -31,9 +32,8 @@ def register(litellm: Any = None) -> Any:
             return entry["custom_handler"]
     handler = _handler(litellm)
     litellm.custom_provider_map.append({"provider": PROVIDER, "custom_handler": handler})
-    from litellm.utils import custom_llm_setup
-
-    custom_llm_setup()  # lets LiteLLM find the provider by the model's name
+    # LiteLLM finds the provider by the model's name then.
+    importlib.import_module("litellm.utils").custom_llm_setup()
     per_token = ("input", "output", "cache_creation_input", "cache_read_input")
     facts: dict[str, Any] = {f"{name}_cost_per_token": 0.0 for name in per_token[:2]}
     facts |= {f"{name}_token_cost": 0.0 for name in per_token[2:]}
@@ -44,7 +44,7 @@ def register(litellm: Any = None) -> Any:
 
 
 def _handler(litellm: Any) -> Any:
-    class OfflineModel(litellm.CustomLLM):  # type: ignore[misc, name-defined]
+    class OfflineModel(litellm.CustomLLM):  # type: ignore[misc]
         """Answers chat requests by `brain.respond`, in the calling thread."""
 
         def completion(self, *args: Any, **kwargs: Any) -> Any:

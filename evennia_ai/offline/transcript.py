@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from evennia_ai.history import frames
 from evennia_ai.offline.prose import sentences
 from evennia_ai.offline.reply import is_fixed
+from evennia_ai.recall.values import Hit
 
 MAX_LINES = 2000  # of one request or text, the newest kept
 MAX_CHARS = 4000  # of one line
@@ -252,13 +253,12 @@ def found_lines(result: str) -> list[Line]:
     for item in items if isinstance(items, list) else ():
         if not isinstance(item, Mapping):
             continue
-        text = text_of(item.get("text"))[:MAX_CHARS]
-        memory_id, at, who = (str(item.get(key) or "") for key in ("id", "at", "speaker"))
-        source = _SOURCE_OF_HIT.get(str(item.get("kind", MESSAGE)))
+        hit = Hit.from_dict(item)
+        text, at, source = hit.text[:MAX_CHARS], str(hit.at or ""), _SOURCE_OF_HIT.get(hit.kind)
         if source in (MESSAGE, LEDGER):
-            told = without_echo(text) if who else ""
-            found += [Line(who, told, id=memory_id, at=at, source=source)] if told else []
+            told = without_echo(text) if hit.speaker else ""
+            found += [Line(hit.speaker, told, id=hit.turn_id, at=at, source=source)] if told else []
         elif source:
             for row in text.splitlines()[:MAX_LINES]:
-                found.extend(told_lines(row, memory_id, at, source))
+                found.extend(told_lines(row, hit.turn_id, at, source))
     return found

@@ -4,7 +4,7 @@ import unittest
 
 from twisted.internet.task import Clock
 
-from evennia_ai.llm_interaction.breaker import Breaker, BreakerPolicy
+from evennia_ai.llm_interaction.retry import Breaker, BreakerPolicy
 
 
 class TestBreaker(unittest.TestCase):

@@ -15,9 +15,8 @@ from twisted.logger import formatEvent, globalLogPublisher
 
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction import wire
-from evennia_ai.llm_interaction.breaker import BreakerPolicy
 from evennia_ai.llm_interaction.client import ModelClient
-from evennia_ai.llm_interaction.retry import RetryPolicy
+from evennia_ai.llm_interaction.retry import BreakerPolicy, RetryPolicy
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from tests import loopback
 from tests.loopback import HANG, RESET, TRUNCATED, LoopbackServer, failure, rate_limited, text
@@ -390,8 +389,10 @@ class TestBreakerOfTheClient(LoopbackCase):
         for _ in range(3):
             self.assertEqual(self.ask(model="a", fallback_models=("b",)).model, "b")
         self.assertEqual((self.asked("a"), self.asked("b")), (4, 3))
-        self.assertEqual(self.client.breaker_states()["openai/a"], "open")
-        self.clock.advance(30)
+        self.clock.advance(29)
+        self.ask(model="a", fallback_models=("b",))
+        self.assertEqual(self.asked("a"), 4)
+        self.clock.advance(1)
         self.ask(model="a", fallback_models=("b",))
         self.assertEqual(self.asked("a"), 5)
 
@@ -402,7 +403,7 @@ class TestBreakerOfTheClient(LoopbackCase):
         self.server.respond = lambda body: text("A")
         self.clock.advance(30)
         self.assertEqual(self.ask(model="a", fallback_models=("b",)).model, "a")
-        self.assertEqual(self.client.breaker_states()["openai/a"], "closed")
+        self.assertEqual(self.ask(model="a").model, "a")
 
     def test_all_open_is_an_error_of_its_own(self):
         """With nothing else to ask, an open breaker is a `ModelError` that may be retried."""
@@ -441,7 +442,7 @@ class TestCancellation(LoopbackCase):
         for call in calls:
             with self.assertRaises(CancelledError):
                 wait_for(call)
-        self.assertEqual((self.client.in_flight(), self.client.cancel_all()), (0, 0))
+        self.assertEqual(self.client.cancel_all(), 0)
         self.assertEqual(self.ask().content, SAID)
 
     def test_cancelling_between_attempts(self):
@@ -546,7 +547,7 @@ class TestProbeAndWindow(LoopbackCase):
         self.client = self.new_client(breaker=BreakerPolicy(threshold=1, cooldown_s=999))
         self.server.script(failure(500))
         self.fail()
-        self.assertEqual(self.client.breaker_states()["openai/any"], "open")
+        self.assertEqual(self.fail().kind, "breaker_open")
         self.assertEqual(wait_for(self.client.probe("any")).breaker, "closed")
 
     def test_window(self):

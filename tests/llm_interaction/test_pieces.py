@@ -5,7 +5,7 @@ import unittest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.llm_interaction.pieces import packed, pieces
+from evennia_ai.llm_interaction.budget import packed, pieces
 from tests.strategies import awkward_texts
 
 

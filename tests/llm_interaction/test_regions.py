@@ -418,6 +418,14 @@ class TestJoinedLines(unittest.TestCase):
         self.assertEqual(places, sorted(places))
 
 
+class TestArchived(unittest.TestCase):
+    """Messages of the archive that were not looked at."""
+
+    def test_they_are_counted(self):
+        """The budget says how many there are."""
+        self.assertIn("1,200 older messages", prompt_of(archived=1200).budget.notes[-1])
+
+
 class TestOtherProtocols(unittest.TestCase):
     """Prompts for models without a tool interface, and for base models."""
 

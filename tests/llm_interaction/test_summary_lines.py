@@ -11,7 +11,7 @@ from evennia_ai.errors import ModelError
 from evennia_ai.history.frames import on_one_line
 from evennia_ai.history.messages import Message, Speaker, rendered
 from evennia_ai.llm_interaction.regions import Prompt, as_text_protocol, as_transcript
-from evennia_ai.llm_interaction.reply import strip_own_thoughts
+from evennia_ai.llm_interaction.reply import strip_thoughts
 from evennia_ai.llm_interaction.summary import accepted, message_lines
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.offline.summary import summarise
@@ -149,6 +149,6 @@ class TestAccepted(unittest.TestCase):
     def test_any_tags(self, text):
         """What is left stands in the text in that order; without tags all of it stays."""
         rest = iter(text)
-        self.assertTrue(all(letter in rest for letter in strip_own_thoughts(text)))
+        self.assertTrue(all(letter in rest for letter in strip_thoughts(text, reported=True)))
         plain = text.replace("think", "b")
-        self.assertEqual(strip_own_thoughts(plain), plain.strip())
+        self.assertEqual(strip_thoughts(plain, reported=True), plain.strip())

@@ -200,7 +200,7 @@ class TestFullSummary(unittest.TestCase):
         self.assertIn(self.KEPT[19], record["text"])
 
     def test_second_try_heeds_the_instructions(self):
-        """What a summary should heed besides is told again to who writes it anew."""
+        """Additional instructions also reach the model that writes a summary again."""
         world = MemoryWorld(ScriptedModel(default="They met."), compact_preserve_window=2)
         world.script.history.append(said(f"then came {name}") for name in self.KEPT[:20])
         world.script.history.append([said("ok")] * 2)

@@ -86,7 +86,7 @@ def retained(
         earlier: Text it was made from besides.
         summary: The summary.
         audience: Who may read it.
-        instructions: What it was to heed besides, as one written anew should.
+        instructions: Additional instructions, also for a summary that is written again.
 
     Returns:
         A Deferred that fires with a `Kept`. A failing model is passed over: what is missing is

@@ -61,7 +61,7 @@ def compact_conversation_history(
         script: The assistant's script.
         character: Its body.
         force: Skip the threshold; never `compact_enabled` nor the preserve window.
-        instructions: What the summary should heed besides.
+        instructions: Additional instructions for the summary.
         threshold: The trigger to compare usage with; `compact_sleep_threshold` if None.
         trigger: What fired: ``manual``, ``sleep``, ``emergency``, ``count``,
             ``request``; by default manual if forced.
