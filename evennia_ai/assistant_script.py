@@ -1,6 +1,6 @@
 """The assistant's script: its timer, its turn lock and its modes. Wiring, no logic."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evennia import DefaultScript
 from evennia.utils.gametime import gametime
@@ -20,6 +20,12 @@ from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.assistant.tick import run_tick, store_meanwhile
 from evennia_ai.history.messages import Message
 from evennia_ai.sleep import run_sleep_tick
+
+if TYPE_CHECKING:
+    from evennia.typeclasses.models import TypedObject
+    from twisted.python.failure import Failure
+
+T = TypeVar("T")
 
 
 def all_assistants() -> "list[AssistantScript]":
@@ -48,7 +54,9 @@ class AssistantScript(AssistantPorts, DefaultScript):
         body = self.obj
         return bool(self.db.enabled is not False and body and not body.has_account)
 
-    def access(self, accessing_obj: Any, access_type: str = "read", **kwargs: Any) -> bool:
+    def access(
+        self, accessing_obj: "TypedObject", access_type: str = "read", **kwargs: Any
+    ) -> bool:
         """Evennia's check; who may change the body may change these Attributes by `set/script`."""
         if super().access(accessing_obj, access_type, **kwargs):
             return True
@@ -79,14 +87,14 @@ class AssistantScript(AssistantPorts, DefaultScript):
         self.save_queue()  # it may wait for long before it stores what was heard
         return done
 
-    def _tick_failed(self, failure: Any) -> str:
+    def _tick_failed(self, failure: "Failure") -> str:
         if failure.check(CancelledError):
             return "cancelled"
         self.log_error("tick", failure.value)
         self.log(failure.getTraceback(), warning=True)
         return "error"
 
-    def _tick_done(self, result: Any) -> Any:
+    def _tick_done(self, result: T) -> T:
         runtime = self.runtime
         runtime.in_flight = None
         runtime.counts[f"tick {result}"] += 1

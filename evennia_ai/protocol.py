@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # for annotations only
     from evennia_ai.llm_interaction.values import (
         ModelReply,
         ModelRequest,
+        ProbeReport,
         TurnReport,
         TurnRequest,
     )
@@ -137,6 +138,9 @@ class ModelBackend(Protocol):
 
     def complete(self, request: ModelRequest) -> Deferred[ModelReply]:
         """Ask a model; fails with `ModelError`. Cancelling the Deferred cancels the call."""
+
+    def probe(self, model: str) -> Deferred[ProbeReport]:
+        """Fires with whether a model can be reached."""
 
     def window(self, model: str) -> int | None:
         """A model's context window in tokens, None if unknown. Answers at once."""

@@ -22,7 +22,7 @@ from evennia_ai import checks, conf, services
 from evennia_ai.background import Worker
 from evennia_ai.cli.processes import is_running
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
-from evennia_ai.protocol import MemoryBackend, Model
+from evennia_ai.protocol import MemoryBackend, ModelBackend
 
 SUPPORTED_PYTHON = ((3, 11), (3, 13))
 SUPPORTED_EVENNIA = ((5, 0, 1), (7,))
@@ -75,7 +75,7 @@ class Patient:
     """
 
     game_dir: str | os.PathLike[str]
-    client: Model | None = None
+    client: ModelBackend | None = None
     store: MemoryBackend | None = None
     worker: Worker = field(default_factory=lambda: Worker("evennia-ai-doctor"))
 
@@ -255,7 +255,7 @@ def check_index(patient: Patient) -> Any:
 def check_model(patient: Patient) -> Any:
     """The model answers."""
     model = conf.model_name()
-    report = yield (patient.client or services.mind()).probe(model)
+    report = yield (patient.client or services.mind().model).probe(model)
     if not report.ok:  # its detail names the model
         return _fault(report.detail, _REMEDIES.get(report.kind, f"Check `{checks.MODEL}`."))
     if model == OFFLINE_MODEL:

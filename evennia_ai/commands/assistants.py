@@ -198,7 +198,7 @@ class CmdAI(AssistantCommand):
         viewer = self.viewer
         viewer.tell("Checking the installation. This takes a moment...")
         done = doctor.run_checks(
-            doctor.Patient(settings.GAME_DIR, services.mind(), services.mind().memories)
+            doctor.Patient(settings.GAME_DIR, services.mind().model, services.mind().memories)
         )
         viewer.later(done, lambda r: viewer.page(escaped(doctor.report(r))), "The examination")
 

@@ -24,11 +24,10 @@ AROUND_CHARS = 400
 # A text takes about a quarter of the context at most: four characters a token.
 MOST_CHARS = 12_000
 _SOURCES_SHOWN = 12
-# Pages of the journal, and of what profiles archived, that are read for one id at most; of the
-# latter so many before everything else on the reactor has its turn.
-JOURNAL_PAGES_OPENED, ARCHIVE_PAGES_OPENED, PAGES_AT_ONCE = 100, 500, 10
-# Messages read before everything else on the reactor has its turn.
-SLICE = 256
+# Most pages of the journal, and of archived observations, that are read for one id.
+JOURNAL_PAGES_OPENED, ARCHIVE_PAGES_OPENED = 100, 500
+# Archive pages, and messages, that are read before the reactor gets a turn.
+PAGES_AT_ONCE, SLICE = 10, 256
 # Results by the size of the context: ten at 4,000 tokens, never more than twenty.
 MOST_RESULTS, TOKENS_PER_RESULT = 20, 400
 RESULT_CHARS = 400
@@ -84,7 +83,7 @@ class ExpandMemory(Tool):
     def run(
         self, ctx: ToolContext, **asked: Any
     ) -> Generator["Deferred[Any]", Any, dict[str, Any]]:
-        """What stands under the id, if the turn's audience may know it."""
+        """Fires with a part of what the id means, if the turn's audience may know it."""
         wanted = asked["id"].strip().strip("()")
         found = _look_up(ctx, wanted)
         if found is None:
@@ -94,41 +93,24 @@ class ExpandMemory(Tool):
             found = _look_up(ctx, source) if source else None
         if found is None:
             raise ToolError(f"there is nothing you may see under `{wanted}`")
-        room = min(MOST_CHARS, context_limit(ctx.script))
-        page: dict[str, Any] = yield _page(found, int(asked.get("offset") or 0), room)
-        return page
-
-
-@inlineCallbacks
-def _page(
-    found: dict[str, Any], offset: int, room: int
-) -> Generator["Deferred[Any]", Any, dict[str, Any]]:
-    """A part of a long text, and where the next one begins.
-
-    `more` in what was found are texts that follow its own, made as they are needed; `offset` and
-    `room` are characters before the part and of it.
-    """
-    more: Iterator[str] = iter(found.pop("more", ()))
-    start, shown = len(found["text"]), found["text"][offset:]
-    while len(shown) <= room and (texts := list(islice(more, SLICE))):
-        text = "".join(texts)
-        shown += text[max(0, offset - start) :]
-        start += len(text)
-        if len(texts) == SLICE:
-            yield pause()
-    part = {**found, "text": shown[:room]}
-    if len(shown) > room:
-        part["next_offset"] = offset + room
-    return part
+        offset, room = asked.get("offset") or 0, min(MOST_CHARS, context_limit(ctx.script))
+        # `more` holds texts that follow the first one, read only as far as they are shown.
+        more: Iterator[str] = iter(found.pop("more", ()))
+        start, shown = len(found["text"]), found["text"][offset:]
+        while len(shown) <= room and (texts := list(islice(more, SLICE))):
+            text = "".join(texts)
+            shown += text[max(0, offset - start) :]
+            start += len(text)
+            if len(texts) == SLICE:
+                yield pause()
+        rest = {"next_offset": offset + room} if len(shown) > room else {}
+        return {**found, "text": shown[:room], **rest}
 
 
 def _look_up(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    """What stands under an id in history, archive, journal, summaries, ledger or profiles."""
-    for look in (_message, _entry, _summary, _note, _observation):
-        found = look(ctx, wanted)
-        if found is not None:
-            return found
-    return None
+    """What an id means in history, archive, journal, summaries, ledger or profiles."""
+    looked = (look(ctx, wanted) for look in (_message, _entry, _summary, _note, _observation))
+    return next((found for found in looked if found is not None), None)
 
 
 def _message(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
@@ -137,7 +119,7 @@ def _message(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
         if message.id == wanted and visible(message.audience, ctx.audience):
             before = _said(messages[:position], ctx.audience)[-NEIGHBOURS:]
             behind = _said(messages[position + 1 :], ctx.audience)[:NEIGHBOURS]
-            return {**_shown(message, "message"), "around": [*before, *behind]}
+            return {**_shown(message), "around": [*before, *behind]}
     return None
 
 
@@ -207,15 +189,15 @@ def _observed(ctx: ToolContext, profile: Profile, wanted: str) -> dict[str, Any]
     ids = list(found.source_ids[:_SOURCES_SHOWN])
     outdated = [_dated(each) for each in known.values() if each.superseded_by == wanted]
     newer = known.get(found.superseded_by or "")
-    shown: dict[str, Any] = {
+    return {
         **_dated(found),
         "kind": "observation",
         "of": profile.name,
         "rests_on": ids,
+        **({"superseded": outdated} if outdated else {}),
+        **({"superseded_by": _dated(newer)} if newer else {}),
+        "around": _said(ctx.script.history.by_ids(ids), ctx.audience),
     }
-    shown |= {"superseded": outdated} if outdated else {}
-    shown |= {"superseded_by": _dated(newer)} if newer else {}
-    return {**shown, "around": _said(ctx.script.history.by_ids(ids), ctx.audience)}
 
 
 def _dated(observation: Observation) -> dict[str, str]:
@@ -224,23 +206,21 @@ def _dated(observation: Observation) -> dict[str, str]:
 
 def _said(messages: Sequence[Message], audience: str) -> list[dict[str, Any]]:
     """What was said among messages, as far as an audience may know, shortened."""
-    said = [
-        message
+    return [
+        {**_shown(message), "text": message.content[:AROUND_CHARS]}
         for message in messages
         if visible(message.audience, audience)
         and message.role in ("user", "assistant")
         and message.content
         and not message.is_summary
     ]
-    return [{**_shown(m, "message"), "text": m.content[:AROUND_CHARS]} for m in said]
 
 
-def _shown(message: Message, kind: str) -> dict[str, Any]:
-    who = message.speaker_name or message.name or message.role
+def _shown(message: Message) -> dict[str, Any]:
     return {
         "id": message.id,
-        "kind": kind,
-        "speaker": who,
+        "kind": "message",
+        "speaker": message.speaker_name or message.name or message.role,
         "at": message.created_at,
         "text": message.content,
     }
