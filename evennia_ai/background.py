@@ -18,7 +18,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar, cast
@@ -30,6 +30,8 @@ from twisted.internet.task import deferLater
 
 P = ParamSpec("P")
 T = TypeVar("T")
+# What an `@inlineCallbacks` function returns before it is decorated: its Deferred fires with T.
+Steps = Generator[Deferred[Any], Any, T]
 
 # Threads for work that asyncio libraries hand to a loop's executor. Most of it computes, and each
 # computing thread can keep the reactor waiting 5 ms for Python's lock, so there are few.

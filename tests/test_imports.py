@@ -11,7 +11,6 @@ ROOT = Path(__file__).parents[1]
 WITH_NUMPY = [
     f"evennia_ai.recall.{name}"
     for name in (
-        "embedding",
         "features",
         "index",
         "ranking",

@@ -27,8 +27,8 @@ class TestNames(unittest.TestCase):
             generate_context_summary,
         )
         from evennia_ai.llm_interaction.tokens import count_conversation_tokens as same
-        from evennia_ai.rag_memory.entity_context import run_entity_consolidation_batch
         from evennia_ai.rag_memory.episodic_index import prune_low_importance_entries
+        from evennia_ai.rag_memory.profiles import run_entity_consolidation_batch
         from evennia_ai.rag_memory.working_memory import clear_stale_conversations
         from evennia_ai.sleep import run_sleep_tick
         from evennia_ai.sleep.compaction.service import (

@@ -8,12 +8,15 @@ changed would be written over another of that name.
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from evennia_ai.history.audience import STAFF, normalised
 from evennia_ai.history.messages import SCHEMA_VERSION, Message, is_complete
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Record = dict[str, Any]
 Reader = Callable[[Any], Any]
@@ -63,6 +66,27 @@ def as_audience(value: Any) -> str:
 
 def _name(value: Any) -> str:
     return as_text(value) or UNKNOWN
+
+
+def as_stored(value: "DataclassInstance", optional: Collection[str] = ()) -> dict[str, Any]:
+    """A value's fields as a plain dict: first what its `extra` holds, tuples as lists.
+
+    Optional fields are left out while they have their default.
+    """
+    found: dict[str, Any] = {}
+    for each in fields(value):
+        held = getattr(value, each.name)
+        if each.name == "extra":
+            found = {**held, **found}
+        elif each.name not in optional or held != each.default:
+            found[each.name] = _plain(held)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return value.to_dict() if hasattr(value, "to_dict") else value
 
 
 def sound(raw: Any, must: Mapping[str, Reader], may: Mapping[str, Reader]) -> Record | None:

@@ -18,9 +18,8 @@ def excerpt(text: str, query: str, room: int) -> str:
         room: Most characters.
 
     Returns:
-        Of a text of many lines whole ones, those that share most first; where the best of them
-        does not fit, the part of it with most of the query's words. An ellipsis stands where
-        something of a line was cut off, behind it a space where a sentence begins.
+        As many whole lines as fit, those that share most first; where the best does not fit, the
+        part of it with most of the query's words. An ellipsis marks what was cut off a line.
     """
     rows = [row for row in text.splitlines() if row.strip()]
     if len(text) <= room or not rows:

@@ -1,7 +1,7 @@
 """Names that are words of the language too: a person called Will or May.
 
-Such a word is a name where it has a capital that no sentence gives it, or where it does something
-at the beginning of one.
+Such a word is a name where it has a capital within a sentence, or is the subject at the beginning
+of one.
 """
 
 import re

@@ -4,22 +4,16 @@ The public names are looked up on first use, so that importing a module of this 
 nothing.
 """
 
-from importlib import import_module
-from typing import Any
+from evennia_ai import lazy_names
 
 _HOMES = {
-    "DEFAULT_COMPACTION_PROMPT": "summary",
-    "build_llm_messages": "prompt",
-    "call_llm_simple": "summary",
-    "count_conversation_tokens": "tokens",
-    "format_messages_for_compaction": "summary",
-    "generate_context_summary": "summary",
+    "DEFAULT_COMPACTION_PROMPT": "llm_interaction.summary",
+    "build_llm_messages": "llm_interaction.prompt",
+    "call_llm_simple": "llm_interaction.summary",
+    "count_conversation_tokens": "llm_interaction.tokens",
+    "format_messages_for_compaction": "llm_interaction.summary",
+    "generate_context_summary": "llm_interaction.summary",
 }
 
 __all__ = [*_HOMES]  # noqa: PLE0604
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+__getattr__ = lazy_names(__name__, _HOMES)

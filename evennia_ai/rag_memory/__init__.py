@@ -4,29 +4,23 @@ The public functions, those of the sleep cycle among them, are looked up on firs
 importing a module of this package costs nothing.
 """
 
-from importlib import import_module
-from typing import Any
+from evennia_ai import lazy_names
 
 _HOMES = {
-    "Mem0Backend": "evennia_ai.rag_memory.mem0_backend.backend",
-    "compact_conversation_history": "evennia_ai.sleep.compaction.service",
-    "run_pre_compaction_extraction": "evennia_ai.sleep.compaction.extraction",
-    "run_sleep_tick": "evennia_ai.sleep.cycle",
-    "consolidate_memories_to_semantic": "evennia_ai.sleep.consolidation",
-    "prune_orphaned_memory_links": "evennia_ai.sleep.consolidation",
-    "repair_semantic_memory": "evennia_ai.sleep.consolidation",
-    "run_entity_consolidation_batch": "evennia_ai.rag_memory.entity_context",
-    "prune_low_importance_entries": "evennia_ai.rag_memory.episodic_index",
-    "clear_stale_conversations": "evennia_ai.rag_memory.working_memory",
+    "Mem0Backend": "rag_memory.mem0_backend.backend",
+    "compact_conversation_history": "sleep.compaction.service",
+    "run_pre_compaction_extraction": "sleep.compaction.extraction",
+    "run_sleep_tick": "sleep.cycle",
+    "consolidate_memories_to_semantic": "sleep.consolidation",
+    "prune_orphaned_memory_links": "sleep.consolidation",
+    "repair_semantic_memory": "sleep.consolidation",
+    "run_entity_consolidation_batch": "rag_memory.profiles",
+    "prune_low_importance_entries": "rag_memory.episodic_index",
+    "clear_stale_conversations": "rag_memory.working_memory",
 }
 
 __all__ = [*_HOMES]  # noqa: PLE0604
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+__getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

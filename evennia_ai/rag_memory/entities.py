@@ -54,11 +54,7 @@ def observe(
     audience: str = PUBLIC,
     **fields: Any,
 ) -> Profile:
-    """A profile with one more observation, older values of the same thing superseded.
-
-    The arguments are those of `new_observation`. An observation that is already there changes only
-    `last_seen`.
-    """
+    """A profile with one more observation (see `new_observation`), tidied."""
     return tidy(with_observation(profile, new_observation(text, at, source, audience, **fields)))
 
 
@@ -79,9 +75,9 @@ def new_observation(
         at: When, seconds since the epoch or ISO 8601.
         source: Where it comes from, the id of a message or journal entry, or several.
         audience: Who may know it.
-        subject: What it is about; the entity itself where it is None.
-        predicate: Which property, as ``lives in``.
-        value: The property's value, as ``the mill``.
+        subject: As for `Observation`, like predicate and value.
+        predicate: As ``lives in``.
+        value: As ``the mill``.
         make_id: Makes the observation's id from a prefix.
     """
     sources = (source,) if isinstance(source, str) else tuple(source) or ("",)
@@ -119,18 +115,15 @@ def supersede(profile: Profile) -> Profile:
     for group in groups.values():
         group.sort(key=lambda item: item.latest)
         for index, older in enumerate(group):
-            newer = next(
-                (
-                    later
-                    for later in group[index + 1 :]
-                    if folded(later.value) != folded(older.value)
-                    and visible(later.audience, older.audience)
-                ),
-                None,
+            newer = (
+                later
+                for later in group[index + 1 :]
+                if folded(later.value) != folded(older.value)
+                and visible(later.audience, older.audience)
             )
-            if older.status != SUPERSEDED and newer is not None:
+            if older.status != SUPERSEDED and (first := next(newer, None)):
                 outdated[id(older)] = replace(
-                    older, status=SUPERSEDED, superseded_by=newer.id, superseded_at=newer.at
+                    older, status=SUPERSEDED, superseded_by=first.id, superseded_at=first.at
                 )
     return replace(
         profile, observations=tuple(outdated.get(id(item), item) for item in profile.observations)
@@ -343,7 +336,7 @@ def find(
     """The id of the entity that a name, alias or id means; case and article do not matter.
 
     None if there is none or more than one, as a wrong person is worse than none. `names` is the
-    `names_index` of the profiles, made where it is None.
+    `names_index` of the profiles.
     """
     if wanted in profiles:
         return wanted
@@ -354,14 +347,11 @@ def find(
 def mentioned(
     profiles: Mapping[str, Profile], text: str, names: NamesIndex | None = None
 ) -> list[str]:
-    """The ids of the entities whose name or alias stands in a text as whole words.
+    """The ids of the entities whose name or alias stands in a text as whole words, each once.
 
-    Names of one or two letters, which are mostly words of the language, and names of more than six
-    words are left out. `names` is the `names_index` of the profiles, made where it is None.
-
-    Returns:
-        Ids in the order in which their names first end in the text, each once; all of those
-        who share a name.
+    They are in the order in which their names first end in the text; of those who share a name
+    all. Names of one or two letters, which are mostly words of the language, and names of more
+    than six words are left out. `names` is the `names_index` of the profiles.
     """
     index = names_index(profiles) if names is None else names
     words = folded(text).split()

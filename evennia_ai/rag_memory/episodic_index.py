@@ -1,17 +1,89 @@
-"""Episodic index: which journal entries take part in retrieval.
+"""Episodic index: what of an assistant's life stands in the search index, as turns.
 
 Old entries of low importance leave retrieval, so that they do not crowd out what matters. They
 never leave the journal.
 """
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TypedDict
+from typing import Any, TypedDict
 
-from evennia_ai.rag_memory.journal_entry import JournalEntry
+from evennia_ai.history.audience import PUBLIC
+from evennia_ai.history.messages import SPEECH, Message, tool_calls
+from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.rag_memory.journal_entry import RECALLED, SYNTHESIS, JournalEntry
+from evennia_ai.recall.values import Turn
 
 DAY_S = 86400.0
+# For so many days everything stays; from this importance on an entry stays at any age.
 KEEP_DAYS, MIN_IMPORTANCE = 30.0, 4
+# Summaries of summaries would only bring recalled text up again.
+INDEXED_ROLES = ("user", "assistant")
+
+
+def turn_of_message(message: Message, traits: ToolTraits) -> Turn | None:
+    """A message as a turn for the index, or None if nobody said it and no tool gave it out."""
+    if message.metadata.get("context") not in (None, "awake"):
+        return None
+    if message.role == "tool":
+        text, audience = message.content, message.audience
+        is_news = message.name not in traits.tells_nothing_new
+        if not text or not is_news or text.startswith('{"error":'):
+            return None  # an error, a confirmation, or itself recalled
+        return Turn(message.id, "", text, message.created_at, None, audience, "tool")
+    text = said_in(message, traits)
+    if message.role not in INDEXED_ROLES or not text:
+        return None
+    speaker, at = message.speaker_name, message.created_at
+    return Turn(message.id, speaker, text, at, at[:10], message.audience)
+
+
+def said_in(message: Message, traits: ToolTraits) -> str:
+    """What a message says to others: its content, or what its tool calls say, a line each.
+
+    Content beside tool calls is thought, not said, except beside nothing but keeping silent.
+    """
+    calls = [call.get("function") or {} for call in tool_calls(message)]
+    if any(call.get("name") not in traits.silent for call in calls):
+        # What everybody would hear is refused where not all may.
+        heard = traits.speaks if message.audience == PUBLIC else traits.to_one
+        spoken = (_spoken_text(call) for call in calls if call.get("name") in heard)
+        return "\n".join(text for text in spoken if text)
+    return message.content if message.channel in SPEECH else ""
+
+
+def _spoken_text(call: Mapping[str, Any]) -> str:
+    try:
+        arguments = json.loads(call.get("arguments") or "{}")
+    except ValueError:
+        return ""
+    text = arguments.get("text") if isinstance(arguments, dict) else None
+    return text.strip() if isinstance(text, str) else ""
+
+
+def turns_of(
+    messages: Iterable[Message],
+    entries: Iterable[JournalEntry],
+    now: float,
+    traits: ToolTraits,
+) -> list[Turn]:
+    """Messages, and those journal entries that take part in retrieval, as turns for the index."""
+    said = [turn for message in messages if (turn := turn_of_message(message, traits))]
+    return said + [turn_of_entry(entry) for entry in entries if is_indexed(entry, now)]
+
+
+def is_indexed(entry: JournalEntry, now: float) -> bool:
+    """Whether a journal entry takes part in retrieval at a time, seconds since the epoch."""
+    if entry.source_type == RECALLED or entry.withdrawn or not entry.content.strip():
+        return False
+    return not is_pruned(entry.importance, entry.timestamp, now)
+
+
+def turn_of_entry(entry: JournalEntry) -> Turn:
+    """A journal entry as a turn for the index."""
+    kind = "summary" if entry.source_type == SYNTHESIS else "journal"
+    return Turn(entry.id, "", entry.content, entry.timestamp, None, entry.audience, kind)
 
 
 class Pruning(TypedDict):
@@ -22,48 +94,26 @@ class Pruning(TypedDict):
     pruned_ids: list[str]
 
 
-def is_pruned(
-    importance: int | None,
-    timestamp: str,
-    now: float,
-    keep_days: float = KEEP_DAYS,
-    min_importance: int = MIN_IMPORTANCE,
-) -> bool:
+def is_pruned(importance: int | None, timestamp: str, now: float) -> bool:
     """Whether something of this importance (None: unknown) and time is out of retrieval.
 
-    The other arguments are those of `prune_low_importance_entries`.
+    What has no readable time stays. A time without a zone is UTC.
     """
-    if importance is None or importance >= min_importance:
+    if importance is None or importance >= MIN_IMPORTANCE:
         return False
     try:
         at = datetime.fromisoformat(timestamp)
     except ValueError:
         return False
     seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-    return seconds < now - keep_days * DAY_S
+    return seconds < now - KEEP_DAYS * DAY_S
 
 
-def prune_low_importance_entries(
-    entries: Iterable[JournalEntry],
-    now: float,
-    keep_days: float = KEEP_DAYS,
-    min_importance: int = MIN_IMPORTANCE,
-) -> Pruning:
+def prune_low_importance_entries(entries: Iterable[JournalEntry], now: float) -> Pruning:
     """Decide which entries leave retrieval: those both old and unimportant.
 
-    An entry without a readable time stays, as does one exactly as old or as important as the
-    limits. A time without a zone is UTC.
-
-    Args:
-        entries: Journal entries.
-        now: Seconds since the epoch.
-        keep_days: Days for which everything stays.
-        min_importance: Importance from which an entry stays at any age.
+    `now` is in seconds since the epoch.
     """
     everything = list(entries)
-    pruned = [
-        each.id
-        for each in everything
-        if is_pruned(each.importance, each.timestamp, now, keep_days, min_importance)
-    ]
+    pruned = [each.id for each in everything if is_pruned(each.importance, each.timestamp, now)]
     return {"pruned": len(pruned), "kept": len(everything) - len(pruned), "pruned_ids": pruned}

@@ -8,7 +8,6 @@ are English; a text in another language is judged by its names, numbers and leng
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from evennia_ai.language.numbers import numbers_in
 from evennia_ai.language.words import STARTERS, bare
@@ -21,25 +20,6 @@ BASE = 3
 SHORT_WORDS, LONG_WORDS = 3, 25
 # Only this many characters are read, to bound the time a long text takes.
 MAX_CHARACTERS = 4000
-
-
-@dataclass(frozen=True)
-class Signal:
-    """One reason for a score.
-
-    Args:
-        name: What was found, as ``promise``.
-        points: What it adds to the score; negative for chatter.
-        found: The words that showed it.
-    """
-
-    name: str
-    points: int
-    found: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, object]:
-        """As a plain dict."""
-        return {"name": self.name, "points": self.points, "found": list(self.found)}
 
 
 def _any_of(text: str) -> re.Pattern[str]:
@@ -114,42 +94,40 @@ def score_importance(text: str) -> int:
     """How important a text is for memory, from 1 to 10; 1 for an empty text."""
     if not text[:MAX_CHARACTERS].strip():
         return LOWEST
-    total = BASE + sum(signal.points for signal in importance_signals(text))
-    return max(LOWEST, min(HIGHEST, total))
+    return max(LOWEST, min(HIGHEST, BASE + sum(importance_signals(text).values())))
 
 
-def importance_signals(text: str) -> tuple[Signal, ...]:
-    """The reasons for a text's score: `score_importance` is `BASE` and their sum, kept in scale."""
+def importance_signals(text: str) -> dict[str, int]:
+    """The reasons for a text's score, and what each adds to `BASE`."""
     plain = text[:MAX_CHARACTERS].replace("’", "'").strip()
     if not plain:
-        return ()
-    signals = []
-
-    def add(name: str, words: Iterable[str], first: int, cap: int) -> None:
-        """The first find counts `first` points, each further one a point, up to the cap."""
-        if found := tuple(dict.fromkeys(words)):
-            signals.append(Signal(name, min(cap, first + len(found) - 1), found))
-
-    for name, pattern, first, cap in _CUES:
-        add(name, map(str.lower, pattern.findall(plain)), first, cap)
-    add("number", numbers_in(plain), 1, 2)
-    # Names beyond the second add nothing: a list of guests is not vital.
-    add("name", _names(plain), 1, 2)
+        return {}
+    found: list[tuple[str, Iterable[str], int, int]] = [
+        *((name, map(str.lower, cue.findall(plain)), a, b) for name, cue, a, b in _CUES),
+        ("number", numbers_in(plain), 1, 2),
+        # Names beyond the second add nothing: a list of guests is not vital.
+        ("name", _names(plain), 1, 2),
+    ]
+    signals = {}
+    for name, words, first, cap in found:
+        # The first find counts `first` points, each further one a point, up to the cap.
+        if different := set(words):
+            signals[name] = min(cap, first + len(different) - 1)
     if set(re.findall(r"[\w']+", plain.lower())) <= _CHATTER_WORDS:
-        signals.append(Signal("greeting", -3, (plain.lower()[:40],)))
+        signals["greeting"] = -3
     elif (
         # A question asks for a fact instead of giving one.
         plain.rstrip("\"') ").endswith("?")
         and "." not in plain
         and not (_REMEMBER.search(plain) or _PROMISE.search(plain))
     ):
-        signals.append(Signal("question", -2, ("?",)))
+        signals["question"] = -2
     size = len(plain.split())
     if size < SHORT_WORDS:
-        signals.append(Signal("short", -1, (f"{size} words",)))
+        signals["short"] = -1
     elif size > LONG_WORDS:
-        signals.append(Signal("long", 1, (f"{size} words",)))
-    return tuple(signals)
+        signals["long"] = 1
+    return signals
 
 
 def _names(text: str) -> Iterator[str]:

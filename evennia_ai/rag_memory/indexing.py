@@ -1,22 +1,29 @@
-"""Filling the search index with what it lacks of what is stored.
+"""Keeping the search index complete: filling it with what is stored, taking out what is not.
 
 The index file notes that a filling has begun until it ends, so that the next start resumes it.
 """
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
-from typing import Any
+from typing import Any, cast
 
 from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.interfaces import IReactorTime
+from twisted.python.failure import Failure
 
-from evennia_ai.background import pause
+from evennia_ai.background import Steps, pause
 from evennia_ai.errors import StoreError
 from evennia_ai.history.live import ARCHIVE
 from evennia_ai.history.messages import Message
-from evennia_ai.protocol import Assistant
+from evennia_ai.protocol import Assistant, Character
+from evennia_ai.rag_memory.episodic_index import (
+    is_indexed,
+    turn_of_entry,
+    turn_of_message,
+    turns_of,
+)
 from evennia_ai.rag_memory.search import Memory
-from evennia_ai.rag_memory.turns import is_indexed, turn_of_entry, turn_of_message, turns_of
 from evennia_ai.recall.values import Turn
 
 # Archive segments whose messages a compaction may have archived just before a crash, unindexed.
@@ -56,12 +63,12 @@ def restore_lost(script: Assistant) -> "Deferred[Any]":
     return restore_index(script).addErrback(_report, script)
 
 
-def _report(failure: Any, script: Assistant) -> None:
-    script.log_error("search index", failure.value)
+def _report(failure: Failure, script: Assistant) -> None:
+    script.log_error("search index", cast(BaseException, failure.value))
 
 
 @inlineCallbacks
-def _mended(script: Assistant) -> Generator["Deferred[Any]", Any, int | None]:
+def _mended(script: Assistant) -> Steps[int | None]:
     entries = script.obj.journal.recent()
 
     def newest() -> list[Turn]:
@@ -96,7 +103,7 @@ def missing_oldest(script: Assistant) -> "Deferred[int | None]":
 
 
 @inlineCallbacks
-def restore_index(script: Assistant, reactor: Any = None) -> Generator["Deferred[Any]", Any, int]:
+def restore_index(script: Assistant, reactor: IReactorTime | None = None) -> Steps[int]:
     """Index everything that is stored and not indexed, in batches.
 
     It may be interrupted and run again. While it runs, a second call does nothing. `reactor` is
@@ -110,7 +117,7 @@ def restore_index(script: Assistant, reactor: Any = None) -> Generator["Deferred
 
 
 @inlineCallbacks
-def rebuild_index(script: Assistant, reactor: Any = None) -> Generator["Deferred[Any]", Any, int]:
+def rebuild_index(script: Assistant, reactor: IReactorTime | None = None) -> Steps[int]:
     """Empty the index and fill it with what is stored, in batches.
 
     Others can search between the batches; the next start resumes what was interrupted. Call it
@@ -127,13 +134,13 @@ def rebuild_index(script: Assistant, reactor: Any = None) -> Generator["Deferred
 
 @inlineCallbacks
 def _filled(
-    script: Assistant, reactor: Any, pause_s: float, empty: bool = False
-) -> Generator["Deferred[Any]", Any, int | None]:
+    script: Assistant, reactor: IReactorTime | None, pause_s: float, empty: bool = False
+) -> Steps[int | None]:
     """Fill the index, from the start again if another takes its place; None if that fails."""
     memory, added, began = script.memory, 0, None
     with memory.restore():
-        while began != memory.replaced:
-            began = memory.replaced
+        while began != memory.recall.replaced:
+            began = memory.recall.replaced
             put = yield _filled_once(script, reactor, pause_s, empty)
             if put is None:
                 script.log("the search index cannot be written and stays incomplete", warning=True)
@@ -145,35 +152,30 @@ def _filled(
 
 @inlineCallbacks
 def _filled_once(
-    script: Assistant, reactor: Any, pause_s: float, empty: bool
-) -> Generator["Deferred[Any]", Any, int | None]:
-    memory, began = script.memory, script.memory.replaced
+    script: Assistant, reactor: IReactorTime | None, pause_s: float, empty: bool
+) -> Steps[int | None]:
+    memory, began = script.memory, script.memory.recall.replaced
     added = 0
     if (yield memory.set_filling(True)) is None or (empty and (yield memory.clear()) is None):
         return None
     memory.begin_reading()  # only now: what changed before may have been removed by `clear`
-    for turns in _batches(script):
+    stored = _stored(script)
+    while some := list(islice(stored, BATCH)):
+        turns = [turn for turn in some if turn]
         put = yield memory.catch_up(partial(memory.still_valid, turns))
         if put is None:
             return None
         added += int(put)
         yield pause(reactor, pause_s)
-        if script.pk is None or memory.replaced != began:
+        if script.pk is None or memory.recall.replaced != began:
             return added  # deleted meanwhile, or to be done again
     if (yield memory.set_filling(False)) is None:
         return None
     return added
 
 
-def _batches(script: Assistant) -> Iterator[list[Turn]]:
-    """Everything stored, the oldest messages last; read as it is asked for."""
-    stored = _stored(script)
-    while some := list(islice(stored, BATCH)):
-        if turns := [turn for turn in some if turn]:
-            yield turns
-
-
 def _stored(script: Assistant) -> Iterator[Turn | None]:
+    """Everything stored, the oldest messages last; read as it is asked for."""
     history, now, traits = script.history, script.now(), script.tools.traits
     keys = history.store.keys(ARCHIVE)
     for message in chain(history.messages(), _archived(script, keys[1:])):
@@ -182,3 +184,26 @@ def _stored(script: Assistant) -> Iterator[Turn | None]:
         yield turn_of_entry(entry) if is_indexed(entry, now) else None
     for message in _archived(script, keys[:1]):
         yield turn_of_message(message, traits)
+
+
+@inlineCallbacks
+def forget_entry(script: Assistant, character: Character, entry_id: str) -> Steps[int]:
+    """Withdraw a journal entry: it stays stored, but is no longer searched or consolidated.
+
+    Fires with how many memories left semantic memory. Fails with `StoreError` if that store or the
+    search index fails; the entry is withdrawn all the same, and the next night removes its traces.
+    It can be repeated at any time.
+    """
+    character.journal.withdraw([entry_id])
+    character.entities.forget_sources([entry_id])
+    unindexed = yield script.memory.forget([entry_id])
+    known = yield script.mind.memories.sources(script.scope)
+    gone = 0
+    if entry_id in known:
+        gone = yield script.mind.memories.delete(script.scope, [known[entry_id]])
+    if unindexed is None:
+        raise StoreError(
+            f"Journal entry `{entry_id}` is withdrawn, but the search index cannot be written, so "
+            "searches may still find it. Type `aimemory/forget` again later."
+        )
+    return int(gone)

@@ -9,6 +9,7 @@ in meaning.
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 from evennia_ai.history.frames import one_line, row
 from evennia_ai.language.excerpt import excerpt
@@ -80,36 +81,35 @@ def chosen(
 ) -> tuple[Hit, ...]:
     """The hits that come into the prompt, in their order.
 
+    At most `MOST_MEMORIES`, the more important before the slightly better; none where `said` has
+    no word to look up. No summaries: the latest are in the prompt already, and `experiences`
+    chooses older ones.
+
     Args:
         hits: What a search for `said` found, best first; an unknown importance counts as average.
         said: What was just said.
         shown_ids: Ids of messages and summaries that are in the prompt anyway.
         shown_texts: Their texts, as `plain` makes them.
         names: Names that everybody here hears all the time.
-
-    Returns:
-        At most `MOST_MEMORIES`, the more important before the slightly better; none where `said`
-        has no word to look up. No summaries: the latest are in the prompt already, and
-        `experiences` chooses older ones.
     """
     wanted = telling_words(said, names)
     if not wanted:
         return ()
     fresh = [hit for hit in hits if hit.turn_id not in shown_ids and hit.kind in INJECTED_KINDS]
     best = max((hit.score for hit in fresh if hit.kind != "memory"), default=0.0)
-    seen, found = set(shown_texts), []
+    found = dict[str, Hit]()
     for hit in fresh:
-        text = plain(hit.text)
-        if text not in seen and _is_relevant(hit, wanted, best):
-            seen.add(text)
-            found.append(hit)
-
-    def place_with_importance(place: int) -> float:
-        importance = found[place].importance or MIDDLE_IMPORTANCE
-        return place - (importance - MIDDLE_IMPORTANCE) * PLACES_A_POINT
-
-    places = sorted(range(len(found)), key=place_with_importance)
-    return tuple(found[place] for place in sorted(places[:MOST_MEMORIES]))
+        # A memory back end's scores are of another scale: its hits must share a word.
+        shares, is_memory = bool(wanted & telling_words(hit.line)), hit.kind == "memory"
+        is_near = shares and (is_memory or hit.score >= max(FLOOR, SHARE_OF_BEST * best))
+        if is_near or (not is_memory and hit.score >= SURE):
+            found.setdefault(plain(hit.text), hit)
+    placed = [
+        (place - ((hit.importance or MIDDLE_IMPORTANCE) - MIDDLE_IMPORTANCE) * PLACES_A_POINT, hit)
+        for place, hit in enumerate(hit for text, hit in found.items() if text not in shown_texts)
+    ]
+    kept = [hit for _, hit in sorted(placed, key=itemgetter(0))[:MOST_MEMORIES]]
+    return tuple(hit for _, hit in placed if hit in kept)
 
 
 def experiences(hits: Sequence[Hit], said: str, shown_ids: Collection[str] = ()) -> tuple[Hit, ...]:
@@ -118,17 +118,6 @@ def experiences(hits: Sequence[Hit], said: str, shown_ids: Collection[str] = ())
         return ()
     found = [hit for hit in hits if hit.kind == "experience" and hit.turn_id not in shown_ids]
     return tuple(found[:MOST_EXPERIENCES])
-
-
-def _is_relevant(hit: Hit, wanted: frozenset[str], best: float) -> bool:
-    """Whether a hit shares a telling word, or is very near.
-
-    A memory back end's scores are of another scale than the index's: its hits must share a word.
-    """
-    shares = bool(wanted & telling_words(hit.line))
-    if hit.kind == "memory":
-        return shares
-    return hit.score >= SURE or (shares and hit.score >= max(FLOOR, SHARE_OF_BEST * best))
 
 
 def memory_line(hit: Hit, said: str = "") -> str:

@@ -17,6 +17,7 @@ from typing import Any
 from evennia_ai.history.audience import normalised
 from evennia_ai.history.messages import SCHEMA_VERSION, new_id, utc_iso
 from evennia_ai.history.pages import next_number, page_key, page_numbers
+from evennia_ai.history.records import as_dict
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory.journal_entry import (
     ID_CHARS,
@@ -39,11 +40,11 @@ HEX = re.compile(r"[0-9a-f]+")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some entries in a row.
+    """Some entries in a row, oldest first.
 
     Args:
         number: Its place among the pages, from 1.
-        entries: Its entries, oldest first.
+        entries: Its entries.
         open_pages: On the newest page, the numbers of older pages with entries that are not in
             semantic memory.
         consolidated: Ids of its entries that are in semantic memory.
@@ -57,12 +58,12 @@ class Page:
     @classmethod
     def from_dict(cls, raw: object, number: int, now: str) -> "Page":
         """A page from what is stored under a number; entries without a time have `now`."""
-        given: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
+        held = as_dict(raw)
         return cls(
             number,
             tuple(JournalEntry.from_dict(entry, now) for entry in _entries_in(raw)),
-            tuple(n for n in listed(given.get("open_pages")) if isinstance(n, int)),
-            texts_in(given.get("consolidated_entry_ids")),
+            tuple(n for n in listed(held.get("open_pages")) if isinstance(n, int)),
+            texts_in(held.get("consolidated_entry_ids")),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,8 +95,8 @@ class JournalHandler:
         store: Where the character's values are kept.
         now: Clock, seconds since the epoch.
         on_add: Called with each entry once it is certain that it stays stored.
-        on_change: Called with an entry of the newest page that somebody changed by hand, or took
-            out: that one is marked as withdrawn.
+        on_change: Called with an entry of the newest page that was changed by hand; one that was
+            removed is marked as withdrawn.
     """
 
     def __init__(
@@ -129,11 +130,7 @@ class JournalHandler:
         timestamp: str | None = None,
         id: str | None = None,
     ) -> JournalEntry:
-        """Append an entry; the fields are those of `JournalEntry`.
-
-        Returns:
-            The entry as stored.
-        """
+        """Append an entry, and return it; the fields are those of `JournalEntry`."""
         entry = JournalEntry(
             id or new_id("e"),
             timestamp or utc_iso(self._now()),
@@ -145,17 +142,13 @@ class JournalHandler:
             tuple(source_message_ids),
             normalised(audience),
         )
-        page = self._newest()
-        if len(page.entries) >= PAGE_ENTRIES:
-            with self.store.transaction():
-                self._append(self._turn(page), entry)
-        else:
-            self._append(page, entry)
+        with self.store.transaction():
+            page = self._newest()
+            if len(page.entries) >= PAGE_ENTRIES:
+                page = self._turn(page)
+            self._save(replace(page, entries=(*page.entries, entry)))
         self.store.on_commit(lambda: self._on_add(entry))
         return entry
-
-    def _append(self, page: Page, entry: JournalEntry) -> None:
-        self._save(replace(page, entries=(*page.entries, entry)))
 
     def recent(self, limit: int = 50) -> tuple[JournalEntry, ...]:
         """The newest entries, oldest first."""
@@ -180,10 +173,10 @@ class JournalHandler:
         return tuple(found)
 
     def importance_of(self, entry_ids: Collection[str]) -> dict[str, int]:
-        """The importance, 1 to 10, of these entries by id, as far as it is known by now.
+        """The importance, 1 to 10, of these entries by id, as far as it is known.
 
-        Every search asks: it reads at most `MOST_READ` older pages and remembers what they hold.
-        An entry missing from that many pages is not looked for again.
+        As every search calls it, it reads at most `MOST_READ` older pages and remembers what they
+        hold. An entry missing from that many pages is not looked for again.
         """
         self._learn(self._newest())
         before = self._pages_read
@@ -215,14 +208,10 @@ class JournalHandler:
     def get(self, entry_id: str, most_read: int | None = None) -> JournalEntry | None:
         """One entry by its id, or None; reads a few pages only, as ids sort by time.
 
-        Args:
-            entry_id: The id.
-            most_read: Most pages to read for an id without a time, as one written by hand. All by
-                default.
+        Of an id without a time, as one written by hand, it reads `most_read` pages, by default all.
         """
         page = self._page_of(entry_id, most_read)
-        entries = page.entries if page else ()
-        return next((entry for entry in entries if entry.id == entry_id), None)
+        return next((each for each in page.entries if each.id == entry_id), None) if page else None
 
     def _page_of(self, entry_id: str, most_read: int | None = None) -> Page | None:
         """The page that holds an entry, of the first so many it may be in."""
@@ -233,10 +222,8 @@ class JournalHandler:
             pages = chain(self._pages_near(key), self._pages_back())
         else:
             pages = self._pages_near(key)
-        for page in islice(pages, most_read):
-            if any(entry.id == entry_id for entry in page.entries):
-                return page
-        return None
+        read = islice(pages, most_read)
+        return next((p for p in read if any(each.id == entry_id for each in p.entries)), None)
 
     def _pages_near(self, key: str) -> Iterator[Page]:
         """The page an id of this time belongs to, and those beside it."""
@@ -248,9 +235,8 @@ class JournalHandler:
                 yield from self._pages_back()
                 return
             low, high = (middle, high) if first <= key else (low, middle - 1)
-        for number in (low, low + 1, low + 2, low - 1):
-            if 1 <= number <= self._newest().number:
-                yield self._load_page(number)
+        near = (n for n in (low, low + 1, low + 2, low - 1) if 1 <= n <= self._newest().number)
+        yield from map(self._load_page, near)
 
     def _first_key(self, number: int) -> str | None:
         """The time key of a page's first entry; read once, until the page is replaced."""
@@ -264,22 +250,21 @@ class JournalHandler:
 
     def unconsolidated(self, limit: int = 200) -> tuple[JournalEntry, ...]:
         """Oldest entries not yet in semantic memory; derived ones never go there."""
-        waiting = (e for number in self._open_pages() for e in self._load_page(number).waiting)
-        return tuple(islice(waiting, limit))
+        pages = map(self._load_page, self._open_pages())
+        return tuple(islice((entry for page in pages for entry in page.waiting), limit))
 
     def mark_consolidated(self, entry_ids: Iterable[str]) -> int:
         """Record that entries are in semantic memory; returns how many were newly marked."""
         wanted, marked = set(entry_ids), 0
         with self.store.transaction():
-            for number in self._open_pages():
-                if not wanted:  # a backlog has many more pages
-                    break
-                page = self._load_page(number)
+            for page in map(self._load_page, self._open_pages()):
                 here = [entry.id for entry in page.entries if entry.id in wanted]
                 wanted.difference_update(here)
                 if new := [each for each in here if each not in page.consolidated]:
                     marked += len(new)
                     self._replace(replace(page, consolidated=(*page.consolidated, *new)))
+                if not wanted:  # a backlog has many more pages
+                    break
         return marked
 
     def withdraw(self, entry_ids: Iterable[str]) -> int:
@@ -318,33 +303,31 @@ class JournalHandler:
 
     def _placed(self, raw: object) -> Page:
         """The newest page, complete and numbered behind all that are stored."""
-        keys = self.store.keys(PAGES)
-        page = self._completed(raw, next_number(keys))
-        kept: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
+        keys, kept = self.store.keys(PAGES), as_dict(raw)
+        page = Page.from_dict(raw, next_number(keys), utc_iso(self._now()))
         if isinstance(kept.get("open_pages"), list) and kept.get("page") == page.number:
             return page
         waiting = [number for number in page_numbers(keys) if self._stored(number).waiting]
         return replace(page, open_pages=tuple(waiting))
 
-    def _without_doubles(self, raw: Any) -> Any:
-        """What the newest page holds, without what stands on a stored page of its number.
+    def _without_doubles(self, raw: object) -> object:
+        """What the newest page holds, without entries of a stored page with its number.
 
-        So it is where somebody put back an older copy of it.
+        They are there twice where somebody put back an older copy of the newest page.
         """
-        number = raw.get("page") if isinstance(raw, Mapping) else None
+        held = as_dict(raw)
+        number = held.get("page")
         if not isinstance(number, int) or number not in page_numbers(self.store.keys(PAGES)):
             return raw
         there = [entry.to_dict() for entry in self._stored(number).entries]
-        return {**raw, "entries": [entry for entry in _entries_in(raw) if entry not in there]}
+        return {**held, "entries": [entry for entry in _entries_in(raw) if entry not in there]}
 
     def _stored(self, number: int) -> Page:
-        return self._completed(self.store.get(page_key(number), category=PAGES), number)
-
-    def _completed(self, raw: object, number: int) -> Page:
+        raw = self.store.get(page_key(number), category=PAGES)
         return Page.from_dict(raw, number, utc_iso(self._now()))
 
     def _report_changes(self, page: Page, known: Page | None, raw: list[Any]) -> None:
-        """Report entries that somebody wrote into the page, changed there or took out."""
+        """Report entries that somebody wrote into the page, changed there or removed."""
         held = {entry.id: entry for entry in known.entries} if known else {}
         for entry, stored in zip(page.entries, raw, strict=True):
             before = held.get(entry.id)
@@ -373,9 +356,8 @@ class JournalHandler:
         return [*page.open_pages, page.number]
 
     def _load_page(self, number: int) -> Page:
-        newest = self._newest()
-        if number == newest.number:
-            return newest
+        if number == self._newest().number:
+            return self._newest()
         self._pages_read += 1
         return self._stored(number)
 
@@ -391,10 +373,7 @@ class JournalHandler:
             self._save(replace(newest, open_pages=tuple(still_open)))
 
     def _pages_back(self) -> Iterator[Page]:
-        newest = self._newest()
-        yield newest
-        for number in range(newest.number - 1, 0, -1):
-            yield self._load_page(number)
+        yield from map(self._load_page, range(self._newest().number, 0, -1))
 
 
 def _time_key(entry_id: str) -> str | None:

@@ -1,13 +1,14 @@
 """One entry of the journal, and where entries come from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from math import isfinite
 from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, normalised
 from evennia_ai.history.messages import utc_iso
+from evennia_ai.history.records import as_stored
 
 # Source of an entry that the assistant chose to write.
 OWN = "assistant"
@@ -22,12 +23,6 @@ DEFAULT_IMPORTANCE, LEAST_IMPORTANCE, MOST_IMPORTANCE = 5, 1, 10
 ID_CHARS = 15
 # Begins that part of the id of an entry that somebody wrote by hand.
 BY_HAND = "h"
-_KNOWN = frozenset(
-    {
-        *("id", "timestamp", "content", "importance", "source_type", "tags", "entities"),
-        *("source_message_ids", "audience", "withdrawn"),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +59,7 @@ class JournalEntry:
     def from_dict(cls, raw: object, now: str = "") -> "JournalEntry":
         """An entry from what is stored, complete whatever somebody wrote there by hand.
 
-        Args:
-            raw: The stored dict; anything else is the content.
-            now: The time of an entry that has none.
+        What is no dict is the content; an entry without a time has `now`.
         """
         given: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {"content": raw}
         content = str(given.get("content") or "")
@@ -86,23 +79,15 @@ class JournalEntry:
 
     def to_dict(self) -> dict[str, Any]:
         """The plain dict that is stored."""
-        known = {
-            "id": self.id,
-            "timestamp": self.timestamp,
-            "content": self.content,
-            "importance": self.importance,
-            "source_type": self.source_type,
-            "tags": list(self.tags),
-            "entities": list(self.entities),
-            "source_message_ids": list(self.source_message_ids),
-            "audience": self.audience,
-        }
-        return {**self.extra, **known, **({"withdrawn": True} if self.withdrawn else {})}
+        return as_stored(self, ("withdrawn",))
 
     @property
     def may_consolidate(self) -> bool:
         """Whether it may become a memory: lived through, not derived and not taken back."""
         return self.source_type not in DERIVED_SOURCES and not self.withdrawn
+
+
+_KNOWN = frozenset(each.name for each in fields(JournalEntry)) - {"extra"}
 
 
 def importance_in(value: object) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from evennia_ai.history.audience import PUBLIC, visible
-from evennia_ai.rag_memory.entities import SHORTEST_MENTION, mentioned, names_index
+from evennia_ai.rag_memory.entities import SHORTEST_MENTION, mentioned
 from evennia_ai.rag_memory.note import APPROVED, RULE, SUPERSEDED, WITHDRAWN, Note, kind_of, moved
 from evennia_ai.rag_memory.profile import Profile
 
@@ -72,14 +72,8 @@ class Concern:
 
 
 def concern_of(text: str, author: str, people: Mapping[str, Profile]) -> Concern:
-    """Whom a note concerns: it names others, or speaks of its author.
-
-    Args:
-        text: The note.
-        author: Stable id of its author.
-        people: Profiles of known people by stable id; the author may be among them.
-    """
-    named = mentioned(people, _WORDS_TOO.sub("", text), names_index(people))
+    """Whom a note by an author (stable id) concerns of known people, by stable id."""
+    named = mentioned(people, _WORDS_TOO.sub("", text))
     named = [*dict.fromkeys([*named, *_called_shortly(people, text)])]
     # Somebody who shares the author's name is not meant by it.
     own_names = {people[author].name.lower()} if author in people else set()
@@ -89,12 +83,9 @@ def concern_of(text: str, author: str, people: Mapping[str, Profile]) -> Concern
 
 
 def binds_only_author(text: str, concern: Concern, kind: str | None = None) -> bool:
-    """Whether a note is valid without staff: no rule, and about nobody but its author.
+    """Whether a note is valid without staff: about nobody but its author, and no rule.
 
-    Args:
-        text: The note.
-        concern: Whom it concerns.
-        kind: Its type, if one was given; a text that reads like a rule is one in any case.
+    A text that reads like a rule is one, whatever its `kind`.
     """
     return concern.only_own and RULE not in (kind, kind_of(text))
 
@@ -119,28 +110,29 @@ def _called_shortly(people: Mapping[str, Profile], text: str) -> list[str]:
 
 def same_note(notes: Iterable[Note], text: str, by_id: str, audience: str) -> Note | None:
     """A living note of the same person that says the same to the same people, or None."""
-    wanted = _plain(text)
-    for note in notes:
-        own = note.is_living and note.by.id == by_id
-        if own and note.audience == audience and _plain(note.text) == wanted:
-            return note
-    return None
+    said = ((note.by.id, note.audience, _plain(note.text), note) for note in notes)
+    wanted = (by_id, audience, _plain(text))
+    return next((note for *same, note in said if note.is_living and (*same,) == wanted), None)
 
 
 def replacing(note: Note, notes: Iterable[Note], at: float) -> tuple[Note, list[Note]]:
-    """A note with the ids of those it replaces, and all others, the replaced ones closed.
+    """A note, new or newly approved, with the ids of those it replaces, and all other notes.
 
-    Args:
-        note: The note, new or newly approved.
-        notes: All notes; the note itself may be among them.
-        at: When, seconds since the epoch.
-
-    Returns:
-        The note, and the others in their order: outdated ones superseded, those that say the
-        same to other people withdrawn.
+    `at` is when, in seconds since the epoch. The others keep their order. Outdated ones are
+    superseded, those that say the same to other people are withdrawn: a secret closes the public
+    note at once, a public note closes the secret when it is approved.
     """
     others = [old for old in notes if old.id != note.id]
-    closed = {old.id: WITHDRAWN for old in _elsewhere(note, others)}
+    closed: dict[str, str] = {}
+    if note.state == APPROVED or note.audience != PUBLIC:
+        closed = {
+            old.id: WITHDRAWN
+            for old in others
+            if old.is_living
+            and old.by.id == note.by.id
+            and old.audience != note.audience
+            and _plain(old.text) == _plain(note.text)
+        }
     if note.state == APPROVED:
         closed |= {old.id: SUPERSEDED for old in outdated_by(note, others)}
     left = [
@@ -152,27 +144,10 @@ def replacing(note: Note, notes: Iterable[Note], at: float) -> tuple[Note, list[
     return replace(note, replaces=tuple(closed)) if closed else note, left
 
 
-def _elsewhere(note: Note, others: Iterable[Note]) -> list[Note]:
-    """Living notes of the same author and words for other people than a note's.
-
-    A secret closes the public note at once; a public note closes the secret when it is approved.
-    """
-    if note.state != APPROVED and note.audience == PUBLIC:
-        return []
-    return [
-        old
-        for old in others
-        if old.is_living
-        and old.by.id == note.by.id
-        and old.audience != note.audience
-        and _plain(old.text) == _plain(note.text)
-    ]
-
-
 def outdated_by(note: Note, notes: Iterable[Note]) -> list[Note]:
     """Approved notes that a newly approved one replaces.
 
-    Those of the same author, type and audience that say something else of the same thing, as
+    Those of the same author and audience that say something else of the same thing, as
     ``my favourite drink is ale`` and ``my favourite drink is rum``.
     """
     topic = _topic(note.text)
@@ -181,9 +156,7 @@ def outdated_by(note: Note, notes: Iterable[Note]) -> list[Note]:
         for old in notes
         if topic
         and old.id != note.id
-        and old.state == APPROVED
-        and old.by.id == note.by.id
-        and old.audience == note.audience
+        and (old.state, old.by.id, old.audience) == (APPROVED, note.by.id, note.audience)
         and _topic(old.text) == topic
     ]
 

@@ -7,10 +7,12 @@ newest page of closed ones.
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Unpack
 
 from evennia_ai.history.messages import Speaker, new_id, utc_iso
 from evennia_ai.history.pages import next_number, page_key, page_numbers
+from evennia_ai.history.records import as_dict
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory import ledger
 from evennia_ai.rag_memory.note import (
@@ -48,23 +50,16 @@ class LedgerState:
     given: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def from_dict(cls, value: Any, pages: tuple[str, ...] = ()) -> "LedgerState":
-        """From a stored value, repaired where somebody wrote it by hand.
-
-        Args:
-            value: What the Attribute holds.
-            pages: Keys of the pages of closed notes, which stand in Attributes of their own.
-        """
-        value = value if isinstance(value, Mapping) else {"entries": value}
-        given = value.get("given")
-        given = given if isinstance(given, Mapping) else {}
-        entries = notes_in(value.get("entries"))
+    def from_dict(cls, value: object, pages: tuple[str, ...] = ()) -> "LedgerState":
+        """From a stored value, repaired where somebody wrote it by hand."""
+        held = value if isinstance(value, Mapping) else {"entries": value}
+        entries = notes_in(held.get("entries"))
         return cls(
             tuple(note for note in entries if note.is_living),
             tuple(note for note in entries if not note.is_living),
             pages,
-            str(value.get("day") or ""),
-            {str(who): n for who, n in given.items() if isinstance(n, int)},
+            str(held.get("day") or ""),
+            {str(who): n for who, n in as_dict(held.get("given")).items() if isinstance(n, int)},
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -78,12 +73,7 @@ class LedgerState:
 
 
 class LedgerHandler:
-    """Reads and writes the ledger.
-
-    Args:
-        store: Where the script's values are kept.
-        now: Clock, seconds since the epoch.
-    """
+    """Reads and writes the ledger in the script's store; `now` gives seconds since the epoch."""
 
     def __init__(self, store: Store, now: Callable[[], float] = time.time):
         self.store = store
@@ -100,12 +90,12 @@ class LedgerHandler:
         state = self._load()
         yield from reversed(state.leaving)
         for key in reversed(state.pages):
-            yield from reversed(self._page(key))
+            yield from reversed(self._page(key)[0])
 
     def closed_count(self) -> int:
         """How many notes are closed."""
         state = self._load()
-        newest = sum(len(self._page(key)) for key in state.pages[-1:])
+        newest = sum(len(self._page(key)[0]) for key in state.pages[-1:])
         return len(state.leaving) + len(state.pages[:-1]) * PAGE_ENTRIES + newest
 
     def everything(self) -> list[Note]:
@@ -117,19 +107,10 @@ class LedgerHandler:
         return ledger.shown_to(self.entries(), audience)
 
     def add(self, text: str, by: Speaker, *, state: str, **fields: Unpack[NoteFields]) -> Note:
-        """Add a note, unless one of the same words, author and audience is there already.
+        """Add a note; the arguments and errors are those of `rag_memory.note.new_note`.
 
-        Args:
-            text: The note.
-            by: Its author.
-            state: ``proposed`` or ``approved``.
-            **fields: As for `rag_memory.note.new_note`.
-
-        Returns:
-            The note, with the ids of those it `replaces`, or the one that says the same already.
-
-        Raises:
-            LedgerError: If it cannot be added.
+        Returns the note, with the ids of those it `replaces`, or the one of the same words, author
+        and audience that is there already. `LedgerError` if its author has too many.
         """
         now = self._now()
         note = new_note(text, new_id("l"), now, by, state=state, **fields)
@@ -144,11 +125,7 @@ class LedgerHandler:
         return note
 
     def _counted(self, by: Speaker, day: str) -> tuple[str, dict[str, int]]:
-        """The day, and how many notes each person added on it, with one more.
-
-        Raises:
-            LedgerError: If that is one too many.
-        """
+        """The day, and how many notes each person added on it, with one more."""
         state = self._load()
         given = dict(state.given) if state.day == day else {}
         given[by.id] = given.get(by.id, 0) + 1
@@ -160,16 +137,7 @@ class LedgerHandler:
         return day, given
 
     def change(self, note_id: str, state: str, by: Speaker) -> Note:
-        """Approve or withdraw a note.
-
-        Args:
-            note_id: Its id.
-            state: What it becomes.
-            by: Who decides.
-
-        Raises:
-            LedgerError: If there is none of that id, or it cannot become that.
-        """
+        """Approve or withdraw a note, as `by` decided; `LedgerError` if that cannot be."""
         now = self._now()
         note = moved(self.get(note_id), state, now, by)
         others = list(self.entries())
@@ -180,15 +148,10 @@ class LedgerHandler:
         return note
 
     def get(self, note_id: str) -> Note:
-        """A note by its id.
-
-        Raises:
-            LedgerError: If there is none.
-        """
-        for notes in (self.entries(), self.closed()):
-            for note in notes:
-                if note.id == note_id:
-                    return note
+        """A note by its id; `LedgerError` if there is none."""
+        for note in chain(self.entries(), self.closed()):
+            if note.id == note_id:
+                return note
         raise LedgerError(f"There is no note `{note_id}`.")
 
     def page_closed(self) -> None:
@@ -229,8 +192,8 @@ class LedgerHandler:
         """
         rest, pages = list(entries), self._pages()
         while rest:
-            held = self._page(pages[-1]) if pages else ()
-            if not pages or len(held) >= PAGE_ENTRIES or len(held) < self._size(pages[-1]):
+            held, is_sound = self._page(pages[-1]) if pages else ((), False)
+            if not is_sound or len(held) >= PAGE_ENTRIES:
                 held, pages = (), (*pages, page_key(next_number(pages)))
             room = PAGE_ENTRIES - len(held)
             listed = [note.to_dict() for note in (*held, *rest[:room])]
@@ -238,19 +201,12 @@ class LedgerHandler:
             rest = rest[room:]
         return pages
 
-    def _page(self, key: str) -> tuple[Note, ...]:
-        """The notes of a page, the first closed first."""
-        return notes_in(self._listed(key))
-
-    def _listed(self, key: str) -> Any:
-        """What a page holds as its notes, of any type."""
+    def _page(self, key: str) -> tuple[tuple[Note, ...], bool]:
+        """The notes of a page, the first closed first, and whether it holds nothing else."""
         value = self.store.get(key, category=PAGES)
-        return value.get("entries") if isinstance(value, Mapping) else value
-
-    def _size(self, key: str) -> int:
-        """How many values a page holds, notes or not; one that is no list counts as one."""
-        listed = self._listed(key)
-        return len(listed) if isinstance(listed, list | tuple) else 1
+        listed = value.get("entries") if isinstance(value, Mapping) else value
+        notes = notes_in(listed)
+        return notes, isinstance(listed, list | tuple) and len(listed) == len(notes)
 
 
 def _by_time(note: Note) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SCHEMA_VERSION, Speaker, utc_iso
+from evennia_ai.history.records import as_list, as_stored
 
 RULE, TASK, PREFERENCE, FACT = "rule", "task", "preference", "fact"
 TYPES = (RULE, TASK, PREFERENCE, FACT)
@@ -65,10 +66,8 @@ class Note:
         at: When it was written, UTC ISO 8601.
         by: Who wrote it.
         staff: Whether staff wrote it as staff; None in notes from before this was stored.
-        decided_at: When its state changed last.
-        decided_by: Who changed it.
-        superseded_by: Id of the note that took its place.
-        replaces: Ids of the notes whose place it took.
+        decided_at: When its state changed last, by `decided_by`.
+        superseded_by: Id of the note that took its place; that one `replaces` it.
         extra: What else is stored with it.
     """
 
@@ -94,10 +93,6 @@ class Note:
         """A note from what is stored, complete whatever somebody wrote there by hand.
 
         A note without a state is proposed, and one without an audience is for staff only.
-
-        Args:
-            raw: The stored dict.
-            id_if_none: The id of a note that has none.
         """
         text, kind, weight, state = (raw.get(key) for key in ("text", "type", "weight", "state"))
         decided_by, text = raw.get("decided_by"), str(text or "")
@@ -107,7 +102,7 @@ class Note:
             kind if kind in TYPES else kind_of(text),
             weight if isinstance(weight, int) else DEFAULT_WEIGHT,
             str(raw.get("source") or ""),
-            _texts(raw.get("about")),
+            tuple(map(str, as_list(raw.get("about")))),
             normalised(raw.get("audience") or STAFF),
             state if state in STATES else PROPOSED,
             str(raw.get("at") or ""),
@@ -116,34 +111,15 @@ class Note:
             str(raw.get("decided_at") or ""),
             Speaker.from_dict(decided_by) if decided_by else None,
             str(raw.get("superseded_by") or ""),
-            _texts(raw.get("replaces")),
+            tuple(map(str, as_list(raw.get("replaces")))),
             {key: value for key, value in raw.items() if key not in _KNOWN},
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The plain dict that is stored."""
-        known = {
-            "version": SCHEMA_VERSION,
-            "id": self.id,
-            "text": self.text,
-            "type": self.kind,
-            "weight": self.weight,
-            "source": self.source,
-            "about": list(self.about),
-            "audience": self.audience,
-            "state": self.state,
-            "at": self.at,
-            "by": self.by.to_dict(),
-        }
-        more = {
-            "decided_at": self.decided_at,
-            "decided_by": self.decided_by and self.decided_by.to_dict(),
-            "superseded_by": self.superseded_by,
-            "replaces": list(self.replaces),
-        }
-        staff = {} if self.staff is None else {"staff": self.staff}
-        given = {key: value for key, value in more.items() if value}
-        return {**self.extra, **known, **staff, **given}
+        stored = as_stored(self, _OPTIONAL)
+        del stored["kind"]
+        return {**self.extra, "version": SCHEMA_VERSION, "type": self.kind, **stored}
 
     @property
     def is_living(self) -> bool:
@@ -161,10 +137,7 @@ class Note:
 
 
 _KNOWN = frozenset(each.name for each in fields(Note)) - {"extra", "kind"} | {"version", "type"}
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list | tuple) else ()
+_OPTIONAL = frozenset({"staff", "decided_at", "decided_by", "superseded_by", "replaces"})
 
 
 def new_note(
@@ -181,23 +154,10 @@ def new_note(
     audience: str = PUBLIC,
     staff: bool = False,
 ) -> Note:
-    """A new note.
+    """A new note; the arguments are the fields of `Note`.
 
-    Args:
-        text: The note, one line of at most `TEXT_CHARS` characters.
-        note_id: Its id.
-        at: When it was written, seconds since the epoch.
-        by: Who wrote it.
-        state: One of `LIVING`.
-        kind: One of `TYPES`; `kind_of` the text if None.
-        weight: 1 to 10.
-        source: ``command`` or the id of the message it rests on.
-        about: Stable ids of the people it concerns.
-        audience: Who may know it.
-        staff: Whether staff wrote it as staff, which ranks it before the notes of players.
-
-    Raises:
-        LedgerError: If the text is empty or too long, or the kind is unknown.
+    `at` is in seconds since the epoch, `state` one of `LIVING`, and `kind` is `kind_of` the text if
+    it is None. `LedgerError` if the text is empty or longer than `TEXT_CHARS`, or the kind unknown.
     """
     line = " ".join(text.split())
     if not line:
@@ -221,21 +181,13 @@ def new_note(
 
 def notes_in(stored: object) -> tuple[Note, ...]:
     """The notes of a stored list, without those that have no text."""
-    listed = stored if isinstance(stored, list | tuple) else ()
-    found = (
-        Note.from_dict(raw, f"l{place}")
-        for place, raw in enumerate(listed, 1)
-        if isinstance(raw, Mapping)
-    )
+    listed = enumerate(as_list(stored), 1)
+    found = (Note.from_dict(raw, f"l{n}") for n, raw in listed if isinstance(raw, Mapping))
     return tuple(note for note in found if note.text)
 
 
 def checked_kind(kind: str) -> str:
-    """One of `TYPES`, in any case and spacing.
-
-    Raises:
-        LedgerError: If it is none of them.
-    """
+    """One of `TYPES`, in any case and spacing; `LedgerError` if it is none of them."""
     wanted = kind.strip().lower()
     if wanted not in TYPES:
         raise LedgerError(f"`{one_line(kind)}` is no kind of note; kinds: {', '.join(TYPES)}.")
@@ -249,11 +201,7 @@ def kind_of(text: str) -> str:
 
 
 def moved(note: Note, state: str, at: float, by: Speaker) -> Note:
-    """A note in another state, with who decided it and when.
-
-    Raises:
-        LedgerError: If it cannot become that.
-    """
+    """A note in another state, with who decided it and when; `LedgerError` if it cannot be."""
     if state not in MOVES.get(note.state, ()):
         raise LedgerError(f"Note `{note.id}` is {note.state}; it cannot become {state}.")
     return replace(note, state=state, decided_at=utc_iso(at), decided_by=by)

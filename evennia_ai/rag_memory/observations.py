@@ -1,32 +1,45 @@
-"""Observations read off journal entries, without a model, while dreaming.
+"""Observations: read off journal entries without a model while dreaming, and found by a query.
 
 A sentence that begins with the name of somebody known is an observation of them. Where it tells
 one of a few properties of which there is one at a time (where somebody lives, works, was born,
 whom they are married to, how old they are), predicate and value are read as well, so that a later
 value supersedes an earlier one (`rag_memory.entities`). A model that observes says so itself, by
 `update_entity_observation`.
+
+Observations are few and change: a search reads the profiles as they are, so that what was
+superseded, forgotten or taken back is never found.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 from evennia_ai.history.messages import new_id
+from evennia_ai.language.names import capitals, lone_capitals, names_among
 from evennia_ai.language.sentences import asks, sentences
 from evennia_ai.rag_memory.entities import (
     LONGEST_MENTION,
     NamesIndex,
+    mentioned,
     new_observation,
     tidy,
     with_observation,
 )
 from evennia_ai.rag_memory.journal_entry import JournalEntry
-from evennia_ai.rag_memory.profile import Profile
+from evennia_ai.rag_memory.profile import Observation, Profile, shown_observations
+from evennia_ai.rag_memory.recalled import telling_stem, telling_stems
+from evennia_ai.recall.values import Hit
 
 # Sentences of an entry that are read.
 SENTENCES = 6
 # Observations above which a profile takes no more that tell no property: the journal has them
 # all, and a profile is read and written whole.
 MOST_OBSERVATIONS = 100
+# Most observations that a search finds, and the share of a query's words that one must have.
+MOST_FOUND, LEAST_SHARE = 3, 0.5
+# Observations that a search reads closely, of those that may be meant.
+_LOOKED_AT = 40
 # `Alice moved: Alice lives in the mill now.` is two.
 _CLAUSE = re.compile(r"[:;]\s+")
 _ARTICLE = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
@@ -67,15 +80,8 @@ def observed(
 ) -> Profile:
     """A profile with what journal entries say of the entity; the same where they say nothing.
 
-    Args:
-        entity_id: Whose profile it is.
-        profile: The profile before.
-        entries: Journal entries.
-        names: The `names_index` of all profiles; a name of two entities tells of neither.
-        make_id: Makes an observation's id from a prefix.
-
-    Returns:
-        A new profile, tidied once. An entry that was read before adds nothing.
+    An entry that was read before adds nothing. `names` is the `names_index` of all profiles: a
+    name of two entities tells of neither. `make_id` makes an observation's id from a prefix.
     """
     known = {source for item in profile.observations for source in item.source_ids}
     result, full = profile, False
@@ -147,3 +153,168 @@ def _property(clause: str) -> tuple[str | None, str | None]:
             value = _TAIL.sub("", matched["value"].strip())
             return predicate, _ARTICLE.sub("", value) or None
     return None, None
+
+
+def found_observations(
+    profiles: Mapping[str, Profile], query: str, audience: str, most: int = MOST_FOUND
+) -> list[Hit]:
+    """The observations that still hold and have most of a query's telling words.
+
+    At most `most` hits of the kind ``observation`` that the audience may know, best first, of
+    equal ones the newest; the score is the share of the query's words.
+    """
+    asked = _Asked.of(profiles, query, audience)
+    likely: list[tuple[int, str, Profile, Observation]] = []
+    for profile in profiles.values():
+        likeness = asked.likeness_in(" ".join(profile.names))
+        if any(likeness(_text(item)) for item in profile.observations):
+            for item in shown_observations(profile, audience):
+                if count := likeness(_text(item)):
+                    likely.append((count, item.latest, profile, item))
+    likely.sort(key=lambda each: each[:2], reverse=True)
+    found = [
+        (score, at, profile, item)
+        for _, at, profile, item in likely[:_LOOKED_AT]
+        if (score := asked.share_in(" ".join((*profile.names, _text(item))))) >= LEAST_SHARE
+    ]
+    found.sort(key=lambda each: each[:2], reverse=True)
+    return [_hit(*each) for each in found[:most]]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a query asks for.
+
+    Args:
+        wanted: The stems of its telling words.
+        names: Its words, in lower case, that tell something as they mean somebody.
+        people: Those of `wanted` that name people of whom the audience may know something.
+    """
+
+    wanted: frozenset[str]
+    names: frozenset[str]
+    people: frozenset[str]
+
+    @classmethod
+    def of(cls, profiles: Mapping[str, Profile], query: str, audience: str) -> "_Asked":
+        """A query read."""
+        names = _asked_names(profiles, query)
+        return cls(telling_stems(query, names), names, _people(profiles, query, audience))
+
+    @cached_property
+    def _parts(self) -> list[str]:
+        """What a text holds, in lower case, in which the wanted words stand."""
+        return [_part(word) for word in self.wanted]
+
+    @cached_property
+    def _calls(self) -> re.Pattern[str]:
+        """Finds the words, in lower case, that may name the people."""
+        parts = sorted(re.escape(_part(word)) for word in self.people)
+        return re.compile(rf"\b(?:{'|'.join(parts)})[^\W_]*")
+
+    def likeness_in(self, names: str) -> Callable[[str], int]:
+        """What tells how many parts a text of an entity of these names holds.
+
+        It gives 0 if those are too few, or of nobody whom the query names.
+        """
+        lowered = names.lower()
+        rest = [part for part in self._parts if part not in lowered]
+        there = len(self._parts) - len(rest)
+        least = max(1.0, LEAST_SHARE * len(self._parts))
+        is_named = not self.people or self._calls_people(lowered)
+
+        def likeness(text: str) -> int:
+            lowered = text.lower()
+            count = there + sum(part in lowered for part in rest)
+            return count if count >= least and (is_named or self._calls_people(lowered)) else 0
+
+        return likeness
+
+    def _calls_people(self, lowered: str) -> bool:
+        """Whether one of the words names the people: cheap, and too generous to names like Will."""
+        words = self._calls.findall(lowered)
+        return any(word in self.people or telling_stem(word) in self.people for word in words)
+
+    def share_in(self, text: str) -> float:
+        """The share of the wanted words that a text holds; 0 if it names none of the people."""
+        held = telling_stems(text, self.names)
+        if self.people and self.people.isdisjoint(held):
+            return 0.0
+        return len(self.wanted & held) / len(self.wanted)
+
+
+def _asked_names(profiles: Mapping[str, Profile], query: str) -> frozenset[str]:
+    """The query's words, in lower case, that mean somebody and else would tell nothing."""
+    known = {word for profile in profiles.values() for word in map(_wordless, profile.names)}
+    return names_among(query) | capitals(query) & known
+
+
+@lru_cache(maxsize=4096)
+def _wordless(name: str) -> str:
+    """A name, in lower case, that is one word which tells nothing; empty for any other."""
+    return "" if " " in name or telling_stems(name) else name.lower()
+
+
+def named_in(profiles: Mapping[str, Profile], query: str) -> dict[str, frozenset[str]]:
+    """The stems of a query's words that name each entity, by its id.
+
+    A query names an entity by a whole name, or by a word with a capital in both.
+    """
+    names = _asked_names(profiles, query)
+    wanted, alone = telling_stems(query, names), lone_capitals(query)
+    whole = set(mentioned(profiles, query))
+    found = {}
+    for entity_id, profile in profiles.items():
+        called = profile.names
+        proper = alone & frozenset(word for name in called for word in _proper(name))
+        if entity_id in whole or proper:
+            words = called if entity_id in whole else sorted(proper)
+            found[entity_id] = wanted & telling_stems(" ".join(words), names)
+    return {entity_id: stems for entity_id, stems in found.items() if stems}
+
+
+def touched_on(profiles: Mapping[str, Profile], query: str) -> list[str]:
+    """The ids of entities of whose names a telling word stands in a query."""
+    wanted = telling_stems(query)
+    return [
+        entity_id
+        for entity_id, profile in profiles.items()
+        if any(wanted & _name_stems(name) for name in profile.names)
+    ]
+
+
+_name_stems = lru_cache(maxsize=4096)(telling_stems)
+
+
+@lru_cache(maxsize=4096)
+def _proper(name: str) -> frozenset[str]:
+    """The words of a name that have a capital."""
+    return frozenset(word for word in re.findall(r"\w+", name) if word[0].isupper())
+
+
+def _people(profiles: Mapping[str, Profile], query: str, audience: str) -> frozenset[str]:
+    """The stems of words that name people of whom the audience may know something."""
+    named: set[str] = set()
+    for entity_id, stems in named_in(profiles, query).items():
+        profile = profiles[entity_id]
+        is_news = profile.kind == "person" and stems - named
+        if is_news and shown_observations(profile, audience):
+            named |= stems
+    return frozenset(named)
+
+
+def _part(word: str) -> str:
+    """What a text holds in which a word of this stem stands: `bak` of `baker` and `baking`."""
+    return word[:-1] if len(word) > 3 or word.endswith("i") else word  # `ami`: of Amy
+
+
+def _text(item: Observation) -> str:
+    if not item.predicate and not item.subject:
+        return item.text
+    return " ".join(part or "" for part in (item.text, item.subject, item.predicate, item.value))
+
+
+def _hit(score: float, at: str, profile: Profile, item: Observation) -> Hit:
+    is_named = any(name.lower() in item.text.lower() for name in profile.names)
+    text = item.text if is_named or not profile.names else f"About {profile.names[0]}: {item.text}"
+    return Hit(item.id, score, "", text, at, kind="observation", audience=item.audience)

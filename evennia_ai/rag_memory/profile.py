@@ -12,7 +12,7 @@ from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised, visible
 from evennia_ai.history.frames import one_line
-from evennia_ai.history.records import as_count, as_list, as_text, as_texts
+from evennia_ai.history.records import as_count, as_dicts, as_stored, as_text, as_texts
 
 SCHEMA_VERSION = 1
 CURRENT, SUPERSEDED = "current", "superseded"
@@ -33,9 +33,7 @@ class Observation:
         value: The property's value, as ``the mill``.
         source: Id of the message or journal entry it rests on.
         audience: Who may know it.
-        status: `CURRENT` or `SUPERSEDED`.
-        superseded_by: Id of the observation that took its place.
-        superseded_at: When that was.
+        status: `CURRENT` or `SUPERSEDED`, by which other observation and when.
         sources: All ids it rests on, where there are several.
         last_at: When the same was observed last, if more than once.
         times: How often it was observed.
@@ -64,13 +62,13 @@ class Observation:
     def from_dict(cls, raw: Mapping[str, Any]) -> "Observation":
         """An observation from what is stored; one without an audience is for staff only."""
         return cls(
-            _shown(raw.get("id")),
-            _shown(raw.get("text")),
+            _optional(raw.get("id")) or "",
+            _optional(raw.get("text")) or "",
             as_text(raw.get("at")),
             _optional(raw.get("subject")),
             _optional(raw.get("predicate")),
             _optional(raw.get("value")),
-            _shown(raw.get("source")),
+            _optional(raw.get("source")) or "",
             normalised(raw.get("audience", STAFF)),
             as_text(raw.get("status")) or CURRENT,
             _optional(raw.get("superseded_by")),
@@ -84,26 +82,7 @@ class Observation:
 
     def to_dict(self) -> dict[str, Any]:
         """The plain dict that is stored."""
-        known: dict[str, Any] = {
-            "id": self.id,
-            "text": self.text,
-            "subject": self.subject,
-            "predicate": self.predicate,
-            "value": self.value,
-            "at": self.at,
-            "source": self.source,
-            "audience": self.audience,
-            "status": self.status,
-            "superseded_by": self.superseded_by,
-        }
-        more = {
-            "superseded_at": self.superseded_at,
-            "sources": list(self.sources),
-            "last_at": self.last_at,
-            "times": self.times if self.times > 1 else 0,
-            "other_texts": list(self.other_texts),
-        }
-        return {**self.extra, **known, **{key: value for key, value in more.items() if value}}
+        return as_stored(self, _OPTIONAL)
 
     @property
     def source_ids(self) -> tuple[str, ...]:
@@ -162,22 +141,16 @@ class Profile:
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], key: str = "") -> "Profile":
-        """A profile from what is stored, without observations that have no id.
-
-        Args:
-            raw: The stored dict.
-            key: The id it is stored under.
-        """
-        listed = (each for each in as_list(raw.get("observations")) if isinstance(each, Mapping))
-        observations = map(Observation.from_dict, listed)
+        """A profile from what is stored under a key, without observations that have no id."""
+        observations = map(Observation.from_dict, as_dicts(raw.get("observations")))
         return cls(
             str(raw.get("id") or key),
             str(raw.get("name") or key),
-            _shown(raw.get("kind")),
+            _optional(raw.get("kind")) or "",
             tuple(as_texts(raw.get("aliases"))),
             as_text(raw.get("first_seen")),
             as_text(raw.get("last_seen")),
-            _shown(raw.get("relationship")),
+            _optional(raw.get("relationship")) or "",
             tuple(each for each in observations if each.id),
             tuple(as_texts(raw.get("memory_links"))),
             tuple(as_texts(raw.get("archived"))),
@@ -188,20 +161,7 @@ class Profile:
 
     def to_dict(self) -> dict[str, Any]:
         """The plain dict that is stored."""
-        known: dict[str, Any] = {
-            "version": SCHEMA_VERSION,
-            "id": self.id,
-            "name": self.name,
-            "kind": self.kind,
-            "aliases": list(self.aliases),
-            "first_seen": self.first_seen,
-            "last_seen": self.last_seen,
-            "relationship": self.relationship,
-            "observations": [each.to_dict() for each in self.observations],
-            "memory_links": list(self.memory_links),
-        }
-        more = {"archived": list(self.archived), "summary": self.summary, "tidied": self.tidied}
-        return {**self.extra, **known, **{key: value for key, value in more.items() if value}}
+        return {**as_stored(self, _OPTIONAL), "version": SCHEMA_VERSION}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -218,14 +178,9 @@ class Profile:
     def lines(self, audience: str, limit: int = 8) -> list[str]:
         """What may be shown of it in a turn for an audience.
 
-        Args:
-            audience: Audience of the turn.
-            limit: Most observations to show.
-
-        Returns:
-            The heading, then one line an observation with its id: first those that have a
-            predicate and a value, each kind newest first. Of one property only the latest value
-            that the audience may know is shown.
+        The heading, then a line for each of at most `limit` observations, with its id: first those
+        that have a predicate and a value, each kind newest first. Of one property only the latest
+        value that the audience may know is shown.
         """
         shown = sorted(shown_observations(self, audience), key=lambda item: not item.is_fact)
         return [self.heading, *(f"- {item.line} [{item.id}]" for item in shown[: max(limit, 0)])]
@@ -233,10 +188,13 @@ class Profile:
 
 _OBSERVATION = frozenset(each.name for each in fields(Observation)) - {"extra"}
 _PROFILE = frozenset(each.name for each in fields(Profile)) - {"extra"} | {"version"}
-
-
-def _shown(value: object) -> str:
-    return "" if value is None else str(value)
+# Of both, the fields that are stored only where there is something in them.
+_OPTIONAL = frozenset(
+    {
+        *("superseded_at", "sources", "last_at", "times", "other_texts"),
+        *("archived", "summary", "tidied"),
+    }
+)
 
 
 def _optional(value: object) -> str | None:
@@ -244,17 +202,11 @@ def _optional(value: object) -> str | None:
 
 
 def summary_line(profile: Profile) -> str:
-    """One short line about an entity, of what everyone may know.
-
-    Returns:
-        As ``Alice (person), the miller: keeps bees; lives in the mill (+2 more)``.
-    """
+    """What everyone may know, as ``Alice (person), the miller: keeps bees (+2 more)``."""
     facts = [item.line for item in shown_observations(profile, PUBLIC)]
-    line = profile.heading
-    if facts:
-        line += ": " + "; ".join(facts[:SUMMARY_FACTS])
-    more = len(facts) - SUMMARY_FACTS
-    return line + (f" (+{more} more)" if more > 0 else "")
+    shown, more = "; ".join(facts[:SUMMARY_FACTS]), len(facts) - SUMMARY_FACTS
+    line = f"{profile.heading}: {shown}" if facts else profile.heading
+    return f"{line} (+{more} more)" if more > 0 else line
 
 
 def shown_observations(profile: Profile, audience: str) -> list[Observation]:
@@ -287,9 +239,7 @@ def own_names(profile: Profile) -> frozenset[str]:
 def property_of(own: Iterable[str], observation: Observation) -> tuple[str, str] | None:
     """Which property an observation is of; None where it names no property or no value.
 
-    Args:
-        own: The profile's `own_names`.
-        observation: One of its observations.
+    `own` are the profile's `own_names`.
     """
     predicate = folded(observation.predicate)
     if not predicate or not folded(observation.value):

@@ -1,31 +1,37 @@
-"""Profiles of the people, places and things met, in one Attribute of the character.
+"""Profiles of the people, places and things met: their storage, and their upkeep at night.
+
+They are in one Attribute of the character.
 
 What is too much for a profile moves into pages of its own, which the profile names under
 `archived`: kept, shown and forgotten like the rest, but not rewritten with every observation.
 """
 
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
+from twisted.internet.defer import inlineCallbacks
+from twisted.internet.interfaces import IReactorTime
+
+from evennia_ai.background import Steps, pause
+from evennia_ai.history.messages import speakers, utc_iso
 from evennia_ai.history.pages import next_number, page_key
-from evennia_ai.protocol import Store
-from evennia_ai.rag_memory.entities import cut_back, without_sources
-from evennia_ai.rag_memory.observation_search import named_in, touched_on
-from evennia_ai.rag_memory.profile import SCHEMA_VERSION, Observation, Profile
+from evennia_ai.protocol import Assistant, Character, Store
+from evennia_ai.rag_memory import entities
+from evennia_ai.rag_memory.observations import named_in, touched_on
+from evennia_ai.rag_memory.profile import SCHEMA_VERSION, SUPERSEDED, Observation, Profile
 
 PROFILES, ARCHIVE = "entity_profiles", "ai_entities_archive"
 # Archived pages that a search reads, and pages that stay in memory after that.
 PAGES_SEARCHED, PAGES_KEPT = 20, 60
+# Profiles tidied in one turn of the reactor and one write.
+BATCH = 20
 
 
 class EntityHandler:
-    """Reads and writes entity profiles.
-
-    Args:
-        store: Where the character's values are kept.
-    """
+    """Reads and writes entity profiles in the character's store."""
 
     def __init__(self, store: Store):
         self.store = store
@@ -69,7 +75,7 @@ class EntityHandler:
 
     def _cut_back(self, profile: Profile) -> Profile:
         """A profile of which a page was archived if it held too much."""
-        kept, old = cut_back(profile)
+        kept, old = entities.cut_back(profile)
         if not old:
             return profile
         key = page_key(next_number(self.store.keys(ARCHIVE)))
@@ -86,13 +92,11 @@ class EntityHandler:
         First those that the last searches read, then those that a search for somebody's name may
         read, then the others, of each the newest first.
         """
-        every = self.store.keys(ARCHIVE)
-        searched = {
-            key for profile in self._load().values() for key in profile.archived[-PAGES_SEARCHED:]
-        }
-        likely = (key for key in reversed(every) if key in searched)
-        for key in dict.fromkeys([*reversed(self._pages), *likely, *reversed(every)]):
-            yield self._page(key)
+        every = self.store.keys(ARCHIVE)[::-1]
+        profiles = self._load().values()
+        searched = {key for profile in profiles for key in profile.archived[-PAGES_SEARCHED:]}
+        likely = (key for key in every if key in searched)
+        yield from map(self._page, dict.fromkeys([*reversed(self._pages), *likely, *every]))
 
     def profiles_for(self, query: str) -> dict[str, Profile]:
         """All profiles by entity id, those named in a query with what was archived of them.
@@ -137,7 +141,9 @@ class EntityHandler:
     def forget_sources(self, sources: Iterable[str]) -> None:
         """Take out the observations that rest on these sources alone, in one write."""
         gone, profiles = set(sources), self._load()
-        changed = {key: without_sources(profile, gone) for key, profile in profiles.items()}
+        changed = {
+            key: entities.without_sources(profile, gone) for key, profile in profiles.items()
+        }
         changed = {key: new for key, new in changed.items() if new is not profiles[key]}
         with self.store.transaction():
             if changed:
@@ -167,3 +173,89 @@ class EntityHandler:
 def _by_turns(profiles: Mapping[str, Profile], ids: Iterable[str]) -> list[str]:
     newest = (reversed(profiles[key].archived) for key in ids)
     return [page for turn in zip_longest(*newest) for page in turn if page is not None]
+
+
+def note_met(script: Assistant, character: Character) -> dict[str, int]:
+    """Give everybody who spoke, and the place she is in, a profile; note when each was last seen.
+
+    It runs in one write before memories are linked, so that those of a first evening find their
+    profiles. A profile known by name only is merged into the one entity met by that name. Running
+    it again changes nothing. Returns ``{"met", "seen_again", "joined"}``: profiles made, known ones
+    seen since, and profiles merged into somebody's.
+    """
+    known = character.entities.profiles()
+    now, gone = dict(known), set[str]()
+    sights = _sights(script, character)
+    for key, (name, kind, at) in sights.items():
+        before = known.get(key)
+        if before is None:
+            now[key] = entities.new_profile(key, name, at, kind)
+            continue
+        if before.name != name:
+            now[key] = entities.renamed(before, name)
+        if before.last_seen < at:
+            now[key] = entities.refresh(replace(now[key], last_seen=at))
+    names, met = entities.names_index(now), dict(now)
+    for key in sights:
+        for unmet in entities.unmet_of(met, key, names):
+            now[key] = entities.joined(now[key], met[unmet])
+            gone.add(unmet)
+    changed = {key: now[key] for key in sights if now[key] != known.get(key)}
+    if changed:
+        character.entities.put(changed, gone)
+    new = len(sights.keys() - known.keys())
+    return {"met": new, "seen_again": len(changed) - new, "joined": len(gone)}
+
+
+def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str, str]]:
+    """Name, kind and last time (ISO 8601) of each speaker since the last night and of the place.
+
+    Speakers whose messages were archived since then stand in the compactions' records.
+    """
+    since = utc_iso(script.state.last_sleep.get("at", 0.0))
+    left = (
+        record.get("speakers", {})
+        for record in script.history.compactions()
+        if record["status"] == "committed" and record["at"] >= since
+    )
+    heard = ChainMap(speakers(script.history.messages()), *reversed(list(left)))
+    sights = {
+        key: (name, "person", at) for key, (name, at) in heard.items() if key != character.stable_id
+    }
+    place = script.game.place()
+    if place["id"]:
+        sights[place["id"]] = (place["key"], "place", utc_iso(script.now()))
+    return sights
+
+
+@inlineCallbacks
+def run_entity_consolidation_batch(
+    script: Assistant, character: Character, reactor: IReactorTime | None = None
+) -> Steps[dict[str, int]]:
+    """Tidy entity profiles: one observation a fact, outdated values marked, sights refreshed.
+
+    Deterministic, without a model, a write for each `BATCH` profiles, those seen last first, until
+    none needs it; running it again changes nothing. `reactor` is where to pause between batches,
+    Twisted's by default.
+
+    Fires with ``{"checked", "changed", "merged", "superseded", "left"}``: profiles looked at and
+    changed, observations merged away and newly marked as outdated, profiles that still need it.
+    """
+    counts = {"checked": 0, "changed": 0, "merged": 0, "superseded": 0, "left": 0}
+    while True:
+        profiles = character.entities.profiles()
+        untidy = [profile for profile in profiles.values() if not entities.is_tidy(profile)]
+        untidy.sort(key=lambda item: (item.last_seen, item.id), reverse=True)
+        chosen = [(old, entities.tidy(old)) for old in untidy[:BATCH]]
+        if chosen:
+            character.entities.put({new.id: new for _, new in chosen})
+        counts["checked"], counts["left"] = len(profiles), len(untidy) - len(chosen)
+        counts["changed"] += len(chosen)
+        for old, new in chosen:
+            counts["merged"] += len(old.observations) - len(new.observations)
+            for profile, sign in ((new, 1), (old, -1)):
+                outdated = sum(item.status == SUPERSEDED for item in profile.observations)
+                counts["superseded"] += sign * outdated
+        if not counts["left"]:
+            return counts
+        yield pause(reactor)

@@ -33,19 +33,12 @@ _WORD = re.compile(r"\w+")
 
 
 def rank(hits: Iterable[Hit], query: Query) -> list[Hit]:
-    """The result of a search.
+    """The result of a search: at most `query.limit` hits, best first, each id once.
 
-    Args:
-        hits: What each source found, best first within a source.
-        query: What was looked for.
-
-    Returns:
-        At most `query.limit` hits, best first, each id once.
+    `hits` are what all sources found, best first within a source.
     """
     found = list(hits)
-    said = fused(found)
-    for rule in RULES:
-        said = rule(said, query)
+    said = _applied(RULES, fused(found), query)
     outputs = [hit for hit in found if hit.kind == "tool"]
     return outputs_among(said, outputs, query)[: query.limit]
 
@@ -205,9 +198,7 @@ RULES: tuple[Rule, ...] = (
 def fused(hits: Iterable[Hit]) -> list[Hit]:
     """What several sources found, tool outputs aside, by the sum of reciprocal ranks.
 
-    Returns:
-        Each id once, best first; of hits with one id that of the first source is kept. Equal
-        sums keep the order of sources.
+    Each id once; of hits with one id that of the first source. Equal sums keep the sources' order.
     """
     scores: dict[str, float] = {}
     first: dict[str, Hit] = {}

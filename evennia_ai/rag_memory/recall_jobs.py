@@ -2,13 +2,13 @@
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from twisted.internet.defer import Deferred
 
 from evennia_ai.background import Worker
 from evennia_ai.history.audience import normalised
-from evennia_ai.rag_memory.observation_search import found_observations
+from evennia_ai.rag_memory.observations import found_observations
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.ranking import (
     depth,
@@ -18,6 +18,9 @@ from evennia_ai.rag_memory.ranking import (
     shortlist,
 )
 from evennia_ai.recall.values import Hit, Query, Turn
+
+if TYPE_CHECKING:
+    from evennia_ai.recall.index import RecallIndex
 
 T = TypeVar("T")
 
@@ -46,11 +49,11 @@ class RecallJobs:
         replaced: How often another index has taken the place of the one used before.
     """
 
-    def __init__(self, worker: Worker, open_index: Callable[[], Any]):
+    def __init__(self, worker: Worker, open_index: Callable[[], "RecallIndex"]):
         self.worker = worker
         self.open_index = open_index
         self.replaced = 0
-        self._index: Any = None
+        self._index: RecallIndex | None = None
         self._pending: defaultdict[str, deque[Turn]] = defaultdict(
             lambda: deque(maxlen=MOST_PENDING)
         )
@@ -60,10 +63,10 @@ class RecallJobs:
         pending = self._pending[scope]
         pending.extend(turns)
 
-        def flush(index: Any) -> int:
+        def flush(index: "RecallIndex") -> int:
             batch = [pending.popleft() for _ in range(len(pending))]
             try:
-                return _put(index, scope, batch) if batch else 0
+                return _put(index, scope, batch)
             except Exception:
                 pending.extendleft(reversed(batch))  # for the next time
                 raise
@@ -75,11 +78,10 @@ class RecallJobs:
     ) -> "Deferred[tuple[int, list[str]]]":
         """Index those of these turns that are missing or differ, and remove those that are gone.
 
-        Returns:
-            A Deferred that fires with how many were indexed, and the ids of those that differed.
+        Fires with how many were indexed, and the ids of those that differed.
         """
 
-        def add_missing(index: Any) -> tuple[int, list[str]]:
+        def add_missing(index: "RecallIndex") -> tuple[int, list[str]]:
             self._remove(index, scope, gone)
             known = _indexed(index, scope, [turn.id for turn in turns])
             missing = [turn for turn in turns if known.get(turn.id) != _content(turn)]
@@ -96,16 +98,16 @@ class RecallJobs:
     def clear(self, scope: str, at_most: int) -> "Deferred[int]":
         """Remove so many turns; fires with how many there were."""
 
-        def clear_part(index: Any) -> int:
+        def clear_part(index: "RecallIndex") -> int:
             self._pending[scope].clear()
-            return sum(int(index.clear(part, at_most)) for part in _parts(scope))
+            return sum(index.clear(part, at_most) for part in _parts(scope))
 
         return self._submit(clear_part)
 
     def set_filling(self, scope: str, filling: bool) -> "Deferred[bool]":
         """Note in the index whether it is being filled; fires with True."""
 
-        def note(index: Any) -> bool:
+        def note(index: "RecallIndex") -> bool:
             index.set_filling(scope, filling)
             return True
 
@@ -114,9 +116,9 @@ class RecallJobs:
     def missing(self, scope: str, ids: Collection[str]) -> "Deferred[int]":
         """Fires with how many of these turns are not indexed; at least 1 during a filling."""
 
-        def count(index: Any) -> int:
+        def count(index: "RecallIndex") -> int:
             lacking = len(ids) - len(_indexed(index, scope, ids))
-            return max(lacking, int(index.is_filling(scope)))
+            return max(lacking, index.is_filling(scope))
 
         return self._submit(count)
 
@@ -127,7 +129,7 @@ class RecallJobs:
     def search(self, scope: str, query: Query) -> "Deferred[list[Hit]]":
         """Fires with the index's hits; of a typed or often asked query, the best of a deep look."""
 
-        def search(index: Any) -> list[Hit]:
+        def search(index: "RecallIndex") -> list[Hit]:
             def look(most: int) -> list[Hit]:
                 hits = index.search(scope, query.text, limit=most, audience=query.audience)
                 return [hit for hit in hits if hit.matches or hit.score >= NEAR_TURN]
@@ -149,21 +151,21 @@ class RecallJobs:
         """Fires with what profiles hold on those a query is about."""
         return self.worker.submit(found_observations, profiles, query.text, query.audience)
 
-    def _remove(self, index: Any, scope: str, ids: Collection[str]) -> int:
+    def _remove(self, index: "RecallIndex", scope: str, ids: Collection[str]) -> int:
         self._drop_pending(scope, ids)
-        return sum(int(index.remove(part, list(ids))) for part in _parts(scope))
+        return sum(index.remove(part, ids) for part in _parts(scope))
 
     def _drop_pending(self, scope: str, ids: Collection[str]) -> None:
-        pending = self._pending[scope]
+        pending = self._pending[scope]  # in place, as the reactor thread appends to it meanwhile
         for _ in range(len(pending)):
             turn = pending.popleft()
             if turn.id not in ids:
                 pending.append(turn)
 
-    def _submit(self, work: Callable[[Any], T]) -> "Deferred[T]":
+    def _submit(self, work: Callable[["RecallIndex"], T]) -> "Deferred[T]":
         return self.worker.submit(self._done, work)
 
-    def _done(self, work: Callable[[Any], T]) -> T:
+    def _done(self, work: Callable[["RecallIndex"], T]) -> T:
         index = self._opened()
         try:
             return work(index)
@@ -172,7 +174,7 @@ class RecallJobs:
                 raise
         return work(self._opened())  # an empty one by now, unless a game put its own in place
 
-    def _opened(self) -> Any:
+    def _opened(self) -> "RecallIndex":
         """The index, on its thread; counted if it is another one than before."""
         index = self.open_index()
         if self._index is not None and self._index is not index:
@@ -185,7 +187,7 @@ def _parts(scope: str) -> tuple[str, str]:
     return scope, scope + TOOLS
 
 
-def _indexed(index: Any, scope: str, ids: Collection[str]) -> dict[str, tuple[str, str]]:
+def _indexed(index: "RecallIndex", scope: str, ids: Collection[str]) -> dict[str, tuple[str, str]]:
     """Text and audience of those of these turns that are indexed, by id."""
     turns = (turn for part in _parts(scope) for turn in index.get(part, ids))
     return {turn.id: _content(turn) for turn in turns}
@@ -196,8 +198,7 @@ def _content(turn: Turn) -> tuple[str, str]:
     return turn.text, normalised(turn.audience)
 
 
-def _put(index: Any, scope: str, turns: Sequence[Turn]) -> int:
+def _put(index: "RecallIndex", scope: str, turns: Sequence[Turn]) -> int:
     index.add(scope, [turn for turn in turns if turn.kind != "tool"])
-    if outputs := [turn for turn in turns if turn.kind == "tool"]:
-        index.add(scope + TOOLS, outputs)
+    index.add(scope + TOOLS, [turn for turn in turns if turn.kind == "tool"])
     return len(turns)

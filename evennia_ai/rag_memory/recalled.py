@@ -196,12 +196,7 @@ def telling_stem(word: str) -> str:
 
 
 def telling_stems(text: str, names: frozenset[str] = frozenset()) -> frozenset[str]:
-    """The stems of a text's telling words, as texts are compared by here.
-
-    Args:
-        text: Any text.
-        names: Words, in lower case, that name somebody wherever they have a capital.
-    """
+    """The stems by which texts are compared here; `names` as for `_Sentence`."""
     return _Sentence(text, names).telling
 
 

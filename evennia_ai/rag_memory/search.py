@@ -5,26 +5,28 @@ daemon thread.
 """
 
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, succeed
 
-from evennia_ai.background import in_time
+from evennia_ai.background import Steps, in_time
 from evennia_ai.history.audience import STAFF, normalised, viewer, visible
 from evennia_ai.history.messages import Message
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.language.words import telling_words
-from evennia_ai.protocol import MEMORY_SUMMARY
-from evennia_ai.rag_memory.episodic_index import is_pruned
+from evennia_ai.protocol import MEMORY_SUMMARY, MemoryBackend
+from evennia_ai.rag_memory.episodic_index import is_pruned, turn_of_entry, turn_of_message, turns_of
 from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.ranking import depth, rank
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
-from evennia_ai.rag_memory.turns import turn_of_entry, turn_of_message, turns_of
 from evennia_ai.recall.values import Hit, Query, Turn
+
+T = TypeVar("T")
+D = TypeVar("D")
 
 # A memory without a word of a query counts from this score on, where its store has no `near`.
 NEAR_MEMORY = 0.3
@@ -34,6 +36,7 @@ CLEARED_AT_ONCE = 2_000
 SEARCH_TIMEOUT_S = 10.0
 
 
+@dataclass(eq=False)
 class Memory:
     """One assistant's memory, as its tools and its prompt use it.
 
@@ -53,38 +56,22 @@ class Memory:
         restoring: Whether the index is being filled.
     """
 
-    def __init__(
-        self,
-        scope: str,
-        recall: RecallJobs,
-        semantic: Callable[[], Any] = lambda: None,
-        report: Callable[[str, BaseException], None] = lambda what, error: None,
-        now: Callable[[], float] = time.time,
-        importance_of: Callable[[Collection[str]], Mapping[str, int]] = lambda ids: {},
-        profiles: Callable[[str], Mapping[str, Profile]] = lambda query: {},
-        refresh: Callable[[], Any] = lambda: None,
-        on_new_index: Callable[[], Any] = lambda: None,
-        traits: Callable[[], ToolTraits] = ToolTraits,
-    ):
-        self.scope = scope
-        self._recall = recall
-        self._semantic = semantic
-        self._report = report
-        self._now = now
-        self._importance_of = importance_of
-        self._profiles = profiles
-        self._refresh = refresh
-        self._on_new_index = on_new_index
-        self._traits = traits
-        self._known_replaced = recall.replaced
+    scope: str
+    recall: RecallJobs
+    semantic: Callable[[], MemoryBackend | None] = lambda: None
+    report: Callable[[str, BaseException], None] = lambda what, error: None
+    now: Callable[[], float] = time.time
+    importance_of: Callable[[Collection[str]], Mapping[str, int]] = lambda ids: {}
+    profiles: Callable[[str], Mapping[str, Profile]] = lambda query: {}
+    refresh: Callable[[], object] = lambda: None
+    on_new_index: Callable[[], object] = lambda: None
+    traits: Callable[[], ToolTraits] = ToolTraits
+
+    def __post_init__(self) -> None:
+        self._known_replaced = self.recall.replaced
         self.restoring = False
         # Ids forgotten or corrected while the index is being filled: copies read before are stale.
         self._outdated: set[str] = set()
-
-    @property
-    def replaced(self) -> int:
-        """How often another index has taken the place of the one used before."""
-        return self._recall.replaced
 
     @contextmanager
     def restore(self) -> Iterator[None]:
@@ -110,12 +97,11 @@ class Memory:
 
     def remember_messages(self, messages: Iterable[Message]) -> "Deferred[int]":
         """Index what was said; fires with how many turns that were."""
-        return self._add(turns_of(messages, (), self._now(), self._traits()))
+        return self._add(turns_of(messages, (), self.now(), self.traits()))
 
     def remember_entry(self, entry: JournalEntry) -> "Deferred[int]":
         """Index a journal entry, unless it only repeats what memory held already."""
-        recalled = entry.source_type == RECALLED
-        return succeed(0) if recalled else self._add([turn_of_entry(entry)])
+        return self._add([] if entry.source_type == RECALLED else [turn_of_entry(entry)])
 
     def forget(self, ids: Iterable[str]) -> "Deferred[Any]":
         """Take turns out of the index; fires with how many there were, None if that failed."""
@@ -123,33 +109,27 @@ class Memory:
         self._outdate(wanted)
         if not wanted:
             return succeed(0)
-        return self._watched(self._recall.remove(self.scope, wanted), None)
+        return self._watched(self.recall.remove(self.scope, wanted), None)
 
     def catch_up(
         self, turns: Callable[[], Iterable[Turn]], gone: Iterable[str] = ()
     ) -> "Deferred[Any]":
         """Index the turns that are missing or differ from what is indexed, as after a crash.
 
-        Memories made from turns that differed are deleted; the next night makes new ones.
-
-        Args:
-            turns: Returns the turns; called now, on the reactor thread.
-            gone: Ids of turns to remove from the index.
-
-        Returns:
-            A Deferred that fires with how many were indexed; None if the index failed.
+        Turns whose ids are in `gone` leave the index. Memories made from turns that differed are
+        deleted; the next night makes new ones. `turns` is called at once. Fires with how many were
+        indexed, None if the index failed.
         """
         unwanted = set(gone)
         self._outdate(unwanted)
         wanted = list(turns())
-        added: Deferred[tuple[int, list[str]] | None]
-        added = self._watched(self._recall.catch_up(self.scope, wanted, unwanted), None)
+        added = self._watched(self.recall.catch_up(self.scope, wanted, unwanted), None)
         return added.addCallback(lambda done: done and self._without_memories(done[1], done[0]))
 
     def correct_entry(self, entry: JournalEntry) -> "Deferred[Any]":
         """Index a journal entry that was changed by hand."""
         self._outdate([entry.id])
-        turns = turns_of((), [entry], self._now(), self._traits())
+        turns = turns_of((), [entry], self.now(), self.traits())
         if turns:
             return self.catch_up(lambda: turns)
         taken_out = self.catch_up(list, gone=[entry.id])
@@ -159,7 +139,7 @@ class Memory:
         self, messages: Iterable[Message], gone: Collection[str] = ()
     ) -> "Deferred[Any]":
         """Index messages changed by hand; one that says nothing now, or is gone, is removed."""
-        traits = self._traits()
+        traits = self.traits()
         found = {message.id: turn_of_message(message, traits) for message in messages}
         self._outdate(found)
         mute = [each for each, turn in found.items() if turn is None]
@@ -167,14 +147,12 @@ class Memory:
         return self.catch_up(lambda: turns, gone=[*mute, *gone])
 
     @inlineCallbacks
-    def _without_memories(
-        self, sources: Sequence[str], count: int | None
-    ) -> Generator["Deferred[Any]", Any, int | None]:
+    def _without_memories(self, sources: Sequence[str], count: int | None) -> Steps[int | None]:
         """Delete what semantic memory made from these sources; fires with `count`."""
         if not sources:
             return count
         try:
-            store = self._semantic()
+            store = self.semantic()
             if store is None:
                 return count
             known = yield store.sources(self.scope)
@@ -182,76 +160,72 @@ class Memory:
         except CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - a store may be a game's
-            self._report("semantic memory", error)
+            self.report("semantic memory", error)
         return count
 
     @inlineCallbacks
-    def clear(self) -> Generator["Deferred[Any]", Any, int | None]:
+    def clear(self) -> Steps[int | None]:
         """Remove all turns, a part at a time, so that searches of others go on.
 
         Fires with how many there were; None if the index failed.
         """
-        total = 0
-        while True:
-            cleared: int | None = yield self._watched(
-                self._recall.clear(self.scope, CLEARED_AT_ONCE), None
-            )
+        total, cleared = 0, CLEARED_AT_ONCE
+        while cleared >= CLEARED_AT_ONCE:
+            part = self.recall.clear(self.scope, CLEARED_AT_ONCE)
+            cleared = yield self._watched(part, None)
             if cleared is None:
                 return None
             total += cleared
-            if cleared < CLEARED_AT_ONCE:
-                return total
+        return total
 
     def set_filling(self, filling: bool) -> "Deferred[bool | None]":
         """Note in the index whether it is being filled; fires with True, None if that failed."""
-        return self._watched(self._recall.set_filling(self.scope, filling), None)
+        return self._watched(self.recall.set_filling(self.scope, filling), None)
 
     def missing(self, ids: Iterable[str]) -> "Deferred[int | None]":
         """Fires with how many of these turns are not indexed; None if the index failed.
 
         At least 1 while a filling of the index has not ended.
         """
-        return self._watched(self._recall.missing(self.scope, set(ids)), None)
+        return self._watched(self.recall.missing(self.scope, set(ids)), None)
 
     def count(self) -> "Deferred[int | None]":
         """Fires with how many turns are indexed; None if the index failed."""
-        return self._watched(self._recall.count(self.scope), None)
+        return self._watched(self.recall.count(self.scope), None)
 
     @inlineCallbacks
-    def search(self, query: Query) -> Generator["Deferred[Any]", Any, list[Hit]]:
-        """Find what matches, in words or in meaning.
+    def search(self, query: Query) -> Steps[list[Hit]]:
+        """Fires with what matches in words or in meaning, best first.
 
-        Returns:
-            A Deferred that fires with hits, best first, those of journal entries with their
-            importance where it is known. If one source fails, the others' hits come alone.
+        Hits of journal entries have their importance where it is known. If one source fails, the
+        others' hits come alone.
         """
-        self._refresh()
+        self.refresh()
         query = replace(query, audience=viewer(query.audience))  # None would search everything
-        profiles = self._profiles(query.text) if query.observations else {}
+        profiles = self.profiles(query.text) if query.observations else {}
 
-        found = self._recall.search(self.scope, query)
+        found = self.recall.search(self.scope, query)
         indexed = yield self._watched(found, [], SEARCH_TIMEOUT_S)
         memories = yield self._memories(query)
         known = []
         if profiles:
-            found = self._recall.observations(profiles, query)
+            found = self.recall.observations(profiles, query)
             known = yield self._watched(found, [], SEARCH_TIMEOUT_S)
-        hits = [*indexed, *memories, *known]
-        # Entries may have left retrieval before the night removes them from the index.
-        entries = {hit.turn_id for hit in hits if hit.kind == "journal"}
-        weights = self._importance_of(entries) if entries else {}
+        entries = {hit.turn_id for hit in indexed if hit.kind == "journal"}
+        weights = self.importance_of(entries) if entries else {}
         weighed = (
             replace(hit, importance=weights.get(hit.turn_id)) if hit.turn_id in entries else hit
-            for hit in hits
+            for hit in (*indexed, *memories, *known)
         )
-        now = self._now()
+        now = self.now()
+        # Entries may have left retrieval before the night removes them from the index.
         return rank([h for h in weighed if not is_pruned(h.importance, str(h.at), now)], query)
 
     @inlineCallbacks
-    def _memories(self, query: Query) -> Generator["Deferred[Any]", Any, list[Hit]]:
+    def _memories(self, query: Query) -> Steps[list[Hit]]:
         """What the memory back end finds: near in meaning, or with a word of the query."""
         try:
-            backend = self._semantic()
+            backend = self.semantic()
             if backend is None:
                 return []
             found = backend.search(
@@ -261,7 +235,7 @@ class Memory:
         except CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - a turn goes on without; it may be a game's
-            self._report("memory back end", error)
+            self.report("memory back end", error)
             return []
         near, wanted = getattr(backend, "near", NEAR_MEMORY), telling_words(query.text)
         hits = [_hit_of_memory(memory) for memory in memories]
@@ -273,30 +247,25 @@ class Memory:
         ]
 
     def _add(self, turns: list[Turn]) -> "Deferred[int]":
-        return self._watched(self._recall.add(self.scope, turns), 0) if turns else succeed(0)
+        return self._watched(self.recall.add(self.scope, turns), 0) if turns else succeed(0)
 
+    @inlineCallbacks
     def _watched(
-        self, done: "Deferred[Any]", default: Any, timeout_s: float | None = None
-    ) -> "Deferred[Any]":
+        self, done: "Deferred[T]", default: D, timeout_s: float | None = None
+    ) -> Steps[T | D]:
         """Fires with what the index did, or with the default if that failed and was reported."""
-
-        def notice_new_index(result: Any) -> Any:
-            if self._recall.replaced != self._known_replaced:
-                self._known_replaced = self._recall.replaced
-                self._on_new_index()
-            return result
-
-        def fall_back(failure: Any) -> Any:
-            # A cancelled turn ends here too; it must not go on without its memories.
-            if failure.check(CancelledError):
-                return failure
-            self._report("recall index", failure.value)
+        try:
+            result: T = yield done if timeout_s is None else in_time(done, timeout_s)
+        except CancelledError:  # a cancelled turn must not go on without its memories
+            raise
+        except Exception as error:  # noqa: BLE001 - a turn goes on without
+            self.report("recall index", error)
             return default
-
-        done.addBoth(notice_new_index)
-        if timeout_s is not None:
-            in_time(done, timeout_s)
-        return done.addErrback(fall_back)
+        finally:
+            if self.recall.replaced != self._known_replaced:
+                self._known_replaced = self.recall.replaced
+                self.on_new_index()
+        return result
 
 
 def _hit_of_memory(memory: Mapping[str, Any]) -> Hit:

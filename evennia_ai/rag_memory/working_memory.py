@@ -6,11 +6,12 @@ never leaks into the other.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, normalised, visible
 from evennia_ai.history.messages import SPEECH, Message
+from evennia_ai.recall.values import seconds
 
 Conversation = dict[str, Any]
 
@@ -34,9 +35,9 @@ def note(
     at: float,
     audience: str = PUBLIC,
 ) -> dict[str, Conversation]:
-    """Conversations by key with one more line that a partner (stable id) said to an audience.
+    """A new dict of conversations with one more line that a partner (stable id) said.
 
-    `at` is in seconds since the epoch. Returns a new dict; a conversation is
+    `at` is in seconds since the epoch; a conversation is
     ``{"partner", "audience", "last_at", "topic"}``.
     """
     key = conversation_key(partner, audience)
@@ -50,16 +51,10 @@ def note(
     return {**conversations, key: after}
 
 
-def from_history(
-    messages: Sequence[Message], now: float, max_age_s: float = MAX_AGE_S
-) -> dict[str, Conversation]:
+def from_history(messages: Sequence[Message], now: float) -> dict[str, Conversation]:
     """The conversations in progress by key, from the end of a history, oldest message first."""
-    recent: list[tuple[float, Message]] = []
-    for message in reversed(messages):
-        at = _seconds(message.created_at)
-        if now - at > max_age_s:
-            break
-        recent.append((at, message))
+    timed = ((seconds(message.created_at), message) for message in reversed(messages))
+    recent = list(takewhile(lambda each: now - each[0] <= MAX_AGE_S, timed))
     talks: dict[str, Conversation] = {}
     for at, message in reversed(recent):
         partner = message.speaker_id
@@ -68,32 +63,17 @@ def from_history(
     return talks
 
 
-def _seconds(created_at: object) -> float:
-    """A stored time in seconds since the epoch, UTC where it names no zone; 0 if it is none."""
-    try:
-        when = datetime.fromisoformat(str(created_at))
-    except ValueError:
-        return 0.0
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
-
-
 def clear_stale_conversations(
-    conversations: Mapping[str, Mapping[str, Any]], now: float, max_age_s: float = MAX_AGE_S
+    conversations: Mapping[str, Mapping[str, Any]], now: float
 ) -> dict[str, Any]:
     """Decide which conversations are over: those in which nobody spoke for a while.
 
-    Args:
-        conversations: Conversations by key; left as they are.
-        now: Seconds since the epoch.
-        max_age_s: Seconds of silence after which a conversation is over.
-
-    Returns:
-        ``{"cleared": int, "kept": int, "stale": [keys, sorted]}``.
+    They stay in `conversations`. Returns ``{"cleared": int, "kept": int, "stale": [sorted keys]}``.
     """
     stale = sorted(
         key
         for key, conversation in conversations.items()
-        if now - float(conversation.get("last_at") or 0.0) > max_age_s
+        if now - float(conversation.get("last_at") or 0.0) > MAX_AGE_S
     )
     return {"cleared": len(stale), "kept": len(conversations) - len(stale), "stale": stale}
 
@@ -102,10 +82,7 @@ def visible_conversations(
     conversations: Mapping[str, Conversation], audience: str, now: float
 ) -> list[Conversation]:
     """The conversations in progress that a turn for an audience may know of, newest first."""
-    stale = set(clear_stale_conversations(conversations, now)["stale"])
-    shown = [
-        item
-        for key, item in conversations.items()
-        if key not in stale and visible(item["audience"], audience)
-    ]
-    return sorted(shown, key=lambda item: float(item["last_at"]), reverse=True)
+    stale = clear_stale_conversations(conversations, now)["stale"]
+    shown = (item for key, item in conversations.items() if key not in stale)
+    allowed = [item for item in shown if visible(item["audience"], audience)]
+    return sorted(allowed, key=lambda item: float(item["last_at"]), reverse=True)

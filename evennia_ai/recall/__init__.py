@@ -5,19 +5,13 @@ one SQLite file that can be rebuilt at any time. The public names are looked up 
 that importing a module of this package costs nothing.
 """
 
-from importlib import import_module
-from typing import Any
+from evennia_ai import lazy_names
 
 _HOMES = {
-    "Hit": "evennia_ai.recall.values",
-    "RecallIndex": "evennia_ai.recall.index",
-    "Turn": "evennia_ai.recall.values",
+    "Hit": "recall.values",
+    "RecallIndex": "recall.index",
+    "Turn": "recall.values",
 }
 
-__all__ = ["Hit", "RecallIndex", "Turn"]  # noqa: F822 - see `__getattr__`
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+__all__ = [*_HOMES]  # noqa: PLE0604
+__getattr__ = lazy_names(__name__, _HOMES)

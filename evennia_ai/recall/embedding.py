@@ -5,7 +5,7 @@ import threading
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from evennia_ai.errors import StoreError
 
@@ -14,10 +14,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DATA = Path(__file__).resolve().parent / "data"
-# Characters of a text that are embedded. Beyond it the mean hardly moves, and a pasted book must
-# not stall a search.
+# Characters of a text that are embedded. More hardly moves the mean, and could stall a search.
 MAX_CHARACTERS = 4_000
 _BATCH = 1_024
+
+
+class Embedder(Protocol):
+    """What turns texts into vectors."""
+
+    @property
+    def dims(self) -> int:
+        """Dimensions of a vector."""
+
+    def embed(self, texts: Sequence[str]) -> "NDArray[np.floating[Any]]":
+        """Vectors of texts, shape ``(len(texts), dims)``."""
 
 
 class StaticEmbedder:
@@ -39,16 +49,10 @@ class StaticEmbedder:
         return int(self._loaded().dim)
 
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Embed texts.
+        """L2-normalised vectors of texts, shape ``(len(texts), dims)``.
 
-        Args:
-            texts: Any strings; an empty one, or one of no known token, gives a zero vector.
-
-        Returns:
-            float32 array of shape ``(len(texts), dims)``, rows L2-normalised.
-
-        Raises:
-            StoreError: The model's files are missing or broken.
+        An empty text, or one of no known token, gives a zero vector. `StoreError` if the model's
+        files are missing or broken.
         """
         import numpy as np
 

@@ -5,19 +5,19 @@ hundreds of turns hold for a hundred thousand.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evennia_ai.language.names import ALSO_NAMES
+from evennia_ai.recall.embedding import Embedder
 from evennia_ai.recall.query import ParsedQuery
 from evennia_ai.recall.traits import TRAITS
 from evennia_ai.recall.vectors import Flags, Floats, Ints
 from evennia_ai.recall.view import VisibleTurns
 from evennia_ai.recall.wordrows import WordRows, word_rows
 
-# Scopes of so many turns are looked at whole; of larger ones, so many turns closely.
+# Up to `WHOLE` turns, all of a scope are candidates; of a larger one, the best `CANDIDATES`.
 WHOLE = 700
 CANDIDATES = 400
 # How much of a word's weight its neighbours lend, by distance in turns.
@@ -73,15 +73,9 @@ class Candidates:
 
 
 class Reader:
-    """Computes the candidates of one query.
+    """Computes the candidates of one query among what the asker may see."""
 
-    Args:
-        turns: What the asker may see.
-        query: The query, taken apart.
-        embedder: Has `embed`.
-    """
-
-    def __init__(self, turns: VisibleTurns, query: ParsedQuery, embedder: Any):
+    def __init__(self, turns: VisibleTurns, query: ParsedQuery, embedder: Embedder):
         self.turns = turns
         self.query = query
         # One call for all: it costs more than what is embedded.

@@ -5,13 +5,12 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from evennia_ai.history.audience import normalised, viewer
 from evennia_ai.language.words import storable
-from evennia_ai.recall.embedding import default_embedder
+from evennia_ai.recall.embedding import Embedder, default_embedder
 from evennia_ai.recall.features import Reader
 from evennia_ai.recall.query import parsed_query
 from evennia_ai.recall.ranking import (
@@ -34,22 +33,24 @@ _BATCH = 2_000
 class RecallIndex:
     """Everything said in a scope, found again by words, meaning and place in the talk.
 
-    All methods may be called from any thread; they run one at a time. Nothing here knows
-    Evennia. The first search of a scope reads it into memory (about a kilobyte a turn).
+    All methods may be called from any thread; they run one at a time. The first search of a scope
+    reads it into memory (about a kilobyte a turn).
 
     Args:
         path: The SQLite file, made where there is none; ``:memory:`` for tests.
-        embedder: Has `embed(texts)` and `dims`; the packaged static embedder by default.
+        embedder: The packaged static embedder by default.
         model: How features become a score; the shipped weights by default.
 
     Attributes:
-        damaged: Whether a call failed as the file is damaged; it is of no more use then.
+        damaged: Whether a call failed because the file is damaged; it is unusable then.
 
     Raises:
         StoreError: The file is no SQLite database or cannot be written.
     """
 
-    def __init__(self, path: Path | str, embedder: Any = None, model: LinearModel | None = None):
+    def __init__(
+        self, path: Path | str, embedder: Embedder | None = None, model: LinearModel | None = None
+    ):
         self._embedder = embedder if embedder is not None else default_embedder()
         self._model = model
         self._lock = threading.RLock()
@@ -69,18 +70,11 @@ class RecallIndex:
                 raise
 
     def add(self, scope: str, turns: Iterable[Turn]) -> int:
-        """Add turns; a turn whose id is there already replaces the old one.
+        """Add turns to a scope (an assistant's stable id); returns how many were new or changed.
 
-        Each 2,000 of them are put in all or not at all: where that fails, what they would have
-        replaced is still there.
-
-        Args:
-            scope: Whose memory it is, as an assistant's stable id.
-            turns: The turns. Of several with one id the last counts. Fields that are no text are
-                taken as `str` gives them, None as empty; see `values.Turn` for odd moments.
-
-        Returns:
-            How many turns were new or changed.
+        A turn whose id is there already replaces the old one; of several with one id the last
+        counts. Fields that are not text are converted by `str`, None to an empty text. Turns are
+        stored in transactions of 2,000, each all or nothing.
         """
         rows = list({row[0]: row for row in map(_row, turns)}.values())
         changed = 0
@@ -92,7 +86,7 @@ class RecallIndex:
     def _add(self, scope: str, rows: Sequence[Row]) -> int:
         self._notice_other_writers()
         number = self._store.scope_number(scope)
-        old = {} if number is None else self._store.rows_of_ids(number, [row[0] for row in rows])
+        old = self._store.rows_of_ids(number, [row[0] for row in rows])
         fresh = [row for row in rows if row[0] not in old or old[row[0]][1:-1] != row]
         if fresh:
             vectors = packed_vectors(self._embedder.embed([row[2] for row in fresh]))
@@ -107,7 +101,7 @@ class RecallIndex:
         return len(fresh)
 
     def _shrink(self, number: int, gone: Sequence[Row]) -> None:
-        """Take turns out of their scope's arrays; words that no turn holds do no harm."""
+        """Take turns out of their scope's arrays; words that no turn holds any more may stay."""
         view = self._views.get(number)
         if view is not None and view.remove([row[0] for row in gone]):
             del self._views[number]
@@ -120,27 +114,18 @@ class RecallIndex:
         with self._at_work():
             self._store.delete_aside()
             number = self._store.scope_number(scope)
-            if number is None:
-                return 0
             found = self._store.rows_of_ids(number, wanted)
             return self._drop(number, list(found.values())) if found else 0
 
     def clear(self, scope: str, at_most: int | None = None) -> int:
-        """Remove all turns of a scope.
+        """Remove all turns of a scope, or `at_most` so many, as a hundred thousand take seconds.
 
-        Args:
-            scope: Whose memory.
-            at_most: Remove only this many, as a hundred thousand take seconds. Until a call
-                removes the rest, their words may stay in the file.
-
-        Returns:
-            How many were removed; fewer than `at_most` if none is left.
+        Until a call removes the rest, the words of the removed ones may stay in the file. Returns
+        how many were removed; fewer than `at_most` if none is left.
         """
         with self._at_work():
             self._store.delete_aside()
             number = self._store.scope_number(scope)
-            if number is None:
-                return 0
             rows = list(self._store.scope_rows(number, at_most=at_most))
             return self._drop(number, rows, tidy=at_most is None or len(rows) < at_most)
 
@@ -148,10 +133,6 @@ class RecallIndex:
         self._store.delete(rows, tidy)
         self._shrink(number, rows)
         return len(rows)
-
-    def _forget_views(self) -> None:
-        self._vocabulary = None
-        self._views.clear()
 
     def set_filling(self, scope: str, filling: bool) -> None:
         """Note in the file whether a scope is being filled, for who opens it after a crash."""
@@ -161,44 +142,33 @@ class RecallIndex:
     def is_filling(self, scope: str) -> bool:
         """Whether the filling of a scope began and has not ended."""
         with self._at_work():
-            number = self._store.scope_number(scope)
-            return number is not None and self._store.is_filling(number)
+            return self._store.is_filling(self._store.scope_number(scope))
 
     def count(self, scope: str) -> int:
         """How many turns a scope has."""
         with self._at_work():
-            number = self._store.scope_number(scope)
-            return 0 if number is None else self._store.count(number)
+            return self._store.count(self._store.scope_number(scope))
 
     def get(self, scope: str, ids: Iterable[str]) -> tuple[Turn, ...]:
         """Turns by id, in the order asked; unknown ids are left out."""
         wanted = [storable(str(each)) for each in ids]
         with self._at_work():
-            number = self._store.scope_number(scope)
-            found = {} if number is None else self._store.rows_of_ids(number, set(wanted))
+            found = self._store.rows_of_ids(self._store.scope_number(scope), set(wanted))
         return tuple(_turn(found[each]) for each in wanted if each in found)
 
     def search(
         self, scope: str, query: str, limit: int = 10, audience: str | None = None
     ) -> list[Hit]:
-        """Turns that answer a query, best first.
+        """At most `limit` turns that answer a query (any text), best first.
 
-        Args:
-            scope: Whose memory to search.
-            query: A question or some words; any text at all.
-            limit: At most so many.
-            audience: For whom the answer is made (see `history.audience.viewer` and `visible`);
-                what they may not know is neither found nor has any influence. None searches
-                everything.
-
-        Returns:
-            Hits, best first; the same query on the same turns gives the same order. Empty if
-            nothing is left to look for in the query.
+        What the audience may not know (see `history.audience.viewer` and `visible`) is neither
+        found nor has any influence; None searches everything. The order depends only on the query
+        and the turns. Nothing is found by a query without a word to look for.
         """
         with self._at_work():
             self._notice_other_writers()
             number = self._store.scope_number(scope)
-            if number is None or limit <= 0:
+            if not number or limit <= 0:
                 return []
             found = self._ranked(number, str(query), int(limit), audience)
             rows = self._store.rows([rowid for rowid, *_ in found])
@@ -221,7 +191,7 @@ class RecallIndex:
             alike = turns.likeness(candidates.positions[best])
         best = latest_first(order, scores, candidates, query, alike)[:limit]
         rowids = view.rowids.values[turns.base[candidates.positions[best]]]
-        # A turn that takes a better place takes its score: scores never rise down the list.
+        # A turn moved to a better place gets the score of that place, so scores never rise.
         return [
             (int(rowid), probability(score), bool(matches))
             for rowid, score, matches in zip(
@@ -241,7 +211,8 @@ class RecallIndex:
         changes = self._store.change_count()
         if changes != self._seen_changes:
             self._seen_changes = changes
-            self._forget_views()
+            self._vocabulary = None
+            self._views.clear()
 
     def close(self) -> None:
         """Close the file. Searching afterwards is an error."""

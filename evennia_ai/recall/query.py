@@ -32,7 +32,7 @@ _NOW = re.compile(r"\b(is|are|does|do|has|have|lives?|s|'s|’s|now|current\w*|t
 _PAST = re.compile(
     r"\b(did|was|were|had|when|first|once|before|ago|last|used|original\w*|always|ever|(19|20)\d\d)\b"
 )
-# What may be asked about now for all that: in the tense of the past, where a thing was put.
+# Words that surely ask about the past; and where a thing was put, which asks about now.
 _SURELY_PAST = re.compile(
     r"\b(did|was|were|had|first|once|before|ago|last|used|original\w*|always|ever|times"
     r"|(19|20)\d\d)\b"
@@ -48,11 +48,7 @@ _DAY = re.compile(r"^([0-3]?\d)(st|nd|rd|th)?$")
 
 
 class Speakers:
-    """Names, sorted by their first word, so that those a word calls stand together.
-
-    Args:
-        names: The names; one without a word can be called by none.
-    """
+    """Names, sorted by their first word, so that those a word calls stand together."""
 
     def __init__(self, names: Iterable[str] = ()):
         called = sorted((parts[0], name) for name in set(names) if (parts := name_parts(name)))
@@ -102,8 +98,8 @@ class ParsedQuery:
         days: Days of the month it names, if it names a month.
         wants: Which of `time`, `number`, `name`, `place` it asks for.
         asks_now: Whether it asks how things are, rather than what happened, when, or how often.
-        may_ask_now: Whether it may ask so: nothing in it speaks of the past, unless it asks where
-            something was put.
+        may_ask_now: Whether it may ask so: it has no word of the past, or asks where something
+            was put.
     """
 
     text: str
@@ -130,13 +126,7 @@ class ParsedQuery:
 
 
 def parsed_query(text: str, speakers: Speakers) -> ParsedQuery:
-    """Read a query.
-
-    Args:
-        text: Any text; never raises.
-        speakers: Those who speak, as far as the asker may know.
-
-    """
+    """Read a query: any text. `speakers` are those who speak, as far as the asker may know."""
     cut = storable(text[:MAX_QUERY_CHARACTERS]).strip()
     tokens = words(cut)
     names = speakers.called(tokens)

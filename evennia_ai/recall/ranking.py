@@ -1,21 +1,18 @@
 """From features to scores and an order.
 
-Scores come from linear models whose weights ship as JSON: one for talk where a turn answers the
-last; one for a crowd, where many talk at once and of one another. `scripts/train_recall.py` learns
-them; the file says from what and how well they did on talks they had not seen.
+Scores come from linear models whose weights ship as JSON: one for talk where each turn answers the
+last, and one for a crowd, where many talk at once. `scripts/train_recall.py` learns them; the file
+names the training data and the results on unseen talks.
 
-Of several turns that say the same of the same one, the newest comes first.
+A question in the present tense, as where somebody lives, asks for what holds now. So of the best
+ten turns, those that say the same of the same person swap places: the newest gets the best of
+their places. All other turns keep theirs; turns below the best ten never move up, as they would
+push out other answers to a question that asks for several things.
 
-Whoever asks in the present tense where somebody lives wants to know where they live now. The
-places that turns which say the same have in the ranking stay; the newest takes the best of them.
-All other turns keep theirs. Turns below the best ten never come up in this way: they would push
-out what answers as well, as where a question asks for several things.
-
-Among few, turns are taken to say the same if they hold the same words of the query, in any of
-the three readings and all but one at most, about the same one, and were said at different times; to
-share a name alone is not enough. In a crowd, where the same is told in many words by many, they
-may also be alike in meaning: what they share of the query's words and how alike they are count
-together.
+Among few, turns say the same if they hold the same words of the query, in any of the three
+readings, with one missing at most, about the same person; sharing only a name is not enough. In a
+crowd, where many tell the same in different words, the shared words and the likeness in meaning
+count together.
 """
 
 import json
@@ -34,12 +31,12 @@ from evennia_ai.recall.vectors import Floats, Ints
 from evennia_ai.recall.view import SESSION_GAP_S
 
 WEIGHTS = Path(__file__).resolve().parent / "weights.json"
-# So many best turns are looked at, and so much lower a score (in units of log-odds) still counts
-# as saying the same: among few, and in a crowd.
+# How many best turns are compared, and how much lower a score (in log-odds) may be to count as
+# saying the same: among few, and in a crowd.
 LOOKED_AT = 10
 MARGIN = 2.5
 CROWD_MARGIN = 4.5
-# In a crowd: the share of the query's words in common and the centred cosine add up to so much.
+# In a crowd: least sum of the share of the query's words in common and the centred cosine.
 IN_COMMON = 0.5
 
 
@@ -47,10 +44,7 @@ IN_COMMON = 0.5
 class LinearModel:
     """A weighted sum of features.
 
-    Args:
-        names: The features, in order.
-        weights: One a feature.
-        bias: Added to the sum, so that a sum above 0 is more likely an answer than not.
+    With `bias` added, a sum above 0 is more likely an answer than not.
     """
 
     names: tuple[str, ...]
@@ -91,7 +85,7 @@ def latest_first(
     query: ParsedQuery,
     alike: Floats | None = None,
 ) -> Ints:
-    """Put newer turns before older ones that say the same.
+    """The order of candidates (best first) with newer turns before older ones that say the same.
 
     Args:
         order: Candidates by score, best first, shape (n,).
@@ -100,9 +94,6 @@ def latest_first(
         query: What is asked.
         alike: In a crowd, how alike the turns of `best_places` are, in their order: cosines of
             shape (m, m). None among few.
-
-    Returns:
-        The candidates in their new order, shape (n,).
     """
     looked_at = best_places(order, candidates)
     best = order[looked_at].tolist()

@@ -10,7 +10,7 @@ from evennia_ai.language.names import names_among
 
 # A stored turn, ``(rowid, *COLUMNS)``; a new one is without its rowid.
 Row = tuple[Any, ...]
-# Raised when what is stored per turn changes meaning; an older file is emptied, as it can be
+# Increased when what is stored per turn changes meaning; an older file is emptied, as it can be
 # rebuilt from what the game stores.
 SCHEMA_VERSION = 2
 # A turn's rowid is its scope's number times this plus its own, so that a scope is one range.
@@ -34,17 +34,14 @@ _DROP = """
 DROP TABLE IF EXISTS vocabulary; DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS turns;
 DROP TABLE IF EXISTS scopes; DROP TABLE IF EXISTS filling;
 """
-# What stands behind the name of a damaged file, and behind its own name what belongs to a file.
+# Suffix of a damaged file that was put aside, and suffixes of a database's files.
 _ASIDE, _PARTS = ".damaged", ("", "-wal", "-shm")
+_NEW_SCOPE = "INSERT INTO scopes (name) VALUES (?) ON CONFLICT (name) DO NOTHING"
 COLUMNS = "id, speaker, text, at, time, session, audience, kind, traits, vector"
 
 
 class Store:
-    """One SQLite file. Not thread-safe by itself: `RecallIndex` holds a lock around it.
-
-    Args:
-        path: The file, or ``:memory:``.
-    """
+    """One SQLite file. Not thread-safe by itself: `RecallIndex` holds a lock around it."""
 
     def __init__(self, path: Path | str):
         self.path = str(path)
@@ -69,20 +66,17 @@ class Store:
         """A number that changes when another connection has written to the file."""
         return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
-    def scope_number(self, name: str, create: bool = False) -> int | None:
-        """The number of a scope; None if there is none and `create` is false."""
+    def scope_number(self, name: str) -> int:
+        """The number of a scope; 0, that of an empty one, if there is none of that name."""
         row = self._db.execute("SELECT number FROM scopes WHERE name=?", (name,)).fetchone()
-        if row is None and create:
-            cursor = self._db.execute("INSERT INTO scopes (name) VALUES (?)", (name,))
-            return int(cursor.lastrowid or 0)
-        return int(row[0]) if row else None
+        return int(row[0]) if row else 0
 
     def set_filling(self, name: str, filling: bool) -> None:
         """Note of a scope, made where there is none, whether it is being filled."""
         note, drop = "INSERT OR IGNORE INTO filling VALUES (?)", "DELETE FROM filling WHERE scope=?"
         with self._db:
-            number = self.scope_number(name, create=True)
-            self._db.execute(note if filling else drop, (number,))
+            self._db.execute(_NEW_SCOPE, (name,))
+            self._db.execute(note if filling else drop, (self.scope_number(name),))
 
     def is_filling(self, scope: int) -> bool:
         """Whether a scope is noted as being filled."""
@@ -91,39 +85,30 @@ class Store:
 
     def rows_of_ids(self, scope: int, ids: Iterable[str]) -> dict[str, Row]:
         """Stored rows ``(rowid, id, speaker, …)`` by turn id; unknown ids are left out."""
-        found: dict[str, Row] = {}
-        for chunk in _chunks(list(ids)):
-            marks = ",".join("?" * len(chunk))
-            query = f"SELECT rowid, {COLUMNS} FROM turns WHERE scope=? AND id IN ({marks})"
-            found.update((row[1], row) for row in self._db.execute(query, (scope, *chunk)))
-        return found
+        return {row[1]: row for row in self._rows_in("scope=? AND id", (scope,), list(ids))}
 
     def rows(self, rowids: Sequence[int]) -> dict[int, Row]:
         """Stored rows ``(rowid, id, speaker, …)`` by rowid."""
-        found: dict[int, Row] = {}
-        for chunk in _chunks(list(rowids)):
+        return {row[0]: row for row in self._rows_in("rowid", (), rowids)}
+
+    def _rows_in(self, column: str, before: Row, wanted: Sequence[int | str]) -> Iterator[Row]:
+        for start in range(0, len(wanted), _CHUNK):
+            chunk = wanted[start : start + _CHUNK]
             marks = ",".join("?" * len(chunk))
-            query = f"SELECT rowid, {COLUMNS} FROM turns WHERE rowid IN ({marks})"
-            found.update((row[0], row) for row in self._db.execute(query, chunk))
-        return found
+            query = f"SELECT rowid, {COLUMNS} FROM turns WHERE {column} IN ({marks})"
+            yield from self._db.execute(query, (*before, *chunk))
 
     def replace(self, name: str, gone: Sequence[Row], rows: Sequence[Row]) -> int:
         """Delete stored rows of a scope and store new ones, all or nothing.
 
-        Args:
-            name: The scope, made where there is none.
-            gone: Stored rows.
-            rows: New rows, in the order of `COLUMNS`.
-
-        Returns:
-            The scope's number.
+        The scope is made where there is none; its number is returned. New rows are in the order
+        of `COLUMNS`.
         """
         with self._db:
-            number = self.scope_number(name, create=True)
-            assert number is not None
+            self._db.execute(_NEW_SCOPE, (name,))
             self._delete(gone)
-            query = "SELECT last FROM scopes WHERE number=?"
-            last = self._db.execute(query, (number,)).fetchone()[0]
+            query = "SELECT number, last FROM scopes WHERE name=?"
+            number, last = self._db.execute(query, (name,)).fetchone()
             numbered = list(enumerate(rows, number * SCOPE_SPAN + last + 1))
             marks = ",".join("?" * 12)
             self._db.executemany(
@@ -140,14 +125,12 @@ class Store:
         if gone:
             self._checkpoint()
             self.delete_aside()
-        return number
+        return int(number)
 
     def delete(self, rows: Sequence[Row], tidy: bool = True) -> None:
         """Delete stored rows so that neither text nor words nor vectors stay in the file.
 
-        Args:
-            rows: Stored rows.
-            tidy: Whether their words leave the file now, or with a later removal.
+        Without `tidy` their words leave it only with a later removal.
         """
         with self._db:
             self._delete(rows)
@@ -171,19 +154,16 @@ class Store:
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def delete_aside(self) -> None:
-        """Delete a damaged file that was put aside: what is to be removed may stand there too."""
+        """Delete a damaged file that was put aside, as it may hold what is to be removed."""
         for part in _PARTS:
             Path(f"{self.path}{_ASIDE}{part}").unlink(missing_ok=True)
 
     def scope_rows(self, scope: int, after: int = 0, at_most: int | None = None) -> Iterator[Row]:
         """Rows ``(rowid, id, …)`` of a scope whose rowid is above `after`, in order."""
         low, high = _range(scope)
+        query = f"SELECT rowid, {COLUMNS} FROM turns WHERE rowid > ? AND rowid < ? ORDER BY rowid"
         limit = -1 if at_most is None else at_most
-        return self._db.execute(
-            f"SELECT rowid, {COLUMNS} FROM turns WHERE rowid > ? AND rowid < ? ORDER BY rowid"
-            " LIMIT ?",
-            (max(low, after), high, limit),
-        )
+        return self._db.execute(f"{query} LIMIT ?", (max(low, after), high, limit))
 
     def count(self, scope: int) -> int:
         """How many turns a scope has."""
@@ -236,8 +216,3 @@ def set_aside(path: Path) -> None:
 
 def _range(scope: int) -> tuple[int, int]:
     return scope * SCOPE_SPAN, (scope + 1) * SCOPE_SPAN
-
-
-def _chunks(items: list[Any]) -> Iterator[list[Any]]:
-    for start in range(0, len(items), _CHUNK):
-        yield items[start : start + _CHUNK]

@@ -31,8 +31,7 @@ class Turn:
         speaker: Name of who said it.
         text: What was said.
         at: When: seconds since the epoch, an ISO 8601 text, a date or datetime, or a date in
-            English words. Anything else counts as the beginning of time, as do a text that holds
-            no date and a number that is not finite.
+            English words. Anything else counts as 0, the epoch.
         session: Name or number of the talk it belongs to. Without one, a pause of more than
             half an hour begins a new talk.
         audience: Who may know it, as `evennia_ai.history.audience` writes it; None is public.
@@ -65,7 +64,7 @@ class Hit:
         audience: Who may know it.
         matches: Whether it holds a word of the query, or one near to it or of its kind, or is by
             or of somebody the query names.
-        importance: From 1 to 10, where it is known.
+        importance: 1 to 10, where it is known.
     """
 
     turn_id: str
@@ -96,7 +95,7 @@ class Hit:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Hit":
-        """What `to_dict` gave; fields that are missing or no text count as empty."""
+        """A hit from its `to_dict`; missing fields and fields that are not text count as empty."""
         kept = {
             key: value
             for key in ("id", "kind", "speaker", "at", "text")
@@ -130,12 +129,7 @@ class Query:
 
 
 def seconds(moment: Moment) -> float:
-    """A moment as seconds since the epoch; times without a zone count as UTC.
-
-    Returns:
-        The seconds; 0.0 for None, for a text that holds no date and for a number that is not
-        finite.
-    """
+    """A moment as seconds since the epoch, without a zone as UTC; 0.0 if it is no finite time."""
     if isinstance(moment, int | float):
         if not _is_storable(moment):
             return 0.0

@@ -17,12 +17,7 @@ Flags = NDArray[np.bool_]
 
 
 class Growing:
-    """A numpy array that grows by doubling.
-
-    Args:
-        dtype: Element type.
-        width: Columns, or 0 for one dimension.
-    """
+    """A numpy array that grows by doubling; of one dimension without a `width`."""
 
     def __init__(self, dtype: Any, width: int = 0):
         self._data = np.zeros((_FIRST_ROWS, width) if width else _FIRST_ROWS, dtype=dtype)
@@ -50,10 +45,8 @@ class ExactVectors:
 
     The products of whole numbers up to 127 sum to less than 2**24, which float32 holds exactly:
     whatever order a BLAS adds in, the result is the same. So a search answers the same after a
-    rebuild, and as if turns hidden from the asker did not exist.
-
-    Args:
-        dims: Dimensions; 127 * 127 * dims must stay below 2**24, so at most 1,040.
+    rebuild, and as if turns hidden from the asker did not exist. 127 * 127 * dims must stay below
+    2**24, so there are at most 1,040 dimensions.
     """
 
     def __init__(self, dims: int):

@@ -1,19 +1,19 @@
 """A scope in memory: arrays of its turns, its vocabulary, and what one audience sees of it.
 
-Built lazily from the file and kept up to date as turns are added. Positions in a `ScopeView`
-are in order of adding; positions in `VisibleTurns` are in order of conversation, and turns that
-the audience may not see are not there at all: they are no neighbours, and no statistic knows
-them.
+Built lazily from the file and kept up to date as turns are added. Positions in a `ScopeView` are
+in order of adding; positions in `VisibleTurns` are in order of conversation. Turns that the
+audience may not see are missing there, so they are no neighbours and enter no statistic.
 """
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evennia_ai.history.audience import visible
+from evennia_ai.recall.embedding import Embedder
 from evennia_ai.recall.query import Speakers
 from evennia_ai.recall.store import Store
 from evennia_ai.recall.traits import TRAITS, unpacked_traits
@@ -30,10 +30,10 @@ from evennia_ai.recall.vocabulary import Names, TurnWords, Vocabulary
 
 # A pause that ends a talk whose turns carry no session.
 SESSION_GAP_S = 1_800.0
-# The mean of so many turns is taken for the mean of all.
+# The mean of this many turns stands for the mean of all.
 _CENTRE_TURNS = 2_000
-# Talk is coherent if successive turns are so alike (mean centred cosine), judged by so many pairs
-# of them; with fewer there is no telling, and it is taken to be.
+# Least mean centred cosine of successive turns in coherent talk, and how many pairs are compared.
+# Talk with fewer pairs counts as coherent.
 _COHERENT = 0.07
 _FEWEST_PAIRS = 100
 _MOST_PAIRS = 500
@@ -42,16 +42,9 @@ _KEPT_AUDIENCES = 8
 
 
 class ScopeView:
-    """All turns of one scope in memory.
+    """All turns of one scope (by its number in the store) in memory; `vocabulary` is the file's."""
 
-    Args:
-        store: The file.
-        scope: The scope's number.
-        embedder: Has `embed` and `dims`.
-        vocabulary: Words of the file.
-    """
-
-    def __init__(self, store: Store, scope: int, embedder: Any, vocabulary: Vocabulary):
+    def __init__(self, store: Store, scope: int, embedder: Embedder, vocabulary: Vocabulary):
         self._store = store
         self._scope = scope
         self.vocabulary = vocabulary
@@ -95,7 +88,7 @@ class ScopeView:
         self._held.extend([True] * len(rows))
 
     def remove(self, rowids: Sequence[int]) -> bool:
-        """Take turns out; returns whether so few are left that the scope is better read anew."""
+        """Take turns out; returns whether so few are left that the scope is better read again."""
         if rowids:
             self._visible.clear()
             self._held.values[np.isin(self.rowids.values, rowids)] = False
@@ -132,11 +125,9 @@ class ScopeView:
         return kept
 
     def positions_of_word(self, word: str, as_name: bool = False) -> Ints:
-        """Positions of the turns that hold a word, ascending.
+        """Positions of the turns that hold a word (in lower case), ascending.
 
-        Args:
-            word: In lower case.
-            as_name: Only turns where it means somebody, of a word like `will`.
+        With `as_name`, of a word like `will` only the turns where it means somebody.
         """
         last, key = self._last_rowid(), (word, as_name)
         known_to = self._known_to.get(key, 0)
@@ -152,12 +143,7 @@ class ScopeView:
 
 
 class VisibleTurns:
-    """The turns of a scope that one audience may see, in order of conversation.
-
-    Args:
-        view: The scope.
-        allowed: Positions in it, ascending.
-    """
+    """The turns of a scope, at `allowed` positions, that one audience sees, as they were said."""
 
     def __init__(self, view: ScopeView, allowed: Ints):
         kinds = view.kind_numbers.values[allowed]
@@ -165,7 +151,6 @@ class VisibleTurns:
         order = np.argsort(view.times.values[allowed], kind="stable")
         order = order[np.argsort(kinds[order], kind="stable")]
         self.view = view
-        self._centre_kept: tuple[Floats, float, Floats] | None = None
         self.base = allowed[order]
         self.size = len(self.base)
         self._is_all = np.array_equal(self.base, np.arange(len(view.rowids.values)))
@@ -181,32 +166,26 @@ class VisibleTurns:
         self.session_starts = np.flatnonzero(np.diff(self.sessions, prepend=-1))
         self.places = np.arange(self.size) - self.session_starts[self.sessions]
         self.session_sizes = np.bincount(self.sessions, minlength=self.session_count)
-        self._crowd_kept: bool | None = None
         names = view.speakers.all
         self.speakers = Speakers(names[n] for n in np.unique(self.speaker_numbers).tolist())
 
-    @property
+    @cached_property
     def in_crowd(self) -> bool:
         """Whether what stands together is hardly more alike than any two turns.
 
         So it is where many talk at once of this and that. In talk of two or three people on one
         subject after the other, centred cosines of successive turns are 0.15 and more on average.
         """
-        if self._crowd_kept is None:
-            together = np.flatnonzero(self.sessions[1:] == self.sessions[:-1])
-            enough = len(together) >= _FEWEST_PAIRS
-            self._crowd_kept = enough and self._coherence(together) < _COHERENT
-        return self._crowd_kept
-
-    def _coherence(self, together: Ints) -> float:
-        """Mean centred cosine of turns (some of those at `together`) with the next."""
+        together = np.flatnonzero(self.sessions[1:] == self.sessions[:-1])
+        if len(together) < _FEWEST_PAIRS:
+            return False
         first = together[np.linspace(0, len(together) - 1, _MOST_PAIRS).astype(np.int64)]
-        _, size, towards = self._centre()
+        _, size, towards = self._centre
         here, there = towards[first], towards[first + 1]
         plain = self.view.vectors.pairwise(self.base[first], self.base[first + 1])
         lengths = (1 - 2 * here + size) * (1 - 2 * there + size)
         cosines = (plain - here - there + size) / np.sqrt(np.maximum(lengths, 1e-12))
-        return float(cosines.mean())
+        return float(cosines.mean()) < _COHERENT
 
     def _session_numbers(self, kinds: NDArray[np.uint8]) -> Ints:
         """Consecutive numbers of talks; a turn that is no message is a talk of its own."""
@@ -221,15 +200,11 @@ class VisibleTurns:
     def centred(self, vectors: Floats, cosines: Floats) -> Floats:
         """Cosines once the direction common to all turns is taken out.
 
-        What everybody says all the time draws all cosines together; without it they tell more
-        (all-but-the-top, Mu and Viswanath, ICLR 2018). Computed from exact cosines, so that
-        hidden turns have no influence on the rounding either.
-
-        Args:
-            vectors: As for `similarities`.
-            cosines: What `similarities` gave for them.
+        What everybody says all the time makes all turns alike; without it cosines tell more
+        (all-but-the-top, Mu and Viswanath, ICLR 2018). Computed from the exact cosines that
+        `similarities` gave, so that hidden turns do not even influence the rounding.
         """
-        centre, size, towards = self._centre()
+        centre, size, towards = self._centre
         asked = quantised(vectors)
         asked_towards = (asked * centre).sum(axis=1)[:, None] / norms_of(asked)[:, None]
         products = cosines - towards - asked_towards + size
@@ -239,23 +214,22 @@ class VisibleTurns:
 
     def likeness(self, positions: Ints) -> Floats:
         """Centred cosines of some few turns with one another, shape (n, n)."""
-        _, size, towards = self._centre()
+        _, size, towards = self._centre
         near = towards[positions]
         lengths = np.sqrt(np.maximum(1 - 2 * near + size, 1e-6))
         products = self.view.vectors.between(self.base[positions]) - near - near[:, None] + size
         return np.asarray(products / lengths / lengths[:, None], dtype=np.float32)
 
+    @cached_property
     def _centre(self) -> tuple[Floats, float, Floats]:
         """The mean vector, its squared length, its product with each turn's unit vector."""
-        if self._centre_kept is None:
-            mean = self.view.vectors.mean(self.base[:_CENTRE_TURNS])
-            # As stored vectors are: whole numbers, with which products are exact.
-            whole = quantised(mean[None])
-            scale = float(np.abs(mean).max()) / 127
-            length = float(norms_of(whole)[0]) * scale
-            towards = self.similarities(whole)[0] * np.float32(length)
-            self._centre_kept = (whole[0] * np.float32(scale), length * length, towards)
-        return self._centre_kept
+        mean = self.view.vectors.mean(self.base[:_CENTRE_TURNS])
+        # As stored vectors are: whole numbers, with which products are exact.
+        whole = quantised(mean[None])
+        scale = float(np.abs(mean).max()) / 127
+        length = float(norms_of(whole)[0]) * scale
+        towards = self.similarities(whole)[0] * np.float32(length)
+        return whole[0] * np.float32(scale), length * length, towards
 
     def positions_of_word(self, word: str, as_name: bool = False) -> Ints:
         """Positions here of the turns that hold a word, as for `ScopeView`."""

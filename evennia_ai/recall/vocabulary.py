@@ -1,8 +1,7 @@
 """The words of turns: their stems, those of near meaning, what is of a kind, and who holds which.
 
 `kinds.json` is a small hand-made lexicon of everyday and tavern life: `pet` asks for the raven
-too. Static vectors know that `raven` and `crow` are near; that both answer a question about
-animals they hardly know.
+too. Static vectors put `raven` near `crow`, but hardly near a question about animals.
 """
 
 import json
@@ -10,14 +9,14 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from evennia_ai.language.words import STOP_WORDS, stem, words
+from evennia_ai.recall.embedding import Embedder
 from evennia_ai.recall.vectors import ExactVectors, Floats, Growing, Ints, quantised
 
-# Words of similar meaning are taken for related from this cosine on.
+# Least cosine of words that count as related.
 NEAR_MEANING = 0.4
 _KEPT_WORDS = 2_000
 _KINDS = Path(__file__).resolve().parent / "kinds.json"
@@ -40,13 +39,9 @@ class Names:
 
 
 class Vocabulary:
-    """Words that may stand in turns, their stems, and their vectors for near-synonyms.
+    """Words that may stand in turns, their stems, and their vectors for near-synonyms."""
 
-    Args:
-        embedder: Has `embed` and `dims`, as `StaticEmbedder`.
-    """
-
-    def __init__(self, embedder: Any):
+    def __init__(self, embedder: Embedder):
         self._embedder = embedder
         self._names = Names()
         self._by_stem: dict[str, list[str]] = {}
@@ -74,12 +69,7 @@ class Vocabulary:
         return self._by_stem.get(stemmed, ())
 
     def near(self, word: str, vector: Floats) -> Iterator[tuple[str, float]]:
-        """Known words of near meaning and their cosines, nearest first, equally near ones by name.
-
-        Args:
-            word: A word.
-            vector: Its vector, shape (dims,).
-        """
+        """Known words near a word's vector and their cosines, nearest first, then by name."""
         self._embed_new_words()
         known_to, found = self._near.get(word, (0, []))
         size = len(self._vectors)
@@ -124,11 +114,8 @@ def members(word: str) -> tuple[str, ...]:
 class TurnWords:
     """The words of turns, as numbers in a vocabulary, without stop words, each once.
 
-    `wordrows` knows a word's nearest others; what is farther off counts there as nothing. In a
-    crowd, where much is said of the same people, that little tells what a line is about.
-
-    Args:
-        vocabulary: Where the words have their vectors.
+    `wordrows` counts only a word's nearest others. In a crowd, where much is said of the same
+    people, the farther ones show what a line is about.
     """
 
     def __init__(self, vocabulary: Vocabulary):
@@ -152,14 +139,9 @@ class TurnWords:
         self._ends.extend(ends)
 
     def nearness(self, turns: Ints, vectors: Floats) -> Floats:
-        """How near the nearest word of each turn comes to each vector.
+        """How near the nearest word of each turn comes to each vector: cosines, at least 0.
 
-        Args:
-            turns: Numbers of turns in order of adding, shape (n,).
-            vectors: Of words, shape (words, dims).
-
-        Returns:
-            Cosines, at least 0, shape (words, n).
+        `turns` are numbers in order of adding, shape (n,); the result has shape (vectors, n).
         """
         ends = self._ends.values[turns]
         starts = np.where(turns > 0, self._ends.values[turns - 1], 0)

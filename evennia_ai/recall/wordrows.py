@@ -19,11 +19,9 @@ Row = tuple[Ints, Floats]
 
 
 class WordRows:
-    """For each word of a query, the turns that count and how much: positions and 0..1.
+    """For each word of a query, the turns that count and how much: ascending positions and 0..1.
 
-    Args:
-        rows: Per word, ascending positions and their values.
-        size: How many turns there are.
+    `size` is how many turns there are.
     """
 
     def __init__(self, rows: Sequence[Row], size: int):
@@ -71,15 +69,9 @@ def word_rows(
 ) -> tuple[WordRows, WordRows, WordRows]:
     """Rows of a query's words, three times, each a superset of the one before.
 
-    Args:
-        turns: What the asker may see.
-        content: The query's words.
-        vectors: Their vectors, shape (len(content), dims).
-        also_names: Those of them that count only where they name somebody, in lower case.
-
-    Returns:
-        Turns that hold the word in any form; those with words of near meaning as well; those
-        with what belongs to the kind the word names as well.
+    Turns that hold the word in any form; those with words of near meaning as well; those with
+    what belongs to the kind the word names as well. Words of `also_names` count only where they
+    name somebody.
     """
     scratch = np.zeros(turns.size, dtype=np.float32)
     exact, near, kind = [], [], []

@@ -12,8 +12,8 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, ma
 
 from evennia_ai.background import pause
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.rag_memory.entity_context import note_met, run_entity_consolidation_batch
 from evennia_ai.rag_memory.episodic_index import prune_low_importance_entries
+from evennia_ai.rag_memory.profiles import note_met, run_entity_consolidation_batch
 from evennia_ai.rag_memory.working_memory import clear_stale_conversations
 from evennia_ai.sleep.compaction.publishing import is_owed, publish_owed, publish_summaries
 from evennia_ai.sleep.compaction.service import (

@@ -172,7 +172,7 @@ class TestFilling(SearchTest):
     def test_another_index(self):
         """What was changed is in an index that takes the place of the one being filled."""
         memory, opened = self.script.memory, [self.index]
-        memory._recall.open_index = lambda: opened[-1]
+        memory.recall.open_index = lambda: opened[-1]
         done = self.begin(rebuild_index)
         self.change_line(audience=ALICE)
         self.index = CountingIndex()

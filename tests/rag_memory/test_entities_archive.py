@@ -16,7 +16,7 @@ from evennia_ai.rag_memory.entities import (
     tidy,
     with_observation,
 )
-from evennia_ai.rag_memory.observation_search import found_observations
+from evennia_ai.rag_memory.observations import found_observations
 from evennia_ai.rag_memory.profiles import ARCHIVE, PAGES_KEPT, PAGES_SEARCHED, EntityHandler
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import MemoryStore

@@ -6,7 +6,7 @@ from evennia_ai.assistant.identity import stable_id
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import present_lines
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.entity_context import note_met
+from evennia_ai.rag_memory.profiles import note_met
 from evennia_ai.sleep.compaction.service import compact_conversation_history
 from evennia_ai.testing import call
 from tests.base import AssistantTest

@@ -12,8 +12,8 @@ from twisted.internet.task import Clock
 from evennia_ai.history.audience import PUBLIC, STAFF, private, visible
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.rag_memory import entities
-from evennia_ai.rag_memory.entity_context import BATCH, run_entity_consolidation_batch
 from evennia_ai.rag_memory.profile import Observation, Profile, summary_line
+from evennia_ai.rag_memory.profiles import BATCH, run_entity_consolidation_batch
 from tests import stand_ins
 from tests.waiting import wait_for
 

@@ -35,12 +35,6 @@ class TestPrune(unittest.TestCase):
         entries = [entry("age", 30, 1), entry("importance", 31, 4)]
         self.assertEqual(prune_low_importance_entries(entries, NOW)["kept"], 2)
 
-    def test_limits_can_be_set(self):
-        """Days and importance are parameters."""
-        entries = [entry("a", 2, 5), entry("b", 0.5, 5)]
-        result = prune_low_importance_entries(entries, NOW, keep_days=1, min_importance=6)
-        self.assertEqual(result["pruned_ids"], ["a"])
-
     def test_what_cannot_be_read_stays(self):
         """No time, a senseless time or no importance never prunes an entry."""
         entries = [

@@ -13,9 +13,9 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.episodic_index import KEEP_DAYS
-from evennia_ai.rag_memory.forgetting import forget_entry
 from evennia_ai.rag_memory.indexing import (
     BATCH,
+    forget_entry,
     missing_oldest,
     rebuild_index,
     restore_index,
@@ -297,7 +297,7 @@ class TestWholeIndex(SearchTest):
         """Where another index comes in the place of one being filled, it is filled whole."""
         memory, clock = self.world.script.memory, Clock()
         opened = [self.index]
-        memory._recall.open_index = lambda: opened[-1]
+        memory.recall.open_index = lambda: opened[-1]
         done = rebuild_index(self.world.script, clock)
         clock.advance(1)
         opened.append(CountingIndex())
@@ -338,7 +338,7 @@ class TestWholeIndex(SearchTest):
         self.world.restart()
         memory = self.world.script.memory
         opened = [self.index]
-        memory._recall.open_index = lambda: opened[-1]
+        memory.recall.open_index = lambda: opened[-1]
         self.search("barrel")
         opened.append(CountingIndex())
         self.search("barrel")

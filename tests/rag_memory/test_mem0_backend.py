@@ -468,7 +468,7 @@ class TestConfiguration(StoreCase):
     def test_a_model_is_never_asked(self):
         """The model that stands in for Mem0's refuses with the setting's name."""
         with self.assertRaisesRegex(StoreError, "EVENNIA_AI_MEM0_CONFIG"):
-            setup.InertLlm().generate_response()
+            setup.CapturingLlm().generate_response([])
 
     def test_invalid_configuration(self):
         """A configuration Mem0 does not accept is named by its setting."""

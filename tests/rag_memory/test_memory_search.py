@@ -9,11 +9,10 @@ from evennia_ai.assistant.tick import _retrieved
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.tool_traits import ToolTraits
 from evennia_ai.rag_memory.entities import new_profile, observe, tidy
-from evennia_ai.rag_memory.episodic_index import KEEP_DAYS
+from evennia_ai.rag_memory.episodic_index import KEEP_DAYS, turn_of_message
 from evennia_ai.rag_memory.ranking import QUESTIONS
 from evennia_ai.rag_memory.recall_jobs import DEEP, RecallJobs
 from evennia_ai.rag_memory.search import Memory
-from evennia_ai.rag_memory.turns import turn_of_message
 from evennia_ai.recall import Turn
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import InlineWorker, MemorySemanticStore

@@ -4,7 +4,7 @@ import unittest
 from dataclasses import replace
 
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.observation_search import MOST_FOUND, found_observations
+from evennia_ai.rag_memory.observations import MOST_FOUND, found_observations
 from evennia_ai.rag_memory.profile import Profile
 
 MILL = {"predicate": "lives in", "value": "the mill"}

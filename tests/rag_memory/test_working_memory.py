@@ -109,7 +109,7 @@ class TestStale(unittest.TestCase):
 
     def test_decides_without_touching(self):
         """The dict is left as it is; taking out is a step of its own."""
-        result = clear_stale_conversations(self.talks, now=1e6, max_age_s=60)
+        result = clear_stale_conversations(self.talks, now=1e6)
         self.assertEqual(len(self.talks), 2)
         self.assertEqual(result["stale"], ["o1", "o2"])
 

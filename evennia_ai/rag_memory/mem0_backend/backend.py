@@ -3,13 +3,17 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 from twisted.internet.defer import Deferred, TimeoutError, inlineCallbacks
+from twisted.python.failure import Failure
 
-from evennia_ai.background import Worker, in_time
+from evennia_ai.background import Steps, Worker, in_time
 from evennia_ai.errors import StoreError
 from evennia_ai.rag_memory.mem0_backend.engine import Engine
+from evennia_ai.recall.embedding import Embedder
+
+T = TypeVar("T")
 
 # Items stored by one job of the thread, so that a search never waits for a whole night's add.
 ADD_BATCH = 25
@@ -43,7 +47,7 @@ class Mem0Backend:
         self,
         directory: str | os.PathLike[str],
         config: Mapping[str, Any] | None = None,
-        embedder: Any = None,
+        embedder: Embedder | None = None,
         worker: Worker | None = None,
     ):
         self._engine = Engine(directory, config, embedder)
@@ -58,22 +62,17 @@ class Mem0Backend:
         """In ``mem0`` under the folder for derived data, as ``EVENNIA_AI_MEM0_CONFIG`` says."""
         return cls(directory / "mem0", setting("MEM0_CONFIG"), worker=worker)
 
-    def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> Deferred[list[str]]:
+    @inlineCallbacks
+    def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> Steps[list[str]]:
         """Store items ``{"source_id", "text", "metadata"}`` of one scope (any non-empty text).
 
         Idempotent: an item whose `source_id` is stored already keeps its memory, unchanged.
         What was stored before a crash or an error stays stored; add the same items again.
         `metadata` may hold any JSON values; ``audience`` is public by default, ``type`` is
-        ``memory``. Items with an empty text or `source_id` are refused.
-
-        Returns:
-            Fires with the memory ids, one an item, in order.
+        ``memory``. Items with an empty text or `source_id` are refused. Fires with the memory
+        ids, one an item, in order.
         """
-        return self._add_in_batches(scope, list(items))
-
-    @inlineCallbacks
-    def _add_in_batches(self, scope: str, items: list[Mapping[str, Any]]) -> Any:
-        ids: list[str] = []
+        items, ids = list(items), list[str]()
         for start in range(0, len(items), ADD_BATCH):
             ids += yield self._run(self._engine.add, scope, items[start : start + ADD_BATCH])
         return ids
@@ -98,17 +97,9 @@ class Mem0Backend:
     def search(
         self, scope: str, query: str, limit: int = 10, audience: str | None = None
     ) -> Deferred[list[dict[str, Any]]]:
-        """The memories nearest in meaning that an audience may see.
+        """Fires with the `limit` memories nearest in meaning that an audience may see, best first.
 
-        Args:
-            scope: Whose memory to search.
-            query: Text; an empty one finds nothing.
-            limit: Most memories to return, applied after the audience.
-            audience: Audience of the turn it is for (`history.audience`); None is public.
-
-        Returns:
-            Fires with ``{"id", "text", "metadata", "score"}``, best first; `score` is Mem0's,
-            in (0, 1].
+        Scores are Mem0's, in (0, 1]. An empty query finds nothing; the audience None is public.
         """
         return self._run(self._engine.search, scope, query, limit, audience)
 
@@ -133,13 +124,10 @@ class Mem0Backend:
         return self._run(self._engine.delete, scope, list(memory_ids))
 
     @inlineCallbacks
-    def status(self) -> Any:
-        """Fires with ``{"ok": bool, "detail": one sentence, "count": int, "path": str}``.
-
-        Never fails; `count` is over all scopes.
-        """
+    def status(self) -> Steps[dict[str, Any]]:
+        """Fires with ``{"ok", "detail", "count", "path"}``; `count` is over all scopes."""
         try:
-            found = yield self._run(self._engine.status)
+            found: dict[str, Any] = yield self._run(self._engine.status)
         except StoreError as error:
             return {"ok": False, "detail": str(error), "count": 0, "path": self._engine.path}
         return found
@@ -148,15 +136,15 @@ class Mem0Backend:
         """Release files and locks; the store cannot be used again."""
         return self._run(self._engine.close)
 
-    def _run(self, function: Any, *args: Any) -> Deferred[Any]:
+    def _run(self, function: Callable[..., T], *args: Any) -> Deferred[T]:
         if self._worker is None:
             self._worker = Worker("evennia-ai-memory")
         done = self._worker.submit(function, *args)
         return in_time(done, STORE_TIMEOUT_S).addErrback(_too_slow)
 
 
-def _too_slow(failure: Any) -> Any:
-    failure.trap(TimeoutError)
+def _too_slow(failure: Failure) -> NoReturn:
+    failure.trap(TimeoutError)  # type: ignore[no-untyped-call]
     raise StoreError(
         f"Semantic memory did not answer in {STORE_TIMEOUT_S:.0f} s: check whether its server, "
         "named in `EVENNIA_AI_MEM0_CONFIG`, is up."

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised, viewer, visible
 from evennia_ai.rag_memory.mem0_backend import files, setup
+from evennia_ai.recall.embedding import Embedder
 
 # More than any assistant will ever have; Mem0 lists the first 20 by default.
 EVERYTHING = 1_000_000
@@ -42,17 +43,14 @@ _DAMAGE = (
 class Engine:
     """Mem0 with its files. Use it from one thread only, which also imports it.
 
-    Args:
-        directory: Folder of all files.
-        config: Keys of a Mem0 configuration that replace ours.
-        embedder: See `Mem0Backend`.
+    The arguments are those of `Mem0Backend`, as are the public methods.
     """
 
     def __init__(
         self,
         directory: str | os.PathLike[str],
         config: Mapping[str, Any] | None = None,
-        embedder: Any = None,
+        embedder: Embedder | None = None,
     ):
         self._directory = Path(directory).absolute()
         self._overrides = dict(config or {})
@@ -69,78 +67,94 @@ class Engine:
     # ---- what the store does
 
     def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Store items; see `Mem0Backend.add`."""
+        """Store items."""
         checked = [_checked(item) for item in items]
-        with self._opened("add to") as memory:
-            known = self._known(memory, scope, [source for source, _, _ in checked])
+        with self._opened("add to"):
+            known = self._known(scope, [source for source, _, _ in checked])
             for source_id, text, metadata in checked:
                 if source_id not in known:
-                    known[source_id] = _store(memory, scope, text, metadata)
+                    known[source_id] = self._store(scope, text, metadata)
             return [known[source_id] for source_id, _, _ in checked]
 
     def extraction_prompt(self, scope: str, item: Mapping[str, Any]) -> list[dict[str, str]] | None:
-        """What Mem0 asks a model; see `Mem0Backend.extraction_prompt`."""
+        """What Mem0 asks a model."""
         source_id, text, metadata = _checked(item)
-        with self._opened("read") as memory:
-            if source_id in self._known(memory, scope, [source_id]):
+        with self._opened("read"):
+            if self._known(scope, [source_id]):
                 return None
             llm = setup.CapturingLlm()
             try:
-                _infer(memory, llm, scope, text, metadata)
+                self._infer(llm, scope, text, metadata)
             except Exception:
                 if llm.asked is None:
                     raise
             return llm.asked
 
     def add_extracted(self, scope: str, item: Mapping[str, Any], answer: str) -> str:
-        """Store what a model extracted; see `Mem0Backend.add_extracted`."""
+        """Store what a model extracted."""
         source_id, text, metadata = _checked(item)
-        with self._opened("add to") as memory:
-            known = self._known(memory, scope, [source_id])
+        with self._opened("add to"):
+            known = self._known(scope, [source_id])
             if source_id in known:
                 return known[source_id]
-            made = _infer(memory, setup.CapturingLlm(answer), scope, text, metadata)
-            return str(made[0]["id"]) if made else _store(memory, scope, text, metadata)
+            made = self._infer(setup.CapturingLlm(answer=answer), scope, text, metadata)
+            return str(made[0]["id"]) if made else self._store(scope, text, metadata)
 
     def search(
         self, scope: str, query: str, limit: int, audience: str | None
     ) -> list[dict[str, Any]]:
-        """Find memories; see `Mem0Backend.search`."""
-        shown_to = viewer(audience)
+        """Find memories, fetching more until there are enough that the audience may see."""
+        shown_to, filters = viewer(audience), {"agent_id": _agent(scope)}
+        if shown_to == PUBLIC:
+            filters["audience"] = PUBLIC
+        wanted = limit if shown_to in (PUBLIC, STAFF) else limit * OVERFETCH
         if not query.strip() or limit <= 0:
             return []
         with self._opened("search") as memory:
-            return _nearest(memory, scope, query, limit, shown_to)
+            while True:
+                options = {"filters": filters, "top_k": wanted, "threshold": 0.0}
+                found = memory.search(query, **options)["results"]
+                # A score of nothing is a text with no known word: near to nothing, not everything.
+                shown = [
+                    item
+                    for item in map(_as_memory, found)
+                    if item["score"] > 0
+                    and visible(item["metadata"].get("audience", STAFF), shown_to)
+                ]
+                if len(shown) >= limit or len(found) < wanted:
+                    return shown[:limit]
+                wanted *= OVERFETCH
 
     def ids(self, scope: str) -> set[str]:
         """The ids of all memories of a scope."""
-        with self._opened("list") as memory:
-            return {str(found["id"]) for found in _listed(memory, scope)}
+        with self._opened("list"):
+            return {str(found["id"]) for found in self._listed(scope)}
 
     def sources(self, scope: str) -> dict[str, str]:
-        """The memory id of each `source_id` of a scope."""
-        with self._opened("list") as memory:
-            return _by_source(_listed(memory, scope))
+        """The memory id of each source of a scope."""
+        with self._opened("list"):
+            return _by_source(self._listed(scope))
 
     def source_of(self, scope: str, memory_id: str) -> str | None:
-        """The `source_id` of one memory of a scope; None if there is no such memory."""
-        with self._opened("read") as memory:
-            found = _held(memory, memory_id, scope) or {}
-            source = (found.get("metadata") or {}).get("source_id")
-            return str(source) if source else None
+        """The source of one memory of a scope; None if there is no such memory."""
+        with self._opened("read"):
+            found = self._held(memory_id, scope)
+            return next(iter(_by_source([found])), None) if found else None
 
     def delete(self, scope: str, memory_ids: Iterable[str]) -> int:
-        """Delete memories and every copy of their text; see `Mem0Backend.delete`."""
-        with self._opened("delete from") as memory:
-            held = _with_siblings(memory, scope, memory_ids)
+        """Delete memories, those made from the same sources, and every copy of their text."""
+        with self._opened("delete from"):
+            found = [one for each in memory_ids if (one := self._held(each, scope))]
+            siblings = self._from_sources(scope, sorted(_by_source(found)))
+            held = list(dict.fromkeys(str(one["id"]) for one in (*found, *siblings)))
             if held:
-                self._erase(memory, scope, held)
+                self._erase(scope, held)
             if files.drop_damaged(self._directory):
                 self._notes.append("Damaged copies were deleted with what was to be forgotten.")
             return len(held)
 
     def status(self) -> dict[str, Any]:
-        """See `Mem0Backend.status`; raises `StoreError` where the store cannot be opened."""
+        """Whether it works; raises `StoreError` where the store cannot be opened."""
         with self._opened("count") as memory:
             count = _count(memory)
         detail = " ".join(self._notes) or f"{count} memories."
@@ -153,22 +167,69 @@ class Engine:
         if memory is not None:
             _close(memory)
 
-    # ---- deletion
+    # ---- Mem0's calls
 
-    def _erase(self, memory: Any, scope: str, memory_ids: Sequence[str]) -> None:
+    def _store(self, scope: str, text: str, metadata: dict[str, Any]) -> str:
+        added = self._memory.add(text, agent_id=_agent(scope), metadata=metadata, infer=False)
+        return str(added["results"][0]["id"])
+
+    def _infer(
+        self, model: "setup.CapturingLlm", scope: str, text: str, metadata: dict[str, Any]
+    ) -> list[dict[str, Any]]:
+        """Have Mem0 extract memories of a text with `model`; the memories made.
+
+        Mem0 shows the model what it stored near the text under the same run; hence a run for each
+        audience, or what was whispered would stand in a prompt about what was said aloud.
+        """
+        run, theirs = quote(metadata["audience"], safe=""), self._memory.llm
+        self._memory.llm = model
+        try:
+            with setup.quiet():
+                added = self._memory.add(
+                    text, agent_id=_agent(scope), run_id=run, metadata=metadata, infer=True
+                )
+        finally:
+            self._memory.llm = theirs
+        return list(added["results"])
+
+    def _listed(self, scope: str, **filters: Any) -> list[dict[str, Any]]:
+        wanted = {"agent_id": _agent(scope), **filters}
+        found = self._memory.get_all(filters=wanted, top_k=EVERYTHING, show_expired=True)
+        return list(found["results"])
+
+    def _from_sources(self, scope: str, sources: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """The memories that were made from some sources."""
+        for start in range(0, len(sources), LOOKUP_BATCH):
+            batch = list(sources[start : start + LOOKUP_BATCH])
+            yield from self._listed(scope, source_id={"in": batch})
+
+    def _known(self, scope: str, sources: Sequence[str]) -> dict[str, str]:
+        """The memory id of each source that is stored."""
+        return _by_source(self._from_sources(scope, sources))
+
+    def _held(self, memory_id: str, scope: str) -> Mapping[str, Any] | None:
+        """One memory by its id, if the scope holds it."""
+        try:
+            uuid.UUID(memory_id)  # what Mem0 makes; some stores fail on anything else
+        except ValueError:
+            return None
+        found: Mapping[str, Any] | None = self._memory.get(memory_id)
+        return found if found and found.get("agent_id") == _agent(scope) else None
+
+    def _erase(self, scope: str, memory_ids: Sequence[str]) -> None:
         """Delete memories so that a crash at any point leaves nothing that a retry misses.
 
         History rows are deleted first, while the memory can still be found, and again afterwards,
         as Mem0 writes one more row with the text for each deletion.
         """
-        history = Path(memory.config.history_db_path)
+        history = Path(self._memory.config.history_db_path)
         agent = _agent(scope).replace("%", "%25").replace("&", "%26").replace("=", "%3D")
         session = f"agent_id={agent}"  # escaped as Mem0 does
         files.forget_rows(history, memory_ids, session)
         for memory_id in memory_ids:
-            memory.delete(memory_id)
+            self._memory.delete(memory_id)
         files.forget_rows(history, memory_ids, session)
-        files.scrub(_databases(memory))
+        files.scrub(_databases(self._memory))
 
     # ---- opening and repairing
 
@@ -261,14 +322,6 @@ class Engine:
         )
         return memory
 
-    def _known(self, memory: Any, scope: str, source_ids: Sequence[str]) -> dict[str, str]:
-        """The memory id of each source that is stored."""
-        known: dict[str, str] = {}
-        for start in range(0, len(source_ids), LOOKUP_BATCH):
-            batch = list(source_ids[start : start + LOOKUP_BATCH])
-            known |= _by_source(_listed(memory, scope, source_id={"in": batch}))
-        return known
-
 
 def _agent(scope: str) -> str:
     """A scope as Mem0 takes it: it refuses spaces and trims, so two names could become one."""
@@ -287,70 +340,9 @@ def _checked(item: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
     return source_id, text, {"type": "memory", **given, "source_id": source_id}
 
 
-def _store(memory: Any, scope: str, text: str, metadata: dict[str, Any]) -> str:
-    added = memory.add(text, agent_id=_agent(scope), metadata=metadata, infer=False)
-    return str(added["results"][0]["id"])
-
-
-def _infer(
-    memory: Any, model: "setup.CapturingLlm", scope: str, text: str, metadata: dict[str, Any]
-) -> list[dict[str, Any]]:
-    """Have Mem0 extract memories of a text with `model`; the memories made.
-
-    Mem0 shows the model what it stored near the text under the same run; hence a run for each
-    audience, or what was whispered would stand in a prompt about what was said aloud.
-    """
-    run, theirs = quote(metadata["audience"], safe=""), memory.llm
-    memory.llm = model
-    try:
-        with setup.quiet():
-            added = memory.add(
-                text, agent_id=_agent(scope), run_id=run, metadata=metadata, infer=True
-            )
-    finally:
-        memory.llm = theirs
-    return list(added["results"])
-
-
-def _with_siblings(memory: Any, scope: str, memory_ids: Iterable[str]) -> list[str]:
-    """Those of the memories that a scope holds, with all others made from the same sources."""
-    found = [one for id_ in memory_ids if (one := _held(memory, id_, scope))]
-    sources = {
-        str(source) for one in found if (source := (one.get("metadata") or {}).get("source_id"))
-    }
-    siblings = (
-        str(one["id"])
-        for start in range(0, len(sources), LOOKUP_BATCH)
-        for one in _listed(
-            memory, scope, source_id={"in": sorted(sources)[start : start + LOOKUP_BATCH]}
-        )
-    )
-    return list(dict.fromkeys([*(str(one["id"]) for one in found), *siblings]))
-
-
-def _listed(memory: Any, scope: str, **filters: Any) -> list[dict[str, Any]]:
-    wanted = {"agent_id": _agent(scope), **filters}
-    found = memory.get_all(filters=wanted, top_k=EVERYTHING, show_expired=True)
-    return list(found["results"])
-
-
 def _by_source(found: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     pairs = ((item.get("metadata") or {}, item["id"]) for item in found)
     return {str(data["source_id"]): str(id_) for data, id_ in pairs if data.get("source_id")}
-
-
-def _nearest(memory: Any, scope: str, query: str, limit: int, viewer: str) -> list[dict[str, Any]]:
-    """The best `limit` memories `viewer` may see, fetching more until there are enough."""
-    filters = {"agent_id": _agent(scope)}
-    if viewer == PUBLIC:
-        filters["audience"] = PUBLIC
-    wanted = limit if viewer in (PUBLIC, STAFF) else limit * OVERFETCH
-    while True:
-        found = memory.search(query, filters=filters, top_k=wanted, threshold=0.0)["results"]
-        shown = [item for item in map(_as_memory, found) if _may_show(item, viewer)]
-        if len(shown) >= limit or len(found) < wanted:
-            return shown[:limit]
-        wanted *= OVERFETCH
 
 
 def _as_memory(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -360,21 +352,6 @@ def _as_memory(found: Mapping[str, Any]) -> dict[str, Any]:
         "metadata": dict(found.get("metadata") or {}),
         "score": float(found.get("score") or 0.0),
     }
-
-
-def _may_show(item: Mapping[str, Any], viewer: str) -> bool:
-    # A score of nothing is a text with no known word: near to nothing, not to everything.
-    return item["score"] > 0 and visible(item["metadata"].get("audience", STAFF), viewer)
-
-
-def _held(memory: Any, memory_id: str, scope: str) -> Mapping[str, Any] | None:
-    """One memory by its id, if the scope holds it."""
-    try:
-        uuid.UUID(memory_id)  # what Mem0 makes; some stores fail on anything else
-    except ValueError:
-        return None
-    found: Mapping[str, Any] | None = memory.get(memory_id)
-    return found if found and found.get("agent_id") == _agent(scope) else None
 
 
 def _databases(memory: Any) -> list[Path]:

@@ -1,11 +1,11 @@
 """The files under the store's folder: locks, damage, and text that must be gone for good."""
 
-import os
 import shutil
 import sqlite3
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing
+from itertools import chain, count
 from pathlib import Path
 
 _DAMAGED = ".damaged-"
@@ -42,22 +42,18 @@ def is_sound_database(path: Path) -> bool:
     try:
         with closing(sqlite3.connect(path)) as connection:
             return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
-    except sqlite3.OperationalError:
-        raise  # busy or unreadable, which says nothing about its content
-    except sqlite3.DatabaseError:
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise  # busy or unreadable, which says nothing about its content
         return False
 
 
 def move_aside(path: Path, now: float | None = None) -> Path:
     """Rename a damaged file or folder, so that nothing is lost; returns where it is now."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
-    first = target = path.with_name(f"{path.name}{_DAMAGED}{stamp}")
-    number = 1
-    while target.exists():
-        number += 1
-        target = first.with_name(f"{first.name}-{number}")
-    os.rename(path, target)
-    return target
+    names = chain([stamp], (f"{stamp}-{number}" for number in count(2)))
+    targets = (path.with_name(f"{path.name}{_DAMAGED}{name}") for name in names)
+    return path.rename(next(target for target in targets if not target.exists()))
 
 
 def drop_damaged(directory: Path) -> int:
@@ -111,18 +107,13 @@ def scrub(databases: Iterable[Path], erases_by_itself: bool | None = None) -> in
 
     None if SQLite was built to erase what it deletes (`erases_by_itself`; None asks it).
     """
-    if sqlite_erases() if erases_by_itself is None else erases_by_itself:
-        return 0
+    if erases_by_itself is None:
+        with closing(sqlite3.connect(":memory:")) as connection:
+            # 2 is "fast", which spares the free pages and so the text.
+            erases_by_itself = connection.execute("PRAGMA secure_delete").fetchone()[0] == 1
     rewritten = 0
-    for path in databases:
+    for path in () if erases_by_itself else databases:
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.execute("VACUUM")
         rewritten += 1
     return rewritten
-
-
-def sqlite_erases() -> bool:
-    """Whether this SQLite overwrites deleted content by default (a choice made at its build)."""
-    with closing(sqlite3.connect(":memory:")) as connection:
-        # 2 is "fast", which spares the free pages and so the text.
-        return bool(connection.execute("PRAGMA secure_delete").fetchone()[0] == 1)

@@ -8,12 +8,13 @@ thread.
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from evennia_ai.errors import StoreError
+from evennia_ai.recall.embedding import Embedder
 
 COLLECTION = "evennia_ai"
 # The vector length of Mem0's default embedder (OpenAI's small model).
@@ -23,17 +24,16 @@ _HERE = "evennia_ai.rag_memory.mem0_backend.setup"
 
 
 class EmbedderAdapter:
-    """An embedder as Mem0 calls it.
+    """An embedder as Mem0 calls it; `embedder` is set after Mem0 has constructed this by its path.
 
     Args:
         config: Mem0's embedder configuration; `embedding_dims` is read by Mem0.
-        embedder: ``embed(list of texts) -> float array (n, dims)``; set after construction, as
-            Mem0 constructs by class path.
     """
 
-    def __init__(self, config: Any, embedder: Any = None):
+    embedder: Embedder | None = None
+
+    def __init__(self, config: object):
         self.config = config
-        self.embedder = embedder
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
         """The vector of one text."""
@@ -41,36 +41,30 @@ class EmbedderAdapter:
 
     def embed_batch(self, texts: list[str], memory_action: str | None = None) -> list[list[float]]:
         """The vectors of several texts."""
-        return [[float(number) for number in row] for row in self.embedder.embed(list(texts))]
-
-
-class InertLlm:
-    """Takes the place of Mem0's model; memories are stored as they are, so it is never called."""
-
-    def __init__(self, config: Any = None):
-        self.config = config
-
-    def generate_response(self, *args: Any, **kwargs: Any) -> str:
-        """Raise `StoreError`, always."""
-        raise StoreError("Mem0 has no `llm` configured; set one in `EVENNIA_AI_MEM0_CONFIG`.")
+        assert self.embedder is not None, "set by the engine"
+        return [[float(number) for number in row] for row in self.embedder.embed(texts)]
 
 
 class CapturingLlm:
     """Takes the place of Mem0's model, so that no thread waits for one.
 
-    Mem0 runs once to capture its prompt (`answer` is None: note the question and fail), and once
-    more with the model's answer to store what it holds.
+    Memories that are stored as they are never call it. To extract some, Mem0 runs once to capture
+    its prompt (`answer` is None: note the question and fail), and once more with the model's answer
+    to store what it holds.
     """
 
-    def __init__(self, answer: str | None = None):
+    def __init__(self, config: object = None, answer: str | None = None):
+        self.config = config
         self._answer = answer
         self.asked: list[dict[str, str]] | None = None
 
-    def generate_response(self, messages: Any, *args: Any, **kwargs: Any) -> str:
+    def generate_response(
+        self, messages: Iterable[Mapping[str, Any]], *args: Any, **options: Any
+    ) -> str:
         """The answer; `StoreError` if there is none yet."""
         if self._answer is None:
             self.asked = [dict(message) for message in messages]
-            raise StoreError("asked")
+            raise StoreError("Mem0 has no `llm` configured; set one in `EVENNIA_AI_MEM0_CONFIG`.")
         return self._answer
 
 
@@ -87,11 +81,7 @@ def quiet() -> Iterator[None]:
 
 
 def import_mem0(directory: Path) -> Any:
-    """Import Mem0 with telemetry off and its own files under `directory`.
-
-    Raises:
-        StoreError: If it is not installed or does not import.
-    """
+    """Import Mem0 with telemetry off and its own files under `directory`, or `StoreError`."""
     os.environ["MEM0_TELEMETRY"] = "False"
     os.environ["MEM0_DIR"] = str(directory)
     # Warnings about optional packages (spaCy, fastembed) that this product does without.
@@ -107,19 +97,21 @@ def import_mem0(directory: Path) -> Any:
 
 
 def memory_config(directory: Path, overrides: Mapping[str, Any], dims: int) -> Any:
-    """Mem0's `MemoryConfig`: the embedded defaults, replaced by the owner's keys (`overrides`).
-
-    Raises:
-        StoreError: If the owner's configuration is not valid.
-    """
+    """Mem0's `MemoryConfig`: the embedded defaults, replaced by the owner's keys (`overrides`)."""
     from mem0.configs.base import MemoryConfig
+    from mem0.embeddings.configs import EmbedderConfig
+    from mem0.llms.configs import LlmConfig
+    from mem0.utils.factory import EmbedderFactory, LlmFactory
 
+    # The names Mem0 accepts are a fixed list, hence no validation of ours.
+    EmbedderFactory.provider_to_class[_PROVIDER] = f"{_HERE}.EmbedderAdapter"
+    LlmFactory.register_provider(_PROVIDER, f"{_HERE}.CapturingLlm")
+    embedder = EmbedderConfig.model_construct(provider=_PROVIDER, config={"embedding_dims": dims})
+    llm = LlmConfig.model_construct(provider=_PROVIDER, config={})
     parts: dict[str, Any] = {"history_db_path": str(directory / "history.db"), **overrides}
     try:
         parts["vector_store"] = _vector_store(directory, overrides.get("vector_store"), dims)
-        parts.setdefault("embedder", _own_embedder(dims))
-        parts.setdefault("llm", _own_llm())
-        return MemoryConfig(**parts)
+        return MemoryConfig(**{"embedder": embedder, "llm": llm, **parts})
     except (ValueError, TypeError) as error:
         keys = ", ".join(sorted(overrides)) or "none"
         raise StoreError(
@@ -128,12 +120,12 @@ def memory_config(directory: Path, overrides: Mapping[str, Any], dims: int) -> A
         ) from error
 
 
-def _vector_store(directory: Path, given: Any, dims: int) -> Any:
+def _vector_store(directory: Path, given: object, dims: int) -> Any:
     from mem0.vector_stores.configs import VectorStoreConfig
 
     if not given:
-        given = {"provider": "qdrant", "config": {"path": str(directory / "qdrant")}}
-        given["config"]["on_disk"] = True
+        embedded = {"path": str(directory / "qdrant"), "on_disk": True}
+        given = {"provider": "qdrant", "config": embedded}
     if not isinstance(given, Mapping):
         raise TypeError("`vector_store` must be a dict with `provider` and `config`")
     provider = given.get("provider", "qdrant")
@@ -144,23 +136,6 @@ def _vector_store(directory: Path, given: Any, dims: int) -> Any:
     except ValueError:
         # Not every store is told the length of its vectors, and those that are not refuse it.
         return VectorStoreConfig(provider=provider, config=config)
-
-
-def _own_embedder(dims: int) -> Any:
-    from mem0.embeddings.configs import EmbedderConfig
-    from mem0.utils.factory import EmbedderFactory
-
-    # The names Mem0 accepts are a fixed list, hence no validation on this one.
-    EmbedderFactory.provider_to_class[_PROVIDER] = f"{_HERE}.EmbedderAdapter"
-    return EmbedderConfig.model_construct(provider=_PROVIDER, config={"embedding_dims": dims})
-
-
-def _own_llm() -> Any:
-    from mem0.llms.configs import LlmConfig
-    from mem0.utils.factory import LlmFactory
-
-    LlmFactory.register_provider(_PROVIDER, f"{_HERE}.InertLlm")
-    return LlmConfig.model_construct(provider=_PROVIDER, config={})
 
 
 def first_line(error: BaseException) -> str:
