@@ -18,12 +18,16 @@ if TYPE_CHECKING:  # for annotations only
 
     from evennia_ai.assistant.config import AssistantConfig
     from evennia_ai.assistant.runtime import Runtime
-    from evennia_ai.assistant.spend import SpendHandler
-    from evennia_ai.assistant.state import StateHandler
-    from evennia_ai.assistant.turn import TurnReport, TurnRequest
+    from evennia_ai.assistant.state import SpendHandler, StateHandler
     from evennia_ai.background import Worker
     from evennia_ai.history.live import HistoryHandler
-    from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+    from evennia_ai.llm_interaction.values import (
+        ModelReply,
+        ModelRequest,
+        ProbeReport,
+        TurnReport,
+        TurnRequest,
+    )
     from evennia_ai.rag_memory.journal import JournalHandler
     from evennia_ai.rag_memory.ledger_store import LedgerHandler
     from evennia_ai.rag_memory.profile import Profile
@@ -134,6 +138,9 @@ class ModelBackend(Protocol):
 
     def complete(self, request: ModelRequest) -> Deferred[ModelReply]:
         """Ask a model; fails with `ModelError`. Cancelling the Deferred cancels the call."""
+
+    def probe(self, model: str) -> Deferred[ProbeReport]:
+        """Fires with whether a model can be reached."""
 
     def window(self, model: str) -> int | None:
         """A model's context window in tokens, None if unknown. Answers at once."""

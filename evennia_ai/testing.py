@@ -24,7 +24,7 @@ from evennia_ai.errors import ModelError, ToolError
 from evennia_ai.history.audience import PUBLIC, members, visible
 from evennia_ai.history.messages import new_id
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall
-from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
 from evennia_ai.protocol import MemoryBackend, ModelBackend, Store
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.profile import Profile
@@ -89,6 +89,10 @@ class ScriptedModel:
         waiting: Deferred[ModelReply] = Deferred()
         self._waiting.append((waiting, answer, request.model))
         return waiting
+
+    def probe(self, model: str) -> "Deferred[ProbeReport]":
+        """Reached at once."""
+        return succeed(ProbeReport(model, True, 0.0, "", f"`{model}` is scripted", "closed"))
 
     def release(self) -> None:
         """Let the answers that are held go; later calls are answered at once again."""
