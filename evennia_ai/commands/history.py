@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 
-from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.commands.base import AssistantCommand, only_one
 from evennia_ai.commands.export import export_assistant
-from evennia_ai.commands.lookup import Refusal
-from evennia_ai.commands.show import as_json, as_record, audience_mark, escaped, moment
+from evennia_ai.commands.show import as_json, as_record, audience_mark, moment
 from evennia_ai.history.audience import STAFF, visible
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import ROLLED_BACK, CompactionRecord, SummaryRecord
-from evennia_ai.protocol import Assistant
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep.compaction.receipts import receipt_line
 
@@ -64,11 +63,11 @@ class CmdAIHistory(AssistantCommand):
         script = self.assistant()
         self._list(script, self._messages(script), "History")
 
-    def _list(self, script: Assistant, messages: list[Message], what: str) -> None:
-        name = escaped(script.obj.key)
+    def _list(self, script: AssistantScript, messages: list[Message], what: str) -> None:
+        name = script.obj.key
         self.viewer.listing(
             messages[::-1],
-            lambda message: message_line(message, script.obj.key),
+            lambda message: message_line(message, name),
             f"{what}, {name}, newest first ({len(messages)} live messages):",
             f"{name} has no messages yet.",
         )
@@ -83,11 +82,11 @@ class CmdAIHistory(AssistantCommand):
         records = [r for r in script.history.summaries() if self._may_see(r)]
         receipts = script.history.compactions() if self.audience == STAFF else []
         newest = sorted([*records, *receipts], key=_made_at, reverse=True)
-        key, name = script.obj.key, escaped(script.obj.key)
+        name = script.obj.key
         self.viewer.listing(
             newest,
             lambda item: (
-                summary_lines(item) if isinstance(item, SummaryRecord) else receipt(item, key)
+                summary_lines(item) if isinstance(item, SummaryRecord) else receipt(item, name)
             ),
             f"Summaries, {name}, newest first ({len(records)}, {len(receipts)} compactions):",
             f"{name} has made no summaries yet.",
@@ -113,26 +112,26 @@ class CmdAIHistory(AssistantCommand):
     def do_export(self) -> None:
         """Write everything into a file."""
         script = self.assistant()
-        self.viewer.tell(f"Exporting {escaped(script.obj.key)}...")
+        self.viewer.tell(f"Exporting {script.obj.key}...")
         done = script.run_exclusive(lambda: export_assistant(script))
         self.viewer.later(done, lambda path: self.viewer.tell(f"Written: {path}"), "The export")
 
-    def _may_see(self, record: SummaryRecord) -> bool:
-        return visible(record.audience, self.audience)
+    def _may_see(self, item: SummaryRecord) -> bool:
+        return visible(item.audience, self.audience)
 
-    def _messages(self, script: Assistant) -> list[Message]:
+    def _messages(self, script: AssistantScript) -> list[Message]:
         return [m for m in script.history.messages() if visible(m.audience, self.audience)]
 
 
-def search_memory(command: AssistantCommand, script: Assistant, words: str) -> None:
-    """Search all that is remembered, what tools gave out too, and list what is found."""
-    viewer, name = command.viewer, escaped(script.obj.key)
+def search_memory(command: AssistantCommand, script: AssistantScript, words: str) -> None:
+    """Search everything that is remembered, and list what is found."""
+    viewer, name = command.viewer, script.obj.key
 
     def found(hits: list[Hit]) -> None:
-        head = f"{name} on `{escaped(words)}`, best first ({len(hits)}):"
-        viewer.listing(hits, hit_line, head, f"{name} knows nothing of `{escaped(words)}`.")
+        head = f"{name} on `{words}`, best first ({len(hits)}):"
+        viewer.listing(hits, hit_line, head, f"{name} knows nothing of `{words}`.")
 
-    query = Query(words, SEARCH_LIMIT, command.audience, (), script.obj.key, True, True)
+    query = Query(words, SEARCH_LIMIT, command.audience, (), name, True, True)
     viewer.later(script.memory.search(query), found, "The search")
 
 
@@ -169,7 +168,6 @@ def summary_lines(record: SummaryRecord) -> str:
         f"{record.id}: {record.tier}, {moment(record.created_at)}, level "
         f"{record.level}, {record.status}, of {len(record.source_ids)} messages"
     )
-    # How much the summary itself kept, and how many times text was summarised again.
     if record.retention is not None:
         head += f", generation {record.generation}, kept {record.retention:.0%}"
         head += f", drift {record.drift:.0%}" if record.drift is not None else ""
@@ -177,7 +175,7 @@ def summary_lines(record: SummaryRecord) -> str:
 
 
 def receipt(record: CompactionRecord, name: str) -> str:
-    """A compaction's receipt, and whether it was taken back."""
+    """A compaction's receipt, and when it was taken back."""
     line = f"{moment(record.at)} Receipt: {receipt_line(name, record)}"
     if record.status == ROLLED_BACK:
         line += f" Taken back {moment(record.rolled_back_at)}."
@@ -185,22 +183,14 @@ def receipt(record: CompactionRecord, name: str) -> str:
 
 
 def summary_called(
-    script: Assistant, text: str, may_see: Callable[[SummaryRecord], bool]
+    script: AssistantScript, wanted: str, may_see: Callable[[SummaryRecord], bool]
 ) -> SummaryRecord:
-    """The summary's record with this id, or the only one that begins so.
-
-    Args:
-        script: The assistant's script.
-        text: What was typed.
-        may_see: Whether the caller may see a record; others are as if they were not there.
-
-    Raises:
-        Refusal: If there is none, or more than one.
-    """
-    wanted, history = text.strip(), script.history
+    """The only summary record whose id begins so, of those the caller may see; else `Refusal`."""
+    history = script.history
     begun = (history.summary(key) for key in history.summary_ids() if key.startswith(wanted))
-    found = [record for record in begun if record is not None and may_see(record)]
-    if len(found) != 1:
-        how = "More than one summary begins with" if found else "There is no summary"
-        raise Refusal(f"{how} `{wanted}`. `aihistory/summaries {script.obj.key}` lists them.")
-    return found[0]
+    hint = f"`{wanted}`. `aihistory/summaries {script.obj.key}` lists them."
+    return only_one(
+        [record for record in begun if record is not None and may_see(record)],
+        f"There is no summary {hint}",
+        f"More than one summary begins with {hint}",
+    )
