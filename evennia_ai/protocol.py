@@ -45,7 +45,7 @@ MEMORY_SUMMARY = "memory_summary"
 class Store(Protocol):
     """Values by key and category, copied in and out."""
 
-    def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
+    def get(self, key: str, category: str | None = None, default: object = None) -> Any:
         """A copy of a value as plain data, or the default."""
 
     def preload(self, keys: Iterable[str], category: str | None = None) -> None:
@@ -57,7 +57,7 @@ class Store(Protocol):
     def stamps(self, keys: Iterable[str], category: str | None = None) -> tuple[object, ...]:
         """The stamps of several keys of a category."""
 
-    def set(self, key: str, value: Any, category: str | None = None) -> None:
+    def set(self, key: str, value: object, category: str | None = None) -> None:
         """Store a value."""
 
     def delete(self, key: str, category: str | None = None) -> None:
@@ -359,7 +359,7 @@ class Assistant(Protocol):
     def tell_staff(self, text: str) -> None:
         """Log a line and send it to staff who follow the assistant."""
 
-    def audit(self, kind: str, **fields: Any) -> None:
+    def audit(self, kind: str, **fields: object) -> None:
         """A line in the audit log."""
 
 

@@ -36,6 +36,9 @@ from evennia_ai.services import InlineMind
 from evennia_ai.tools import BUILTIN_TOOLS
 from evennia_ai.tools.execution import ToolRegistry
 
+if TYPE_CHECKING:
+    from evennia_ai.recall import RecallIndex
+
 P = ParamSpec("P")
 T = TypeVar("T")
 # Stands for a stored None, which must differ from nothing stored.
@@ -44,7 +47,7 @@ _STORED_NONE = object()
 Answer = str | ModelReply | Exception | Sequence[Mapping[str, Any]]
 
 
-def call(name: str, **arguments: Any) -> list[dict[str, Any]]:
+def call(name: str, **arguments: object) -> list[dict[str, Any]]:
     """A reply that calls one tool."""
     function = {"name": name, "arguments": json.dumps(arguments)}
     return [{"id": new_id("call_"), "type": "function", "function": function}]
@@ -221,7 +224,7 @@ class MemoryStore:
     def preload(self, keys: Iterable[str], category: str | None = None) -> None:
         """All values are in memory already."""
 
-    def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
+    def get(self, key: str, category: str | None = None, default: object = None) -> Any:
         """A deep copy of a value, or the default."""
         return copy.deepcopy(self.values.get((key, category), default))
 
@@ -235,7 +238,7 @@ class MemoryStore:
         """The stamps of several keys of a category."""
         return tuple(self.stamp(key, category) for key in keys)
 
-    def set(self, key: str, value: Any, category: str | None = None) -> None:
+    def set(self, key: str, value: object, category: str | None = None) -> None:
         """Store a deep copy."""
         self.values[(key, category)] = copy.deepcopy(value)
 
@@ -460,11 +463,11 @@ class FakeAssistant(AssistantParts):
         self,
         model: ModelBackend | None = None,
         memories: MemoryBackend | None = None,
-        index: Any = None,
+        index: "RecallIndex | None" = None,
         store: Store | None = None,
         body_store: Store | None = None,
         clock: Clock | None = None,
-        **config: Any,
+        **config: object,
     ):
         self.store: Store = MemoryStore() if store is None else store
         self.clock = clock or Clock()
@@ -472,11 +475,11 @@ class FakeAssistant(AssistantParts):
             self.clock.advance(1_800_000_000.0)
         for name, value in config.items():
             self.store.set(name, value)
-        worker, index = InlineWorker(), index or MemoryIndex()
+        worker, opened = InlineWorker(), index or cast("RecallIndex", MemoryIndex())
         self.mind = InlineMind(
             model or ScriptedModel(),
             memories or MemorySemanticStore(),
-            RecallJobs(worker, lambda: index),
+            RecallJobs(worker, lambda: opened),
             worker,
         )
         self.runtime, self.game = Runtime(last_heard_at=self.now()), FakeGame()
@@ -500,7 +503,7 @@ class FakeAssistant(AssistantParts):
         """Noon."""
         return 12, 0
 
-    def audit(self, kind: str, **fields: Any) -> None:
+    def audit(self, kind: str, **fields: object) -> None:
         """Keep a line of the audit log."""
         self.audits.append((kind, fields))
 
