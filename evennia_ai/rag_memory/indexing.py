@@ -86,7 +86,7 @@ def _archived(script: Assistant, keys: Iterable[str]) -> Iterator[Message]:
 
 
 def missing_oldest(script: Assistant) -> Deferred[int | None]:
-    """Fires with how many of the oldest turns the index lacks; None if it cannot be read.
+    """Fires with how many of the oldest turns are missing in the index; None if it cannot be read.
 
     `restore_index` adds them last: if they are there, everything is. At least 1 if a filling was
     interrupted.

@@ -32,14 +32,14 @@ class LedgerState:
         leaving: Closed notes that still stand among them.
         pages: Keys of the pages of closed notes, the first first.
         day: The day of the newest note, as ``2026-01-31``.
-        given: How many notes each person added on it, by stable id.
+        counts: How many notes each person added on it, by stable id.
     """
 
     entries: tuple[Note, ...]
     leaving: tuple[Note, ...]
     pages: tuple[str, ...]
     day: str
-    given: Mapping[str, int]
+    counts: Mapping[str, int]
 
     @classmethod
     def from_dict(cls, value: object, pages: tuple[str, ...]) -> "LedgerState":
@@ -57,7 +57,7 @@ class LedgerState:
     def to_dict(self) -> dict[str, Any]:
         """What is stored in the Attribute: all but the closed notes and their pages."""
         entries = [note.to_dict() for note in self.entries]
-        return {"version": VERSION, "entries": entries, "day": self.day, "given": dict(self.given)}
+        return {"version": VERSION, "entries": entries, "day": self.day, "given": dict(self.counts)}
 
 
 class LedgerHandler:
@@ -115,14 +115,14 @@ class LedgerHandler:
     def _counted(self, by: Speaker, day: str) -> tuple[str, dict[str, int]]:
         """The day, and how many notes each person added on it, with one more."""
         state = self._load()
-        given = dict(state.given) if state.day == day else {}
-        given[by.id] = given.get(by.id, 0) + 1
-        if given[by.id] > ledger.NOTES_A_DAY:
+        counts = dict(state.counts) if state.day == day else {}
+        counts[by.id] = counts.get(by.id, 0) + 1
+        if counts[by.id] > ledger.NOTES_A_DAY:
             raise LedgerError(
                 f"{by.key} gave {ledger.NOTES_A_DAY} notes today, the most in a day. "
                 "The next can be given tomorrow (UTC)."
             )
-        return day, given
+        return day, counts
 
     def change(self, note_id: str, state: str, by: Speaker) -> Note:
         """Approve or withdraw a note, as `by` decided; `LedgerError` if that cannot be."""
@@ -165,11 +165,11 @@ class LedgerHandler:
         before, everything = self._load(), list(entries)
         living = tuple(note for note in everything if note.is_living)
         closed = [note for note in everything if not note.is_living]
-        day, given = counted or (before.day, before.given)
+        day, counts = counted or (before.day, before.counts)
         with self.store.transaction():
             leaving = [*before.leaving, *closed]
             pages = self._append_closed(leaving) if leaving else before.pages
-            after = LedgerState(living, (), pages, day, given)
+            after = LedgerState(living, (), pages, day, counts)
             self.store.set(LEDGER, after.to_dict(), category=CATEGORY)
         self._state, self._stamp = after, self.store.stamp(LEDGER, CATEGORY)
 

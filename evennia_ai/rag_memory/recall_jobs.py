@@ -117,8 +117,8 @@ class RecallJobs:
         """Fires with how many of these turns are not indexed; at least 1 during a filling."""
 
         def count(index: "RecallIndex") -> int:
-            lacking = len(ids) - len(_indexed(index, scope, ids))
-            return max(lacking, index.is_filling(scope))
+            missing = len(ids) - len(_indexed(index, scope, ids))
+            return max(missing, index.is_filling(scope))
 
         return self._submit(count)
 
@@ -139,10 +139,10 @@ class RecallJobs:
                 hits = look(max(depth(query), DEEP))
             found = shortlist(hits, query)
             if query.tools:
-                given = index.search(
+                outputs = index.search(
                     scope + TOOLS, query.text, limit=TOOL_LOOK, audience=query.audience
                 )
-                found += outputs_worth_showing([hit for hit in given if hit.matches], query)
+                found += outputs_worth_showing([hit for hit in outputs if hit.matches], query)
             return found
 
         return self._submit(search)

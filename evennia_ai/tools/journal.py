@@ -48,7 +48,7 @@ class AddJournalEntry(Tool):
             return f"That is in your journal already: entry {known.id}."
         grounds = yield _grounds(ctx, content)
         recalled = grounds.recalled
-        if recalled and grounds.told:
+        if recalled and grounds.stated:
             held = _held(ctx)
             recalled = yield ctx.script.mind.work(is_recalled, content, held, grounds.heard)
         entry = ctx.character.journal.add(
@@ -128,7 +128,7 @@ class UpdateEntityObservation(Tool):
         Fires with what was done.
         """
         grounds = yield _grounds(ctx, observation)
-        if grounds.recalled and not grounds.told:
+        if grounds.recalled and not grounds.stated:
             return "You know that from memory already; nobody told it anew."
         at = ctx.script.now()
         sources = _sources(ctx, grounds)
