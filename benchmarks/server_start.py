@@ -75,7 +75,7 @@ class PlainGame:
     def stop(self) -> None:
         """Stop it."""
         self._evennia("stop")
-        processes.wait_until_gone(self.folder, 30)
+        processes.wait_for(lambda: not processes.is_running(self.folder), 30)
 
     def _greets(self) -> bool:
         try:

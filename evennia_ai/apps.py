@@ -1,7 +1,5 @@
 """The Django app: wires itself into Evennia's launcher and start hooks."""
 
-from typing import Any
-
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, register
@@ -28,7 +26,7 @@ class EvenniaAIConfig(AppConfig):
         register(_check_settings, "evennia_ai")
 
 
-def _check_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
+def _check_settings(app_configs: object = None, **kwargs: object) -> list[CheckMessage]:
     """The package's checks, imported on use: Evennia's launcher and Portal never run them."""
     from evennia_ai.checks import check_settings
 

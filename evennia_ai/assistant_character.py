@@ -1,9 +1,8 @@
 """The assistant's body: a character that hears what happens around it."""
 
 import time
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evennia import DefaultCharacter, ScriptDB
 from evennia.utils.create import create_script
@@ -18,9 +17,15 @@ from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.profiles import EntityHandler
 
+if TYPE_CHECKING:
+    from evennia import DefaultAccount, DefaultObject
+
+    from evennia_ai.assistant_script import AssistantScript
+
+    Speaking = DefaultObject | DefaultAccount
+
 SCRIPT_TYPECLASS = "evennia_ai.assistant_script.AssistantScript"
 SCRIPT_CATEGORY = "evennia_ai"
-HEARD_TYPES = {"say": "say", "whisper": "whisper", "pose": "pose"}
 MOVE_TYPES = ("move", "traverse", "teleport", "follow")
 # A line longer than this is cut before it is stored; telnet clients cannot send so much.
 LINE_CHARS = 20_000
@@ -44,8 +49,12 @@ class AssistantMixin:
 
     @classmethod
     def create(
-        cls, key: str, account: Any = None, caller: Any = None, **kwargs: Any
-    ) -> tuple[Any, list[str]]:
+        cls,
+        key: str,
+        account: "DefaultAccount | None" = None,
+        caller: "DefaultObject | None" = None,
+        **kwargs: Any,
+    ) -> tuple["AssistantMixin", list[str]]:
         """Make one, as Evennia's `create` does.
 
         It is no player's character: it takes none of an account's slots and is not listed among
@@ -66,7 +75,7 @@ class AssistantMixin:
         super().at_first_save()  # type: ignore[misc]
         self.ensure_assistant()
 
-    def ensure_assistant(self) -> Any:
+    def ensure_assistant(self) -> "AssistantScript":
         """The assistant's script, made if it is missing."""
         script = self.assistant
         if script is None:
@@ -74,7 +83,7 @@ class AssistantMixin:
         return script
 
     @property
-    def assistant(self) -> Any:
+    def assistant(self) -> "AssistantScript | None":
         """The assistant's script, or None if there is none."""
         from evennia_ai.assistant_script import AssistantScript
 
@@ -115,7 +124,9 @@ class AssistantMixin:
         if script is not None:
             script.memory.correct_entry(entry)
 
-    def at_msg_receive(self, text: Any = None, from_obj: Any = None, **kwargs: Any) -> bool:
+    def at_msg_receive(
+        self, text: object = None, from_obj: "Speaking | None" = None, **kwargs: Any
+    ) -> bool:
         """Hear a message: what others say, whisper, pose, and their coming and going."""
         event = heard_event(self, text, from_obj)
         if event is not None:
@@ -128,7 +139,9 @@ class AssistantMixin:
         if script is not None and script.obj is self:
             script.hear(event)
 
-    def hear_page(self, account: Any, text: str, puppet: Any = None) -> bool:
+    def hear_page(
+        self, account: "DefaultAccount", text: str, puppet: "DefaultObject | None" = None
+    ) -> bool:
         """Hear a page of an account; returns whether there is anybody to hear it.
 
         `puppet` is the character the account typed it as; any it plays if None.
@@ -146,7 +159,7 @@ class AssistantMixin:
         if script is not None and script.key == oldname:
             script.key = newname
 
-    def get_display_desc(self, looker: Any, **kwargs: Any) -> str:
+    def get_display_desc(self, looker: "DefaultObject", **kwargs: Any) -> str:
         """The description; it says so when the assistant is asleep."""
         desc = super().get_display_desc(looker, **kwargs)  # type: ignore[misc]
         script = self.assistant
@@ -159,7 +172,9 @@ class AssistantCharacter(AssistantMixin, DefaultCharacter):
     """An assistant's body. Create one with ``create/drop Aria:evennia_ai.…AssistantCharacter``."""
 
 
-def heard_event(listener: Any, text: Any, from_obj: Any) -> Message | None:
+def heard_event(
+    listener: "DefaultObject", text: object, from_obj: "Speaking | None"
+) -> Message | None:
     """What a message means to a listener, or None if it is nothing to hear.
 
     `text` is what `at_msg_receive` gets: a text, or a text and its options.
@@ -170,9 +185,14 @@ def heard_event(listener: Any, text: Any, from_obj: Any) -> Message | None:
     if not isinstance(speaker, DefaultCharacter) or not isinstance(text[1], dict):
         return None
     kind, line = str(text[1].get("type")), storable(plain(text[0])[:LINE_CHARS])
-    if kind in HEARD_TYPES:
+    if kind in ("say", "whisper", "pose"):
         content = spoken_part(line) if kind != "pose" else line
-        return new_event(speaker, HEARD_TYPES[kind], content, _audience(listener, speaker, kind))
+        if kind == "whisper":
+            circle = {speaker, *(speaker.ndb.whispers_to or ())} - {listener}
+            audience = private(stable_id(obj) for obj in circle)
+        else:
+            audience = _room_audience(listener, speaker)
+        return new_event(speaker, kind, content, audience)
     if kind in MOVE_TYPES:
         return new_event(speaker, "move", line, _room_audience(listener, speaker))
     return None
@@ -184,7 +204,7 @@ def spoken_part(line: str) -> str:
     return line[first + 1 : last].strip() if 0 <= first < last else line
 
 
-def new_event(speaker: Any, channel: str, content: str, audience: str) -> Message:
+def new_event(speaker: "Speaking", channel: str, content: str, audience: str) -> Message:
     """An event with its own id and time."""
     return Message(
         "user",
@@ -198,21 +218,10 @@ def new_event(speaker: Any, channel: str, content: str, audience: str) -> Messag
     )
 
 
-def _audience(listener: Any, speaker: Any, kind: str) -> str:
-    if kind == "whisper":
-        circle = {speaker, *(speaker.ndb.whispers_to or ())} - {listener}
-        return private(stable_id(obj) for obj in circle)
-    return _room_audience(listener, speaker)
-
-
-def _room_audience(listener: Any, speaker: Any) -> str:
+def _room_audience(listener: "DefaultObject", speaker: "DefaultObject") -> str:
     """Public, or those who stand in a room marked private."""
     room = listener.location
     if not is_private_room(room):
         return PUBLIC
-    present = {*_people(room.contents), speaker} - {listener}
-    return private(stable_id(obj) for obj in present)
-
-
-def _people(contents: Iterable[Any]) -> list[Any]:
-    return [obj for obj in contents if isinstance(obj, DefaultCharacter)]
+    people = {obj for obj in room.contents if isinstance(obj, DefaultCharacter)}
+    return private(stable_id(obj) for obj in (people | {speaker}) - {listener})

@@ -1,21 +1,31 @@
 """The assistant's script: its timer, its turn lock and its modes. Wiring, no logic."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evennia import DefaultScript
 from evennia.utils.gametime import gametime
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred, succeed
 
-from evennia_ai.assistant.deletions import let_go
+from evennia_ai.assistant.deletions import delete_later
 from evennia_ai.assistant.evennia_internals import restart_timer, retime
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.ports import AssistantPorts
-from evennia_ai.assistant.recovery import repair_at_start, repair_when_ready
+from evennia_ai.assistant.recovery import (
+    DATA_VERSION,
+    VERSION_KEY,
+    repair_at_start,
+    repair_when_ready,
+)
 from evennia_ai.assistant.runtime import forget_runtime
-from evennia_ai.assistant.schema import DATA_VERSION, VERSION_KEY
 from evennia_ai.assistant.tick import run_tick, store_meanwhile
 from evennia_ai.history.messages import Message
 from evennia_ai.sleep import run_sleep_tick
+
+if TYPE_CHECKING:
+    from evennia.typeclasses.models import TypedObject
+    from twisted.python.failure import Failure
+
+T = TypeVar("T")
 
 
 def all_assistants() -> "list[AssistantScript]":
@@ -44,7 +54,9 @@ class AssistantScript(AssistantPorts, DefaultScript):
         body = self.obj
         return bool(self.db.enabled is not False and body and not body.has_account)
 
-    def access(self, accessing_obj: Any, access_type: str = "read", **kwargs: Any) -> bool:
+    def access(
+        self, accessing_obj: "TypedObject", access_type: str = "read", **kwargs: Any
+    ) -> bool:
         """Evennia's check; who may change the body may change these Attributes by `set/script`."""
         if super().access(accessing_obj, access_type, **kwargs):
             return True
@@ -75,14 +87,14 @@ class AssistantScript(AssistantPorts, DefaultScript):
         self.save_queue()  # it may wait for long before it stores what was heard
         return done
 
-    def _tick_failed(self, failure: Any) -> str:
+    def _tick_failed(self, failure: "Failure") -> str:
         if failure.check(CancelledError):
             return "cancelled"
         self.log_error("tick", failure.value)
         self.log(failure.getTraceback(), warning=True)
         return "error"
 
-    def _tick_done(self, result: Any) -> Any:
+    def _tick_done(self, result: T) -> T:
         runtime = self.runtime
         runtime.in_flight = None
         runtime.counts[f"tick {result}"] += 1
@@ -153,8 +165,8 @@ class AssistantScript(AssistantPorts, DefaultScript):
     at_server_shutdown = at_server_reload
 
     def at_script_delete(self) -> bool:
-        """Stop thinking, drop the live state and owe the deletion of what is derived from it."""
+        """Stop thinking, drop the live state and queue the deletion of derived data."""
         self.stop_thinking()
-        let_go(self.scope)
+        delete_later(self.scope)
         forget_runtime(stable_id(self))
         return True

@@ -290,7 +290,9 @@ class _Loop(asyncio.SelectorEventLoop):
         self.set_default_executor(DaemonExecutor(f"{name}-helper"))
         self._lookups = DaemonExecutor(f"{name}-lookup", max_workers=_LOOKUP_THREADS)
 
-    async def getaddrinfo(self, host: Any, port: Any, **options: Any) -> Any:
+    async def getaddrinfo(
+        self, host: bytes | str | None, port: bytes | str | int | None, **options: int
+    ) -> Any:
         """As the standard loop's, see `socket.getaddrinfo`."""
         look_up = functools.partial(socket.getaddrinfo, host, port, **options)
         return await self.run_in_executor(self._lookups, look_up)

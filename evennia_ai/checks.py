@@ -23,13 +23,6 @@ API_KEY = "EVENNIA_AI_LLM_API_KEY"
 TOOLS = "EVENNIA_AI_TOOLS"
 MEMORY_BACKEND = "EVENNIA_AI_MEMORY_BACKEND"
 MEM0_CONFIG = "EVENNIA_AI_MEM0_CONFIG"
-MEM0_INFER = "EVENNIA_AI_MEM0_INFER"
-DATA_DIR = "EVENNIA_AI_DATA_DIR"
-LOG_FILE = "EVENNIA_AI_LOG_FILE"
-KNOWN = (
-    *(MODEL, API_BASE, API_KEY, TOOLS),
-    *(MEMORY_BACKEND, MEM0_CONFIG, MEM0_INFER, DATA_DIR, LOG_FILE),
-)
 # Environment variables that are not settings of a game.
 _ELSEWHERE = ("EVENNIA_AI_DEMO_PASSWORD", "EVENNIA_AI_MAKE")
 _URL = re.compile(r"https?://[^\s/]+(/\S*)?")
@@ -37,16 +30,14 @@ _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 
 
 _SET_PATH = "Set a path the game can write to, or remove the setting."
-_USE_MEM0 = "remove it to use Mem0"
 
 
-def _is_path(value: Any) -> bool:
+def _is_path(value: object) -> bool:
     return isinstance(value, str | os.PathLike)
 
 
-_Test = Callable[[Any], bool]
 # Of each setting: the number of its error, what a value must be, what it is not, and a remedy.
-_KINDS: dict[str, tuple[str, _Test, str, str]] = {
+_KINDS: dict[str, tuple[str, Callable[[Any], bool], str, str]] = {
     MODEL: (
         "E001",
         lambda value: isinstance(value, str) and bool(value.strip()),
@@ -77,9 +68,9 @@ _KINDS: dict[str, tuple[str, _Test, str, str]] = {
         "not a dict",
         "Set a Mem0 configuration, or None for the embedded store.",
     ),
-    DATA_DIR: ("E009", _is_path, "not a path", _SET_PATH),
-    LOG_FILE: ("E009", _is_path, "not a path", _SET_PATH),
-    MEM0_INFER: (
+    "EVENNIA_AI_DATA_DIR": ("E009", _is_path, "not a path", _SET_PATH),
+    "EVENNIA_AI_LOG_FILE": ("E009", _is_path, "not a path", _SET_PATH),
+    "EVENNIA_AI_MEM0_INFER": (
         "E010",
         lambda value: isinstance(value, bool),
         "neither True nor False",
@@ -92,9 +83,10 @@ _KINDS: dict[str, tuple[str, _Test, str, str]] = {
         'Write module and class separated by dots: "world.memory.Backend".',
     ),
 }
+KNOWN = tuple(_KINDS)
 
 
-def check_settings(app_configs: Any = None, **kwargs: Any) -> list[checks.CheckMessage]:
+def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.CheckMessage]:
     """All problems of the package's settings; Django calls this."""
     values = {name: setting(name.removeprefix(PREFIX)) for name in KNOWN}
     has_model = bool(values[MODEL])
@@ -110,17 +102,15 @@ def check_settings(app_configs: Any = None, **kwargs: Any) -> list[checks.CheckM
         found.append(_warning("W001", message, f"Set `{MODEL}` to one of that server's models."))
     for path in values[TOOLS] or ():
         if not isinstance(path, str) or not _DOTTED.fullmatch(path):
-            found.append(
-                _error(
-                    "E005",
-                    f"`{TOOLS}` holds {_shown(path)}, which is not a dotted path.",
-                    'Write module and class separated by dots: "world.tools.OpenDoor".',
-                )
-            )
+            message = f"`{TOOLS}` holds {_shown(path)}, which is not a dotted path."
+            hint = 'Write module and class separated by dots: "world.tools.OpenDoor".'
+            found.append(_error("E005", message, hint))
         else:
             found += _missing_module("E006", TOOLS, path, "remove it")
     if values[MEMORY_BACKEND]:
-        found += _missing_module("E012", MEMORY_BACKEND, values[MEMORY_BACKEND], _USE_MEM0)
+        found += _missing_module(
+            "E012", MEMORY_BACKEND, values[MEMORY_BACKEND], "remove it to use Mem0"
+        )
     for part in ("vector_store", "embedder", "llm"):
         config = values[MEM0_CONFIG] or {}
         if part in config and not isinstance(config[part], Mapping):
@@ -157,7 +147,7 @@ def _missing_module(number: str, name: str, path: str, remedy: str) -> list[chec
     return [_error(number, message, f"Correct the path, or {remedy}.")]
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """A value as messages show it: a short text, or only the type."""
     if isinstance(value, str):
         return f"`{value[:40]}`"

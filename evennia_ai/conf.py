@@ -19,7 +19,7 @@ _TRUTHS = {"1": True, "true": True, "yes": True, "on": True}
 _TRUTHS |= {"0": False, "false": False, "no": False, "off": False}
 
 
-def setting(name: str, default: Any = None) -> Any:
+def setting(name: str, default: object = None) -> Any:
     """A setting ``EVENNIA_AI_<name>``: the environment's value, else the settings file's.
 
     Returns `default` if neither sets it; an empty text counts as unset.
@@ -74,7 +74,7 @@ def log_path() -> Path:
 
 
 def memory_backend(worker: Worker | None = None) -> MemoryBackend:
-    """The memory back end of ``EVENNIA_AI_MEMORY_BACKEND``, made anew, on a worker or its own.
+    """A new memory back end, by ``EVENNIA_AI_MEMORY_BACKEND``, on a worker or its own.
 
     Raises:
         ConfigError: If the dotted path names no class that can be used.
@@ -85,11 +85,13 @@ def memory_backend(worker: Worker | None = None) -> MemoryBackend:
     try:
         backend: MemoryBackend = class_from_module(path).from_settings(data_dir(), setting, worker)
     except Exception as error:  # a game's own module may raise anything
-        raise ConfigError(
-            f"`EVENNIA_AI_MEMORY_BACKEND` names `{path}`, which cannot be used: "
-            f"{type(error).__name__}: {error}"
-        ) from error
+        raise _unusable("MEMORY_BACKEND", path, error) from error
     return backend
+
+
+def _unusable(name: str, path: object, error: Exception) -> ConfigError:
+    why = f"{type(error).__name__}: {error}"
+    return ConfigError(f"`{PREFIX}{name}` names `{path}`, which cannot be used: {why}")
 
 
 def usable_tools(report: Callable[[ConfigError], None]) -> tuple[type, ...]:
@@ -111,7 +113,7 @@ def usable_tools(report: Callable[[ConfigError], None]) -> tuple[type, ...]:
     return tuple(found.values())
 
 
-def _tool(path: Any) -> Any:
+def _tool(path: object) -> Any:
     """A tool's class, after making one and building its schema."""
     from evennia.utils.utils import class_from_module
 
@@ -123,10 +125,7 @@ def _tool(path: Any) -> Any:
             tool().schema()
             return tool
     except Exception as error:  # a game's own module may raise anything
-        raise ConfigError(
-            f"`EVENNIA_AI_TOOLS` names `{path}`, which cannot be used: "
-            f"{type(error).__name__}: {error}"
-        ) from error
+        raise _unusable("TOOLS", path, error) from error
     raise ConfigError(
         f"`{path}` in `EVENNIA_AI_TOOLS` is not an `evennia_ai.tools.Tool` with a name."
     )

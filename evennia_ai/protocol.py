@@ -18,12 +18,16 @@ if TYPE_CHECKING:  # for annotations only
 
     from evennia_ai.assistant.config import AssistantConfig
     from evennia_ai.assistant.runtime import Runtime
-    from evennia_ai.assistant.spend import SpendHandler
-    from evennia_ai.assistant.state import StateHandler
-    from evennia_ai.assistant.turn import TurnReport, TurnRequest
+    from evennia_ai.assistant.state import SpendHandler, StateHandler
     from evennia_ai.background import Worker
     from evennia_ai.history.live import HistoryHandler
-    from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+    from evennia_ai.llm_interaction.values import (
+        ModelReply,
+        ModelRequest,
+        ProbeReport,
+        TurnReport,
+        TurnRequest,
+    )
     from evennia_ai.rag_memory.journal import JournalHandler
     from evennia_ai.rag_memory.ledger_store import LedgerHandler
     from evennia_ai.rag_memory.profile import Profile
@@ -41,7 +45,7 @@ MEMORY_SUMMARY = "memory_summary"
 class Store(Protocol):
     """Values by key and category, copied in and out."""
 
-    def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
+    def get(self, key: str, category: str | None = None, default: object = None) -> Any:
         """A copy of a value as plain data, or the default."""
 
     def preload(self, keys: Iterable[str], category: str | None = None) -> None:
@@ -53,7 +57,7 @@ class Store(Protocol):
     def stamps(self, keys: Iterable[str], category: str | None = None) -> tuple[object, ...]:
         """The stamps of several keys of a category."""
 
-    def set(self, key: str, value: Any, category: str | None = None) -> None:
+    def set(self, key: str, value: object, category: str | None = None) -> None:
         """Store a value."""
 
     def delete(self, key: str, category: str | None = None) -> None:
@@ -134,6 +138,9 @@ class ModelBackend(Protocol):
 
     def complete(self, request: ModelRequest) -> Deferred[ModelReply]:
         """Ask a model; fails with `ModelError`. Cancelling the Deferred cancels the call."""
+
+    def probe(self, model: str) -> Deferred[ProbeReport]:
+        """Fires with whether a model can be reached."""
 
     def window(self, model: str) -> int | None:
         """A model's context window in tokens, None if unknown. Answers at once."""
@@ -352,7 +359,7 @@ class Assistant(Protocol):
     def tell_staff(self, text: str) -> None:
         """Log a line and send it to staff who follow the assistant."""
 
-    def audit(self, kind: str, **fields: Any) -> None:
+    def audit(self, kind: str, **fields: object) -> None:
         """A line in the audit log."""
 
 

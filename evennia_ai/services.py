@@ -5,9 +5,9 @@ parts, in its place: for tests and for games that bring their own.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, succeed
 from twisted.logger import Logger
@@ -25,6 +25,8 @@ from evennia_ai.recall.store import is_damage, set_aside
 if TYPE_CHECKING:
     from evennia_ai.recall import RecallIndex
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _log = Logger("evennia_ai")
 
 
@@ -120,7 +122,7 @@ class InlineMind:
         return DeferredList(waiting, consumeErrors=True).addCallback(lambda _: None)
 
 
-def _log_failures(results: Any) -> None:
+def _log_failures(results: Iterable[tuple[bool, Any]]) -> None:
     for good, failure in results:
         if not good and not failure.check(CancelledError):
             _log.error("warming up: {why}", why=failure.getErrorMessage())
@@ -156,7 +158,7 @@ def mind() -> Mind:
     return made
 
 
-def use(**parts: Any) -> None:
+def use(**parts: object) -> None:
     """Put parts in place: the whole `mind`, `ready`, or what `InlineMind` takes, by its names."""
     for name, part in parts.items():
         if name in ("mind", "ready"):
@@ -175,12 +177,12 @@ def ready() -> bool:
     return bool(_made.get("ready"))
 
 
-def on_disk(function: Callable[..., Any], *args: Any) -> "Deferred[Any]":
+def on_disk(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "Deferred[T]":
     """Read or write a file of the game on a daemon thread, in order; fires with the result."""
     if "disk" not in _made:
         _made["disk"] = Worker("evennia-ai-disk")
     disk: Worker = _made["disk"]
-    return disk.submit(function, *args)
+    return disk.submit(function, *args, **kwargs)
 
 
 def warm_up() -> "Deferred[None]":

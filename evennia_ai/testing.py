@@ -24,7 +24,7 @@ from evennia_ai.errors import ModelError, ToolError
 from evennia_ai.history.audience import PUBLIC, members, visible
 from evennia_ai.history.messages import new_id
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall
-from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
 from evennia_ai.protocol import MemoryBackend, ModelBackend, Store
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.profile import Profile
@@ -36,6 +36,9 @@ from evennia_ai.services import InlineMind
 from evennia_ai.tools import BUILTIN_TOOLS
 from evennia_ai.tools.execution import ToolRegistry
 
+if TYPE_CHECKING:
+    from evennia_ai.recall import RecallIndex
+
 P = ParamSpec("P")
 T = TypeVar("T")
 # Stands for a stored None, which must differ from nothing stored.
@@ -44,7 +47,7 @@ _STORED_NONE = object()
 Answer = str | ModelReply | Exception | Sequence[Mapping[str, Any]]
 
 
-def call(name: str, **arguments: Any) -> list[dict[str, Any]]:
+def call(name: str, **arguments: object) -> list[dict[str, Any]]:
     """A reply that calls one tool."""
     function = {"name": name, "arguments": json.dumps(arguments)}
     return [{"id": new_id("call_"), "type": "function", "function": function}]
@@ -86,6 +89,10 @@ class ScriptedModel:
         waiting: Deferred[ModelReply] = Deferred()
         self._waiting.append((waiting, answer, request.model))
         return waiting
+
+    def probe(self, model: str) -> "Deferred[ProbeReport]":
+        """Reached at once."""
+        return succeed(ProbeReport(model, True, 0.0, "", f"`{model}` is scripted", "closed"))
 
     def release(self) -> None:
         """Let the answers that are held go; later calls are answered at once again."""
@@ -217,7 +224,7 @@ class MemoryStore:
     def preload(self, keys: Iterable[str], category: str | None = None) -> None:
         """All values are in memory already."""
 
-    def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
+    def get(self, key: str, category: str | None = None, default: object = None) -> Any:
         """A deep copy of a value, or the default."""
         return copy.deepcopy(self.values.get((key, category), default))
 
@@ -231,7 +238,7 @@ class MemoryStore:
         """The stamps of several keys of a category."""
         return tuple(self.stamp(key, category) for key in keys)
 
-    def set(self, key: str, value: Any, category: str | None = None) -> None:
+    def set(self, key: str, value: object, category: str | None = None) -> None:
         """Store a deep copy."""
         self.values[(key, category)] = copy.deepcopy(value)
 
@@ -456,11 +463,11 @@ class FakeAssistant(AssistantParts):
         self,
         model: ModelBackend | None = None,
         memories: MemoryBackend | None = None,
-        index: Any = None,
+        index: "RecallIndex | None" = None,
         store: Store | None = None,
         body_store: Store | None = None,
         clock: Clock | None = None,
-        **config: Any,
+        **config: object,
     ):
         self.store: Store = MemoryStore() if store is None else store
         self.clock = clock or Clock()
@@ -468,11 +475,11 @@ class FakeAssistant(AssistantParts):
             self.clock.advance(1_800_000_000.0)
         for name, value in config.items():
             self.store.set(name, value)
-        worker, index = InlineWorker(), index or MemoryIndex()
+        worker, opened = InlineWorker(), index or cast("RecallIndex", MemoryIndex())
         self.mind = InlineMind(
             model or ScriptedModel(),
             memories or MemorySemanticStore(),
-            RecallJobs(worker, lambda: index),
+            RecallJobs(worker, lambda: opened),
             worker,
         )
         self.runtime, self.game = Runtime(last_heard_at=self.now()), FakeGame()
@@ -496,7 +503,7 @@ class FakeAssistant(AssistantParts):
         """Noon."""
         return 12, 0
 
-    def audit(self, kind: str, **fields: Any) -> None:
+    def audit(self, kind: str, **fields: object) -> None:
         """Keep a line of the audit log."""
         self.audits.append((kind, fields))
 

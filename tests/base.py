@@ -9,7 +9,7 @@ from evennia.utils.test_resources import BaseEvenniaTest
 from twisted.internet import reactor
 
 from evennia_ai import services
-from evennia_ai.assistant.deletions import pay_owed
+from evennia_ai.assistant.deletions import delete_queued
 from evennia_ai.background import Worker
 from evennia_ai.history.messages import Message
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
@@ -59,7 +59,7 @@ class AssistantTest(BaseEvenniaTest):
         if self.script.pk:
             self.script.delete()
         for waiting in reactor.getDelayedCalls():
-            if waiting.func is pay_owed:  # the files go with the folder
+            if waiting.func is delete_queued:  # the files go with the folder
                 waiting.cancel()
         super().tearDown()
         wait_for(services.close())

@@ -6,14 +6,14 @@ source of the defaults, of validation, of `aiconfig`'s help and of the documenta
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
 from evennia_ai.errors import ConfigError
 
-Check = Callable[[Any], Any]
+Check = Callable[[object], Any]
 _CLOCK_SPAN = re.compile(r"^(?:(game|real)\s+)?(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})$")
 
 
@@ -32,24 +32,19 @@ class Kind:
     unit: str = ""
 
 
-def _flag(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
+def _flag(value: object) -> bool:
     words = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
     return words[str(value).strip().lower()]
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(value)
-    text = value.strip()
-    if not text:
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
         raise ValueError(value)
-    return text
+    return value.strip()
 
 
 def _one_of(*words: str) -> Check:
-    def check(value: Any) -> str:
+    def check(value: object) -> str:
         word = str(value).strip().lower()
         if word not in words:
             raise ValueError(value)
@@ -58,32 +53,55 @@ def _one_of(*words: str) -> Check:
     return check
 
 
-def _names(value: Any) -> tuple[str, ...]:
+def _names(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
-        value = [part for part in re.split(r"[,\s]+", value.strip("()[] ")) if part]
+        return tuple(part for part in re.split(r"[,\s]+", value.strip("()[] ")) if part)
+    if not isinstance(value, Iterable):
+        raise TypeError(value)
     return tuple(_text(part) for part in value)
 
 
-def _levels(value: Any) -> dict[str, str]:
+def _levels(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise TypeError(value)
     level = _one_of("off", "dry run", "on")
-    return {_text(name): level(word) for name, word in dict(value).items()}
+    return {_text(name): level(word) for name, word in value.items()}
 
 
-def _schedule(value: Any) -> str:
-    match = _CLOCK_SPAN.match(str(value).strip().lower())
+def _schedule(value: object) -> str:
+    text = str(value).strip().lower()
+    match = _CLOCK_SPAN.match(text)
     if (
         not match
         or any(int(match[i]) > 23 for i in (2, 4))
         or any(int(match[i]) > 59 for i in (3, 5))
     ):
         raise ValueError(value)
-    return re.sub(r"\s*-\s*", "-", str(value).strip().lower())
+    return re.sub(r"\s*-\s*", "-", text)
+
+
+def within_hours(schedule: str, clock: Callable[[bool], tuple[int, int]]) -> bool:
+    """Whether it is now within a span of hours; one that ends before it begins spans midnight.
+
+    `clock` returns hour and minute now: of game time if its argument is True, which it is for a
+    `schedule` that begins with ``game``.
+    """
+    words = schedule.split()
+    start, end = (_minutes(part) for part in words[-1].replace(" ", "").split("-"))
+    hour, minute = clock(words[0] == "game")
+    now = hour * 60 + minute
+    return start <= now < end if start <= end else now >= start or now < end
+
+
+def _minutes(text: str) -> int:
+    hours, minutes = text.split(":")
+    return int(hours) * 60 + int(minutes)
 
 
 def or_none(kind: Kind) -> Kind:
     """The same values, or None, also written as an empty text."""
 
-    def check(value: Any) -> Any:
+    def check(value: object) -> Any:
         empty = value is None or (isinstance(value, str) and value.strip().lower() in ("", "none"))
         return None if empty else kind.check(value)
 
@@ -93,16 +111,20 @@ def or_none(kind: Kind) -> Kind:
 def number(low: float, high: float, unit: str = "", whole: bool = False) -> Kind:
     """A number from `low` to `high`; only whole ones if `whole`."""
 
-    def check(value: Any) -> float:
-        if isinstance(value, bool):
+    def check(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise TypeError(value)
+        found = float(value)
+        if not low <= found <= high or (whole and found != int(found)):
             raise ValueError(value)
-        given = float(value)
-        if not low <= given <= high or (whole and given != int(given)):
-            raise ValueError(value)
-        return int(given) if whole else given
+        return int(found) if whole else found
 
-    says = f"a whole number from {low:,} to {high:,}" if whole else f"{low:g} to {high:g}"
-    return Kind(says if whole else f"a number from {says}", check, unit)
+    says = (
+        f"a whole number from {low:,} to {high:,}"
+        if whole
+        else f"a number from {low:g} to {high:g}"
+    )
+    return Kind(says, check, unit)
 
 
 def whole(low: int, high: int, unit: str = "") -> Kind:
@@ -127,7 +149,7 @@ SCHEDULE = Kind(
 )
 
 
-def _option(group: str, default: Any, kind: Kind, says: str) -> Any:
+def _option(group: str, default: object, kind: Kind, says: str) -> Any:
     """A field of `AssistantConfig` with all that is known of it."""
     meta = {"kind": kind, "unit": kind.unit, "help": says, "group": group}
     if isinstance(default, dict):
@@ -337,7 +359,7 @@ def default_of(name: str) -> Any:
     return item.default if item.default is not MISSING else {}
 
 
-def checked(name: str, value: Any) -> Any:
+def checked(name: str, value: object) -> Any:
     """A value in its stored form.
 
     Raises:
@@ -352,7 +374,7 @@ def checked(name: str, value: Any) -> Any:
         raise ConfigError(f"`{name}` takes {kind.says}, not {_shown(value)}.") from error
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """The beginning of a value as Python writes it; Python refuses to for very long numbers."""
     try:
         return repr(value)[:60]
@@ -367,19 +389,10 @@ def parsed(name: str, text: str) -> Any:
         ConfigError: As `checked`.
     """
     text = text.strip()
-    for candidate in (_literal(text), text):
-        try:
-            return checked(name, candidate)
-        except ConfigError as error:
-            failure = error
-    raise failure
-
-
-def _literal(text: str) -> Any:
     try:
-        return ast.literal_eval(text)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return text
+        return checked(name, ast.literal_eval(text))
+    except (ConfigError, ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return checked(name, text)
 
 
 def read_config(values: Mapping[str, Any]) -> tuple[AssistantConfig, tuple[Problem, ...]]:
@@ -397,12 +410,7 @@ def read_config(values: Mapping[str, Any]) -> tuple[AssistantConfig, tuple[Probl
         except ConfigError as error:
             says = f"{error} The default {default_of(name)!r} is used."
             problems.append(Problem(name, _shown(value), says))
-    return _consistent(AssistantConfig(**good), problems)
-
-
-def _consistent(
-    config: AssistantConfig, problems: list[Problem]
-) -> tuple[AssistantConfig, tuple[Problem, ...]]:
+    config = AssistantConfig(**good)
     room = config.max_context_tokens // 2
     if config.reply_reserve_tokens > room:
         says = (

@@ -1,7 +1,7 @@
-"""Derived data of deleted assistants that are still to be deleted, remembered across a crash.
+"""Derived data of deleted assistants: a queue of deletions that survives a crash.
 
-The index and semantic memory are files beside the game's database: no transaction spans them
-all. So it is noted which assistant is being deleted, before its body goes.
+The search index and semantic memory are files beside the game's database, and no transaction
+spans them all. So an assistant's scope is queued here before its body is deleted.
 """
 
 from collections.abc import Generator
@@ -19,45 +19,38 @@ from evennia_ai.rag_memory.search import Memory
 KEY = "evennia_ai_owed_deletions"
 
 
-def owed() -> list[str]:
-    """The scopes of which derived data are to be deleted."""
+def queued_scopes() -> list[str]:
+    """The scopes whose derived data must be deleted."""
     return str(ServerConfig.objects.conf(KEY, default="")).split()
 
 
-def owe(scope: str) -> None:
-    """Note that an assistant's derived data are to be deleted, once its script is gone."""
-    _note([*(other for other in owed() if other != scope), scope])
+def enqueue(scope: str) -> None:
+    """Queue the deletion of an assistant's derived data."""
+    _save([*(other for other in queued_scopes() if other != scope), scope])
 
 
-def settle(scope: str) -> None:
-    """Note that nothing of a scope is left to delete."""
-    _note([other for other in owed() if other != scope])
+def dequeue(scope: str) -> None:
+    """Take a scope off the queue."""
+    _save([other for other in queued_scopes() if other != scope])
 
 
-def let_go(scope: str) -> None:
-    """Owe what a script leaves that is being deleted, and delete it once the script is gone.
-
-    Nothing is done where it is owed already: whoever noted that sees to it.
-    """
-    from twisted.internet import reactor  # as late as possible: importing it installs one
-
-    if scope not in owed():
-        owe(scope)
-        reactor.callLater(0, pay_owed)
-
-
-def _note(scopes: list[str]) -> None:
-    # A text, as Evennia gives lists back as objects that are tied to their row.
+def _save(scopes: list[str]) -> None:
+    # A text, because Evennia returns lists as objects that are tied to their row.
     ServerConfig.objects.conf(KEY, " ".join(scopes), delete=not scopes)
 
 
-@inlineCallbacks
-def delete_derived(scope: str) -> Generator["Deferred[Any]", Any, bool]:
-    """Delete what is in the index and in semantic memory of an assistant that is gone.
+def delete_later(scope: str) -> None:
+    """Delete a script's derived data once the script is gone, unless that is queued already."""
+    from twisted.internet import reactor  # as late as possible: importing it installs one
 
-    Returns:
-        A Deferred that fires with whether nothing is left; else it stays owed.
-    """
+    if scope not in queued_scopes():
+        enqueue(scope)
+        reactor.callLater(0, delete_queued)
+
+
+@inlineCallbacks
+def delete_derived(scope: str) -> Generator["Deferred[Any]", Any, None]:
+    """Delete a deleted assistant's search index and semantic memory; what fails stays queued."""
     mind = services.mind()
     memory = Memory(scope, mind.recall, lambda: mind.memories, lambda what, e: _log(scope, e))
     cleared = yield memory.clear()
@@ -66,25 +59,23 @@ def delete_derived(scope: str) -> Generator["Deferred[Any]", Any, bool]:
         yield mind.memories.delete(scope, ids)
     except AssistantError as error:
         _log(scope, error)
-        return False
-    if cleared is None:
-        return False
-    settle(scope)
-    return True
+        return
+    if cleared is not None:
+        dequeue(scope)
 
 
 @inlineCallbacks
-def pay_owed() -> Generator["Deferred[Any]", Any, None]:
-    """Delete what earlier deletions left; fires when all was tried."""
-    for scope in owed():
+def delete_queued() -> Generator["Deferred[Any]", Any, None]:
+    """Delete what earlier deletions left; fires when everything was tried."""
+    for scope in queued_scopes():
         if find(scope) is None:
             yield delete_derived(scope)
         else:
-            settle(scope)  # the body stayed
+            dequeue(scope)  # the body stayed
 
 
 def _log(scope: str, error: BaseException) -> None:
     logger.log_err(
-        f"[ai] memories of the deleted assistant {scope} are left over and go at the next start: "
-        f"{type(error).__name__}: {error}"
+        f"[ai] memories of the deleted assistant {scope} are left over and are deleted at the "
+        f"next start: {type(error).__name__}: {error}"
     )

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pickle import dumps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import transaction as db_transaction
@@ -24,23 +24,17 @@ from evennia.scripts.monitorhandler import MONITOR_HANDLER
 from evennia.utils.dbserialize import deserialize
 from evennia.utils.picklefield import DEFAULT_PROTOCOL, PickledObject
 
+if TYPE_CHECKING:
+    from evennia.typeclasses.attributes import Attribute
+    from evennia.typeclasses.models import TypedObject
+
+    from evennia_ai.assistant_script import AssistantScript
+
 # How packed database objects and sessions begin inside a stored value.
 _PACKED = b"__packed_"
 
 
-def copied(value: Any) -> Any:
-    """A deep copy of a value of plain types only.
-
-    `marshal` takes exactly those: None, numbers, texts, bytes, lists, tuples, dicts and sets, no
-    classes derived of them.
-
-    Raises:
-        ValueError: If something else is in it.
-    """
-    return marshal.loads(marshal.dumps(value))
-
-
-def read(attribute: Any) -> Any:
+def read(attribute: "Attribute") -> Any:
     """A copy of an Attribute's value, database objects in it unpacked."""
     try:
         data = marshal.dumps(attribute.db_value)
@@ -49,10 +43,11 @@ def read(attribute: Any) -> Any:
     return deserialize(attribute.value) if _PACKED in data else marshal.loads(data)
 
 
-def write(attribute: Any, value: Any) -> None:
+def write(attribute: "Attribute", value: object) -> None:
     """Store a copy of a value in an Attribute, in one database statement."""
     try:
-        plain = copied(value)
+        # Only plain types, no classes derived from them; anything else is a `ValueError`.
+        plain = marshal.loads(marshal.dumps(value))
     except ValueError:
         attribute.value = value
         return
@@ -67,23 +62,16 @@ def write(attribute: Any, value: Any) -> None:
 
 @dataclass
 class _Open:
-    """A transaction that is open.
+    """An open transaction: (object, key, category) of what it wrote, and its callbacks."""
 
-    Args:
-        touched: Attributes written inside, as (object, key, category).
-        waiting: What is to be called once they are certain.
-    """
-
-    touched: list[tuple[Any, str, str | None]] = field(default_factory=list)
+    touched: list[tuple["TypedObject", str, str | None]] = field(default_factory=list)
     waiting: list[Callable[[], Any]] = field(default_factory=list)
 
 
-# The transactions that are open, the innermost last. Only the reactor thread writes Attributes,
-# so that one list serves.
+# The open transactions, the innermost last. Only the reactor thread writes Attributes, so one
+# list is enough.
 _open: list[_Open] = []
-
-
-# Stands for an Attribute of which it is not known whether it is there.
+# Stands for an Attribute that Evennia's cache does not know yet.
 _UNKNOWN = object()
 # Stands for a stored None, which must differ from nothing stored.
 _STORED_NONE = object()
@@ -92,12 +80,13 @@ _MOST_NAMED = 500
 
 
 def _cache_key(key: str, category: str | None) -> str:
-    """The key of an Attribute in Evennia's cache."""
     return f"{key.lower()}-{category}"
 
 
-def _stamp(value: Any) -> object:
-    return _STORED_NONE if value is None else value
+def _stamp(attribute: "Attribute | None") -> object:
+    if attribute is None:
+        return None
+    return _STORED_NONE if attribute.db_value is None else attribute.db_value
 
 
 class AttributeStore:
@@ -107,14 +96,13 @@ class AttributeStore:
         obj: The object that carries the Attributes.
     """
 
-    def __init__(self, obj: Any):
+    def __init__(self, obj: "TypedObject"):
         self.obj = obj
 
     def _attribute(self, key: str, category: str | None) -> Any:
-        """An Attribute or None; from Evennia's own cache, where it is known there.
+        """An Attribute or None, from Evennia's own cache if it is there.
 
-        Every tick asks for dozens of them; asked through its handler, each takes ten times as
-        long.
+        Every tick asks for dozens of them, and Evennia's handler takes ten times as long.
         """
         known = self._cache().get(_cache_key(key, category), _UNKNOWN)
         if known is not _UNKNOWN:
@@ -127,14 +115,13 @@ class AttributeStore:
         return cache if settings.TYPECLASS_AGGRESSIVE_CACHE else {}
 
     def preload(self, keys: Iterable[str], category: str | None = None) -> None:
-        """Load Attributes of a category in one query; those not there are known as absent.
+        """Load Attributes of a category that are not cached yet, also absent ones, in one query.
 
-        Those that Evennia knows already are left alone. It asks the database once for each key
-        it has not met, which adds up to dozens of queries at an assistant's first tick, and to
-        one for each summary ever made.
+        Evennia asks the database once for each key: dozens of queries at an assistant's first
+        tick, and one for each summary ever made.
         """
         if not settings.TYPECLASS_AGGRESSIVE_CACHE:
-            return  # nobody would read it
+            return
         cache = self._cache()
         missing = [key for key in keys if _cache_key(key, category) not in cache]
         if not missing:
@@ -153,8 +140,7 @@ class AttributeStore:
 
     def stamp(self, key: str, category: str | None = None) -> object:
         """The stored value's own object, which Evennia replaces at every change."""
-        attribute = self._attribute(key, category)
-        return None if attribute is None else _stamp(attribute.db_value)
+        return _stamp(self._attribute(key, category))
 
     def stamps(self, keys: Iterable[str], category: str | None = None) -> tuple[object, ...]:
         """The stamps of several keys of a category."""
@@ -163,14 +149,11 @@ class AttributeStore:
             attribute = cache.get(_cache_key(key, category), _UNKNOWN)
             if attribute is _UNKNOWN:
                 attribute = self._attribute(key, category)
-            found.append(None if attribute is None else _stamp(attribute.db_value))
+            found.append(_stamp(attribute))
         return tuple(found)
 
-    def set(self, key: str, value: Any, category: str | None = None) -> None:
-        """Store a value in one write.
-
-        A new Attribute is made and filled in one transaction.
-        """
+    def set(self, key: str, value: object, category: str | None = None) -> None:
+        """Store a value in one write; a new Attribute is made and filled in one transaction."""
         attribute = self._attribute(key, category)
         if attribute is None and not _open:
             with transaction():
@@ -235,7 +218,7 @@ def transaction() -> Iterator[None]:
         on_commit(callback)
 
 
-def _forget(touched: list[tuple[Any, str, str | None]]) -> None:
+def _forget(touched: list[tuple["TypedObject", str, str | None]]) -> None:
     """Drop rolled-back values from the Attribute cache and from their objects' handlers."""
     for obj, key, category in touched:
         cached = obj.attributes.backend._cache.get(_cache_key(key, category))
@@ -245,11 +228,11 @@ def _forget(touched: list[tuple[Any, str, str | None]]) -> None:
         obj.attributes.reset_cache()
 
 
-def retime(script: Any, interval_s: int) -> None:
-    """Tick at another interval from now on; nothing happens to a timer that is stopped.
+def retime(script: "AssistantScript", interval_s: int) -> None:
+    """Tick at another interval from now on; a stopped timer stays stopped.
 
-    Evennia stops a running timer to give it new values and leaves the script noted as stopped.
-    Neither a reload nor a start after a crash would run its timer again, nor save what it heard.
+    Evennia leaves a script whose interval it changes marked as stopped: after a reload or a
+    crash its timer would not run again.
     """
     if not script.pk or not script.is_active or script.interval == interval_s:
         return
@@ -258,11 +241,8 @@ def retime(script: Any, interval_s: int) -> None:
         script.is_active = True
 
 
-def restart_timer(script: Any) -> None:
-    """Start a timer that a crash left standing, though the script counts as active.
-
-    One that was paused by hand stays paused.
-    """
+def restart_timer(script: "AssistantScript") -> None:
+    """Start the timer of an active script after a crash; one paused by hand stays paused."""
     running = script.ndb._task is not None and script.ndb._task.running
     if script.is_active and not running and not script.db._manually_paused:
         script.start()

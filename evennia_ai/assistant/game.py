@@ -1,57 +1,64 @@
 """Acting and seeing in the game, for one assistant's body. The only way a tool touches Evennia.
 
-Model text never reaches Evennia's parsers: it goes into messages as a mapping's value, with its
-pipes doubled.
+Text of models never reaches Evennia's parsers: it is escaped and sent as a mapping's value.
 """
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evennia import AccountDB
+from django.conf import settings
+from evennia import AccountDB, DefaultCharacter, DefaultObject, ObjectDB
 from evennia.utils import logger
-from evennia.utils.ansi import strip_ansi
+from evennia.utils.ansi import raw, strip_ansi
 from evennia.utils.create import create_message
 
 from evennia_ai.assistant.identity import find, stable_id
-from evennia_ai.assistant.markup import literal
 from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.llm_interaction.reply import speakable
-from evennia_ai.protocol import Character
 from evennia_ai.rag_memory.profile import Profile
+
+if TYPE_CHECKING:
+    from evennia_ai.assistant_character import AssistantCharacter
 
 PRIVATE_TAG = ("private", "evennia_ai")
 DESCRIPTION_CHARS = 600
-# Words of a text that are looked at for names; databases bound how many may be asked for.
+# Words of a text that are looked up as names; databases limit the values in a query.
 _NAME_WORDS = 60
+# Evennia finds links (|lc, |lu, |lt, |le) after it has turned doubled pipes into single ones, so
+# doubling does not protect them: the pipe before such a tag becomes a broken one.
+_LINK_TAG = re.compile(r"\|(?=l[cute])")
 
 
-def plain(text: Any) -> str:
+def plain(text: object) -> str:
     """Game text without colours and markup."""
     return strip_ansi(str(text or "")).strip()
 
 
-def is_private_room(room: Any) -> bool:
+def literal(text: str) -> str:
+    """A text escaped so that clients find neither colours nor links; link tags get a ``¦``."""
+    if settings.FUNCPARSER_PARSE_OUTGOING_MESSAGES_ENABLED:
+        text = text.replace("$", "\\$")
+    return str(raw(_LINK_TAG.sub("¦", text)))
+
+
+def is_private_room(room: DefaultObject | None) -> bool:
     """Whether a room is marked private: tag `private` of category `evennia_ai`."""
     if room is None:
         return False
     key, category = PRIVATE_TAG
-    # By category: that there is none is remembered then, or each prompt would ask the database.
+    # By category, because Evennia caches that there is none; a key would be a query each prompt.
     return key in room.tags.get(category=category, return_list=True)
 
 
 class GameHandler:
-    """The game as one assistant meets it.
+    """The game as one assistant meets it; see `protocol.GamePort`."""
 
-    Args:
-        character: The assistant's body.
-    """
-
-    def __init__(self, character: Character):
+    def __init__(self, character: "AssistantCharacter"):
         self.character = character
 
     @property
-    def _room(self) -> Any:
+    def _room(self) -> DefaultObject:
         room = self.character.location
         if room is None:
             raise ToolError("you are nowhere; staff must put you into a room")
@@ -59,10 +66,10 @@ class GameHandler:
 
     def say(self, text: str) -> None:
         """Speak aloud, in pieces of MUD length."""
-        room = self._room
+        self._room  # noqa: B018 - raises where there is none
         for piece in self._pieces(text):
             speech = self.character.at_pre_say(piece)
-            if speech and room:
+            if speech:
                 self.character.at_say(speech, msg_self=None)
 
     def emote(self, text: str) -> None:
@@ -77,23 +84,22 @@ class GameHandler:
             )
 
     def whisper(self, target: str, text: str, audience: str = "public") -> None:
-        """Whisper to somebody present; in a private talk only to those it is between."""
+        """Whisper to somebody present; in a private talk only to its members."""
         person = self._person(target)
         if is_private(audience) and stable_id(person) not in members(audience):
             raise ToolError(f"this talk is private and {person.key} is not part of it")
         self._whisper([person], text)
 
-    def _whisper(self, people: list[Any], text: str) -> None:
+    def _whisper(self, people: list[DefaultObject], text: str) -> None:
         for piece in self._pieces(text):
             speech = self.character.at_pre_say(piece, whisper=True, receivers=people)
             if speech:
                 self.character.at_say(speech, msg_self=None, receivers=people, whisper=True)
 
     def _whisper_all(self, asker: str, text: str, audience: str) -> None:
-        """Whisper to the one who asked and to the others of the talk who are here."""
-        person = self._person(asker)
+        """Whisper to the one who asked and to the other members of the talk who are here."""
         circle = [obj for obj in self._room.contents if stable_id(obj) in members(audience)]
-        self._whisper([person, *(obj for obj in circle if obj is not person)], text)
+        self._whisper(list(dict.fromkeys([self._person(asker), *circle])), text)
 
     def page(self, target_id: str, text: str) -> None:
         """Answer a page: shown if they are online, kept as a page if not."""
@@ -160,7 +166,6 @@ class GameHandler:
         room = self.character.location
         if room is None:
             return ()
-        people = [obj for obj in room.contents if obj is not self.character and _is_person(obj)]
         return tuple(
             {
                 "id": stable_id(obj),
@@ -168,7 +173,8 @@ class GameHandler:
                 "player": bool(obj.has_account),
                 "assistant": is_assistant(obj),
             }
-            for obj in people
+            for obj in room.contents
+            if obj is not self.character and isinstance(obj, DefaultCharacter)
         )
 
     def place(self) -> dict[str, Any]:
@@ -189,7 +195,9 @@ class GameHandler:
         room = self.character.location
         found = room.contents if room is not None else ()
         return tuple(
-            stable_id(thing) for thing in found if not thing.destination and not _is_person(thing)
+            stable_id(thing)
+            for thing in found
+            if not thing.destination and not isinstance(thing, DefaultCharacter)
         )
 
     def identify(self, name: str) -> dict[str, str] | None:
@@ -199,7 +207,8 @@ class GameHandler:
         for obj in [room, *room.contents] if room is not None else []:
             names = [obj.key, *obj.aliases.all()]
             if wanted == stable_id(obj) or wanted in (plain(n).lower() for n in names):
-                kind = "person" if _is_person(obj) else "place" if obj is room else "thing"
+                kind = "place" if obj is room else "thing"
+                kind = "person" if isinstance(obj, DefaultCharacter) else kind
                 return {"id": stable_id(obj), "key": plain(obj.key), "kind": kind}
         return None
 
@@ -212,19 +221,24 @@ class GameHandler:
         return {"id": stable_id(person), "key": plain(person.key)}
 
     def people_in(self, text: str) -> dict[str, Profile]:
-        """Everybody a text may mean by name: characters of the game and people it was told of.
+        """Profiles by stable id of everybody a text may name, apart from the assistant itself.
 
-        Returns their profiles by stable id, without the assistant itself.
+        They are characters of the game and people the assistant has a profile of.
         """
         profiles = self.character.entities.profiles()
         known = {key: profile for key, profile in profiles.items() if profile.kind == "person"}
-        for person in _characters_called(_possible_names(text)):
-            known[stable_id(person)] = Profile(stable_id(person), plain(person.key), "person")
+        # Runs of up to three words, as names are usually written.
+        words = re.findall(r"\w[\w'-]*", text)[:_NAME_WORDS]
+        runs = {" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, i + 4)}
+        forms = {form for run in runs for form in (run, run.lower(), run.capitalize(), run.title())}
+        for person in ObjectDB.objects.filter(db_key__in=forms) if forms else ():
+            if isinstance(person, DefaultCharacter):
+                known[stable_id(person)] = Profile(stable_id(person), plain(person.key), "person")
         known.pop(stable_id(self.character), None)
         return known
 
     def allowed(self, lock: str, asker: str | None) -> bool:
-        """Whether a tool's lock lets both the assistant and the one who asked; the lower wins."""
+        """Whether a tool's lock passes both the assistant and the one who asked."""
         if not self._passes(self.character, lock):
             return False
         if asker is None:
@@ -233,12 +247,12 @@ class GameHandler:
         return person is not None and self._passes(person, lock)
 
     def only_present(self, audience: str) -> bool:
-        """Whether every player here is of a private audience, so that it may be spoken aloud."""
+        """Whether everybody here is a member of a private audience: it may be said aloud."""
         circle = members(audience)
         return all(p["id"] in circle for p in self.present() if p["player"] or p["assistant"])
 
-    def _passes(self, obj: Any, lock: str) -> bool:
-        # The superuser's bypass is switched off: what they ask for is done with their own rights.
+    def _passes(self, obj: DefaultObject, lock: str) -> bool:
+        # Without a superuser's bypass: an assistant acts with the rights they were granted.
         return bool(
             self.character.locks.check_lockstring(
                 obj, lock, no_superuser_bypass=True, default=False, access_type="tool"
@@ -254,52 +268,29 @@ class GameHandler:
             )
         return [literal(piece.replace("\n", " ")) for piece in split.pieces]
 
-    def _person(self, name: str) -> Any:
+    def _person(self, name: str) -> DefaultCharacter:
         thing = self._thing(name)
-        if not _is_person(thing):
+        if not isinstance(thing, DefaultCharacter):
             raise ToolError(f"{thing.key} is nobody to whisper to")
         return thing
 
-    def _thing(self, name: str) -> Any:
+    def _thing(self, name: str) -> DefaultObject:
         wanted = name.strip()
         for obj in [*self._room.contents, *self.character.contents]:
             if wanted == stable_id(obj) and obj is not self.character:
                 return obj
+        places = (self._room, self.character)
         found = self.character.search(wanted, quiet=True)
-        here = [
-            obj
-            for obj in found
-            if obj.location in (self._room, self.character) or obj is self._room
-        ]
+        here = [obj for obj in found if obj.location in places or obj is self._room]
         if not here:
             raise ToolError(f"there is no `{name}` here")
-        people = [obj for obj in here if _is_person(obj)]
+        people = [obj for obj in here if isinstance(obj, DefaultCharacter)]
         if len(people) > 1:
             ids = ", ".join(f"{plain(obj.key)} [{stable_id(obj)}]" for obj in people)
             raise ToolError(f"there are several `{name}` here, say which id: {ids}")
         return here[0]
 
 
-def _possible_names(text: str) -> set[str]:
-    """Runs of up to three words of a text, as names are usually written."""
-    words = re.findall(r"\w[\w'-]*", text)[:_NAME_WORDS]
-    runs = {" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, i + 4)}
-    return {form for run in runs for form in (run, run.lower(), run.capitalize(), run.title())}
-
-
-def _characters_called(names: set[str]) -> list[Any]:
-    from evennia import ObjectDB
-
-    found = ObjectDB.objects.filter(db_key__in=names) if names else ()
-    return [obj for obj in found if _is_person(obj)]
-
-
-def is_assistant(obj: Any) -> bool:
+def is_assistant(obj: DefaultObject) -> bool:
     """Whether an object is an assistant's body that nobody puppets."""
     return getattr(type(obj), "is_assistant_body", False) and not obj.has_account
-
-
-def _is_person(obj: Any) -> bool:
-    from evennia import DefaultCharacter
-
-    return isinstance(obj, DefaultCharacter)

@@ -1,11 +1,14 @@
 """Ids of people and places that are never used again, unlike dbrefs."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evennia_ai.history.messages import Speaker, base32
 
+if TYPE_CHECKING:
+    from evennia.typeclasses.models import TypedObject
 
-def stable_id(obj: Any) -> str:
+
+def stable_id(obj: "TypedObject") -> str:
     """An id made of the dbref and the second of creation, as ``o12.1v3k9fa``.
 
     The first letter is the kind: `o` an object, `a` an account, `s` a script. Two things that had
@@ -15,7 +18,7 @@ def stable_id(obj: Any) -> str:
     return f"{kind}{obj.pk}.{base32(int(obj.db_date_created.timestamp()))}"
 
 
-def speaker_of(obj: Any) -> Speaker:
+def speaker_of(obj: "TypedObject") -> Speaker:
     """Who somebody is, for a message: the name now and the stable id."""
     return Speaker(str(obj.key), stable_id(obj))
 

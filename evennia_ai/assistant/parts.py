@@ -9,11 +9,10 @@ from twisted.internet.defer import Deferred
 from evennia_ai.assistant.config import AssistantConfig
 from evennia_ai.assistant.react_loop import run_turn
 from evennia_ai.assistant.runtime import LiveAssistant
-from evennia_ai.assistant.spend import SpendHandler
-from evennia_ai.assistant.state import StateHandler
+from evennia_ai.assistant.state import SpendHandler, StateHandler
 from evennia_ai.assistant.tick import is_called
-from evennia_ai.assistant.turn import TurnReport, TurnRequest
 from evennia_ai.history.live import HistoryHandler
+from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.rag_memory.indexing import memory_of
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger_store import LedgerHandler

@@ -1,25 +1,31 @@
 """What the script offers to services: the ports of `evennia_ai.protocol`, wired to handlers."""
 
+import json
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from evennia import AccountDB
 from evennia.utils import logger
 from evennia.utils.utils import lazy_property
 
 from evennia_ai import conf, services
-from evennia_ai.assistant.audit import write_audit
 from evennia_ai.assistant.evennia_internals import AttributeStore
-from evennia_ai.assistant.game import GameHandler
+from evennia_ai.assistant.game import GameHandler, literal
 from evennia_ai.assistant.identity import stable_id
-from evennia_ai.assistant.markup import literal
 from evennia_ai.assistant.parts import AssistantParts
 from evennia_ai.assistant.runtime import Runtime, runtime_for
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import counter_for, counter_name
+from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Mind
 from evennia_ai.tools.execution import ToolRegistry
+
+if TYPE_CHECKING:
+    from twisted.python.failure import Failure
+
+_LONG = 300
 
 
 class AssistantPorts(AssistantParts):
@@ -87,7 +93,7 @@ class AssistantPorts(AssistantParts):
         (logger.log_warn if warning else logger.log_info)(f"[ai] {self.key}: {text}")
 
     def tell_staff(self, text: str) -> None:
-        """A line for the log and for staff who follow it; who is staff no more follows no more."""
+        """Log a line and send it to staff who follow the assistant; drop those no longer staff."""
         line = " ".join(text.splitlines())
         self.log(line)
         for account in AccountDB.objects.filter(pk__in=self.state.followers()):
@@ -97,7 +103,7 @@ class AssistantPorts(AssistantParts):
                 self.state.follow(account.pk)
 
     def alert(self, text: str) -> None:
-        """Something staff must see to: as `trouble`, and a line for followers and admins there."""
+        """As `trouble`, and send a line to followers and to the admins who are online."""
         self.trouble(text)
         line = f"{self.obj.key if self.obj else self.key}: {text}"
         self.tell_staff(line)
@@ -107,35 +113,31 @@ class AssistantPorts(AssistantParts):
                 account.msg(literal(line))
 
     def trouble(self, text: str) -> None:
-        """Something staff should know: logged, and shown in `aistatus`."""
+        """Log something staff should know and show it in `aistatus`."""
         self.runtime.last_error = text
         self.runtime.counts["troubles"] += 1
         self.log(text, warning=True)
         self.audit("trouble", text=text)
 
     def log_error(self, what: str, error: BaseException) -> None:
-        """An error that was survived: counted, logged with its type, shown in `aistatus`."""
+        """Count, log and show in `aistatus` an error that was survived."""
         self.runtime.counts["errors"] += 1
         self.runtime.last_error = f"{what}: {error or type(error).__name__}"
         logger.log_err(f"[ai] {self.key}: {what}: {type(error).__name__}: {error}")
         self.audit("error", what=what, error=f"{type(error).__name__}: {error}")
 
     def audit(self, kind: str, **fields: Any) -> None:
-        """A line in the audit log, soon; a full disk is reported, and the tick goes on.
-
-        Written on a thread, in order: opening and closing a file may take the reactor long.
-        """
+        """Write a line to the audit log on a thread, in order; a full disk is logged."""
         path = conf.log_path()
-        line = {"assistant": self.key, **fields}
-        written = services.on_disk(write_audit, path, kind, line, self.now())
 
-        def not_written(failure: Any) -> None:
+        def not_written(failure: "Failure") -> None:
             failure.trap(OSError)
             logger.log_err(f"[ai] cannot write {path}: {failure.value}")
 
-        written.addErrback(not_written)
+        line = {"assistant": self.key, **fields}
+        services.on_disk(write_audit, path, kind, line, self.now()).addErrback(not_written)
 
-    def spent(self, reply: Any, purpose: str) -> None:
+    def spent(self, reply: ModelReply, purpose: str) -> None:
         """Count and log one model call."""
         tokens = reply.prompt_tokens + reply.completion_tokens
         self.runtime.counts["calls"] += 1
@@ -153,11 +155,23 @@ class AssistantPorts(AssistantParts):
 
     @property
     def extracts_memories(self) -> bool:
-        """Whether a model turns journal entries into memories: the owner wants it and can pay."""
+        """Whether a model turns journal entries into memories: switched on, able, under the cap."""
         able = self.model_name != OFFLINE_MODEL and self.config.llm_api == "chat"
         return conf.setting("MEM0_INFER") is True and able and not self.over_spend()
 
 
-def _is_admin(account: Any) -> bool:
-    """Whether an account has the rank now; a superuser who is quelled keeps it."""
+def _is_admin(account: AccountDB) -> bool:
+    """Whether an account is an admin now; a quelled superuser is one."""
     return bool(account.is_superuser or account.check_permstring("Admin"))
+
+
+def write_audit(path: Path, kind: str, fields: Mapping[str, Any], at: float | None = None) -> None:
+    """Append one JSON line to the audit log, with the time `at` (seconds since the epoch) or now.
+
+    Long texts in `fields` are cut. They must hold neither prompt text nor keys.
+    """
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+    short = {k: v[:_LONG] if isinstance(v, str) else v for k, v in fields.items()}
+    line = {"at": stamp, "kind": kind, **short}
+    with path.open("a", encoding="utf-8", errors="backslashreplace") as log:
+        log.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")

@@ -8,7 +8,6 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.assistant.runtime import LiveAssistant
-from evennia_ai.assistant.turn import TurnReport, TurnRequest
 from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
@@ -16,8 +15,13 @@ from evennia_ai.history.pairs import ANSWERED
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, CONTEXTS
 from evennia_ai.llm_interaction.prompt import build_prompt, context_limit, model_request
 from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, strip_thoughts
-from evennia_ai.llm_interaction.tool_calls import batches, bounded, read_calls, storable_call
-from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.llm_interaction.tool_calls import (
+    batches,
+    bounded,
+    read_calls,
+    storable_call,
+)
+from evennia_ai.llm_interaction.values import ModelReply, TurnReport, TurnRequest
 from evennia_ai.protocol import Character
 from evennia_ai.rag_memory.recalled import MEMORIES, drawn_on
 from evennia_ai.tools.base import ToolContext
@@ -25,11 +29,11 @@ from evennia_ai.tools.execution import Failures, execute_tool_calls
 
 # Texts of a model that are longer than this are never tokenised on the reactor thread.
 _COUNT_CHARS = 20_000
-# Characters of a reply that are compared with the memories it was shown, a few milliseconds.
+# Characters of a reply that are compared with the memories in its prompt, a few milliseconds.
 _DRAWN_CHARS = 8_000
 # Tokens one turn may use, in full contexts: enough for eight calls at half a context each.
 TURN_CONTEXTS = 4
-# A call that is begun shortly before the turn's deadline still gets this long.
+# A call that starts shortly before the turn's deadline still gets this long.
 LEAST_TIMEOUT_S = 1.0
 
 
@@ -39,9 +43,8 @@ def run_turn(
 ) -> Generator[Deferred[Any], Any, TurnReport]:
     """Think and act until done.
 
-    Each reply enters the history before its tools run, and each result after it. A crash in
-    between leaves a call whose result is filled in at the next start. A turn that is stopped or
-    fails in between gets its results at once or, if they cannot be stored, from the next turn.
+    Each reply is stored before its tools run, and their results after it. If a crash, a stop or
+    an error comes between, `history.heal` adds the missing results.
 
     Returns:
         A Deferred that fires with a `TurnReport`, or fails with `ModelError` when no model
@@ -96,10 +99,15 @@ class _Turn:
     def ask(self) -> Generator[Deferred[Any], Any, Any]:
         """One model call; fires with its reply, or None if a bound is reached."""
         script, request, report = self.script, self.request, self.report
-        stopped = self._bound_reached()
-        if stopped:
-            report.stopped_by = stopped
-            return None
+        tokens = report.prompt_tokens + report.completion_tokens
+        for reached, bound in (
+            (script.now() >= request.deadline, "deadline"),
+            (tokens > TURN_CONTEXTS * context_limit(script), "tokens"),
+            (script.over_spend(), "spend"),
+        ):
+            if reached:
+                report.stopped_by = bound
+                return None
         prompt = build_prompt(
             script,
             self.character,
@@ -126,28 +134,17 @@ class _Turn:
         script.spent(reply, request.context)
         return reply
 
-    def _bound_reached(self) -> str:
-        """Which bound forbids another model call: time, tokens of the turn, or today's cap."""
-        script, report = self.script, self.report
-        if script.now() >= self.request.deadline:
-            return "deadline"
-        if report.prompt_tokens + report.completion_tokens > TURN_CONTEXTS * context_limit(script):
-            return "tokens"
-        return "spend" if script.over_spend() else ""
-
-    def read(self, reply: ModelReply) -> tuple[str, list[dict[str, Any]]]:
+    def read(self, reply: ModelReply) -> tuple[str, Sequence[Mapping[str, Any]]]:
         """What a reply says, cleaned, and its tool calls in the API's form."""
         content = reply.content or ""
-        first, left_out = bounded(reply.tool_calls)
-        calls = [dict(call) for call in first]
+        calls, left_out = bounded(reply.tool_calls)
         if left_out:
             self.script.log(f"a reply had {left_out} tool calls too many, left out", warning=True)
         if not calls:
-            written, content = read_calls(content, lambda: new_id("call_"))
-            calls = [dict(call) for call in written]
+            calls, content = read_calls(content, lambda: new_id("call_"))
         whole = strip_thoughts(content)
         if len(whole) > CLEANED_CHARS:
-            return whole, calls  # kept as it came; only what is spoken of it is cleaned and cut
+            return whole, calls  # stored as it came; what is spoken of it is cleaned and cut
         return clean_reply(content, [self.character.key]), calls
 
     @inlineCallbacks

@@ -1,12 +1,13 @@
-"""What a stop or a crash left behind, put right when the server starts.
+"""Migrations of stored data, and repairs after a stop or a crash, when the server starts.
 
-In two parts: what must be right at once, and what waits until models and vocabularies are
-loaded, so that the start of the server is not held up.
+`repair_at_start` does what must be right at once. `repair_when_ready` runs when models and
+vocabularies are loaded, so that the start of the server is not held up.
 """
+
+from collections.abc import Callable
 
 from evennia_ai.assistant.events import by_audience
 from evennia_ai.assistant.runtime import LiveAssistant, Unanswered
-from evennia_ai.assistant.schema import migrate
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ANSWERED, INTERRUPTED
@@ -18,9 +19,40 @@ from evennia_ai.sleep.compaction.extraction import complete_extraction
 from evennia_ai.sleep.compaction.publishing import COMMITTED, SUMMARISING, drop_intent, publish_owed
 from evennia_ai.sleep.compaction.triggers import check_feasible
 
+VERSION_KEY = "schema_version"
+# Version of an assistant's data as a whole; each stored value also has one of its own.
+DATA_VERSION = 2
+
+
+def adopt_unversioned(script: LiveAssistant) -> None:
+    """Complete every message and entry of data without a version: made by hand, or none."""
+    script.history.messages()
+    script.history.checkpoint()
+    if script.obj is not None:
+        script.journal.store_complete()
+
+
+# What brings data of a version to the next one; each runs once, in a transaction.
+MIGRATIONS: dict[int, Callable[[LiveAssistant], None]] = {
+    0: adopt_unversioned,
+    1: lambda script: script.ledger.page_closed(),
+}
+
+
+def migrate(script: LiveAssistant) -> int:
+    """Bring a script's data to `DATA_VERSION`, unless they are newer; returns how many ran."""
+    store = script.history.store
+    version = store.get(VERSION_KEY, default=0)
+    missing = range(version if isinstance(version, int) else 0, DATA_VERSION)
+    for version in missing:
+        with store.transaction():
+            MIGRATIONS[version](script)
+            store.set(VERSION_KEY, version + 1)
+    return len(missing)
+
 
 def repair_at_start(script: LiveAssistant) -> None:
-    """Signals, the mode, and what was heard before the stop."""
+    """Clear the signal of an extraction, end a dream, and restore what was heard."""
     script.state.signal("pre_compaction", None)
     if script.state.phase in ("dreaming", "waking"):
         script.state.set_mode("sleep", "sleeping")
@@ -28,21 +60,26 @@ def repair_at_start(script: LiveAssistant) -> None:
 
 
 def repair_when_ready(script: LiveAssistant) -> None:
-    """Token counts, unanswered calls, a compaction's remains, the index, talks, feasibility."""
+    """Repair token counts, tool calls, compactions, the index and conversations."""
     migrate(script)
     script.history.recount()
     script.history.heal()
     complete_extraction(script, script.obj)
-    _drop_or_complete_intent(script)
+    intent = script.state.intent
+    if intent.get("phase") == SUMMARISING:
+        script.log("a compaction was cut short by a stop; nothing of it was stored")
+        drop_intent(script)
+    elif intent and intent.get("phase") != COMMITTED:
+        script.state.intend(None)  # it was edited by hand
+    publish_owed(script)
     mend_index(script)
     if not script.runtime.conversations:
-        talks = from_history(script.history.messages(), script.now())
-        script.runtime.conversations = talks
+        script.runtime.conversations = from_history(script.history.messages(), script.now())
     check_feasible(script)
 
 
 def restore_queue(script: LiveAssistant) -> None:
-    """Take up again what was heard but is not in the history or not answered yet."""
+    """Queue again what was heard but not stored, and turns that were not finished."""
     saved = script.state.load_queue()
     if not saved:
         return  # the history need not be read yet
@@ -70,19 +107,8 @@ def _answers(message: Message, audience: str, traits: ToolTraits) -> bool:
         return False
     if ANSWERED in meta:
         return bool(meta[ANSWERED] == audience)
-    # A result of an older version, which does not tell whose turn it ended.
+    # A result of an older version, without the audience whose turn it ended.
     if message.name in traits.silent:
         return bool(message.audience == audience)
-    # A whisper in answer to words said aloud is of the one it went to.
+    # A whisper that answers words said aloud has the audience of the person it went to.
     return message.name in traits.to_one and audience in (PUBLIC, message.audience)
-
-
-def _drop_or_complete_intent(script: LiveAssistant) -> None:
-    """Drop a compaction that a stop cut short, or complete what follows from one."""
-    intent = script.state.intent
-    if intent.get("phase") == SUMMARISING:
-        script.log("a compaction was cut short by a stop; nothing of it was stored")
-        drop_intent(script)
-    elif intent and intent.get("phase") != COMMITTED:
-        script.state.intend(None)  # put in by hand, or by nobody
-    publish_owed(script)

@@ -8,7 +8,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from twisted.internet.defer import Deferred, maybeDeferred
 
@@ -18,12 +18,12 @@ from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.protocol import Assistant, Store
 
+T = TypeVar("T")
+
 QUEUE_LIMIT = 500
 BUDGETS_KEPT = 50
-# What a heard line costs beside its words, before it is counted: name, id, verb, quotes.
+# Tokens of a heard line on top of its words: name, id, verb, quotes.
 _LINE_TOKENS = 20
-
-
 # Waits before a turn that no model answered is tried again.
 RETRY_WAITS_S = (5.0, 20.0, 60.0)
 
@@ -48,19 +48,18 @@ class Runtime:
     """One assistant's live state.
 
     Args:
-        in_flight: The tick that is running, if one is.
+        in_flight: The running tick, or what holds the turn lock in its place.
         queue: Heard events not yet in the history, oldest first.
         queue_saved: Whether the saved copy of the queue is up to date.
         dropped: Events not taken since the last drain because the queue was full.
         fixed_tokens: Tokens of system text, tools and ledger in the last prompt.
         feasible_for: For which configuration it was checked whether compaction can help.
-        count_cut: The live messages and the two windows for which it was last worked out where a
-            compaction by count would cut, and the place.
+        count_cut: Where a compaction by count would cut, with the messages and the windows that
+            this was computed for.
         counts: Ticks, turns, errors and the like, since the server started.
-        answering: Groups of events, in the history already, that a turn is due to or runs for.
-        stored: Groups of events that were stored while something held the lock; the next tick
-            sees to them.
-        exclusive: Whether what holds the lock is no tick.
+        answering: Stored groups of events that a turn answers now or next.
+        stored: Groups of events stored while something held the lock, for the next tick.
+        exclusive: Whether something other than a tick holds the lock.
     """
 
     in_flight: "Deferred[Any] | None" = None
@@ -85,15 +84,14 @@ class Runtime:
     stored: tuple[Group, ...] = ()
     exclusive: bool = False
 
-    def hear(self, event: Message, at: float) -> bool:
-        """Queue an event; False if the queue is full."""
+    def hear(self, event: Message, at: float) -> None:
+        """Queue an event, or count it as dropped if the queue is full."""
         self.last_heard_at = at
         if len(self.queue) >= QUEUE_LIMIT:
             self.dropped += 1
-            return False
+            return
         self.queue.append(event)
         self.queue_saved = False
-        return True
 
     def take(self) -> list[Message]:
         """The queued events; the queue is empty afterwards."""
@@ -129,14 +127,14 @@ class Runtime:
         return True
 
     def take_stored(self) -> tuple[Group, ...]:
-        """The groups that were stored while something held the lock; none are left behind."""
+        """The groups that were stored while something held the lock; none afterwards."""
         taken = self.stored
         if taken:
             self.stored, self.queue_saved = (), False
         return taken
 
     def heard(self) -> list[Message]:
-        """Events that no tick has looked at: stored while something held the lock, and queued."""
+        """Events that no tick has seen: stored while something held the lock, and queued."""
         stored = [event for group in self.stored for event in group.events]
         return [*stored, *self.queue]
 
@@ -169,23 +167,19 @@ class Runtime:
             self.exclusive = True
             running = maybeDeferred(function)
             self.in_flight = running
-            running.addBoth(self._released)
+            running.addBoth(release)
             running.addCallbacks(outcome.callback, outcome.errback)
 
-        def begin_after(result: Any) -> Any:
+        def begin_after(result: T) -> T:
             begin()
+            return result
+
+        def release(result: T) -> T:
+            self.in_flight, self.exclusive = None, False
             return result
 
         begin()
         return outcome
-
-    def _released(self, result: Any) -> Any:
-        self.in_flight, self.exclusive = None, False
-        return result
-
-    def record_budget(self, budget: TokenBudget) -> None:
-        """Keep the budget of the last prompts."""
-        self.budgets.append(budget)
 
 
 class LiveAssistant(Assistant, Protocol):
@@ -217,10 +211,9 @@ _runtimes: dict[str, Runtime] = {}
 
 def runtime_for(script_id: str) -> Runtime:
     """The live state of the assistant with this stable id, made at first use."""
-    runtime = _runtimes.get(script_id)
-    if runtime is None:
-        runtime = _runtimes[script_id] = Runtime()
-    return runtime
+    if script_id not in _runtimes:
+        _runtimes[script_id] = Runtime()
+    return _runtimes[script_id]
 
 
 def forget_runtime(script_id: str) -> None:

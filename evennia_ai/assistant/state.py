@@ -1,11 +1,12 @@
-"""What an assistant is doing: mode, phase, signals, and the queue a crash must not lose."""
+"""What an assistant stores of itself: mode, signals, the queue of heard lines, today's spend."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from evennia_ai.assistant.config import OPTIONS, AssistantConfig, Problem, read_config
-from evennia_ai.history.messages import Message
+from evennia_ai.history.messages import SCHEMA_VERSION, Message, utc_iso
 from evennia_ai.history.records import (
     as_amount,
     as_count,
@@ -58,7 +59,7 @@ class StateHandler:
 
     @contextmanager
     def pinned(self) -> Iterator[None]:
-        """Look for changed Attributes once only, during one stretch of synchronous work."""
+        """Read the configuration only once during synchronous work."""
         self._pinned = None
         self._pinned = self.config()
         try:
@@ -67,27 +68,23 @@ class StateHandler:
             self._pinned = None
 
     def config(self) -> AssistantConfig:
-        """The configuration now; read again when an Attribute was replaced."""
+        """The configuration now; read again when an Attribute was changed."""
         if self._pinned is not None:
             return self._pinned
         stamps = self.store.stamps(OPTIONS)
         known = self._stamps
         if known is None or any(a is not b for a, b in zip(known, stamps, strict=True)):
             self._stamps = stamps
-            self._config, self.problems = read_config(self._set_values())
-            self._tell_once()
+            missing = object()
+            values = {name: self.store.get(name, default=missing) for name in OPTIONS}
+            self._config, self.problems = read_config(
+                {name: value for name, value in values.items() if value is not missing}
+            )
+            for problem in self.problems:
+                if (problem.name, problem.value) not in self._reported:
+                    self._reported.add((problem.name, problem.value))
+                    self._report(problem)
         return self._config
-
-    def _set_values(self) -> dict[str, Any]:
-        missing = object()
-        values = {name: self.store.get(name, default=missing) for name in OPTIONS}
-        return {name: value for name, value in values.items() if value is not missing}
-
-    def _tell_once(self) -> None:
-        for problem in self.problems:
-            if (problem.name, problem.value) not in self._reported:
-                self._reported.add((problem.name, problem.value))
-                self._report(problem)
 
     @property
     def mode(self) -> str:
@@ -110,11 +107,11 @@ class StateHandler:
 
     @property
     def dreamt(self) -> bool:
-        """Whether the memory steps ran in this sleep; they run once a sleep, over restarts too."""
+        """Whether the memory steps ran in this sleep; they run once a sleep."""
         return bool(self.store.get("dreamt", default=False))
 
     def set_dreamt(self, done: bool) -> None:
-        """Note that they ran, or that a new sleep may begin."""
+        """Store that they ran, or that a new sleep may begin."""
         if done != self.dreamt:
             self.store.set("dreamt", done)
 
@@ -122,7 +119,7 @@ class StateHandler:
         """The context signals that are set."""
         return as_dict(self.store.get("context_signals"))
 
-    def signal(self, name: str, value: Any) -> None:
+    def signal(self, name: str, value: object) -> None:
         """Set a context signal, or clear it with None."""
         signals = self.signals()
         if value is None and name not in signals:
@@ -136,14 +133,20 @@ class StateHandler:
         """Events that were heard but not yet in the history when they were last saved."""
         value = self.store.get("event_queue")
         events = value if isinstance(value, list | tuple) else []
-        return [Message.from_dict(e) for e in events if isinstance(e, Mapping) and _is_event(e)]
+        return [
+            Message.from_dict(event)
+            for event in events
+            if isinstance(event, Mapping)
+            and isinstance(event.get("content"), str)
+            and event.get("id")
+        ]
 
     def save_queue(self, events: Sequence[Message]) -> None:
         """Save the events not yet in the history; nothing is written if there never were any."""
         if events or self.store.stamp("event_queue"):
             self.store.set("event_queue", [event.to_dict() for event in events])
 
-    def configure(self, name: str, value: Any) -> None:
+    def configure(self, name: str, value: object) -> None:
         """Store an option's value, as `assistant.config.checked` returns it."""
         self.store.set(name, value)
 
@@ -179,42 +182,42 @@ class StateHandler:
         return bool(self.store.get("compaction_hold", default=False))
 
     def set_hold(self, on: bool) -> None:
-        """Let automatic compaction wait, or go on."""
+        """Make automatic compaction wait, or go on."""
         if on != self.hold:
             self.store.set("compaction_hold", on)
 
     @property
     def stalls(self) -> int:
-        """How many compactions in a row were of no use, those by count left out."""
+        """How many compactions in a row were of no use, not counting those by count."""
         return as_count(self.store.get("compaction_stalls"))
 
     @property
     def stalls_by_count(self) -> int:
-        """How many compactions in a row that a count trigger fired were of no use."""
+        """How many compactions in a row that a count trigger started were of no use."""
         return as_count(self.store.get("compaction_stalls_by_count"))
 
     def count_stalls(self, stalls: int, by_count: bool = False) -> None:
-        """Note how many of one kind there were; it holds over restarts."""
+        """Store how many compactions in a row were of no use."""
         if stalls != (self.stalls_by_count if by_count else self.stalls):
             self.store.set("compaction_stalls" + ("_by_count" if by_count else ""), stalls)
 
     @property
     def stalled_out(self) -> bool:
-        """Whether automatic compaction is stopped because it frees nothing."""
+        """Whether automatic compaction has stopped because it frees nothing."""
         return self.stalls >= STALLS_TO_STOP
 
     @property
     def stalled_by_count(self) -> bool:
-        """Whether no count trigger fires any more, as those compactions were of no use."""
+        """Whether count triggers have stopped for the same reason."""
         return self.stalls_by_count >= STALLS_TO_STOP
 
     @property
     def extraction(self) -> dict[str, Any]:
-        """What extractions since the last compaction left behind; empty if there were none."""
+        """What extractions since the last compaction left; empty if there were none."""
         return sound_extraction(self.store.get("last_extraction"))
 
     def note_extraction(self, noted: Mapping[str, Any] | None) -> None:
-        """Keep what an extraction left behind, or None once a compaction took it in."""
+        """Store what an extraction left, or None once a compaction has taken it over."""
         if noted or self.extraction:
             self.store.set("last_extraction", dict(noted or {}))
 
@@ -224,7 +227,7 @@ class StateHandler:
         return as_dict(self.store.get("compaction_intent"))
 
     def intend(self, intent: Mapping[str, Any] | None) -> None:
-        """Note what a compaction is about to do, or None when it is done."""
+        """Store what a compaction is about to do, or None when it is done."""
         if intent is None:
             self.store.delete("compaction_intent")
         else:
@@ -236,11 +239,48 @@ class StateHandler:
         return sound_result(self.store.get("last_compaction"))
 
 
-def _is_event(event: Mapping[str, Any]) -> bool:
-    """Whether a stored event can be heard: it has a text and an id."""
-    return isinstance(event.get("content"), str) and bool(event.get("id"))
-
-
-def _steps(value: Any) -> dict[str, Any]:
-    """The steps of a sleep's report: those that have one."""
+def _steps(value: object) -> dict[str, Any]:
     return {str(name): dict(step) for name, step in as_dict(value).items() if as_dict(step)}
+
+
+_SPENT = {"tokens": as_count, "calls": as_count, "cost": as_amount}
+
+
+class SpendHandler:
+    """Counts tokens, calls and money by day (UTC).
+
+    Args:
+        store: Where the script's values are kept.
+        now: Clock, seconds since the epoch.
+    """
+
+    def __init__(self, store: Store, now: Callable[[], float] = time.time):
+        self.store = store
+        self._now = now
+
+    def today(self) -> dict[str, Any]:
+        """``{"day", "tokens", "calls", "cost"}`` of today; zeros if nothing was spent."""
+        day = utc_iso(self._now())[:10]
+        value = self.store.get("spend", default={})
+        if isinstance(value, dict) and value.get("day") == day:
+            return sound(value, _SPENT, {}) or {}
+        return {"version": SCHEMA_VERSION, "day": day, "tokens": 0, "calls": 0, "cost": 0.0}
+
+    def add(self, tokens: int, cost: float | None) -> None:
+        """Count one call; calls that cost nothing are not written down."""
+        if tokens <= 0 and not cost:
+            return
+        today = self.today()
+        self.store.set(
+            "spend",
+            {
+                **today,
+                "tokens": today["tokens"] + tokens,
+                "calls": today["calls"] + 1,
+                "cost": round(today["cost"] + (cost or 0.0), 6),
+            },
+        )
+
+    def over(self, max_tokens_day: int | None) -> bool:
+        """Whether today's tokens reached the cap."""
+        return max_tokens_day is not None and self.today()["tokens"] >= max_tokens_day

@@ -1,10 +1,8 @@
 """The state of an assistant as plain values, for commands, web and command line."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from evennia_ai import conf
-from evennia_ai.assistant.runtime import LiveAssistant
-from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.records import as_count
 from evennia_ai.llm_interaction.prompt import (
     context_caps,
@@ -12,61 +10,16 @@ from evennia_ai.llm_interaction.prompt import (
     context_usage,
     measure_fixed,
 )
-from evennia_ai.protocol import Character
 from evennia_ai.sleep.compaction.triggers import feasibility
+
+if TYPE_CHECKING:
+    from evennia_ai.assistant_script import AssistantScript
 
 UNCONSOLIDATED_SHOWN = 200
 
 
-class Place(Protocol):
-    """Where somebody is: a room, or who carries them."""
-
-    @property
-    def key(self) -> str:
-        """Its name."""
-
-    @property
-    def location(self) -> object:
-        """What it is in itself; None for a room."""
-
-
-class Body(Character, Protocol):
-    """An assistant's body as Evennia has it."""
-
-    @property
-    def location(self) -> Place | None:
-        """Where it is."""
-
-    @property
-    def has_account(self) -> object:
-        """Whether somebody puppets it."""
-
-
-class ShownAssistant(LiveAssistant, Protocol):
-    """An assistant as Evennia has it: with body, timer and Attributes."""
-
-    db: Any
-    is_active: bool
-
-    @property
-    def obj(self) -> Body:
-        """Its body."""
-
-    @property
-    def history(self) -> HistoryHandler:
-        """Its conversation."""
-
-
-def status_facts(script: ShownAssistant) -> dict[str, Any]:
-    """Everything `aistatus` shows.
-
-    Args:
-        script: The assistant's script; called on the reactor thread.
-
-    Returns:
-        A dict that JSON can hold.
-    """
-    config = script.config
+def status_facts(script: "AssistantScript") -> dict[str, Any]:
+    """Everything `aistatus` shows, as JSON can hold it; call it on the reactor thread."""
     return {
         "name": script.obj.key,
         "room": room_name(script),
@@ -76,7 +29,7 @@ def status_facts(script: ShownAssistant) -> dict[str, Any]:
         "mode": script.state.mode,
         "phase": script.state.phase,
         "model": script.model_name,
-        "context": _context(script, config),
+        "context": _context(script),
         "stored": _stored(script),
         "queue": len(script.runtime.queue),
         "thinking": script.runtime.in_flight is not None,
@@ -90,8 +43,8 @@ def status_facts(script: ShownAssistant) -> dict[str, Any]:
     }
 
 
-def _context(script: ShownAssistant, config: Any) -> dict[str, Any]:
-    budgets = script.runtime.budgets
+def _context(script: "AssistantScript") -> dict[str, Any]:
+    config, budgets = script.config, script.runtime.budgets
     last = budgets[-1] if budgets else None
     return {
         "usage": round(context_usage(script), 4),
@@ -105,7 +58,7 @@ def _context(script: ShownAssistant, config: Any) -> dict[str, Any]:
     }
 
 
-def compaction_state(script: ShownAssistant) -> str:
+def compaction_state(script: "AssistantScript") -> str:
     """Whether and when compaction happens, in a few words."""
     if not script.config.compact_enabled:
         return "off"
@@ -120,7 +73,7 @@ def compaction_state(script: ShownAssistant) -> str:
     return "on, but by count stopped after stalls" if stopped else "on"
 
 
-def _stored(script: ShownAssistant) -> dict[str, int]:
+def _stored(script: "AssistantScript") -> dict[str, int]:
     messages = script.history.messages()
     markers = [message for message in messages if message.is_summary]
     return {
@@ -135,13 +88,13 @@ def _stored(script: ShownAssistant) -> dict[str, int]:
     }
 
 
-def archive_segments(script: ShownAssistant) -> int:
+def archive_segments(script: "AssistantScript") -> int:
     """How many archive segments hold messages that are not live again by a rollback."""
     history = script.history
     return max(0, history.segment_count() - len(history.restored_segments()))
 
 
-def warnings(script: ShownAssistant) -> list[str]:
+def warnings(script: "AssistantScript") -> list[str]:
     """What does not work as configured, with the numbers."""
     measure_fixed(script, script.obj)
     name, place, config = script.obj.key, script.obj.location, script.config
@@ -178,13 +131,13 @@ def warnings(script: ShownAssistant) -> list[str]:
     return found
 
 
-def room_name(script: ShownAssistant) -> str:
+def room_name(script: "AssistantScript") -> str:
     """The name of the room that its body is in, or ``nowhere``."""
     place = script.obj.location
     return place.key if place else "nowhere"
 
 
-def overview(script: ShownAssistant) -> dict[str, Any]:
+def overview(script: "AssistantScript") -> dict[str, Any]:
     """One row of the list of assistants; `mode` is ``awake``, ``dreaming``, ``off`` and so on."""
     mode = script.state.phase or script.state.mode
     if script.db.enabled is False:
@@ -202,7 +155,7 @@ def overview(script: ShownAssistant) -> dict[str, Any]:
     }
 
 
-def usage_facts(script: ShownAssistant) -> dict[str, Any]:
+def usage_facts(script: "AssistantScript") -> dict[str, Any]:
     """What an assistant's calls cost today, and how many were made since the server started."""
     return {
         "name": script.obj.key,

@@ -9,23 +9,22 @@ from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
+from evennia_ai.assistant.config import within_hours
 from evennia_ai.assistant.events import Group, addressed, by_audience, resolved
-from evennia_ai.assistant.hours import within_hours
 from evennia_ai.assistant.runtime import RETRY_WAITS_S, LiveAssistant
-from evennia_ai.assistant.turn import TurnRequest
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import STAFF, is_private
 from evennia_ai.history.frames import one_line, quoted
 from evennia_ai.history.messages import SPEECH
 from evennia_ai.language.words import plain, telling_words
 from evennia_ai.llm_interaction.prompt import context_usage, shown_history
+from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.protocol import Character
 from evennia_ai.rag_memory.injection import chosen, experiences, memory_line, worth_quoting
 from evennia_ai.rag_memory.working_memory import note, visible_conversations
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.extraction import SIGNAL
-from evennia_ai.sleep.compaction.plan import Plan
 from evennia_ai.sleep.compaction.publishing import SUMMARISING
 from evennia_ai.sleep.compaction.service import (
     EMERGENCY_MAX_ITERATIONS,
@@ -41,13 +40,13 @@ from evennia_ai.sleep.compaction.triggers import (
     worth_a_try,
 )
 
-# Two assistants may exchange this many replies before a person has to speak.
+# Assistants may exchange this many replies before a person has to speak.
 ASSISTANT_REPLIES = 2
 # Asleep by schedule, an assistant that was woken falls asleep again after this quiet time.
 SCHEDULE_IDLE_S = 300.0
 # Events heard asleep or switched off are merged into the history when there are this many.
 STORED_UNANSWERED = 50
-# What was just said is looked up by its last characters; of the hits some are shown already.
+# Last characters of what was said that memory is searched for, and hits asked for.
 QUERY_CHARS, RETRIEVED = 400, 12
 # Conversations of those present that a prompt's tail names.
 TALKS_SHOWN = 3
@@ -90,16 +89,23 @@ def check_emergency(
     script: LiveAssistant, character: Character
 ) -> Generator[Deferred[Any], Any, bool]:
     """Compact before any other work if the context is nearly full; fires with whether it was."""
-    threshold = script.config.compact_emergency_threshold
+    threshold, share = script.config.compact_emergency_threshold, context_usage(script)
     if not wants_compaction(script, threshold, by_count=False):
         return False
     if not worth_a_try(script, threshold):
         return False
     plan = make_plan(script, automatic=False, threshold=threshold)
     if plan.empty or is_held_up(script, threshold, plan):
-        _note_hopeless(script, threshold, plan)
+        if not script.runtime.hopeless_told:  # say it once; the prompt is cut to its limit
+            script.runtime.hopeless_told = True
+            held = len(plan.held)
+            older = f", {held} older ones of private talk that a summary would not shorten"
+            script.alert(
+                f"the context is at {share:.0%} (trigger {threshold:.0%}) and no compaction can "
+                f"help: it is filled by the newest messages{older if held else ''} and fixed "
+                "regions. Raise `max_context_tokens`."
+            )
         return False
-    share = context_usage(script)
     script.log(f"context nearly full ({share:.1%} of the limit): compacting now", warning=True)
     yield extract_first(script, character, plan, threshold, EMERGENCY_MAX_ITERATIONS)
     result = yield compact_conversation_history(
@@ -112,22 +118,9 @@ def check_emergency(
     return True
 
 
-def _note_hopeless(script: LiveAssistant, threshold: float, plan: Plan) -> None:
-    """Say once that folding does not help; the prompt is cut to its limit all the same."""
-    if not script.runtime.hopeless_told:
-        script.runtime.hopeless_told = True
-        share, held = context_usage(script), len(plan.held)
-        older = f", {held} older ones of private talk that a summary would not shorten"
-        script.alert(
-            f"the context is at {share:.0%} (trigger {threshold:.0%}) and no compaction can help: "
-            f"it is filled by the newest messages{older if held else ''} and fixed regions. "
-            "Raise `max_context_tokens`."
-        )
-
-
 @inlineCallbacks
 def check_count(script: LiveAssistant, character: Character) -> Generator[Deferred[Any], Any, bool]:
-    """Compact where the two windows overflow or the assistant asked; fires with whether it did."""
+    """Compact if the count windows overflow or the assistant asked; fires with whether it did."""
     asked, script.runtime.compaction_requested = script.runtime.compaction_requested, False
     config = script.config
     threshold = config.compact_sleep_threshold
@@ -147,58 +140,45 @@ def check_count(script: LiveAssistant, character: Character) -> Generator[Deferr
 def _awake(script: LiveAssistant, character: Character) -> Generator[Deferred[Any], Any, str]:
     runtime = script.runtime
     late = runtime.due(script.now())
-    if not runtime.queue and not runtime.stored and late is None:
+    if late is None and not runtime.heard():
         return "idle"
     if script.now() - runtime.last_turn_at < script.config.reply_cooldown_s:
         return "cooldown"
-    runtime.answering = _groups_to_answer(script, character, late)
+    groups = _heard(script) if late is None or runtime.heard() else (late.group,)
+    runtime.answering = tuple(group for group in groups if _calls_for_turn(script, group))
+    for group in groups:
+        if group not in runtime.answering:
+            runtime.unanswered.pop(group.audience, None)
     script.save_queue()
     turns = len(runtime.answering)
     for group in runtime.answering:
         if script.over_spend():
             runtime.unanswered.clear()
             runtime.answering = ()
-            _tell_spent(script)
+            today = script.spend.today()["day"]
+            if runtime.spent_told != today:  # say it once a day
+                runtime.spent_told = today
+                script.alert("the spend cap of today is reached; no reply until tomorrow (UTC)")
             return "over budget"
         try:
             yield think(script, character, group)
         except CancelledError:
-            raise  # by a stop of the server: what is not answered is taken up at the next start
+            raise  # the server stops: the next start answers
         except Exception as error:  # noqa: BLE001 - the turns of others must not be lost with it
             script.log_error("turn", error)
         runtime.answered(group)
     return "turn" if turns else "heard"
 
 
-def _groups_to_answer(script: LiveAssistant, character: Character, late: Any) -> tuple[Group, ...]:
-    """Store what was heard, or take up a turn that failed; those groups that call for a turn."""
-    runtime = script.runtime
-    heard = runtime.queue or runtime.stored
-    groups = _all_heard(script) if heard else (late.group,)
-    wanted = tuple(group for group in groups if _calls_for_turn(script, character, group))
-    for group in groups:
-        if group not in wanted:
-            runtime.unanswered.pop(group.audience, None)
-    return wanted
-
-
-def _all_heard(script: LiveAssistant) -> tuple[Group, ...]:
-    """What was heard, by audience: what was stored while something held the lock, and the queue."""
-    runtime = script.runtime
-    new = store_events(script) if runtime.queue else ()  # first, as it may fail
-    return by_audience(event for group in (*runtime.take_stored(), *new) for event in group.events)
-
-
-def _tell_spent(script: LiveAssistant) -> None:
-    """Say once a day that the cap is reached."""
-    today = script.spend.today()["day"]
-    if script.runtime.spent_told != today:
-        script.runtime.spent_told = today
-        script.alert("the spend cap of today is reached; no reply until tomorrow (UTC)")
+def _heard(script: LiveAssistant) -> tuple[Group, ...]:
+    """Everything heard and not answered, by audience; what is queued is stored."""
+    new = store_events(script) if script.runtime.queue else ()  # first, because it may fail
+    groups = (*script.runtime.take_stored(), *new)
+    return by_audience(event for group in groups for event in group.events)
 
 
 def store_events(script: LiveAssistant) -> tuple[Group, ...]:
-    """Queued events become messages of the history, in one write; returns them by audience."""
+    """Store queued events in the history, in one write; returns them by audience."""
     here = [person["id"] for person in script.game.present()]
     events = resolved(script.runtime.queue, here)
     dropped, script.runtime.dropped = script.runtime.dropped, 0
@@ -212,11 +192,10 @@ def store_events(script: LiveAssistant) -> tuple[Group, ...]:
 def store_meanwhile(script: LiveAssistant) -> None:
     """Store what is heard while something holds the turn lock, before the queue overflows.
 
-    Only where it is safe. Not in a turn: its reply would stand behind lines it does not answer.
-    Not while a tool call waits for its result: nothing may part the two. And not under a holder
-    that wants the history to stand still, as an export or a rollback; a compaction by command
-    splices by ids, so that its summaries and its extraction do not mind. The next tick sees to
-    what is stored here, or the next start (`runtime.pending`).
+    Not in a turn: its reply would follow lines that it does not answer. Not between a tool call
+    and its result. Not during an export or a rollback, which need a history that stands still; a
+    compaction splices by ids, so new messages do not disturb it. The next tick, or the next start
+    (`Runtime.pending`), answers what is stored here.
     """
     runtime, state = script.runtime, script.state
     if len(runtime.queue) < STORED_UNANSWERED or runtime.answering:
@@ -238,7 +217,7 @@ def _store_many(script: LiveAssistant) -> None:
         script.save_queue()
 
 
-def _calls_for_turn(script: LiveAssistant, character: Character, group: Group) -> bool:
+def _calls_for_turn(script: LiveAssistant, group: Group) -> bool:
     """Whether a group of events makes the assistant think."""
     triggers = group.triggers(script.config.greet_arrivals)
     if not triggers or group.audience == STAFF:
@@ -250,8 +229,7 @@ def _calls_for_turn(script: LiveAssistant, character: Character, group: Group) -
         return False
     else:
         script.runtime.assistant_replies += 1
-    private = is_private(group.audience)
-    return private or any(person["player"] for person in script.game.present())
+    return is_private(group.audience) or any(p["player"] for p in script.game.present())
 
 
 @inlineCallbacks
@@ -271,7 +249,7 @@ def think(
         retrieved=(yield _retrieved(script, character, group)),
         max_iterations=config.max_react_iterations,
         deadline=now + config.turn_timeout_s,
-        talks=tuple(_talks(script, group.audience)),
+        talks=_talks(script, group.audience),
     )
     report = None
     try:
@@ -283,35 +261,36 @@ def think(
         if not script.runtime.postpone(group, script.now()):
             script.trouble(f"gave up answering after {len(RETRY_WAITS_S)} more tries: {error}")
     finally:
-        script.runtime.last_turn_at = script.now()
-        note_talk(script, group)
+        runtime = script.runtime
+        runtime.last_turn_at = script.now()
+        for event in group.events:
+            if event.speaker_id and event.channel in SPEECH:
+                runtime.conversations = note(
+                    runtime.conversations,
+                    event.speaker_id,
+                    event.content,
+                    script.now(),
+                    group.audience,
+                )
     return report
 
 
-def _talks(script: LiveAssistant, audience: str) -> list[str]:
-    """What those present spoke of with the assistant before, newest first."""
+def _talks(script: LiveAssistant, audience: str) -> tuple[str, ...]:
+    """What those present last spoke of with the assistant, newest first."""
     names = {person["id"]: person["key"] for person in script.game.present()}
     talks = visible_conversations(script.runtime.conversations, audience, script.now())
     here = [talk for talk in talks if talk["partner"] in names][:TALKS_SHOWN]
-    return [f"{one_line(names[t['partner']])} last spoke of: {quoted(t['topic'])}" for t in here]
-
-
-def note_talk(script: LiveAssistant, group: Group) -> None:
-    """Keep in working memory who speaks of what."""
-    runtime = script.runtime
-    for event in group.events:
-        partner = event.speaker_id
-        if partner and event.channel in SPEECH:
-            runtime.conversations = note(
-                runtime.conversations, partner, event.content, script.now(), group.audience
-            )
+    return tuple(
+        f"{one_line(names[talk['partner']])} last spoke of: {quoted(talk['topic'])}"
+        for talk in here
+    )
 
 
 @inlineCallbacks
 def _retrieved(
     script: LiveAssistant, character: Character, group: Group
 ) -> Generator[Deferred[Any], Any, tuple[str, ...]]:
-    """Lines of what memory holds about what was just said, what is in the prompt left out."""
+    """Fires with lines of memory about what was just said that are not in the prompt already."""
     said = " ".join(event.content for event in group.events)[-QUERY_CHARS:]
     if not telling_words(said, [character.key]):
         return ()
@@ -324,8 +303,11 @@ def _retrieved(
             own_name=character.key,
         )
     )
-    shown = _shown(script, group.audience)
-    ids = {message.id for message in shown}
+    budgets = script.runtime.budgets
+    left_out = set(budgets[-1].left_out) if budgets else set()
+    history, _ = shown_history(script, group.audience)
+    shown = [message for message in history if message.id not in left_out]
+    ids: set[Any] = {message.id for message in shown}
     ids |= {m.metadata.get("summary_id") for m in shown if m.is_summary}
     memories = chosen(
         worth_quoting(hits, character.key, said),
@@ -335,24 +317,16 @@ def _retrieved(
         names=[character.key],
     )
     lines = [memory_line(hit, said) for hit in memories]
-    # Switched off, compaction leaves no trace: the prompt holds the raw history in its place.
+    # With compaction off, the prompt holds the raw history instead.
     related = experiences(hits, said, ids) if script.config.compact_enabled else ()
     if related:
         lines += ["Related past experiences:", *(memory_line(hit, said) for hit in related)]
     return tuple(lines)
 
 
-def _shown(script: LiveAssistant, audience: str) -> list[Any]:
-    """Messages that the audience's prompt holds, as far as the last prompt tells."""
-    budgets = script.runtime.budgets
-    left_out = set(budgets[-1].left_out) if budgets else set()
-    history, _ = shown_history(script, audience)
-    return [message for message in history if message.id not in left_out]
-
-
 @inlineCallbacks
 def _sleeping(script: LiveAssistant, character: Character) -> Generator[Deferred[Any], Any, str]:
-    """A tick in sleep: dream once, later only compact while usage is high."""
+    """A tick in sleep: run the sleep cycle once, then only compact while usage is high."""
     _store_many(script)
     first = not script.state.dreamt
     if not first and not wants_compaction(script, script.config.compact_sleep_threshold):
@@ -369,7 +343,7 @@ def _sleeping(script: LiveAssistant, character: Character) -> Generator[Deferred
 def _bedtime(script: LiveAssistant) -> bool:
     """Whether an assistant awake should fall asleep: long quiet, or quiet in its hours."""
     runtime, config = script.runtime, script.config
-    if runtime.queue or runtime.stored:
+    if runtime.heard():
         return False
     quiet = script.now() - max(runtime.last_heard_at, runtime.last_turn_at)
     idle = config.sleep_after_idle_s

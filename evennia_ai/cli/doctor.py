@@ -1,8 +1,8 @@
 """What is wrong with an installation, and the remedy, in one line each.
 
 The same checks run from a shell (`evennia ai doctor`) and in the game (`ai/doctor`). A check is a
-function of a `Patient` that returns a `Check` or a Deferred of one; nothing blocks the reactor.
-Its name in the report is the function's, without ``check_``.
+function that takes a `Patient` and returns a `Check`, or a Deferred of one; none blocks the
+reactor. Its name in the report is the function's, without ``check_``.
 """
 
 import os
@@ -10,18 +10,19 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.core.checks import ERROR
+from django.db import DatabaseError
 from twisted.internet.defer import inlineCallbacks, maybeDeferred
 from twisted.python.failure import Failure
 
-from evennia_ai import checks, conf
+from evennia_ai import checks, conf, services
 from evennia_ai.background import Worker
 from evennia_ai.cli.processes import is_running
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
+from evennia_ai.protocol import MemoryBackend, ModelBackend
 
 SUPPORTED_PYTHON = ((3, 11), (3, 13))
 SUPPORTED_EVENNIA = ((5, 0, 1), (7,))
@@ -62,64 +63,21 @@ def _fault(detail: str, remedy: str) -> Check:
     return Check("", False, detail, remedy)
 
 
+@dataclass
 class Patient:
-    """The installation under examination. Missing services are made when a check needs them.
+    """The installation under examination.
 
     Args:
         game_dir: The game's folder.
-        client: A `ModelClient`.
-        store: A `MemoryBackend`; in the running game its own, as that holds the files' lock.
+        client: Talks to models; the game's if None.
+        store: Semantic memory; if None, one is opened for the check, and closed.
         worker: A thread for slow work.
     """
 
-    def __init__(
-        self,
-        game_dir: str | os.PathLike[str],
-        client: Any = None,
-        store: Any = None,
-        worker: Worker | None = None,
-    ):
-        self.game_dir = Path(game_dir)
-        self.worker = worker or Worker("evennia-ai-doctor")
-        self._client = client
-        self._store = store
-
-    @classmethod
-    def this_game(cls) -> "Patient":
-        """The running game with the services its assistants use; called inside it."""
-        from django.conf import settings
-
-        from evennia_ai import services
-
-        return cls(settings.GAME_DIR, services.mind(), services.mind().memories)
-
-    @property
-    def model(self) -> str:
-        """The game's default model."""
-        return conf.model_name()
-
-    @property
-    def client(self) -> Any:
-        """The client that talks to models."""
-        if self._client is None:
-            from evennia_ai import services
-
-            self._client = services.mind()
-        return self._client
-
-    @property
-    def owns_store(self) -> bool:
-        """Whether the store is made for the checks, which then close it."""
-        return self._store is None
-
-    @property
-    def store(self) -> Any:
-        """The semantic memory store."""
-        if self._store is not None:
-            return self._store
-        from evennia_ai import services
-
-        return services.memory_backend(self.worker)
+    game_dir: str | os.PathLike[str]
+    client: ModelBackend | None = None
+    store: MemoryBackend | None = None
+    worker: Worker = field(default_factory=lambda: Worker("evennia-ai-doctor"))
 
 
 def check_versions(patient: Patient) -> Check:
@@ -144,7 +102,7 @@ def check_settings(patient: Patient) -> Check:
         base = conf.setting("LLM_API_BASE")
         place = f"at {re.sub('//[^/@]*@', '//***@', base)}" if base else "at its provider's address"
         key = "key set (***)" if conf.setting("LLM_API_KEY") else "no key"
-        return _fine(f"model `{patient.model}`, {place}, {key}")
+        return _fine(f"model `{conf.model_name()}`, {place}, {key}")
     worst = max(problems, key=lambda problem: problem.level)
     more = f" (and {len(problems) - 1} more: `evennia check`)" if len(problems) > 1 else ""
     found = _fault if worst.level >= ERROR else _remark
@@ -184,7 +142,7 @@ def check_tools(patient: Patient) -> Check:
 @inlineCallbacks
 def check_database(patient: Patient) -> Any:
     """Tables up to date; how many assistants there are. Migrations are read on a thread."""
-    from django.db import DatabaseError, connection
+    from django.db import connection
     from django.db.migrations.loader import MigrationLoader
     from django.db.migrations.recorder import MigrationRecorder
     from evennia.scripts.models import ScriptDB
@@ -230,7 +188,7 @@ def check_tokenizer(patient: Patient) -> Any:
     """A real tokenizer for the model."""
     from evennia_ai.llm_interaction.tokens import counter_name
 
-    name = yield patient.worker.submit(counter_name, patient.model)
+    name = yield patient.worker.submit(counter_name, conf.model_name())
     if name == "estimate":
         return _remark(
             "tokens are estimated from bytes, rather too many than too few",
@@ -254,14 +212,14 @@ def check_embedder(patient: Patient) -> Any:
 @inlineCallbacks
 def check_memory(patient: Patient) -> Any:
     """The semantic memory store can be opened."""
-    if patient.owns_store and is_running(patient.game_dir):
+    if patient.store is None and is_running(patient.game_dir):
         return _remark(
             "the game is running and holds the memory store, as it should",
             "For its state type ai/doctor in the game.",
         )
-    store = patient.store
+    store = patient.store or services.memory_backend(patient.worker)
     status = yield store.status()
-    if patient.owns_store:
+    if patient.store is None:
         yield store.close()
     detail = str(status["detail"]).rstrip(".")
     if status["ok"]:
@@ -296,16 +254,16 @@ def check_index(patient: Patient) -> Any:
 @inlineCallbacks
 def check_model(patient: Patient) -> Any:
     """The model answers."""
-    report = yield patient.client.probe(patient.model)
-    if not report.ok:
-        remedy = _REMEDIES.get(report.kind, f"Check `{checks.MODEL}`.")
-        return _fault(f"`{report.model}`: {report.detail}", remedy)
-    if patient.model == OFFLINE_MODEL:
+    model = conf.model_name()
+    report = yield (patient.client or services.mind().model).probe(model)
+    if not report.ok:  # its detail names the model
+        return _fault(report.detail, _REMEDIES.get(report.kind, f"Check `{checks.MODEL}`."))
+    if model == OFFLINE_MODEL:
         return _remark(
             "the offline model speaks: rules, no network, no key",
             f"For better conversation, set `{checks.MODEL}`.",
         )
-    return _fine(f"`{report.model}` answered in {report.seconds:.1f} s")
+    return _fine(report.detail)
 
 
 CHECKS: tuple[Callable[[Patient], Any], ...] = (
@@ -350,6 +308,8 @@ def run_checks(patient: Patient, which: Iterable[Callable[[Patient], Any]] = CHE
 
 def _as_fault(failure: Failure) -> Check:
     """A check's exception as a finding that does not show the configured key."""
+    if failure.check(DatabaseError):
+        return _fault("the database has no up-to-date tables", "Run `evennia migrate`.")
     detail = f"{failure.type.__name__}: {failure.getErrorMessage()}"
     key = conf.setting("LLM_API_KEY")
     if isinstance(key, str) and key:

@@ -70,7 +70,7 @@ def install(
 
 
 def planned_edits(folder: Path) -> list[Edit]:
-    """The edits of the three files, including those that change nothing; see `install`."""
+    """The edits of the three files, including those that change nothing."""
     return [
         _edit(folder / "server" / "conf" / "settings.py", with_app, APP_LINE),
         _edit(folder / "commands" / "default_cmdsets.py", with_cmdset, CMDSET_LINE),
@@ -89,7 +89,7 @@ def with_app(text: str) -> str:
         raise ValueError("it neither takes Evennia's defaults nor sets `INSTALLED_APPS`")
     reassigned = any(isinstance(node, ast.Assign) for node in uses)
     line = 'INSTALLED_APPS = [*INSTALLED_APPS, "evennia_ai"]' if reassigned else APP_LINE
-    earliest = max(_end(node) for node in uses + defaults)
+    earliest = max(node.end_lineno for node in uses + defaults)
     later = [
         node.lineno
         for node in tree.body
@@ -128,7 +128,7 @@ def with_cmdset(text: str) -> str:
     if first.lineno == method.lineno:
         raise ValueError("`CharacterCmdSet.at_cmdset_creation` is written on one line")
     indent = " " * first.col_offset
-    end, lines = _end(method), text.splitlines()
+    end, lines = method.end_lineno, text.splitlines()
     while end < len(lines) and lines[end].startswith(indent + "#"):  # comments of its body
         end += 1
     text = _with_lines(text, end, [indent + CMDSET_LINE])
@@ -143,22 +143,15 @@ def with_url(text: str) -> str:
     tree = ast.parse(text)
     if _holds_text(tree, "evennia_ai.web.urls"):
         return text
-    pattern_list = next(
-        (
-            node.value
-            for node in tree.body
-            if isinstance(node, ast.Assign)
-            and _names(node, "urlpatterns")
-            and isinstance(node.value, ast.List)
-        ),
-        None,
-    )
-    if pattern_list is None:
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
+    found = [node.value for node in assigned if _names(node, "urlpatterns")]
+    patterns = next((value for value in found if isinstance(value, ast.List)), None)
+    if patterns is None:
         raise ValueError("it sets no `urlpatterns = [...]`")
     lines = text.splitlines(keepends=True)
-    row = pattern_list.lineno - 1
+    row = patterns.lineno - 1
     # `ast` counts columns in bytes.
-    column = len(lines[row].encode("utf-8")[: pattern_list.col_offset].decode("utf-8"))
+    column = len(lines[row].encode("utf-8")[: patterns.col_offset].decode("utf-8"))
     head, tail = lines[row][: column + 1], lines[row][column + 1 :]
     lines[row] = f"{head}\n    {URL_LINE},{tail}"
     text = "".join(lines)
@@ -193,11 +186,9 @@ def _edit(path: Path, change: Callable[[str], str], line: str) -> Edit:
 def _write(edit: Edit) -> Path:
     """Copy the old file, put the new text in place by a rename; returns the copy's path."""
     path = edit.path.resolve()
-    backup = path.with_name(path.name + BACKUP)
-    number = 1
+    backup, number = path.with_name(path.name + BACKUP), 2
     while backup.exists():
-        number += 1
-        backup = path.with_name(f"{path.name}{BACKUP}-{number}")
+        backup, number = path.with_name(f"{path.name}{BACKUP}-{number}"), number + 1
     try:
         shutil.copy2(path, backup)
         handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -216,21 +207,15 @@ def _with_lines(text: str, after_line: int, new: list[str]) -> str:
     return "\n".join([*lines[:after_line], *new, *lines[after_line:]]) + "\n"
 
 
-def _end(node: ast.stmt) -> int:
-    return node.end_lineno or node.lineno
-
-
 def _names(node: ast.stmt, name: str) -> bool:
-    """Whether a statement assigns to a name."""
+    """Whether a statement assigns to a name, or calls a method of it."""
+    targets: list[ast.expr] = []
     if isinstance(node, ast.Assign):
-        targets: list[ast.expr] = node.targets
+        targets = node.targets
     elif isinstance(node, ast.AugAssign | ast.AnnAssign):
         targets = [node.target]
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        function = node.value.func
-        targets = [function.value] if isinstance(function, ast.Attribute) else []
-    else:
-        targets = []
+        targets = [getattr(node.value.func, "value", node.value)]  # as `NAME.append(...)`
     return any(isinstance(target, ast.Name) and target.id == name for target in targets)
 
 
@@ -258,5 +243,5 @@ def _end_of_imports(tree: ast.Module) -> int:
         is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if not is_docstring and not isinstance(node, ast.Import | ast.ImportFrom):
             break
-        end = _end(node)
+        end = node.end_lineno
     return end

@@ -8,9 +8,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from evennia_ai.errors import AssistantError
+
+if TYPE_CHECKING:
+    from twisted.python.failure import Failure
+
+    from evennia_ai.cli.doctor import Check
 
 USAGE = "evennia ai doctor    check this game's assistants and suggest remedies"
 
@@ -23,18 +28,28 @@ def main(*args: str) -> None:
     sys.exit(0 if not args or args[0] in ("help", "--help", "-h") else 2)
 
 
-def doctor(*args: str) -> int:
+def doctor() -> int:
     """Run all checks on the game of the loaded settings, print them; returns how many faults."""
     import evennia
     from django.conf import settings
+    from twisted.internet import reactor
 
     from evennia_ai.background import install_import_gate
     from evennia_ai.cli.doctor import Patient, report, run_checks
 
     install_import_gate()
     evennia._init()  # the launcher skips this for extra commands; a second call does nothing
-    found: list[Any] = []
-    _run_reactor(lambda: run_checks(Patient(settings.GAME_DIR)), found)
+    found: list[Check] = []
+    failures: list[Failure] = []
+
+    def begin() -> None:
+        done = run_checks(Patient(settings.GAME_DIR))
+        done.addCallbacks(found.extend, failures.append).addBoth(lambda _: reactor.stop())
+
+    reactor.callWhenRunning(begin)
+    reactor.run()
+    if failures:
+        raise AssistantError(f"The doctor failed: {failures[0].getErrorMessage()}")
     print(report(found), flush=True)
     return sum(check.ok is False for check in found)
 
@@ -48,18 +63,3 @@ def run_in(game_dir: Path) -> int:
     environ = {**os.environ, "DJANGO_SETTINGS_MODULE": "server.conf.settings"}
     command = [sys.executable, "-W", "ignore", "-c", source]
     return subprocess.run(command, cwd=game_dir, env=environ, check=False).returncode
-
-
-def _run_reactor(start: Any, found: list[Any]) -> None:
-    """Run the reactor until a Deferred of a list has fired; the list's items go to `found`."""
-    from twisted.internet import reactor
-
-    failures: list[Any] = []
-
-    def begin() -> None:
-        start().addCallbacks(found.extend, failures.append).addBoth(lambda _: reactor.stop())
-
-    reactor.callWhenRunning(begin)  # type: ignore[attr-defined]
-    reactor.run()  # type: ignore[attr-defined]
-    if failures:
-        raise AssistantError(f"The doctor failed: {failures[0].getErrorMessage()}")

@@ -12,18 +12,8 @@ from pathlib import Path
 
 from evennia_ai import __version__
 from evennia_ai.cli.new import create_game, is_game
-from evennia_ai.cli.run import (
-    ADMIN,
-    PASSWORD_FILE,
-    Connection,
-    GameError,
-    start_game,
-    stop_game,
-)
+from evennia_ai.cli.run import ADMIN, PASSWORD_FILE, Connection, GameError, start_game, stop_game
 from evennia_ai.errors import AssistantError, ConfigError
-
-USAGE_ERROR = 2
-FAILURE = 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,12 +21,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     try:
         return args.run(args) or 0
-    except GameError as error:
-        print(f"evennia-ai: {error}", file=sys.stderr)
-        return FAILURE
     except AssistantError as error:
         print(f"evennia-ai: {error}", file=sys.stderr)
-        return USAGE_ERROR
+        return 1 if isinstance(error, GameError) else 2
     except KeyboardInterrupt:
         print("evennia-ai: interrupted.", file=sys.stderr)
         return 130

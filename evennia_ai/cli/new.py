@@ -85,34 +85,26 @@ def template_dir() -> Path:
     raise ConfigError(f"`{TEMPLATE}` is missing next to `{package}`: install `evennia-ai` again.")
 
 
-def _evennia_template() -> Path:
-    spec = importlib.util.find_spec("evennia")
-    if spec is None or not spec.submodule_search_locations:
-        raise ConfigError("`evennia` is not installed: install `evennia-ai` again.")
-    return Path(spec.submodule_search_locations[0]) / TEMPLATE
-
-
 def _fill(draft: Path, name: str) -> None:
+    evennia = importlib.util.find_spec("evennia")
+    if evennia is None or not evennia.submodule_search_locations:
+        raise ConfigError("`evennia` is not installed: install `evennia-ai` again.")
     unwanted = shutil.ignore_patterns("__pycache__", "*.pyc")
-    for source in (_evennia_template(), template_dir()):
+    for source in (Path(evennia.submodule_search_locations[0]) / TEMPLATE, template_dir()):
         shutil.copytree(source, draft, ignore=unwanted, dirs_exist_ok=True)
     draft.chmod(0o755)
-    _hide_private_files(draft)
+    # The templates' two ignore lists become the game's own.
+    lists = [draft / "gitignore", draft / "gitignore.ours"]
+    ignored = "\n".join(path.read_text(encoding="utf-8").strip() for path in lists)
+    (draft / ".gitignore").write_text(ignored + "\n", encoding="utf-8")
+    for path in lists:
+        path.unlink()
     settings = draft / "server" / "conf" / "settings.py"
     text = settings.read_text(encoding="utf-8")
     settings.write_text(text.replace(_SERVERNAME, f'SERVERNAME = "{name}"'), encoding="utf-8")
     secret = draft / "server" / "conf" / "secret_settings.py"
     secret.write_text(_SECRET.format(key=secrets.token_urlsafe(48)), encoding="utf-8")
     secret.chmod(0o600)
-
-
-def _hide_private_files(draft: Path) -> None:
-    """Turn the templates' two ignore lists into the game's own."""
-    lists = [draft / "gitignore", draft / "gitignore.ours"]
-    text = "\n".join(path.read_text(encoding="utf-8").strip() for path in lists)
-    (draft / ".gitignore").write_text(text + "\n", encoding="utf-8")
-    for path in lists:
-        path.unlink()
 
 
 _SECRET = '''"""Settings that must not be shared: they override those in settings.py."""

@@ -1,17 +1,16 @@
-"""Which ports a game listens on, kept so that every process of the game agrees on them.
+"""Which ports a game listens on, stored so that every process of the game agrees on them.
 
 Players use three ports: telnet, web and websocket. Evennia needs two more on loopback: between
-its Portal and its Server (AMP), and for the Server's half of the web site. When the three differ
-from Evennia's defaults, the two move too, or a second game on the machine could not start. The
-choice is stored in ``server/ports.json``, because a later ``evennia reload`` may come from a shell
-without the variables.
+its Portal and its Server (AMP), and for the Server's half of the web site. If the three differ
+from Evennia's defaults, the two move too, so that several games run on one machine. The choice is
+stored in ``server/ports.json``: a later ``evennia reload`` may lack the variables.
 """
 
 import json
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from evennia_ai.cli.processes import is_running
@@ -65,11 +64,8 @@ def game_ports(
 def with_free_inner_ports(ports: GamePorts) -> GamePorts:
     """The same public ports, with the two inner ones moved to free ones."""
     taken = set(ports.public().values())
-    inner = {}
-    for name, port in (("internal", ports.internal), ("amp", ports.amp)):
-        inner[name] = _next_free(port, taken)
-        taken.add(inner[name])
-    return GamePorts(**ports.public(), **inner)
+    internal = _next_free(ports.internal, taken)
+    return replace(ports, internal=internal, amp=_next_free(ports.amp, {*taken, internal}))
 
 
 def busy(ports: GamePorts) -> dict[str, int]:
@@ -110,12 +106,8 @@ def _path(game_dir: str | os.PathLike[str]) -> Path:
 
 
 def _wanted(environ: Mapping[str, str], base: GamePorts) -> GamePorts:
-    chosen = {
-        name: _port(variable, environ[variable])
-        for name, variable in VARIABLES.items()
-        if environ.get(variable)
-    }
-    ports = GamePorts(**{**asdict(base), **chosen})
+    names = [name for name, variable in VARIABLES.items() if environ.get(variable)]
+    ports = replace(base, **{name: _port(VARIABLES[name], environ) for name in names})
     if len(set(ports.public().values())) < len(VARIABLES):
         raise ConfigError(
             f"Two of {', '.join(f'`{name}`' for name in VARIABLES.values())} are the same "
@@ -124,20 +116,15 @@ def _wanted(environ: Mapping[str, str], base: GamePorts) -> GamePorts:
     if ports.public() == base.public():
         return base
     # Inner ports are as far from the telnet port as Evennia's own are from 4000.
-    standard = GamePorts()
-    offset = ports.telnet - standard.telnet
-    internal, amp = standard.internal + offset, standard.amp + offset
-    return GamePorts(*astuple(ports)[:3], internal, amp)
+    offset = ports.telnet - GamePorts.telnet
+    return replace(ports, internal=GamePorts.internal + offset, amp=GamePorts.amp + offset)
 
 
-def _port(variable: str, text: str) -> int:
-    try:
-        port = int(text)
-    except ValueError:
-        port = 0
-    if not 1 <= port <= HIGHEST:
+def _port(variable: str, environ: Mapping[str, str]) -> int:
+    text = environ[variable].strip()
+    if not text.isdecimal() or not 1 <= int(text) <= HIGHEST:
         raise ConfigError(f"`{variable}` is `{text}`: set a port number, 1 to {HIGHEST}.")
-    return port
+    return int(text)
 
 
 def _next_free(port: int, taken: set[int]) -> int:

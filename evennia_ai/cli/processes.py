@@ -1,8 +1,10 @@
 """A game's processes, by its pid files: whether they are alive, and how to end them."""
 
+import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 NAMES = ("portal", "server")
@@ -24,31 +26,25 @@ def pid_file(game_dir: str | os.PathLike[str], name: str) -> Path:
     return Path(game_dir) / "server" / f"{name}.pid"
 
 
-def tidy(game_dir: str | os.PathLike[str]) -> list[str]:
-    """Remove stale pid files, which would prevent a start; returns their names."""
+def tidy(game_dir: str | os.PathLike[str]) -> None:
+    """Remove stale pid files, which would prevent a start."""
     alive = pids(game_dir)
-    stale = [pid_file(game_dir, name) for name in NAMES if name not in alive]
-    removed = [path for path in stale if path.exists()]
-    for path in removed:
-        path.unlink(missing_ok=True)
-    return [path.name for path in removed]
+    for name in NAMES:
+        if name not in alive:
+            pid_file(game_dir, name).unlink(missing_ok=True)
 
 
-def kill(game_dir: str | os.PathLike[str]) -> list[int]:
-    """End the game's processes with SIGKILL; returns their pids."""
-    ended = list(pids(game_dir).values())
-    for pid in ended:
-        try:
+def kill(game_dir: str | os.PathLike[str]) -> None:
+    """End the game's processes with SIGKILL."""
+    for pid in pids(game_dir).values():
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-    return ended
 
 
-def wait_until_gone(game_dir: str | os.PathLike[str], timeout_s: float) -> bool:
-    """Wait for the game's processes to end; False if some are alive after `timeout_s`."""
+def wait_for(condition: Callable[[], bool], timeout_s: float) -> bool:
+    """Wait until a condition is true; False if it is not after `timeout_s`."""
     end = time.monotonic() + timeout_s
-    while is_running(game_dir):
+    while not condition():
         if time.monotonic() > end:
             return False
         time.sleep(0.1)

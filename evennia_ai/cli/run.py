@@ -26,7 +26,7 @@ from evennia_ai.cli.ports import (
     record,
     with_free_inner_ports,
 )
-from evennia_ai.cli.processes import is_running, kill, pids, tidy, wait_until_gone
+from evennia_ai.cli.processes import is_running, kill, pids, tidy, wait_for
 from evennia_ai.errors import AssistantError, ConfigError
 
 ADMIN = "admin"
@@ -123,9 +123,9 @@ def stop_game(
     ran = is_running(folder)
     if ran:
         _evennia(folder, environ, "stop", timeout_s=timeout_s)
-        if not wait_until_gone(folder, timeout_s / 2):
+        if not wait_for(lambda: not is_running(folder), timeout_s / 2):
             kill(folder)
-    if not wait_until_gone(folder, 10):
+    if not wait_for(lambda: not is_running(folder), 10):
         raise GameError(
             f"`{folder.name}` cannot be stopped; its processes are "
             f"{pids(folder)}. End them by hand."
@@ -189,7 +189,7 @@ def _startable_ports(folder: Path, environ: Mapping[str, str]) -> GamePorts:
     """The game's ports, after checking that nothing else uses them."""
     ports = game_ports(folder, environ)
     # A game that was just killed may hold its ports for a moment.
-    _wait_for(lambda: not busy(ports), timeout_s=5.0)
+    wait_for(lambda: not busy(ports), timeout_s=5.0)
     if taken := busy(ports):
         names = ", ".join(f"{port} ({VARIABLES[name]})" for name, port in taken.items())
         raise ConfigError(
@@ -224,19 +224,9 @@ def _launch(folder: Path, environ: Mapping[str, str], ports: GamePorts) -> str:
     for _ in range(3):
         _, output = _evennia(folder, environ, "start")
         gave_up = "timed out" in output and "server" not in pids(folder)
-        if not gave_up or not _wait_for(lambda: not is_free(ports.amp), timeout_s=60.0):
+        if not gave_up or not wait_for(lambda: not is_free(ports.amp), timeout_s=60.0):
             break
     return output
-
-
-def _wait_for(condition: Callable[[], bool], timeout_s: float) -> bool:
-    """Whether a condition becomes true in time."""
-    end = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.2)
-    return True
 
 
 def _with_admin(environ: Mapping[str, str], password: str) -> dict[str, str]:
@@ -263,12 +253,19 @@ def _run(
     The output goes through a file: daemons that the command starts would keep a pipe open.
     Returns the exit code (1 if it took too long) and the end of what it printed.
     """
+    # This interpreter's `twistd` comes first; a virtual environment may not be active.
+    scripts = str(Path(sys.executable).parent)
+    env = {
+        **environ,
+        "PATH": os.pathsep.join([scripts, environ.get("PATH", os.defpath)]),
+        "DJANGO_SETTINGS_MODULE": "server.conf.settings",
+    }
     with tempfile.TemporaryFile() as output:
         try:
             code = subprocess.run(
                 command,
                 cwd=folder,
-                env=_environment(environ),
+                env=env,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -281,16 +278,6 @@ def _run(
         return code, output.read().decode("utf-8", "replace")[-4000:]
 
 
-def _environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment with this interpreter's `twistd` first; a venv may not be active."""
-    scripts = str(Path(sys.executable).parent)
-    return {
-        **environ,
-        "PATH": os.pathsep.join([scripts, environ.get("PATH", os.defpath)]),
-        "DJANGO_SETTINGS_MODULE": "server.conf.settings",
-    }
-
-
 def _wait_until_ready(
     folder: Path,
     ports: GamePorts,
@@ -298,9 +285,9 @@ def _wait_until_ready(
     launcher_said: str = "",
     old_errors: int = sys.maxsize,
 ) -> None:
-    """Wait until a game answers; less long once it is dead or has logged an error."""
-    end = last_alive = time.monotonic()
-    end += timeout_s
+    """Wait until a game answers; not as long once it is dead or has logged an error."""
+    last_alive = time.monotonic()
+    end = last_alive + timeout_s
     while not (is_ready(folder) and _greets(ports.telnet)):
         now = time.monotonic()
         if is_running(folder):
@@ -326,8 +313,7 @@ def _tracebacks(folder: Path) -> int:
 
 def _greets(port: int, timeout_s: float = 5.0) -> bool:
     """Whether a telnet connection gets the game's connection screen."""
-    seen = b""
-    end = time.monotonic() + timeout_s
+    seen, end = b"", time.monotonic() + timeout_s
     try:
         with socket.create_connection((LOOPBACK, port), timeout=timeout_s) as connection:
             while time.monotonic() < end:

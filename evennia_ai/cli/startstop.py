@@ -6,9 +6,10 @@ from typing import Any
 from evennia.utils import logger
 from twisted.internet.defer import CancelledError
 from twisted.internet.task import cooperate
+from twisted.python.failure import Failure
 
 from evennia_ai import background, services
-from evennia_ai.assistant.deletions import pay_owed
+from evennia_ai.assistant.deletions import delete_queued
 from evennia_ai.assistant.recovery import repair_when_ready
 
 # The imports take seconds and delay everything else: let players reconnect first.
@@ -28,14 +29,14 @@ def at_server_start() -> None:
 def warm_up() -> None:
     """Load slow libraries, then repair the assistants one after the other; ticks wait for it."""
     done = services.warm_up().addCallback(lambda _: cooperate(_repair_all()).whenDone())
-    done.addErrback(_log_failure, "loading and mending after the start")
+    done.addErrback(_log_failure, "loading and repairs after the start")
     done.addCallback(lambda _: services.use(ready=True))
     # Delete data of deleted assistants; where that fails, the next start tries again.
-    done.addCallback(lambda _: pay_owed())
+    done.addCallback(lambda _: delete_queued())
     done.addErrback(_log_failure, "deleting what deleted assistants left")
 
 
-def _log_failure(failure: Any, what: str) -> None:
+def _log_failure(failure: Failure, what: str) -> None:
     if not failure.check(CancelledError):
         logger.log_err(f"[ai] {what}: {failure.getTraceback()}")
 
@@ -49,7 +50,7 @@ def _repair_all() -> Iterator[None]:
             yield from script.history.warm()
             repair_when_ready(script)
         except Exception as error:  # noqa: BLE001 - one broken assistant must not stop the others
-            script.log_error("mending after the start", error)
+            script.log_error("repairs after the start", error)
         yield
 
 
@@ -64,21 +65,9 @@ def at_server_stop() -> None:
     services.close()
 
 
-def at_server_init() -> None:
-    """Nothing to do; Evennia asks for the hook."""
+def _nothing() -> None:
+    """Evennia calls these hooks, too; they have nothing to do."""
 
 
-def at_server_reload_start() -> None:
-    """Nothing to do; Evennia asks for the hook."""
-
-
-def at_server_reload_stop() -> None:
-    """Nothing to do; Evennia asks for the hook."""
-
-
-def at_server_cold_start() -> None:
-    """Nothing to do; Evennia asks for the hook."""
-
-
-def at_server_cold_stop() -> None:
-    """Nothing to do; Evennia asks for the hook."""
+at_server_init = at_server_reload_start = at_server_reload_stop = _nothing
+at_server_cold_start = at_server_cold_stop = _nothing

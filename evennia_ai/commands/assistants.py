@@ -6,27 +6,26 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from evennia import create_object
-from evennia.utils.evmenu import ask_yes_no
 from evennia.utils.utils import class_from_module
 from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.python.failure import Failure
 
 from evennia_ai import conf, services
-from evennia_ai.assistant.deletions import delete_derived, owe, settle
+from evennia_ai.assistant.deletions import delete_derived, dequeue, enqueue
 from evennia_ai.assistant.status import overview, usage_facts
 from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
-from evennia_ai.assistant_script import all_assistants
+from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.cli import doctor
-from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.commands.base import AssistantCommand, Refusal
 from evennia_ai.commands.export import export_assistant
-from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.show import Viewer, as_records, escaped, moment
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
 from evennia_ai.llm_interaction.prompt import context_caps, context_limit, model_request
 from evennia_ai.llm_interaction.regions import Regions, fit_prompt
 from evennia_ai.llm_interaction.values import ModelReply
-from evennia_ai.protocol import Assistant
 
 TYPECLASS = "evennia_ai.assistant_character.AssistantCharacter"
 NAME_CHARS = 40
@@ -110,45 +109,44 @@ class CmdAI(AssistantCommand):
         body.ensure_assistant()
         body.assistant.log(f"made by {self.caller.key}")
         self.viewer.tell(
-            f"{escaped(body.key)} is here and listens. Say who it is: "
-            f"aiconfig {escaped(body.key)} persona = <text>"
+            f"{body.key} is here and listens. Describe who it is: "
+            f"aiconfig {body.key} persona = <text>"
         )
 
     def do_start(self) -> None:
         """Switch it on."""
-        script = self.tunable(self.assistant())
+        script = self.own_assistant()
         script.state.enable(True)
         if not script.is_active:
             script.start()
-        self.viewer.tell(f"{escaped(script.obj.key)} is switched on.")
+        self.viewer.tell(f"{script.obj.key} is switched on.")
 
     def do_stop(self) -> None:
         """Switch it off."""
-        script = self.tunable(self.assistant())
+        script = self.own_assistant()
         script.state.enable(False)
-        was_thinking = script.stop_thinking()
+        cancelled = " Its current turn is cancelled." if script.stop_thinking() else ""
         script.runtime.give_up()
         script.save_queue()
-        given_up = " Its current turn is cancelled." if was_thinking else ""
         self.viewer.tell(
-            f"{escaped(script.obj.key)} is switched off.{given_up} It still hears what is said."
+            f"{script.obj.key} is switched off.{cancelled} It still hears what is said."
         )
 
     def do_sleep(self) -> None:
         """Send it to sleep."""
-        script = self.tunable(self.assistant())
+        script = self.own_assistant()
         if script.state.mode == "sleep":
             raise Refusal(f"{script.obj.key} is asleep already.")
         script.fall_asleep()
-        self.viewer.tell(f"{escaped(script.obj.key)} falls asleep.{_if_off(script)}")
+        self.viewer.tell(f"{script.obj.key} falls asleep.{_if_off(script)}")
 
     def do_wake(self) -> None:
         """Wake it up."""
-        script = self.tunable(self.assistant())
+        script = self.own_assistant()
         if script.state.mode != "sleep":
             raise Refusal(f"{script.obj.key} is awake already.")
         script.wake()
-        self.viewer.tell(f"{escaped(script.obj.key)} wakes up.{_if_off(script)}")
+        self.viewer.tell(f"{script.obj.key} wakes up.{_if_off(script)}")
 
     def do_usage(self) -> None:
         """What calls cost today."""
@@ -173,71 +171,63 @@ class CmdAI(AssistantCommand):
         text = self.words("ai/test <assistant> = <text>")
         if script.over_spend():
             raise Refusal("The spend cap of today is reached; no call is made.")
-        viewer = self.viewer
-        viewer.tell(f"Asking {escaped(script.model_name)}...")
+        self.viewer.tell(f"Asking {script.model_name}...")
 
         def tell(reply: ModelReply) -> None:
             tokens = f"{reply.prompt_tokens} tokens in, {reply.completion_tokens} out"
-            said = reply.content.strip() or "(no text)"
             figures = f"(model {reply.model}, {tokens}, {reply.seconds:.1f} s)"
-            viewer.tell(escaped(f"{said}\n{figures}"))
+            self.viewer.tell(f"{reply.content.strip() or '(no text)'}\n{figures}")
 
-        viewer.later(ask(script, text), tell, "The test")
+        self.viewer.later(ask(script, text), tell, "The test")
 
     def do_delete(self) -> None:
         """Export and delete it, after a question."""
-        script, viewer = self.assistant(), self.viewer
+        script = self.assistant()
         body = script.obj
         if not body.access(self.caller, "delete"):
             raise Refusal(f"You may not delete {body.key}.")
-        name = escaped(body.key).replace("{", "(").replace("}", ")")
-        ask_yes_no(
-            self.caller,
-            f"Delete {name} (#{body.pk}) with all it remembers? It is exported to a file first. "
-            "{options}",
-            yes_action=lambda caller, *args, **kwargs: delete_and_tell(viewer, script),
-            no_action=lambda caller, *args, **kwargs: viewer.tell("Nothing was deleted."),
-            default="N",
-            session=self.session,
+        self.viewer.confirm(
+            f"Delete {body.key} (#{body.pk}) with all it remembers? "
+            "It is exported to a file first.",
+            lambda: delete_and_tell(self.viewer, script),
+            "Nothing was deleted.",
         )
 
     def do_doctor(self) -> None:
         """Run the checks."""
         viewer = self.viewer
         viewer.tell("Checking the installation. This takes a moment...")
-        done = doctor.run_checks(doctor.Patient.this_game())
+        done = doctor.run_checks(
+            doctor.Patient(settings.GAME_DIR, services.mind().model, services.mind().memories)
+        )
         viewer.later(done, lambda r: viewer.page(escaped(doctor.report(r))), "The examination")
 
     def do_follow(self) -> None:
         """Start or stop getting messages about an assistant's compactions."""
         script = self.assistant()
         on = script.state.follow(self.caller.account.pk)
-        how = "will be told of" if on else "will no longer be told of"
-        self.viewer.tell(f"You {how} the compactions of {escaped(script.obj.key)}.")
+        how = "now" if on else "no longer"
+        self.viewer.tell(f"You {how} get messages about compactions of {script.obj.key}.")
 
     def do_log(self) -> None:
         """The last lines of the audit log."""
         name = self.assistant().key if self.args else None
-        viewer, path = self.viewer, conf.log_path()
+        reading = services.on_disk(last_lines, conf.log_path(), name)
 
         def tell(lines: list[str]) -> None:
-            viewer.page(as_records(lines) or "The audit log has no lines for this yet.")
+            self.viewer.page(as_records(lines) or "The audit log has no lines for this yet.")
 
-        viewer.later(services.on_disk(last_lines, path, name), tell, "Reading the log")
+        self.viewer.later(reading, tell, "Reading the log")
 
 
 def good_name(text: str) -> str:
-    """A name an assistant may have.
-
-    Raises:
-        Refusal: If it may not, or somebody has it already.
-    """
+    """A valid, free name for an assistant; raises `Refusal` otherwise."""
     name = text.strip()
     if not name:
         raise Refusal("Usage: ai/create <name>[:<typeclass>]")
     if len(name) > NAME_CHARS or not _NAME.match(name):
         raise Refusal(
-            f"`{name[:NAME_CHARS]}` cannot be a name: take up to {NAME_CHARS} letters, digits, "
+            f"`{name[:NAME_CHARS]}` cannot be a name: use up to {NAME_CHARS} letters, digits, "
             "spaces, hyphens or apostrophes, and begin with a letter."
         )
     for script in all_assistants():
@@ -247,12 +237,8 @@ def good_name(text: str) -> str:
     return name
 
 
-def body_class(path: str) -> Any:
-    """The typeclass of a new body.
-
-    Raises:
-        Refusal: If the path names none, or none that can be an assistant.
-    """
+def body_class(path: str) -> str:
+    """The typeclass of a new body, checked; raises `Refusal` if it cannot be an assistant."""
     if not path:
         return TYPECLASS
     try:
@@ -260,16 +246,18 @@ def body_class(path: str) -> Any:
     except (ImportError, AttributeError, ValueError) as error:
         raise Refusal(f"There is no typeclass `{path}`: {error}") from error
     if not (isinstance(found, type) and issubclass(found, AssistantMixin)):
-        raise Refusal(f"`{path}` is no assistant: it must inherit `AssistantMixin`.")
+        raise Refusal(f"`{path}` is no assistant: it must inherit from `AssistantMixin`.")
     return path
 
 
-def _if_off(script: Assistant) -> str:
+def _if_off(script: AssistantScript) -> str:
     return "" if script.enabled else " (It is switched off and does not think.)"
 
 
 @inlineCallbacks
-def ask(script: Assistant, text: str) -> Generator["Deferred[ModelReply]", ModelReply, ModelReply]:
+def ask(
+    script: AssistantScript, text: str
+) -> Generator["Deferred[ModelReply]", ModelReply, ModelReply]:
     """Ask an assistant's model, with its persona and nothing else; fires with the reply."""
     system = system_prompt(CONTEXTS[CONTEXT_AWAKE], script.obj.key, script.config.persona)
     message = Message("user", text, tokens=script.count(text))
@@ -281,17 +269,16 @@ def ask(script: Assistant, text: str) -> Generator["Deferred[ModelReply]", Model
     return reply
 
 
-def delete_and_tell(viewer: Viewer, script: Assistant) -> None:
+def delete_and_tell(viewer: Viewer, script: AssistantScript) -> None:
     """Export and delete an assistant, and report the outcome."""
-    name = escaped(script.obj.key)
-    was_enabled = script.db.enabled
+    name, was_enabled = script.obj.key, script.db.enabled
     script.state.enable(False)
     script.stop_thinking()
 
     def tell(path: Path) -> None:
-        viewer.tell(f"{name} is deleted. Everything it was is in {path}")
+        viewer.tell(f"{name} is deleted. Its export is in {path}")
 
-    def failed(failure: Any) -> Any:
+    def failed(failure: Failure) -> Failure:
         if script.pk:
             script.db.enabled = was_enabled
             viewer.tell(f"{name} was not deleted.")
@@ -303,33 +290,30 @@ def delete_and_tell(viewer: Viewer, script: Assistant) -> None:
 
 
 @inlineCallbacks
-def export_and_delete(script: Assistant) -> Generator["Deferred[Any]", Any, Path]:
-    """Write an assistant into a file, then delete body, script and derived data.
+def export_and_delete(script: AssistantScript) -> Generator["Deferred[Any]", Any, Path]:
+    """Write an assistant to a file, then delete body, script and derived data.
 
     Returns:
         A Deferred that fires with the file's path; if the file cannot be written it fails, and
-        nothing is deleted. What a crash or a failing store leaves goes at the next start.
+        nothing is deleted. The next start deletes what a crash or a failing store leaves.
     """
     try:
         path = yield export_assistant(script)
     except OSError as error:
         raise Refusal(f"The export cannot be written: {error}") from error
     scope = script.scope
-    owe(scope)
+    enqueue(scope)
     if not script.obj.delete():
-        settle(scope)
+        dequeue(scope)
         raise Refusal("Evennia refused to delete the body; see its `at_object_delete`.")
     yield delete_derived(scope)
     return path
 
 
 def last_lines(path: Path, name: str | None = None, count: int = LOG_LINES) -> list[str]:
-    """The newest lines of the audit log as text, oldest first; reads its end only.
+    """The newest lines of the audit log as text, oldest first: of one assistant, or of all.
 
-    Args:
-        path: The log; it need not exist.
-        name: Only lines of this assistant, if given.
-        count: Most lines.
+    Only the end of the file is read.
     """
     if not path.exists():
         return []

@@ -1,16 +1,25 @@
-"""What the assistants' commands share."""
+"""What the assistants' commands share: their base class, and finding the assistant meant."""
 
-from typing import Any
+import difflib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evennia import default_cmds
 
-from evennia_ai.commands.lookup import Refusal, find_assistant
-from evennia_ai.commands.show import Viewer, escaped
+from evennia_ai.assistant_script import AssistantScript, all_assistants
+from evennia_ai.commands.show import Viewer
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, STAFF
-from evennia_ai.protocol import Assistant
 
+if TYPE_CHECKING:
+    from evennia.typeclasses.models import TypedObject
+
+T = TypeVar("T")
 MuxCommand: Any = default_cmds.MuxCommand
+
+
+class Refusal(AssistantError):
+    """A command cannot do what was asked; the text tells the caller why."""
 
 
 class AssistantCommand(MuxCommand):
@@ -21,12 +30,12 @@ class AssistantCommand(MuxCommand):
     would ignore it and run the command without one.
     """
 
-    # Not plainly "AI": Evennia would show that category's index for `help ai`, not the command.
+    # Not just "AI": `help ai` would show that category's index, not the command.
     help_category = "AI assistants"
     arg_regex = r"\s|/|$"
     locks = "cmd:perm(Admin)"
-    # Switches by name. Those of `admin_switches`, an empty one for the command without a switch,
-    # need the command's `admin` lock as well.
+    # Switches by name. Those of `admin_switches` also need the command's `admin` lock; an empty
+    # name stands for the command without a switch.
     switches_known: tuple[str, ...] = ()
     admin_switches: tuple[str, ...] = ()
 
@@ -36,48 +45,91 @@ class AssistantCommand(MuxCommand):
         try:
             getattr(self, f"do_{self._switch()}".rstrip("_"))()
         except AssistantError as error:
-            self.viewer.tell(escaped(error))
+            self.viewer.tell(str(error))
 
     @property
     def audience(self) -> str:
-        """What the caller may see: a game may open commands to others, private talk stays."""
+        """What the caller may see: private talk stays private if a game opens a command."""
         return STAFF if self.access(self.caller, "admin") else PUBLIC
 
     def _switch(self) -> str:
-        """The full name of the one switch given, or an empty text, if the caller may use it."""
-        given = [switch.lower() for switch in self.switches if switch] or [""]
-        known, first = self.switches_known, given[0]
+        """The full name of the switch, or an empty text, if the caller may use it."""
+        typed = [switch.lower() for switch in self.switches if switch] or [""]
+        known, first = self.switches_known, typed[0]
         found = [first] if first in ("", *known) else [s for s in known if s.startswith(first)]
-        if len(given) > 1 or len(found) != 1:
+        if len(typed) > 1 or len(found) != 1:
             listed = ", ".join(f"/{switch}" for switch in known) or "none"
             raise Refusal(
-                f"`{self.key}` has no switch `/{'/'.join(given)}`. Its switches: {listed}."
+                f"`{self.key}` has no switch `/{'/'.join(typed)}`. Its switches: {listed}."
             )
         if found[0] in self.admin_switches and not self.access(self.caller, "admin"):
             raise Refusal(f"`{f'{self.key}/{found[0]}'.rstrip('/')}` is for admins.")
         return found[0]
 
-    def assistant(self, name: str | None = None) -> Any:
+    def assistant(self, name: str | None = None) -> AssistantScript:
         """The script of the assistant named left of the equals sign; the only one here if none."""
         return find_assistant(self.caller, self.lhs if name is None else name)
 
-    def tunable(self, script: Assistant) -> Any:
-        """The same script, if the caller may change this assistant.
-
-        Raises:
-            Refusal: If they may not.
-        """
+    def own_assistant(self, name: str | None = None) -> AssistantScript:
+        """The same, if the caller may change this assistant; otherwise `Refusal`."""
+        script = self.assistant(name)
         body = script.obj
         if not (body.access(self.caller, "control") or body.access(self.caller, "edit")):
             raise Refusal(f"You may not change {body.key}: it belongs to somebody else.")
         return script
 
     def words(self, usage: str) -> str:
-        """The text right of the equals sign.
-
-        Raises:
-            Refusal: If there is none; it shows the usage.
-        """
+        """The text right of the equals sign; a `Refusal` with the usage if there is none."""
         if not self.rhs:
             raise Refusal(f"Usage: {usage}")
-        return str(self.rhs)
+        return str(self.rhs).strip()
+
+
+def find_assistant(caller: "TypedObject", name: str = "") -> AssistantScript:
+    """The assistant a name means: whole names before beginnings, those here before others.
+
+    Args:
+        caller: Who asks; assistants in the same room come first.
+        name: A name, an alias, the beginning of a name, or ``#dbref``. Empty: the only one here.
+
+    Raises:
+        Refusal: If there is none, or more than one.
+    """
+    known, name = all_assistants(), name.strip()
+    place = getattr(caller, "location", None)
+    here = [script for script in known if place is not None and script.obj.location is place]
+    if not name:
+        return _one_of(here, "There is no assistant here. Name the one you mean.", "here")
+    beginning = [script for script in known if script.obj.key.lower().startswith(name.lower())]
+    for group in ([s for s in known if _is_called(s, name)], beginning):
+        if group:
+            return _one_of([s for s in group if s in here] or group, "", f"called `{name}`")
+    names = [script.obj.key for script in known]
+    if not names:
+        raise Refusal(f"There are no assistants yet. Make one: ai/create {name}")
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f" Do you mean {close[0]}?" if close else ""
+    raise Refusal(f"There is no assistant called `{name}`.{hint} Type `ai` for a list.")
+
+
+def _one_of(found: Sequence[AssistantScript], none: str, where: str) -> AssistantScript:
+    listed = ", ".join(f"{script.obj.key} (#{script.obj.pk})" for script in found)
+    return only_one(found, none, f"There is more than one assistant {where}: {listed}. Say which.")
+
+
+def named(name: str) -> AssistantScript | None:
+    """The first assistant of exactly this name or alias, or None."""
+    return next((script for script in all_assistants() if _is_called(script, name)), None)
+
+
+def _is_called(script: AssistantScript, name: str) -> bool:
+    body, wanted = script.obj, name.strip().lower()
+    names = [body.key.lower(), *(alias.lower() for alias in body.aliases.all())]
+    return wanted in names or wanted == f"#{body.pk}"
+
+
+def only_one(found: Sequence[T], none: str, several: str) -> T:
+    """The only item; a `Refusal` with one of the two texts if there is none or more than one."""
+    if len(found) != 1:
+        raise Refusal(several if found else none)
+    return found[0]

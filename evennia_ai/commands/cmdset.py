@@ -9,9 +9,8 @@ from evennia_ai.commands.history import CmdAIHistory
 from evennia_ai.commands.journal import CmdAIJournal
 from evennia_ai.commands.ledger import CmdAIRemember
 from evennia_ai.commands.memory import CmdAIMemory, CmdMemoryStatus
-from evennia_ai.commands.page import CmdPage
 from evennia_ai.commands.status import CmdAIStatus
-from evennia_ai.commands.whisper import CmdWhisper
+from evennia_ai.commands.talk import CmdPage, CmdWhisper
 
 COMMANDS = (
     CmdAI,

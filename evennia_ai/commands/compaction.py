@@ -3,20 +3,18 @@
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
-from evennia.utils.evmenu import ask_yes_no
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.assistant.status import archive_segments, compaction_state
-from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.lookup import Refusal
-from evennia_ai.commands.show import Viewer, as_records, audience_mark, counted, escaped, moment
+from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.commands.base import AssistantCommand, Refusal
+from evennia_ai.commands.show import audience_mark, counted, moment
 from evennia_ai.history.audience import visible
 from evennia_ai.history.evidence import gathered_evidence
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import OVERHEAD_TOKENS, total_tokens
 from evennia_ai.history.verification import Violation, verify
 from evennia_ai.llm_interaction.prompt import context_caps, context_usage
-from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.plan import Plan
 from evennia_ai.sleep.compaction.reversal import rollback_compaction
 from evennia_ai.sleep.compaction.rollback import Rollback
@@ -70,37 +68,58 @@ class CmdCompact(AssistantCommand):
     admin_switches = ("", "rollback", "verify", "on", "off")
 
     def do(self) -> None:
-        """Compact now and report."""
-        compact_and_tell(self.viewer, self.assistant(), self.rhs or None)
+        """Compact under the turn lock, and report."""
+        script, instructions = self.assistant(), self.rhs or None
+        name, viewer = script.obj.key, self.viewer
+        if not script.config.compact_enabled:
+            off = {"skipped": True, "reason": "compaction disabled"}
+            return viewer.tell(result_line(name, off))
+        wait = "" if script.runtime.in_flight is None else " when its turn is over"
+        viewer.tell(f"{name} begins to compact its history{wait}.")
+        done = script.run_exclusive(lambda: compact_now(script, instructions))
+        viewer.later(done, lambda r: viewer.tell(result_line(name, r)), "The compaction")
 
     def do_preview(self) -> None:
         """What would leave."""
-        script = self.assistant()
-        self.viewer.tell(as_records(preview_lines(script, self.audience)))
+        self.viewer.tell_records(preview_lines(self.assistant(), self.audience))
 
     def do_rollback(self) -> None:
-        """Take the latest compaction back, if the caller says yes."""
+        """Undo the latest compaction, if the caller says yes."""
         script = self.assistant()
         if self.rhs is not None:
             raise Refusal(
-                "`compact/rollback` takes back the latest compaction and no other, so it takes no "
-                f"id. Type: compact/rollback {script.obj.key}"
+                "`compact/rollback` takes no id: it takes back the latest compaction. "
+                f"Type: compact/rollback {script.obj.key}"
             )
         record = Rollback(script).latest()
-        viewer, name = self.viewer, script.obj.key
-        what = f"Take back the compaction of {moment(record['at'])} (UTC)? {_undoing(record)}"
-        ask_yes_no(
-            self.caller,
-            escaped(what).replace("{", "(").replace("}", ")") + " {options}",
-            yes_action=lambda caller, *args, **kwargs: roll_back_and_tell(
-                viewer, script, record["id"]
-            ),
-            no_action=lambda caller, *args, **kwargs: viewer.tell(
-                f"{escaped(name)} keeps its compaction."
-            ),
-            default="N",
-            session=self.session,
+        if record["leaving"]:
+            undone = f"{counted(len(record['leaving']), 'message')} would be live again."
+        else:
+            masked = counted(len(record["masked"]), "old tool output")
+            undone = f"{masked} would be shown in full again."
+        self.viewer.confirm(
+            f"Take back the compaction of {moment(record['at'])} (UTC)? {undone}",
+            lambda: self._roll_back(script, record["id"]),
+            f"{script.obj.key} keeps its compaction.",
         )
+
+    def _roll_back(self, script: AssistantScript, compaction_id: str) -> None:
+        """Undo a compaction, if it is still the latest, under the turn lock; report."""
+        name = script.obj.key
+        done = script.run_exclusive(lambda: rollback_compaction(script, script.obj, compaction_id))
+
+        def tell(report: dict[str, Any]) -> None:
+            undone = _undone(report)
+            script.tell_staff(
+                f"{name}: compaction {report['compaction_id']} was taken back; {undone}"
+            )
+            self.viewer.tell(
+                f"Taken back: {undone}, {report['original_tokens']:,} to "
+                f"{report['new_tokens']:,} tokens. Compaction of {name}: "
+                f"{compaction_state(script)}."
+            )
+
+        self.viewer.later(done, tell, "The rollback")
 
     def do_verify(self) -> None:
         """Prove that nothing was lost."""
@@ -109,7 +128,7 @@ class CmdCompact(AssistantCommand):
         done.addCallback(lambda evidence: script.mind.work(verify, evidence))
 
         def tell(found: Sequence[Violation]) -> None:
-            self.viewer.tell(as_records(verify_lines(script, found)))
+            self.viewer.tell_records(verify_lines(script, found))
 
         self.viewer.later(done, tell, "The proof")
 
@@ -125,24 +144,19 @@ class CmdCompact(AssistantCommand):
         script = self.assistant()
         script.state.configure("compact_enabled", on)
         script.log(f"{self.caller.key} switches compaction {'on' if on else 'off'}")
-        name = escaped(script.obj.key)
-        state = compaction_state(script)
-        if not on:
-            text = (
-                f"{name} compacts no more, neither by itself nor by command. What does not fit "
-                "its context is left out of its prompt, and stays stored."
-            )
-        elif state == "on":
+        name, state = script.obj.key, compaction_state(script)
+        text = (
+            f"{name} compacts no more, neither by itself nor by command. What does not fit its "
+            "context is left out of its prompt, and stays stored."
+        )
+        if state == "on":
             text = f"{name} compacts its history again."
-        else:
-            text = (
-                f"{name} may compact its history again, but not always by itself. "
-                f"Compaction: {state}."
-            )
+        elif on:
+            text = f"{name} may compact its history again, but not always by itself: {state}."
         self.viewer.tell(text)
 
 
-class CmdCompactMemories(AssistantCommand):
+class CmdCompactMemories(CmdCompact):
     """
     summarise the older part of an assistant's history
 
@@ -155,53 +169,8 @@ class CmdCompactMemories(AssistantCommand):
     """
 
     key = "@compact-memories"
-    locks = "cmd:perm(Admin);admin:perm(Admin)"
+    switches_known = ()
     admin_switches = ("",)
-
-    def do(self) -> None:
-        """Compact now and report."""
-        compact_and_tell(self.viewer, self.assistant(), self.rhs or None)
-
-
-def compact_and_tell(viewer: Viewer, script: Assistant, instructions: str | None) -> None:
-    """Compact under the turn lock; tell the figures when they are there."""
-    name = script.obj.key
-    if not script.config.compact_enabled:
-        off = {"skipped": True, "reason": "compaction disabled"}
-        return viewer.tell(escaped(result_line(name, off)))
-    wait = "" if script.runtime.in_flight is None else " when its turn is over"
-    viewer.tell(f"{escaped(name)} begins to compact its history{wait}.")
-    done = script.run_exclusive(lambda: compact_now(script, instructions))
-    viewer.later(
-        done, lambda result: viewer.tell(escaped(result_line(name, result))), "The compaction"
-    )
-
-
-def roll_back_and_tell(viewer: Viewer, script: Assistant, compaction_id: str) -> None:
-    """Take a compaction back, if it is still the latest, under the turn lock; tell the outcome."""
-    name = script.obj.key
-    done = script.run_exclusive(lambda: rollback_compaction(script, script.obj, compaction_id))
-
-    def tell(report: dict[str, Any]) -> None:
-        script.tell_staff(
-            f"{name}: compaction {report['compaction_id']} was taken back; {_undone(report)}"
-        )
-        viewer.tell(
-            escaped(
-                f"Taken back: {_undone(report)}, {report['original_tokens']:,} to "
-                f"{report['new_tokens']:,} tokens. Compaction of {name}: "
-                f"{compaction_state(script)}."
-            )
-        )
-
-    viewer.later(done, tell, "The rollback")
-
-
-def _undoing(record: Mapping[str, Any]) -> str:
-    """What taking a compaction back would do."""
-    if record["leaving"]:
-        return f"{counted(len(record['leaving']), 'message')} would be live again."
-    return f"{counted(len(record['masked']), 'old tool output')} would be shown in full again."
 
 
 def _undone(report: Mapping[str, Any]) -> str:
@@ -212,14 +181,14 @@ def _undone(report: Mapping[str, Any]) -> str:
     return f"{counted(masks, 'old tool output')} {are} shown in full again"
 
 
-def verify_lines(script: Assistant, violations: Sequence[Violation]) -> list[str]:
+def verify_lines(script: AssistantScript, violations: Sequence[Violation]) -> list[str]:
     """The proof in a line, or every violation."""
     name, (count, _) = script.obj.key, script.history.recorded
     if not violations:
         segments = counted(archive_segments(script), "archive segment")
         return [
             f"{name}: proven. Every message ever recorded ({count:,}) is live or in the archive "
-            f"({segments}), each under its checksum."
+            f"({segments}), and its checksum matches."
         ]
     lines = [f"{violation.kind}: {violation.detail}" for violation in violations]
     return [f"{name}: {len(lines)} {'violation' if len(lines) == 1 else 'violations'}:", *lines]
@@ -227,17 +196,16 @@ def verify_lines(script: Assistant, violations: Sequence[Violation]) -> list[str
 
 @inlineCallbacks
 def compact_now(
-    script: Assistant, instructions: str | None = None
+    script: AssistantScript, instructions: str | None = None
 ) -> Generator["Deferred[Any]", Any, dict[str, Any]]:
     """A manual compaction: extraction first, if a compaction will follow.
 
     Over the spend cap there is no extraction, and the summary is extractive. A hold after a
-    rollback is over as well where there is nothing to compact; where it fails, it stays.
+    rollback also ends if there is nothing to compact, but not if the compaction fails.
 
     Returns:
-        A Deferred that fires with the result of `compact_conversation_history`; where there was
-        an extraction, with its report as `extraction`, and as `released` whether a hold is over
-        though nothing was compacted.
+        A Deferred that fires with the result of `compact_conversation_history`, the extraction's
+        report or None as `extraction`, and as `released` whether a hold ended without compaction.
     """
     config, body = script.config, script.obj
     extraction = None
@@ -271,28 +239,22 @@ def result_line(name: str, result: dict[str, Any]) -> str:
         detail = f" ({result['detail']})" if result.get("detail") else ""
         return f"{name} did not compact: {result['error']}{detail}. Nothing was changed."
     older = f" ({held} of them older: a summary would not shorten them)" if held else ""
-    lines = (
+    text = (
         f"{name} compacted {counted(result['compacted_messages'], 'message')} and kept "
         f"{result['preserved_messages']}{older}: {result['original_tokens']:,} to "
         f"{result['new_tokens']:,} tokens, {result['reduction_pct']} % less, "
         f"level {result['level']}."
     )
     ids = ", ".join(result.get("summary_ids") or [result["summary_id"]])
-    lines += f" What left: aihistory/expand {name} = {ids}."
-    extraction = result.get("extraction")
-    if extraction:
+    text += f" The originals: aihistory/expand {name} = {ids}."
+    if extraction := result.get("extraction"):
         saved = extraction["facts_recorded"]
-        lines += f" Saved into the journal first: {saved} {'entry' if saved == 1 else 'entries'}."
-    return lines
+        text += f" Saved into the journal first: {saved} {'entry' if saved == 1 else 'entries'}."
+    return text
 
 
-def preview_lines(script: Assistant, audience: str) -> list[str]:
-    """What a compaction would do now, without a model call.
-
-    Args:
-        script: The assistant's script.
-        audience: Of the one who looks; words kept from it are counted, not quoted.
-    """
+def preview_lines(script: AssistantScript, audience: str) -> list[str]:
+    """What a compaction would do now; words that `audience` may not see are only counted."""
     name, config = script.obj.key, script.config
     plan = make_plan(script, automatic=False)
     lines = [f"{name} uses {context_usage(script):.1%} of its context."]
@@ -321,24 +283,24 @@ def preview_lines(script: Assistant, audience: str) -> list[str]:
 def _held_line(plan: Plan) -> str:
     """How many older messages stay, without whose they are."""
     return (
-        f"{len(plan.held)} older messages of private talk stay besides the newest: a summary "
-        "would not shorten them."
+        f"{len(plan.held)} older messages of private talk stay, too: a summary would not shorten "
+        "them."
     )
 
 
 def _part_line(plan: Plan, owner: str, audience: str) -> str:
-    """One audience's part of what would leave, by its first and last words, for another."""
+    """One audience's part of what would leave, with its first and last words."""
     part = plan.part(owner)
     if not visible(owner, audience):
         return f"  [not for you] {counted(len(part), 'message')}, {total_tokens(part):,} tokens"
-    told = [m for m in part if m.content] or part
-    ends = dict.fromkeys(one_line(m.content)[:_EXCERPT] for m in (told[0], told[-1]))
+    texts = [one_line(message.content) for message in part if message.content] or [""]
+    ends = dict.fromkeys(text[:_EXCERPT] for text in (texts[0], texts[-1]))
     shown = " ... ".join(f'"{text}"' for text in ends)
     mark = audience_mark(owner) or "[public] "
     return f"  {mark}{counted(len(part), 'message')}, {total_tokens(part):,} tokens: {shown}"
 
 
-def _tokens_line(script: Assistant, plan: Plan) -> str:
+def _tokens_line(script: AssistantScript, plan: Plan) -> str:
     """Tokens before and, at most, after; a compaction that would not shrink is not made."""
     tiers = 2 if script.config.compact_strategy == "cascade" else 1
     most = tiers * len(plan.audiences) * (context_caps(script).summary + _MARKER_TOKENS)

@@ -1,14 +1,12 @@
 """`aiconfig`: an assistant's options, shown, explained and changed."""
 
 import difflib
-from typing import Any
 
 from evennia_ai.assistant.config import OPTIONS, PRESETS, default_of, parsed
 from evennia_ai.assistant.status import warnings
-from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.lookup import Refusal, named
+from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.commands.base import AssistantCommand, Refusal, named, only_one
 from evennia_ai.commands.show import escaped
-from evennia_ai.protocol import Assistant
 
 _LONG = 40
 
@@ -42,7 +40,7 @@ class CmdAIConfig(AssistantCommand):
     def do(self) -> None:
         """Show all, explain one, or change one."""
         name, option = self._names()
-        script = self.tunable(self.assistant(name))
+        script = self.own_assistant(name)
         if not option:
             self._show_all(script)
         elif option == "preset":
@@ -57,7 +55,7 @@ class CmdAIConfig(AssistantCommand):
                 f"Now, for {script.obj.key}: {now}",
                 *(p.says for p in script.state.problems if p.name == option),
             ]
-            self.viewer.tell(escaped("\n".join(lines)))
+            self.viewer.tell("\n".join(lines))
         else:
             self._change(script, option_called(option), self.rhs)
 
@@ -71,7 +69,7 @@ class CmdAIConfig(AssistantCommand):
             return self.lhs, ""
         return name.strip(), option
 
-    def _show_all(self, script: Assistant) -> None:
+    def _show_all(self, script: AssistantScript) -> None:
         groups: dict[str, list[str]] = {}
         for name, item in OPTIONS.items():
             value, default, meta = getattr(script.config, name), default_of(name), item.metadata
@@ -85,18 +83,16 @@ class CmdAIConfig(AssistantCommand):
         problems = [f"Wrong setting: {escaped(problem)}" for problem in script.state.problems]
         self.viewer.page("\n".join([*parts, *problems]))
 
-    def _preset(self, script: Assistant, name: str) -> None:
+    def _preset(self, script: AssistantScript, name: str) -> None:
         if name not in PRESETS:
-            raise Refusal(f"There is no preset `{name}`. There is: {', '.join(PRESETS)}.")
+            raise Refusal(f"There is no preset `{name}`. Presets: {', '.join(PRESETS)}.")
         for option, value in PRESETS[name].items():
             script.state.configure(option, value)
         script.log(f"{self.caller.key} takes the preset {name}")
         names = ", ".join(PRESETS[name])
-        lines = [f"{script.obj.key} takes the preset {name}, which sets {names}."]
-        lines += [f"Mind: {warning}" for warning in warnings(script)]
-        self.viewer.tell(escaped("\n".join(lines)))
+        self._report(script, [f"{script.obj.key} takes the preset {name}, which sets {names}."])
 
-    def _change(self, script: Assistant, name: str, text: str) -> None:
+    def _change(self, script: AssistantScript, name: str, text: str) -> None:
         before = set(script.state.problems)
         if text.strip().lower() in ("", "default"):
             script.state.unset(name)
@@ -107,30 +103,29 @@ class CmdAIConfig(AssistantCommand):
         script.log(f"{self.caller.key} sets {name}: {says}")
         lines = [f"{script.obj.key}: {name} {says.removesuffix('.')}."]
         lines += [str(p) for p in script.state.problems if p.name == name or p not in before]
-        lines += [f"Mind: {warning}" for warning in warnings(script)]
-        self.viewer.tell(escaped("\n".join(lines)))
+        self._report(script, lines)
+
+    def _report(self, script: AssistantScript, lines: list[str]) -> None:
+        notes = [f"Warning: {warning}" for warning in warnings(script)]
+        self.viewer.tell("\n".join([*lines, *notes]))
 
 
 def option_called(text: str) -> str:
-    """The option of this name, or the only one that begins so.
-
-    Raises:
-        Refusal: If there is none, or more than one.
-    """
+    """The option of this name, or the only one that begins with it; `Refusal` if none does."""
     wanted = text.strip().lower()
     if wanted in OPTIONS:
         return wanted
     found = [name for name in OPTIONS if name.startswith(wanted)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise Refusal(f"`{text}` may be {', '.join(found)}. Say which.")
     close = difflib.get_close_matches(wanted, OPTIONS, n=3)
     hint = f" Do you mean {' or '.join(close)}?" if close else ""
-    raise Refusal(f"There is no option `{text}`.{hint} `aiconfig <assistant>` lists them all.")
+    return only_one(
+        found,
+        f"There is no option `{text}`.{hint} `aiconfig <assistant>` lists them all.",
+        f"`{text}` may be {', '.join(found)}. Say which.",
+    )
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value as it may be typed: texts bare, lists separated by commas."""
     if isinstance(value, str):
         return value
@@ -139,7 +134,7 @@ def shown(value: Any) -> str:
     return repr(value)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     """The beginning of a value, on one line."""
     text = " ".join(shown(value).splitlines())
     return text if len(text) <= _LONG else f"{text[: _LONG - 3]}..."

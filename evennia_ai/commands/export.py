@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -15,27 +15,25 @@ from twisted.internet.task import cooperate
 from evennia_ai import services
 from evennia_ai.assistant.config import OPTIONS
 from evennia_ai.assistant.evennia_internals import AttributeStore
+from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.history.messages import SCHEMA_VERSION, utc_iso
-from evennia_ai.protocol import Assistant
 
-
-def export_folder() -> Path:
-    """Where exports are written."""
-    return Path(settings.GAME_DIR) / "server" / "ai_exports"
+if TYPE_CHECKING:
+    from evennia.typeclasses.models import TypedObject
 
 
 @inlineCallbacks
 def export_assistant(
-    script: Assistant, folder: Path | None = None
+    script: AssistantScript, folder: Path | None = None
 ) -> Generator["Deferred[Any]", Any, Path]:
-    """Write all an assistant is: readable sections, then every Attribute as it is stored.
+    """Write everything an assistant is: readable sections, then every stored Attribute.
 
-    Data are read on the reactor thread in slices, and written on another. Call it under the turn
-    lock (`script.run_exclusive`), so that nothing moves meanwhile.
+    Data are read on the reactor thread in slices and written on another one. Call it under the
+    turn lock (`script.run_exclusive`), so that nothing changes meanwhile.
 
     Args:
         script: The assistant's script.
-        folder: Where to write; `export_folder()` if None.
+        folder: Where to write; ``server/ai_exports`` of the game if None.
 
     Returns:
         A Deferred that fires with the file's path, or fails with `OSError`.
@@ -44,12 +42,13 @@ def export_assistant(
     yield cooperate(_collected(script, data)).whenDone()
     at = time.strftime("%Y%m%d-%H%M%S", time.gmtime(script.now()))
     name = re.sub(r"[^\w-]+", "_", script.obj.key) or "assistant"
-    path = (folder or export_folder()) / f"{name}-{script.obj.pk}-{at}.json"
+    folder = folder or Path(settings.GAME_DIR) / "server" / "ai_exports"
+    path = folder / f"{name}-{script.obj.pk}-{at}.json"
     yield services.on_disk(_write, path, data)
     return path
 
 
-def _collected(script: Assistant, data: dict[str, Any]) -> Iterator[None]:
+def _collected(script: AssistantScript, data: dict[str, Any]) -> Iterator[None]:
     """Fill `data`, a slice at each step."""
     body = script.obj
     data.update(
@@ -70,32 +69,26 @@ def _collected(script: Assistant, data: dict[str, Any]) -> Iterator[None]:
         permissions=sorted(body.permissions.all()),
         locks=str(body.locks),
         attributes={"script": [], "body": []},
-        compactions=[],
+        compactions=script.history.compactions(),
         archive=[],
         summaries=[],
         journal=[],
     )
-    yield
-    for segment in script.history.segments():
-        data["archive"].append(segment.to_dict())
-        yield
-    for summary_id in script.history.summary_ids():
-        data["summaries"].append(script.history.summary(summary_id))
-        yield
-    data["compactions"] += script.history.compactions()
-    yield
-    for number, entry in enumerate(body.journal.all()):
-        data["journal"].append(entry.to_dict())
-        if number % 50 == 0:
+    history = script.history
+    for items, found in (
+        (data["archive"], (segment.to_dict() for segment in history.segments())),
+        (data["summaries"], (history.summary(key) for key in history.summary_ids())),
+        (data["journal"], (entry.to_dict() for entry in body.journal.all())),
+        (data["attributes"]["script"], _attributes(script)),
+        (data["attributes"]["body"], _attributes(body)),
+    ):
+        for item in found:
+            items.append(item)
             yield
     data["journal"].sort(key=lambda entry: str(entry["timestamp"]))
-    for name, owner in (("script", script), ("body", body)):
-        for attribute in _attributes(owner):
-            data["attributes"][name].append(attribute)
-            yield
 
 
-def _attributes(owner: Any) -> Iterator[dict[str, Any]]:
+def _attributes(owner: "TypedObject") -> Iterator[dict[str, Any]]:
     """Every Attribute of an object, one loaded at a time, its value as plain data."""
     store = AttributeStore(owner)
     rows = owner.db_attributes.filter(db_attrtype__isnull=True).order_by("pk")
@@ -103,7 +96,7 @@ def _attributes(owner: Any) -> Iterator[dict[str, Any]]:
         yield {"key": key, "category": category, "value": _plain(store.get(key, category))}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A stored value as JSON can hold it; game objects by their names."""
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}

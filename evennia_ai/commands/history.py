@@ -1,15 +1,14 @@
 """`aihistory`: an assistant's conversation history."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.commands.base import AssistantCommand, only_one
 from evennia_ai.commands.export import export_assistant
-from evennia_ai.commands.lookup import Refusal
-from evennia_ai.commands.show import as_json, as_record, audience_mark, escaped, moment
+from evennia_ai.commands.show import as_json, as_record, audience_mark, moment
 from evennia_ai.history.audience import STAFF, visible
 from evennia_ai.history.messages import Message
-from evennia_ai.protocol import Assistant
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep.compaction.receipts import receipt_line
 
@@ -64,11 +63,11 @@ class CmdAIHistory(AssistantCommand):
         script = self.assistant()
         self._list(script, self._messages(script), "History")
 
-    def _list(self, script: Assistant, messages: list[Message], what: str) -> None:
-        name = escaped(script.obj.key)
+    def _list(self, script: AssistantScript, messages: list[Message], what: str) -> None:
+        name = script.obj.key
         self.viewer.listing(
             messages[::-1],
-            lambda message: message_line(message, script.obj.key),
+            lambda message: message_line(message, name),
             f"{what}, {name}, newest first ({len(messages)} live messages):",
             f"{name} has no messages yet.",
         )
@@ -85,10 +84,10 @@ class CmdAIHistory(AssistantCommand):
         newest = sorted(
             [*records, *receipts], key=lambda r: str(r.get("created_at") or r["at"]), reverse=True
         )
-        key, name = script.obj.key, escaped(script.obj.key)
+        name = script.obj.key
         self.viewer.listing(
             newest,
-            lambda item: receipt(item, key) if "trigger" in item else summary_lines(item),
+            lambda item: receipt(item, name) if "trigger" in item else summary_lines(item),
             f"Summaries, {name}, newest first ({len(records)}, {len(receipts)} compactions):",
             f"{name} has made no summaries yet.",
         )
@@ -113,26 +112,26 @@ class CmdAIHistory(AssistantCommand):
     def do_export(self) -> None:
         """Write everything into a file."""
         script = self.assistant()
-        self.viewer.tell(f"Exporting {escaped(script.obj.key)}...")
+        self.viewer.tell(f"Exporting {script.obj.key}...")
         done = script.run_exclusive(lambda: export_assistant(script))
         self.viewer.later(done, lambda path: self.viewer.tell(f"Written: {path}"), "The export")
 
-    def _may_see(self, item: Any) -> bool:
+    def _may_see(self, item: Mapping[str, Any]) -> bool:
         return visible(item["audience"], self.audience)
 
-    def _messages(self, script: Assistant) -> list[Message]:
+    def _messages(self, script: AssistantScript) -> list[Message]:
         return [m for m in script.history.messages() if visible(m.audience, self.audience)]
 
 
-def search_memory(command: AssistantCommand, script: Assistant, words: str) -> None:
-    """Search all that is remembered, what tools gave out too, and list what is found."""
-    viewer, name = command.viewer, escaped(script.obj.key)
+def search_memory(command: AssistantCommand, script: AssistantScript, words: str) -> None:
+    """Search everything that is remembered, and list what is found."""
+    viewer, name = command.viewer, script.obj.key
 
     def found(hits: list[Hit]) -> None:
-        head = f"{name} on `{escaped(words)}`, best first ({len(hits)}):"
-        viewer.listing(hits, hit_line, head, f"{name} knows nothing of `{escaped(words)}`.")
+        head = f"{name} on `{words}`, best first ({len(hits)}):"
+        viewer.listing(hits, hit_line, head, f"{name} knows nothing of `{words}`.")
 
-    query = Query(words, SEARCH_LIMIT, command.audience, (), script.obj.key, True, True)
+    query = Query(words, SEARCH_LIMIT, command.audience, (), name, True, True)
     viewer.later(script.memory.search(query), found, "The search")
 
 
@@ -159,42 +158,35 @@ def message_line(message: Message, own_name: str) -> str:
     return as_record(f"{when} {mark}{who} ({message.channel or 'say'}): {text.strip()}")
 
 
-def summary_lines(record: Any) -> str:
+def summary_lines(record: Mapping[str, Any]) -> str:
     """One summary's record."""
     head = (
         f"{record['id']}: {record['tier']}, {moment(record['created_at'])}, level "
         f"{record['level']}, {record['status']}, of {len(record['source_ids'])} messages"
     )
-    # How much the summary itself kept, and how many times text was summarised again.
     if record.get("retention") is not None:
         head += f", generation {record['generation']}, kept {record['retention']:.0%}"
         head += f", drift {record['drift']:.0%}" if "drift" in record else ""
     return as_record(f"{head}\n{audience_mark(record['audience'])}{record['text']}")
 
 
-def receipt(record: Any, name: str) -> str:
-    """A compaction's receipt, and whether it was taken back."""
+def receipt(record: Mapping[str, Any], name: str) -> str:
+    """A compaction's receipt, and when it was taken back."""
     line = f"{moment(record['at'])} Receipt: {receipt_line(name, record, record['result'])}"
     if record["status"] == "rolled back":
         line += f" Taken back {moment(record.get('rolled_back_at', ''))}."
     return as_record(line)
 
 
-def summary_called(script: Assistant, text: str, may_see: Callable[[Any], bool]) -> Any:
-    """The summary's record with this id, or the only one that begins so.
-
-    Args:
-        script: The assistant's script.
-        text: What was typed.
-        may_see: Whether the caller may see a record; others are as if they were not there.
-
-    Raises:
-        Refusal: If there is none, or more than one.
-    """
-    wanted, history = text.strip(), script.history
+def summary_called(
+    script: AssistantScript, wanted: str, may_see: Callable[[Mapping[str, Any]], bool]
+) -> Mapping[str, Any]:
+    """The only summary record whose id begins so, of those the caller may see; else `Refusal`."""
+    history = script.history
     begun = (history.summary(key) for key in history.summary_ids() if key.startswith(wanted))
-    found = [record for record in begun if record is not None and may_see(record)]
-    if len(found) != 1:
-        how = "More than one summary begins with" if found else "There is no summary"
-        raise Refusal(f"{how} `{wanted}`. `aihistory/summaries {script.obj.key}` lists them.")
-    return found[0]
+    hint = f"`{wanted}`. `aihistory/summaries {script.obj.key}` lists them."
+    return only_one(
+        [record for record in begun if record is not None and may_see(record)],
+        f"There is no summary {hint}",
+        f"More than one summary begins with {hint}",
+    )

@@ -1,14 +1,14 @@
 """`aijournal`: what an assistant found worth keeping."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from twisted.internet.task import cooperate
 
+from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.show import as_record, audience_mark, escaped, moment
+from evennia_ai.commands.show import Slices, as_record, audience_mark, moment
 from evennia_ai.history.audience import visible
-from evennia_ai.protocol import Assistant
+from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 
 NEWEST = 50
@@ -49,7 +49,9 @@ class CmdAIJournal(AssistantCommand):
         """Every entry; loaded as pages are turned."""
         script = self.assistant()
         journal = script.obj.journal
-        self._list(script, NewestFirst(journal, self._seen), f"all {journal.count()}")
+        count = journal.count()
+        entries = Slices(count, lambda first, last: self._seen(journal.stretch(first, last)))
+        self._list(script, entries, f"all {count}")
 
     def do_search(self) -> None:
         """Entries with all of some words."""
@@ -58,14 +60,14 @@ class CmdAIJournal(AssistantCommand):
         found: list[JournalEntry] = []
         searching = cooperate(_matching(script.obj.journal, words.lower().split(), found))
 
-        def tell(done: Any) -> None:
+        def tell(_: object) -> None:
             entries = sorted(self._seen(found), key=lambda e: e.timestamp, reverse=True)
-            self._list(script, entries, f"with `{escaped(words)}`: {len(entries)}")
+            self._list(script, entries, f"with `{words}`: {len(entries)}")
 
         self.viewer.later(searching.whenDone(), tell, "The search")
 
-    def _list(self, script: Assistant, entries: Any, which: str) -> None:
-        name = escaped(script.obj.key)
+    def _list(self, script: AssistantScript, entries: Sequence[JournalEntry], which: str) -> None:
+        name = script.obj.key
         head = f"Journal of {name}, newest first, {which}:"
         empty = f"There is nothing in the journal of {name}"
         empty += f" {which.split(':')[0]}." if which.startswith("with") else " yet."
@@ -75,27 +77,9 @@ class CmdAIJournal(AssistantCommand):
         return [entry for entry in entries if visible(entry.audience, self.audience)]
 
 
-class NewestFirst:
-    """A journal as a sequence, newest first, for a pager that takes slices.
-
-    Args:
-        journal: The journal.
-        seen: Leaves out what may not be shown.
-    """
-
-    def __init__(self, journal: Any, seen: Any = list):
-        self._journal = journal
-        self._seen = seen
-
-    def __len__(self) -> int:
-        return int(self._journal.count())
-
-    def __getitem__(self, wanted: slice) -> list[JournalEntry]:
-        first, last, _ = wanted.indices(len(self))
-        return list(self._seen(self._journal.stretch(first, last)))
-
-
-def _matching(journal: Any, words: list[str], found: list[JournalEntry]) -> Iterator[None]:
+def _matching(
+    journal: JournalHandler, words: list[str], found: list[JournalEntry]
+) -> Iterator[None]:
     """Collect entries that hold all words, a slice at each step."""
     for number, entry in enumerate(journal.all()):
         text = entry.content.lower()

@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from itertools import islice
 
 from evennia_ai.assistant.identity import speaker_of, stable_id
-from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.lookup import Refusal
-from evennia_ai.commands.show import audience_mark, escaped, moment
+from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.commands.base import AssistantCommand, only_one
+from evennia_ai.commands.show import Slices, audience_mark, escaped, moment
 from evennia_ai.history.audience import PUBLIC, STAFF, private, visible
-from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.ledger import (
     APPROVED,
     PROPOSED,
@@ -61,8 +60,8 @@ class CmdAIRemember(AssistantCommand):
         script = self.assistant()
         if self.rhs:
             return self._add(script, self.rhs, PUBLIC)
-        own, name = stable_id(self.caller), escaped(script.obj.key)
-        # Their own notes, and those about them that are meant for them.
+        own, name = stable_id(self.caller), script.obj.key
+        # Their own notes, and those of others about them that they may see.
         notes = [
             note
             for note in living_of(script.ledger.entries(), own)
@@ -82,9 +81,9 @@ class CmdAIRemember(AssistantCommand):
         script = self.assistant()
         note = note_called(living_of(script.ledger.entries(), stable_id(self.caller)), wanted)
         script.ledger.change(note.id, WITHDRAWN, speaker_of(self.caller))
-        self.viewer.tell(f"{escaped(script.obj.key)} no longer uses note {note.id}.")
+        self.viewer.tell(f"{script.obj.key} no longer uses note {note.id}.")
 
-    def _add(self, script: Assistant, text: str, audience: str) -> None:
+    def _add(self, script: AssistantScript, text: str, audience: str) -> None:
         own, name = stable_id(self.caller), script.obj.key
         people = {**script.game.people_in(text), own: Profile(own, self.caller.key, "person")}
         concern = concern_of(text, own, people)
@@ -106,7 +105,7 @@ class CmdAIRemember(AssistantCommand):
         else:
             between = "" if note.audience == PUBLIC else " It stays between the two of you."
             answer = f"{name} will keep this in mind {shown}{between}"
-        self.viewer.tell(escaped(f"{answer} {replacement_line(note)}".rstrip()))
+        self.viewer.tell(f"{answer} {replacement_line(note)}".rstrip())
 
 
 def _why(concern: Concern, names: list[str]) -> str:
@@ -118,35 +117,25 @@ def _why(concern: Concern, names: list[str]) -> str:
     return "it speaks of others, too" if concern.unnamed else "it is a rule"
 
 
-class AllNotes:
-    """A ledger as a sequence for a pager: proposed notes, approved ones, then closed ones.
+def all_notes(ledger: LedgerHandler, audience: str) -> Slices[Note]:
+    """The notes an audience may see: proposed notes, approved ones, then closed ones.
 
-    Args:
-        ledger: The ledger.
-        audience: Who looks; notes for others are left out. For staff, who see them all, closed
-            ones are read page by page as they are shown.
+    For staff, who see them all, closed ones are read as pages are turned.
     """
 
-    def __init__(self, ledger: LedgerHandler, audience: str):
-        self._ledger, self._audience = ledger, audience
-        newest = sorted(ledger.entries(), key=lambda note: note.at, reverse=True)
-        newest.sort(key=lambda note: STATES.index(note.state))
-        self._living = self._seen(newest)
-        self._closed = None if audience == STAFF else self._seen(ledger.closed())
+    def seen(notes: Iterable[Note]) -> list[Note]:
+        return [note for note in notes if visible(note.audience, audience)]
 
-    def __len__(self) -> int:
-        closed = self._ledger.closed_count() if self._closed is None else len(self._closed)
-        return len(self._living) + closed
+    newest = sorted(ledger.entries(), key=lambda note: note.at, reverse=True)
+    living = sorted(seen(newest), key=lambda note: STATES.index(note.state))
+    closed = None if audience == STAFF else seen(ledger.closed())
+    count = len(living)
 
-    def __getitem__(self, wanted: slice) -> list[Note]:
-        first, last, _ = wanted.indices(len(self))
-        count = len(self._living)
-        closed = self._ledger.closed() if self._closed is None else self._closed
-        shown = islice(closed, max(0, first - count), max(0, last - count))
-        return [*self._living[first:last], *shown]
+    def read(first: int, last: int) -> list[Note]:
+        older = ledger.closed() if closed is None else closed
+        return [*living[first:last], *islice(older, max(0, first - count), max(0, last - count))]
 
-    def _seen(self, notes: Iterable[Note]) -> list[Note]:
-        return [note for note in notes if visible(note.audience, self._audience)]
+    return Slices(count + (ledger.closed_count() if closed is None else len(closed)), read)
 
 
 def note_text(note: Note) -> str:
@@ -163,15 +152,11 @@ def note_text(note: Note) -> str:
 
 
 def note_called(notes: Iterable[Note], text: str) -> Note:
-    """The note with this id, or the only one whose id begins with it.
-
-    Raises:
-        Refusal: If there is none, or more than one.
-    """
+    """The note with this id, or the only one whose id begins with it; otherwise `Refusal`."""
     wanted = text.strip().lower()
     found = [note for note in notes if note.id.startswith(wanted)]
     found = [note for note in found if note.id == wanted] or found
-    if len(found) != 1:
-        how = "More than one note begins with" if found else "There is no such note:"
-        raise Refusal(f"{how} `{text.strip()}`.")
-    return found[0]
+    shown = f"`{text.strip()}`."
+    return only_one(
+        found, f"There is no such note: {shown}", f"More than one note begins with {shown}"
+    )

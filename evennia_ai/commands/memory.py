@@ -8,14 +8,13 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.assistant.identity import speaker_of
 from evennia_ai.assistant.status import UNCONSOLIDATED_SHOWN
-from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.commands.base import AssistantCommand, Refusal
 from evennia_ai.commands.history import search_memory
-from evennia_ai.commands.ledger import AllNotes, note_called, note_text
-from evennia_ai.commands.lookup import Refusal
-from evennia_ai.commands.show import Viewer, as_records, audience_mark, escaped, moment
+from evennia_ai.commands.ledger import all_notes, note_called, note_text
+from evennia_ai.commands.show import as_records, audience_mark, moment
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import visible
-from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.indexing import forget_entry, rebuild_index
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
 from evennia_ai.rag_memory.profile import CURRENT, Observation, Profile
@@ -57,26 +56,23 @@ class CmdAIMemory(AssistantCommand):
     admin_switches = ("approve", "reject", "forget", "rebuild")
 
     def do(self) -> None:
-        """Search, or count."""
-        script = self.assistant()
+        """Search, or show how much it remembers."""
         if self.rhs:
-            search_memory(self, script, self.rhs)
+            search_memory(self, self.assistant(), self.rhs)
         else:
-            show_memory_status(self.viewer, script)
+            self.do_status()
 
     def do_status(self) -> None:
-        """How much it remembers."""
-        show_memory_status(self.viewer, self.assistant())
+        """How much it remembers, once index and store have answered."""
+        status = memory_status(self.assistant())
+        self.viewer.later(status, self.viewer.tell_records, "The memory status")
 
     def do_entities(self) -> None:
         """The profiles, the last met first."""
         script = self.assistant()
-        entities = script.obj.entities
-        profiles = entities.profiles().values()
-        audience = self.audience
-        known = [p for p in profiles if may_know_of(p, audience)]
+        entities, audience, name = script.obj.entities, self.audience, script.obj.key
+        known = [p for p in entities.profiles().values() if may_know_of(p, audience)]
         known.sort(key=lambda p: p.last_seen, reverse=True)
-        name = escaped(script.obj.key)
         self.viewer.listing(
             known,
             lambda profile: profile_text(profile, audience, entities.archived(profile)),
@@ -87,8 +83,7 @@ class CmdAIMemory(AssistantCommand):
     def do_facts(self) -> None:
         """The ledger: proposed notes, approved ones, then closed ones, each newest first."""
         script = self.assistant()
-        entries = AllNotes(script.ledger, self.audience)
-        name = escaped(script.obj.key)
+        entries, name = all_notes(script.ledger, self.audience), script.obj.key
         head = f"The ledger of {name} ({len(entries)}):"
         self.viewer.listing(entries, note_text, head, f"The ledger of {name} is empty.")
 
@@ -108,16 +103,16 @@ class CmdAIMemory(AssistantCommand):
         note = note_called([*ledger.entries(), *ledger.closed()], wanted)
         done = ledger.change(note.id, state, speaker_of(self.caller))
         script.audit("ledger", note=done.id, state=state, by=self.caller.key)
-        self.viewer.tell(note_text(done))
+        self.caller.msg(note_text(done))
 
     def do_forget(self) -> None:
         """Take a journal entry out of retrieval and semantic memory, also a second time."""
         wanted = self.words("aimemory/forget <assistant> = <id>")
         script, viewer = self.assistant(), self.viewer
-        entry = script.obj.journal.get(wanted.strip())
+        entry = script.obj.journal.get(wanted)
         if entry is None:
-            raise Refusal(f"There is no journal entry `{wanted.strip()}`.")
-        name, by = escaped(script.obj.key), self.caller.key
+            raise Refusal(f"There is no journal entry `{wanted}`.")
+        name, by = script.obj.key, self.caller.key
 
         def tell(found: int) -> None:
             script.audit("forget", entry=entry.id, by=by)
@@ -132,7 +127,7 @@ class CmdAIMemory(AssistantCommand):
     def do_rebuild(self) -> None:
         """Rebuild the index and report."""
         script, viewer = self.assistant(), self.viewer
-        name, began = escaped(script.obj.key), time.monotonic()
+        name, began = script.obj.key, time.monotonic()
         viewer.tell(f"Rebuilding {name}'s search index...")
 
         def tell(indexed: int) -> None:
@@ -142,7 +137,7 @@ class CmdAIMemory(AssistantCommand):
         viewer.later(script.run_exclusive(lambda: rebuild_index(script)), tell, "The rebuild")
 
 
-class CmdMemoryStatus(AssistantCommand):
+class CmdMemoryStatus(CmdAIMemory):
     """
     show how much an assistant remembers
 
@@ -156,20 +151,15 @@ class CmdMemoryStatus(AssistantCommand):
 
     key = "@memory-status"
     locks = "cmd:perm(Admin)"
+    switches_known = admin_switches = ()
 
     def do(self) -> None:
-        """How much there is."""
-        show_memory_status(self.viewer, self.assistant(self.args))
-
-
-def show_memory_status(viewer: Viewer, script: Assistant) -> None:
-    """Show how much an assistant remembers, once index and store have answered."""
-    status = memory_status(script)
-    viewer.later(status, lambda lines: viewer.tell(as_records(lines)), "The memory status")
+        """How much it remembers."""
+        self.do_status()
 
 
 @inlineCallbacks
-def memory_status(script: Assistant) -> Generator["Deferred[Any]", Any, list[str]]:
+def memory_status(script: AssistantScript) -> Generator["Deferred[Any]", Any, list[str]]:
     """Counts of every kind of memory; fires with lines of text."""
     indexed = yield script.memory.count()
     semantic = yield semantic_line(script)
@@ -186,7 +176,7 @@ def memory_status(script: Assistant) -> Generator["Deferred[Any]", Any, list[str
 
 
 @inlineCallbacks
-def semantic_line(script: Assistant) -> Generator["Deferred[Any]", Any, str]:
+def semantic_line(script: AssistantScript) -> Generator["Deferred[Any]", Any, str]:
     """State of the semantic store, and how many memories there are of this assistant."""
     try:
         status = yield script.mind.memories.status()
@@ -201,13 +191,13 @@ def semantic_line(script: Assistant) -> Generator["Deferred[Any]", Any, str]:
 
 
 def may_know_of(profile: Profile, audience: str) -> bool:
-    """Whether an audience may know of an entity: not where all that is known is kept from it."""
+    """Whether an audience may know of an entity: not if it may see none of the observations."""
     known = profile.observations
     return not known or any(visible(item.audience, audience) for item in known)
 
 
 def profile_text(profile: Profile, audience: str, archived: Sequence[Observation] = ()) -> str:
-    """One profile: who, when, and what an audience may know of them, of old what is archived."""
+    """One profile: who, when, and what an audience may know of them, archived or not."""
     seen = f"seen {moment(profile.first_seen or '?')} to {moment(profile.last_seen or '?')}"
     lines = [f"{profile.name} ({profile.kind or 'unknown'}, {profile.id}), {seen}"]
     if profile.relationship:

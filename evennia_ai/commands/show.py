@@ -5,19 +5,27 @@ Text of players and models never goes into a table: Evennia's tables undo the es
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from django.conf import settings
 from django.core.paginator import Paginator
+from evennia.utils import logger
+from evennia.utils.evmenu import ask_yes_no
 from evennia.utils.evmore import EvMore
 from evennia.utils.evtable import EvTable
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
+from evennia_ai.assistant.game import literal
 from evennia_ai.assistant.identity import find
-from evennia_ai.assistant.markup import literal
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import STAFF, is_private, members
 
+if TYPE_CHECKING:
+    from evennia.server.serversession import ServerSession
+    from evennia.typeclasses.models import TypedObject
+
+T = TypeVar("T")
 PAGE_ITEMS = 12
 _NARROWEST, _USUAL_WIDTH = 40, 78
 # Letters of Persian and Hindi, and the parts of an emoji, are joined or kept apart by these.
@@ -26,23 +34,23 @@ _JOINERS = "\u200c\u200d"
 _CONTINUED = "\n    | "
 
 
-def escaped(text: Any) -> str:
+def escaped(text: object) -> str:
     """A stored text as it is, without colour, links or inline functions; tabs become spaces."""
     return literal("".join(c if _is_shown(c) else " " for c in str(text)))
 
 
-def as_record(text: Any) -> str:
-    """One record of a listing, escaped; its further lines are marked, lest one pass for another."""
+def as_record(text: object) -> str:
+    """One record of a listing, escaped; its further lines are marked as parts of it."""
     return escaped(str(text).replace("\n", _CONTINUED))
 
 
-def as_records(records: Iterable[Any]) -> str:
-    """Records one below the other, each as `as_record` shows it."""
+def as_records(records: Iterable[object]) -> str:
+    """Several records, a line each."""
     return "\n".join(map(as_record, records))
 
 
-def as_json(value: Any) -> str:
-    """A value as JSON, escaped; what cannot be seen is written as JSON's escapes."""
+def as_json(value: object) -> str:
+    """A value as JSON, escaped; invisible characters are written as JSON's escapes."""
     text = json.dumps(value, ensure_ascii=False, indent=1, default=str)
     return literal("".join(c if _is_shown(c) else json.dumps(c)[1:-1] for c in text))
 
@@ -56,7 +64,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def cell(text: Any) -> str:
+def cell(text: object) -> str:
     """A text for a table's cell: one line, without anything Evennia reads as markup."""
     shown = str(text).replace("|", "¦")
     if settings.FUNCPARSER_PARSE_OUTGOING_MESSAGES_ENABLED:
@@ -75,44 +83,39 @@ def audience_mark(audience: str) -> str:
         return "[staff] "
     if not is_private(audience):
         return ""
-    return f"[private: {', '.join(sorted(map(_name_of, members(audience))))}] "
+    names = sorted(str(getattr(find(member), "key", member)) for member in members(audience))
+    return f"[private: {', '.join(names)}] "
 
 
-def _name_of(identifier: str) -> str:
-    somebody = find(identifier)
-    return str(somebody.key) if somebody is not None else identifier
-
-
-class ListPager(EvMore):
-    """Evennia's pager over a sequence, of which each page is made when it is turned to.
+class Slices(Sequence[T]):
+    """A sequence whose slices are read only when they are shown.
 
     Args:
-        caller: Who reads.
-        items: A sequence that can be sliced.
-        shown: Makes a page's text of its items.
-        **options: As for `EvMore`.
+        count: How many items there are.
+        read: Returns the items from one index up to another.
     """
 
-    def __init__(self, caller: Any, items: Any, shown: Callable[[Any], str], **options: Any):
-        self._shown = shown
-        super().__init__(caller, Paginator(items, PAGE_ITEMS), **options)
+    def __init__(self, count: int, read: Callable[[int, int], Sequence[T]]):
+        self._count, self._read = count, read
 
-    def page_formatter(self, page: Any) -> str:
-        """The text of one page; `EvMore` drops a formatter given as an argument."""
-        return self._shown(page)
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, wanted: int) -> T: ...
+    @overload
+    def __getitem__(self, wanted: slice) -> Sequence[T]: ...
+    def __getitem__(self, wanted: int | slice) -> T | Sequence[T]:
+        if isinstance(wanted, int):
+            return self._read(wanted, wanted + 1)[0]
+        return self._read(*wanted.indices(self._count)[:2])
 
 
 class Viewer:
-    """The one who typed a command, to be told things then or later.
+    """The one who typed a command: a character or account, and its session if there is one."""
 
-    Args:
-        caller: The character or account.
-        session: The session the command came from, or None.
-    """
-
-    def __init__(self, caller: Any, session: Any = None):
-        self.caller = caller
-        self.session = session
+    def __init__(self, caller: "TypedObject", session: "ServerSession | None" = None):
+        self.caller, self.session = caller, session
 
     @property
     def reads_aloud(self) -> bool:
@@ -126,8 +129,23 @@ class Viewer:
         return max(_NARROWEST, flags.get("SCREENWIDTH", {0: _USUAL_WIDTH}).get(0, _USUAL_WIDTH))
 
     def tell(self, text: str) -> None:
-        """Send a text that is escaped already."""
-        self.caller.msg(text)
+        """Send a text, escaped."""
+        self.caller.msg(escaped(text))
+
+    def tell_records(self, records: Iterable[object]) -> None:
+        """Send records, escaped."""
+        self.caller.msg(as_records(records))
+
+    def confirm(self, question: str, yes: Callable[[], object], no: str) -> None:
+        """Ask a question; call `yes`, or send the text `no`, which is the default."""
+        ask_yes_no(
+            self.caller,
+            escaped(question).replace("{", "(").replace("}", ")") + " {options}",
+            yes_action=lambda *args, **kwargs: yes(),
+            no_action=lambda *args, **kwargs: self.tell(no),
+            default="N",
+            session=self.session,
+        )
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
         """Rows under heads; for a screen reader a line each, ``Name: Aria. Mode: awake``."""
@@ -140,54 +158,53 @@ class Viewer:
         return str(table)
 
     def page(self, text: str) -> None:
-        """Show a text page by page."""
+        """Show a text that is escaped already, page by page."""
         if self._can_page:
             EvMore(self.caller, text, session=self.session)
         else:
-            self.tell(text)
+            self.caller.msg(text)
 
-    def listing(
-        self, items: Sequence[Any], line: Callable[[Any], str], head: str, empty: str
-    ) -> None:
-        """Show items page by page; only those of a page are made into text.
+    def listing(self, items: Sequence[T], line: Callable[[T], str], head: str, empty: str) -> None:
+        """Show items page by page; items are read and formatted as pages are turned.
 
         Args:
-            items: A sequence; slices of it are taken as pages are turned.
-            line: Makes an item's text, escaped.
+            items: Any sequence.
+            line: Formats an item, escaped.
             head: Stands above each page.
             empty: Shown instead if there are none.
         """
         if not len(items):
             return self.tell(empty)
 
-        def shown(page: Any) -> str:
-            return "\n".join([head, *map(line, page)])
+        def shown(page: Iterable[T]) -> str:
+            return "\n".join([escaped(head), *map(line, page)])
+
+        class Pager(EvMore):
+            def page_formatter(self, page: Iterable[T]) -> str:
+                return shown(page)
 
         if self._can_page:
-            ListPager(self.caller, items, shown, session=self.session)
+            Pager(self.caller, Paginator(items, PAGE_ITEMS), session=self.session)
         else:
-            self.tell(shown(items[:PAGE_ITEMS]))
+            self.caller.msg(shown(items[:PAGE_ITEMS]))
 
     @property
     def _can_page(self) -> bool:
         return self.session is not None and bool(self.caller.sessions.get())
 
     def later(self, work: "Deferred[Any]", tell: Callable[[Any], Any], what: str) -> None:
-        """Report when a Deferred fires; its errors are logged and told in one line.
+        """Call `tell` with a Deferred's result; an error is logged and shown in one line.
 
         Args:
-            work: What is under way.
-            tell: Called with its result, on the reactor thread.
-            what: What it is, for the error line.
+            work: The Deferred.
+            tell: Called on the reactor thread.
+            what: What the work is, for the error line.
         """
-        work.addCallback(tell).addErrback(self._failed, what)
 
-    def _failed(self, failure: Any, what: str) -> None:
-        from evennia.utils import logger
+        def failed(failure: Failure) -> None:
+            if failure.check(AssistantError):
+                return self.tell(f"{what} failed: {failure.value}")
+            logger.log_err(f"[ai] {what}: {failure.getTraceback()}")
+            self.tell(f"{what} failed: {failure.type.__name__}. The server log says more.")
 
-        error = failure.value
-        if isinstance(error, AssistantError):
-            self.tell(escaped(f"{what} failed: {error}"))
-            return
-        logger.log_err(f"[ai] {what}: {failure.getTraceback()}")
-        self.tell(escaped(f"{what} failed: {type(error).__name__}. The server log says more."))
+        work.addCallback(tell).addErrback(failed)

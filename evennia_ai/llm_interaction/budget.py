@@ -48,14 +48,9 @@ def usage(tokens: int, limit: int) -> float:
 def newest_that_fit(
     messages: Sequence[Message], room_tokens: int
 ) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """The newest messages that fit, cut where no tool call loses its result.
+    """What is left out and what is kept of messages so that the newest fit, oldest first.
 
-    Args:
-        messages: Messages, oldest first.
-        room_tokens: Most they may hold.
-
-    Returns:
-        What is left out and what is kept, both oldest first.
+    The cut is where no tool call loses its result.
     """
     left = total_tokens(messages)
     position = 0
@@ -77,7 +72,7 @@ def feasible(fixed: int, window_tokens: int, reserve: int, trigger_tokens: int) 
         trigger_tokens: The trigger.
 
     Returns:
-        None if it can, else a sentence with the numbers.
+        None, or a sentence with the numbers that says why not.
     """
     needed = fixed + window_tokens + reserve
     if needed <= trigger_tokens:
@@ -101,12 +96,7 @@ def packed(lines: Sequence[str], room_tokens: int, count: Counter) -> tuple[tupl
     """Lines in runs of at most `room_tokens`, in order.
 
     A line that does not fit by itself is cut into pieces that do, so that every character of it
-    stands in exactly one run.
-
-    Args:
-        lines: Lines, in order.
-        room_tokens: Most tokens of a run.
-        count: Token counter; a line costs one token besides, for its break.
+    stands in exactly one run. A line costs one token more than its text, for its break.
     """
     runs: list[tuple[str, ...]] = []
     run: list[str] = []

@@ -72,16 +72,9 @@ CONTEXTS: dict[str, PromptContext] = {
 
 
 def system_prompt(context: PromptContext, name: str, persona: str, rules: str | None = None) -> str:
-    """The system message of a prompt.
+    """The system message of a prompt: identity, then `rules` or those of the context.
 
-    Args:
-        context: The situation.
-        name: The assistant's name.
-        persona: Who it is.
-        rules: Text instead of the context's own rules.
-
-    Returns:
-        Identity and rules; braces in the name and the persona are left as they are.
+    Braces in the name and the persona are left as they are.
     """
     values = {"{name}": name, "{persona}": persona}
     identity = _PLACEHOLDER.sub(lambda found: values[found.group()], IDENTITY)

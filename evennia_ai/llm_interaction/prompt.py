@@ -84,7 +84,7 @@ def build_prompt(
     prompt = draft_prompt(script, character, audience, context, **options)
     if context == CONTEXT_AWAKE:  # an extraction has fewer tools; it says nothing of the next turn
         script.runtime.fixed_tokens = _fixed_tokens(prompt)
-    script.runtime.record_budget(prompt.budget)
+    script.runtime.budgets.append(prompt.budget)
     return prompt
 
 

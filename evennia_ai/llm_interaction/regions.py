@@ -146,16 +146,9 @@ def text_tokens(text: str, count: Counter) -> int:
 
 
 def fit_prompt(regions: Regions, caps: Caps, limit: int, count: Counter) -> Prompt:
-    """Make a prompt that lies within the limit, by the rule of this module.
+    """Make a prompt that, with its reply, lies within the limit, by the rule of this module.
 
-    Args:
-        regions: What it is made of.
-        caps: Most tokens by region.
-        limit: Most the prompt and its reply may hold.
-        count: Token counter.
-
-    Returns:
-        The prompt. If not even the fixed regions fit it says so by `fits`.
+    If not even the fixed regions fit, the prompt says so by `fits`.
     """
     markers = [m for m in regions.history if m.is_summary]
     raw = [m for m in regions.history if not m.is_summary]
@@ -216,8 +209,15 @@ def fit_history(
     """
     whole = _counted(mended(raw), count)
     newest, cap = newest_turn(whole), max(_LEAST_TAIL, room // 2)
-    fitted = [_capped(message, cap, count) for message in whole[:newest]]
-    fitted += _capped_turn(whole[newest:], cap, room, count)
+    turn, share = whole[newest:], cap
+    if sum(min(message.tokens, cap) for message in turn) > room:
+        # One share more than there are messages: room for the words that led to the calls.
+        share = max(1, room // (len(turn) + 1))
+    caps = [cap] * newest + [share] * len(turn)
+    fitted = [
+        shorten_message(message, most, count) if message.tokens > most else message
+        for message, most in zip(whole, caps, strict=True)
+    ]
     notes = tuple(
         f"message {message.id or '?'} is shown shortened ({message.tokens:,} tokens)"
         for message, shown in zip(whole, fitted, strict=True)
@@ -236,20 +236,6 @@ def _least_history(raw: Sequence[Message], room: int, count: Counter) -> int:
 
 def _counted(messages: Sequence[Message], count: Counter) -> list[Message]:
     return [m if m.tokens else m.counted(count) for m in messages]
-
-
-def _capped(message: Message, cap: int, count: Counter) -> Message:
-    return shorten_message(message, cap, count) if message.tokens > cap else message
-
-
-def _capped_turn(turn: Sequence[Message], cap: int, room: int, count: Counter) -> list[Message]:
-    """The messages of the newest turn, each in its share of the room where all are too large.
-
-    One share more than there are messages leaves room for the words that led to the calls.
-    """
-    if sum(min(message.tokens, cap) for message in turn) > room:
-        cap = max(1, room // (len(turn) + 1))
-    return [_capped(message, cap, count) for message in turn]
 
 
 def shorten_message(message: Message, cap_tokens: int, count: Counter) -> Message:
@@ -367,9 +353,7 @@ def joined_lines(messages: Sequence[Message]) -> list[dict[str, Any]]:
 def as_text_protocol(prompt: Prompt, instructions: str) -> Prompt:
     """The prompt for a model without tool calling: tools and their results as plain text.
 
-    Args:
-        prompt: A prompt in the API's form.
-        instructions: How the tools are called, put behind the system text.
+    `instructions` say how tools are called; they follow the system text.
     """
     rules = [m["content"] for m in prompt.messages if m["role"] == "system"]
     messages = [{"role": "system", "content": "\n\n".join([*rules, instructions])}]

@@ -62,9 +62,7 @@ class Summary:
 def format_messages_for_compaction(messages: Sequence[Message], earlier: str = "") -> str:
     """Messages as the text a summariser reads: one line each, a line for each new day.
 
-    Args:
-        messages: Messages, oldest first.
-        earlier: A summary they go on from.
+    `earlier` is a summary of what came before.
     """
     return _request_text(message_lines(messages), earlier)
 
@@ -167,7 +165,7 @@ def summarise(
     Args:
         script: The assistant's script.
         messages: What leaves, raw, oldest first.
-        earlier: The summary they go on from.
+        earlier: A summary of what came before.
         instructions: Additional instructions for the model.
 
     Returns:
@@ -288,12 +286,9 @@ def summary_prompt(script: Assistant, instructions: str | None = None) -> str:
 
 
 def request_room(script: Assistant, models: Iterable[str], *frame: str) -> int:
-    """Tokens of a source that one summary's request may hold, whichever model it goes to.
+    """Tokens of a source that one summary's request may hold, whichever of the models gets it.
 
-    Args:
-        script: The assistant's script.
-        models: Names of the models that may get it.
-        frame: The other texts in it.
+    `frame` are the other texts in the request.
     """
     used = sum(map(script.count, frame)) + context_caps(script).summary + FRAME_TOKENS
     windows = [script.mind.model.window(model) for model in models]

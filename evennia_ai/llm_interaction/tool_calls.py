@@ -83,11 +83,7 @@ def read_calls(text: str, make_id: Callable[[], str]) -> tuple[tuple[ChatToolCal
     A call is ``TOOL {...}`` at the start of a line (the object may run over several lines), or
     the same object in a fence marked ``tool`` or in ``<tool_call>`` tags. Calls inside thoughts
     do not count. A call that is broken keeps its own text as arguments, so that the executor
-    reports it as it reports a provider's bad arguments.
-
-    Args:
-        text: What the model wrote.
-        make_id: Gives each call its id.
+    reports it as it reports a provider's bad arguments. `make_id` gives each call its id.
     """
     found, rest = _calls_in(strip_thoughts(text))
     return tuple(tool_call(make_id(), name, arguments) for name, arguments in found), rest
@@ -179,12 +175,7 @@ def looks_like_tool_call(text: str) -> bool:
     calls, rest = _calls_in(head)
     if _OTHER_TAGS.search(body) or (calls and len(rest) < len(head) / 2):
         return True
-    if _PYTHON_CALL.match(body):
-        return True
-    try:
-        return _is_call_value(json.loads(body))
-    except (ValueError, RecursionError):
-        return False
+    return bool(_PYTHON_CALL.match(body)) or _is_call_value(_loaded(body))
 
 
 def _is_call_value(value: object) -> bool:
@@ -207,16 +198,17 @@ def storable_call(call: Call) -> dict[str, Any]:
     function = dict(function) if isinstance(function, Mapping) else {}
     raw = function.get("arguments")
     text = raw if isinstance(raw, str) else json.dumps(raw if raw is not None else {})
-    if len(text) > ARGUMENT_CHARS or not _is_object(text):
+    if len(text) > ARGUMENT_CHARS or not isinstance(_loaded(text), dict):
         text = json.dumps({"unreadable": text[:ARGUMENT_CHARS]}, ensure_ascii=False)
     return {**call, "function": {**function, "arguments": text}}
 
 
-def _is_object(text: str) -> bool:
+def _loaded(text: str) -> object:
+    """The value of a JSON text; None if it is not one."""
     try:
-        return isinstance(json.loads(text), dict)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        return False
+        return None
 
 
 def batches(
@@ -224,12 +216,8 @@ def batches(
 ) -> tuple[tuple[Call, ...], ...]:
     """Calls in the batches they are stored and run in; no batch is private to two people.
 
-    Calls of tools that end the turn come last, so that all others are still made.
-
-    Args:
-        calls: The calls of one reply.
-        ending: Names of the tools that end a turn.
-        addressee: The only person a call is meant for, or None.
+    Calls of tools that end the turn (`ending`) come last, so that all others are still made.
+    `addressee` gives the only person a call is meant for, or None.
     """
     ordered = sorted(calls, key=lambda call: call["function"].get("name") in ending)
     found: list[list[Call]] = []

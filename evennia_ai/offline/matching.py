@@ -209,12 +209,9 @@ def read_question(text: str, asker: str, me: str, known: Set[str]) -> Question:
 
 
 def matches(question: Question, claims: Sequence[Claim], places: Mapping[str, int]) -> list[Match]:
-    """The claims that may answer a question, best first.
+    """The claims, given oldest first, that may answer a question, best first.
 
-    Args:
-        question: The question.
-        claims: What was told, oldest first.
-        places: Place of each memory's id among the hits of the first search, from 0.
+    `places` are the places of memories' ids among the hits of the first search, from 0.
     """
     weights = {}
     for term in question.terms:

@@ -2,9 +2,9 @@
 
 import importlib
 import json
-import os
 import time
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any
 from zlib import crc32
 
@@ -14,19 +14,11 @@ from evennia_ai.offline.reply import ToolCall
 PROVIDER = "offline"
 
 
-def register(litellm: Any = None) -> Any:
+def register(litellm: ModuleType) -> Any:
     """Make ``offline/extractive`` callable through LiteLLM. Calling it again changes nothing.
 
-    Args:
-        litellm: The imported module; None imports it, which takes seconds: not on the reactor
-            thread. Its price list is then read from its own files, not fetched.
-
-    Returns:
-        The registered handler.
+    Returns the registered handler.
     """
-    if litellm is None:
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        import litellm
     for entry in litellm.custom_provider_map:
         if entry["provider"] == PROVIDER:
             return entry["custom_handler"]
@@ -43,22 +35,22 @@ def register(litellm: Any = None) -> Any:
     return handler
 
 
-def _handler(litellm: Any) -> Any:
-    class OfflineModel(litellm.CustomLLM):  # type: ignore[misc]
+def _handler(litellm: ModuleType) -> Any:
+    class OfflineModel(litellm.CustomLLM):  # type: ignore[misc, name-defined]
         """Answers chat requests by `brain.respond`, in the calling thread."""
 
-        def completion(self, *args: Any, **kwargs: Any) -> Any:
+        def completion(self, *args: object, **kwargs: object) -> Any:
             """Answer a request; takes what LiteLLM hands a custom provider."""
             return _filled(kwargs, litellm)
 
-        async def acompletion(self, *args: Any, **kwargs: Any) -> Any:
+        async def acompletion(self, *args: object, **kwargs: object) -> Any:
             """Answer a request; a few milliseconds of work, so nothing is awaited."""
             return _filled(kwargs, litellm)
 
     return OfflineModel()
 
 
-def _filled(kwargs: Mapping[str, Any], litellm: Any) -> Any:
+def _filled(kwargs: Mapping[str, Any], litellm: ModuleType) -> Any:
     """LiteLLM's response, filled; tokens are reckoned at four bytes each, without a tokenizer."""
     messages: Sequence[Mapping[str, Any]] = kwargs.get("messages") or ()
     options = kwargs.get("optional_params") or {}

@@ -108,7 +108,7 @@ class Talk:
         self.fresh.clear()
 
 
-def text_of(content: Any) -> str:
+def text_of(content: object) -> str:
     """A message's content as text; parts of a content list are joined."""
     if isinstance(content, str):
         return content
@@ -169,7 +169,7 @@ def _read_user(talk: Talk, content: str) -> None:
                 talk.done.clear()
 
 
-def loaded(arguments: Any) -> dict[str, Any]:
+def loaded(arguments: object) -> dict[str, Any]:
     """A JSON object as a dict; empty for anything else."""
     if isinstance(arguments, str):
         try:

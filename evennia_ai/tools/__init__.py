@@ -4,13 +4,10 @@ A game adds its own by dotted path in `settings.EVENNIA_AI_TOOLS`.
 """
 
 from evennia_ai.tools.base import Tool, ToolContext
-from evennia_ai.tools.compaction import RequestCompaction
+from evennia_ai.tools.game import Emote, Look, Move, Noop, Say, Whisper
 from evennia_ai.tools.journal import AddJournalEntry, UpdateEntityObservation
 from evennia_ai.tools.ledger import ProposeLedgerEntry
-from evennia_ai.tools.memory import SearchMemory
-from evennia_ai.tools.recall import ExpandMemory
-from evennia_ai.tools.speech import Emote, Noop, Say, Whisper
-from evennia_ai.tools.world import Look, Move
+from evennia_ai.tools.memory import ExpandMemory, RequestCompaction, SearchMemory
 
 BUILTIN_TOOLS: tuple[type[Tool], ...] = (
     Say,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.protocol import Assistant, Character
+from evennia_ai.protocol import Assistant, Character, GamePort
 from evennia_ai.tools.parameters import Parameter, function_schema
 
 
@@ -40,7 +40,7 @@ class ToolContext:
     whole_history: bool = False
 
     @property
-    def game(self) -> Any:
+    def game(self) -> GamePort:
         """The game, to act in."""
         return self.script.game
 

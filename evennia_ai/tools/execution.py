@@ -1,7 +1,7 @@
 """Running the tools a model called: look up, check, run, and one result for each call."""
 
 import json
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +33,7 @@ class ToolRegistry:
         ending: Names of those that end a turn.
     """
 
-    def __init__(self, tools: Iterable[type[Tool]], levels: Any = dict):
+    def __init__(self, tools: Iterable[type[Tool]], levels: Callable[[], Mapping[str, str]] = dict):
         self._levels = levels
         self.tools: dict[str, Tool] = {}
         for tool in tools:
@@ -127,7 +127,7 @@ def execute_tool_calls(
 
 @inlineCallbacks
 def _run_one(
-    tool: Tool, level: str, raw: Any, ctx: ToolContext
+    tool: Tool, level: str, raw: object, ctx: ToolContext
 ) -> Generator[Deferred[Any], Any, str]:
     """Fires with the result's text."""
     arguments = read_arguments(raw, tool.parameters)
@@ -162,11 +162,10 @@ def _usable(
     return tool
 
 
-def as_text(result: Any) -> str:
+def as_text(result: object) -> str:
     """A tool's result as the text a model gets: texts as they are, the rest as JSON."""
-    text = result
-    if not isinstance(text, str):
-        text = json.dumps(result, ensure_ascii=False, default=str)
+    is_text = isinstance(result, str)
+    text = str(result) if is_text else json.dumps(result, ensure_ascii=False, default=str)
     if len(text) <= RESULT_CHARS:
         return text
     return f"{text[:RESULT_CHARS]} [... {len(text) - RESULT_CHARS:,} more characters]"

@@ -39,9 +39,9 @@ class AddJournalEntry(Tool):
     ) -> Generator[Deferred[Any], Any, str]:
         """Append the entry, with the turn's audience and sources; fires with what was done.
 
-        What only repeats memories that were shown is marked as recalled: it is neither searched
-        nor consolidated, or the assistant would remember its own remembering. What somebody told
-        just now is so only if the journal says it already.
+        An entry that only repeats memories in the prompt is marked as recalled: it is neither
+        searched nor consolidated. One about what was said just now counts as recalled only if
+        the journal holds it already.
         """
         known = _written(ctx, content)
         if known is not None:
@@ -49,7 +49,11 @@ class AddJournalEntry(Tool):
         grounds = yield _grounds(ctx, content)
         recalled = grounds.recalled
         if recalled and grounds.stated:
-            held = _held(ctx)
+            held = [
+                entry.content
+                for entry in ctx.character.journal.recent(_JOURNAL_SEEN)
+                if entry.may_consolidate and visible(entry.audience, ctx.audience)
+            ]
             recalled = yield ctx.script.mind.work(is_recalled, content, held, grounds.heard)
         entry = ctx.character.journal.add(
             content,
@@ -87,15 +91,6 @@ def _written(ctx: ToolContext, content: str) -> JournalEntry | None:
     return None
 
 
-def _held(ctx: ToolContext) -> list[str]:
-    """What newer entries say that are searched, of those the turn's audience may know."""
-    return [
-        entry.content
-        for entry in ctx.character.journal.recent(_JOURNAL_SEEN)
-        if entry.may_consolidate and visible(entry.audience, ctx.audience)
-    ]
-
-
 class UpdateEntityObservation(Tool):
     """Note what you learned of a person, place or thing."""
 
@@ -121,20 +116,18 @@ class UpdateEntityObservation(Tool):
     def run(
         self, ctx: ToolContext, entity: str, observation: str, **fact: Any
     ) -> Generator[Deferred[Any], Any, str]:
-        """Add the observation to the entity's profile, made at the first one.
+        """Add the observation to the entity's profile; fires with what was done.
 
-        It has the time at which it was said: what is read late outdates nothing that was said
-        later. What memory alone tells is known already, and is not noted as if it were new.
-        Fires with what was done.
+        Its time is when it was said, so that it replaces nothing said later. What only memories
+        say is not noted as if it were new.
         """
         grounds = yield _grounds(ctx, observation)
         if grounds.recalled and not grounds.stated:
-            return "You know that from memory already; nobody told it anew."
+            return "You know that from memory already; nobody said it now."
         at = ctx.script.now()
         sources = _sources(ctx, grounds)
         profile = _profile(ctx, entity, at)
-        when = grounds.at or at
-        profile = observe(profile, observation, when, sources, ctx.audience, **fact)
+        profile = observe(profile, observation, grounds.at or at, sources, ctx.audience, **fact)
         ctx.character.entities.put({profile.id: profile})
         return f"Noted about {profile.name} ({profile.id})."
 

@@ -1,16 +1,33 @@
-"""Searching everything that was ever heard, said or written down."""
+"""Searching memory, reading the text behind an id, and asking for compaction."""
 
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, inlineCallbacks
 
+from evennia_ai.background import pause
+from evennia_ai.errors import ToolError
+from evennia_ai.history.audience import visible
+from evennia_ai.history.messages import Message
 from evennia_ai.language.excerpt import excerpt
-from evennia_ai.llm_interaction.prompt import context_limit
+from evennia_ai.llm_interaction.prompt import context_limit, context_usage
+from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.tools.base import Tool, ToolContext
-from evennia_ai.tools.parameters import Text
+from evennia_ai.tools.parameters import Scale, Text
 
+# Messages before and behind the one asked for.
+NEIGHBOURS = 3
+AROUND_CHARS = 400
+# A text takes about a quarter of the context at most: four characters a token.
+MOST_CHARS = 12_000
+_SOURCES_SHOWN = 12
+# Most pages of the journal, and of archived observations, that are read for one id.
+JOURNAL_PAGES_OPENED, ARCHIVE_PAGES_OPENED = 100, 500
+# Archive pages, and messages, that are read before the reactor gets a turn.
+PAGES_AT_ONCE, SLICE = 10, 256
 # Results by the size of the context: ten at 4,000 tokens, never more than twenty.
 MOST_RESULTS, TOKENS_PER_RESULT = 20, 400
 RESULT_CHARS = 400
@@ -50,3 +67,185 @@ def _as_result(hits: list[Hit], ctx: ToolContext, query: str) -> dict[str, Any]:
     if ctx.found:
         return {"results": [], "note": "Nothing beyond what you have found already."}
     return {"results": [], "note": "Nothing in memory matches. Say that you do not know."}
+
+
+class ExpandMemory(Tool):
+    """Get the raw text behind a memory's id, and what was said around it."""
+
+    name = "expand_memory"
+    recalls = tells_nothing_new = True
+    parameters = {
+        "id": Text("Id of a message, journal entry, summary, memory or observation.", limit=120),
+        "offset": Scale("Where to go on in a long text.", required=False, low=0, high=10**9),
+    }
+
+    @inlineCallbacks
+    def run(
+        self, ctx: ToolContext, **asked: Any
+    ) -> Generator["Deferred[Any]", Any, dict[str, Any]]:
+        """Fires with a part of what the id means, if the turn's audience may know it."""
+        wanted = asked["id"].strip().strip("()")
+        found = _look_up(ctx, wanted)
+        if found is None:
+            found = yield _archived(ctx, wanted)
+        if found is None:
+            source = yield ctx.script.mind.memories.source_of(ctx.script.scope, wanted)
+            found = _look_up(ctx, source) if source else None
+        if found is None:
+            raise ToolError(f"there is nothing you may see under `{wanted}`")
+        offset, room = asked.get("offset") or 0, min(MOST_CHARS, context_limit(ctx.script))
+        # `more` holds texts that follow the first one, read only as far as they are shown.
+        more: Iterator[str] = iter(found.pop("more", ()))
+        start, shown = len(found["text"]), found["text"][offset:]
+        while len(shown) <= room and (texts := list(islice(more, SLICE))):
+            text = "".join(texts)
+            shown += text[max(0, offset - start) :]
+            start += len(text)
+            if len(texts) == SLICE:
+                yield pause()
+        rest = {"next_offset": offset + room} if len(shown) > room else {}
+        return {**found, "text": shown[:room], **rest}
+
+
+def _look_up(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
+    """What an id means in history, archive, journal, summaries, ledger or profiles."""
+    looked = (look(ctx, wanted) for look in (_message, _entry, _summary, _note, _observation))
+    return next((found for found in looked if found is not None), None)
+
+
+def _message(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
+    messages = ctx.script.history.around(wanted)
+    for position, message in enumerate(messages):
+        if message.id == wanted and visible(message.audience, ctx.audience):
+            before = _said(messages[:position], ctx.audience)[-NEIGHBOURS:]
+            behind = _said(messages[position + 1 :], ctx.audience)[:NEIGHBOURS]
+            return {**_shown(message), "around": [*before, *behind]}
+    return None
+
+
+def _entry(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
+    entry = ctx.character.journal.get(wanted, JOURNAL_PAGES_OPENED)
+    if entry is None or entry.withdrawn or not visible(entry.audience, ctx.audience):
+        return None
+    found = {"id": wanted, "kind": "journal", "at": entry.timestamp, "text": entry.content}
+    ids = list(entry.source_message_ids[:_SOURCES_SHOWN])
+    return {**found, "around": _said(ctx.script.history.by_ids(ids), ctx.audience)}
+
+
+def _summary(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
+    record = ctx.script.history.summary(wanted)
+    if record is None or record["status"] == "rolled back":
+        return None
+    if not visible(record["audience"], ctx.audience):
+        return None
+    text = f"{record['text']}\n\nMade from:"
+    found = {"id": wanted, "kind": "summary", "at": record["created_at"], "text": text}
+    return {**found, "more": _lines_below(ctx, wanted)}
+
+
+def _lines_below(ctx: ToolContext, summary_id: str) -> Iterator[str]:
+    """A line for each message a summary was made from, empty where it may not be shown."""
+    for message in ctx.script.history.each_below(summary_id):
+        said = _said([message], ctx.audience)
+        yield "".join(f"\n{m['at'][:16]} {m['speaker']}: {m['text']}" for m in said)
+
+
+def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
+    for note in ctx.script.ledger.shown(ctx.audience):
+        if note.id == wanted:
+            found = {"id": wanted, "kind": "ledger", "at": note.at, "speaker": note.by.key}
+            around = _said(ctx.script.history.by_ids([note.source]), ctx.audience)
+            return {**found, "text": note.text, "around": around}
+    return None
+
+
+def _observation(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
+    profiles = ctx.character.entities.profiles().values()
+    found = (_observed(ctx, profile, wanted) for profile in profiles)
+    return next((each for each in found if each is not None), None)
+
+
+@inlineCallbacks
+def _archived(
+    ctx: ToolContext, wanted: str
+) -> Generator["Deferred[Any]", Any, dict[str, Any] | None]:
+    """Fires with an observation that a profile archived, if it stands in the pages read."""
+    pages = islice(ctx.character.entities.archived_pages(), ARCHIVE_PAGES_OPENED)
+    for number, page in enumerate(pages, 1):
+        found = _observed(ctx, page, wanted)
+        if found is not None:
+            return found
+        if number % PAGES_AT_ONCE == 0:
+            yield pause()
+    return None
+
+
+def _observed(ctx: ToolContext, profile: Profile, wanted: str) -> dict[str, Any] | None:
+    """An observation, what it rests on, what it took the place of and what took its place."""
+    known = {each.id: each for each in profile.observations if visible(each.audience, ctx.audience)}
+    found = known.get(wanted)
+    if found is None:
+        return None
+    ids = list(found.source_ids[:_SOURCES_SHOWN])
+    outdated = [_dated(each) for each in known.values() if each.superseded_by == wanted]
+    newer = known.get(found.superseded_by or "")
+    return {
+        **_dated(found),
+        "kind": "observation",
+        "of": profile.name,
+        "rests_on": ids,
+        **({"superseded": outdated} if outdated else {}),
+        **({"superseded_by": _dated(newer)} if newer else {}),
+        "around": _said(ctx.script.history.by_ids(ids), ctx.audience),
+    }
+
+
+def _dated(observation: Observation) -> dict[str, str]:
+    return {"id": observation.id, "at": observation.at, "text": observation.text}
+
+
+def _said(messages: Sequence[Message], audience: str) -> list[dict[str, Any]]:
+    """What was said among messages, as far as an audience may know, shortened."""
+    return [
+        {**_shown(message), "text": message.content[:AROUND_CHARS]}
+        for message in messages
+        if visible(message.audience, audience)
+        and message.role in ("user", "assistant")
+        and message.content
+        and not message.is_summary
+    ]
+
+
+def _shown(message: Message) -> dict[str, Any]:
+    return {
+        "id": message.id,
+        "kind": "message",
+        "speaker": message.speaker_name or message.name or message.role,
+        "at": message.created_at,
+        "text": message.content,
+    }
+
+
+class RequestCompaction(Tool):
+    """Ask that the older part of the conversation be folded now, if memory is nearly full."""
+
+    name = "request_compaction"
+    lock = "tool:perm(Player)"
+    tells_nothing_new = True
+
+    def run(self, ctx: ToolContext) -> str:
+        """Grant it above the sleep threshold; the next tick carries it out."""
+        config, state = ctx.script.config, ctx.script.state
+        share, needed = context_usage(ctx.script), config.compact_sleep_threshold
+        for refused, why in (
+            (not config.compact_enabled, "compaction is switched off"),
+            (not config.compact_auto, "compaction is done only when staff start it"),
+            (state.stalled_out, "the last compactions freed nothing; staff must look into it"),
+            (state.hold, "staff took the last one back; it waits for them"),
+        ):
+            if refused:
+                raise ToolError(why)
+        if share < needed:
+            raise ToolError(f"not needed: {share:.0%} of the context is used, under {needed:.0%}")
+        ctx.script.runtime.compaction_requested = True
+        return "Granted: it is done when this turn is over."

@@ -27,7 +27,7 @@ class Parameter(ABC):
         """Its JSON Schema."""
 
     @abstractmethod
-    def value(self, raw: Any) -> Any:
+    def value(self, raw: object) -> Any:
         """The argument in the form the tool takes; raises `ValueError` if it is not of its kind."""
 
 
@@ -41,7 +41,7 @@ class Text(Parameter):
         """Its JSON Schema."""
         return {"type": "string", "description": self.says}
 
-    def value(self, raw: Any) -> str:
+    def value(self, raw: object) -> str:
         """The text, stripped."""
         if not isinstance(raw, str) or (self.required and not raw.strip()):
             raise ValueError("a text")
@@ -66,14 +66,14 @@ class Scale(Parameter):
             "description": self.says,
         }
 
-    def value(self, raw: Any) -> int:
+    def value(self, raw: object) -> int:
         """The number; texts that hold one are taken."""
         wanted = f"a whole number from {self.low} to {self.high}"
-        if isinstance(raw, bool):
+        if isinstance(raw, bool) or not isinstance(raw, int | float | str):
             raise ValueError(wanted)
         try:
             number = float(raw)
-        except (TypeError, ValueError, OverflowError) as error:
+        except (ValueError, OverflowError) as error:
             raise ValueError(wanted) from error
         if number != number or not self.low <= number <= self.high or number != int(number):
             raise ValueError(wanted)
@@ -95,7 +95,7 @@ def function_schema(name: str, says: str, parameters: Mapping[str, Parameter]) -
     }
 
 
-def read_arguments(raw: Any, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+def read_arguments(raw: object, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
     """The checked arguments of a tool call, from JSON text or a dict as the model sent them.
 
     Raises:
@@ -120,7 +120,7 @@ def read_arguments(raw: Any, parameters: Mapping[str, Parameter]) -> dict[str, A
     return values
 
 
-def _as_object(raw: Any) -> dict[str, Any]:
+def _as_object(raw: object) -> dict[str, Any]:
     if isinstance(raw, str):
         try:
             raw = json.loads(raw) if raw.strip() else {}

@@ -16,8 +16,8 @@ from evennia_ai.assistant.config import (
     parsed,
     read_config,
     whole,
+    within_hours,
 )
-from evennia_ai.assistant.hours import within_hours
 from evennia_ai.errors import ConfigError
 from tests.strategies import FEW
 

@@ -5,7 +5,7 @@ import unittest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.assistant.hours import within_hours
+from evennia_ai.assistant.config import within_hours
 from tests.strategies import FEW
 
 minutes = st.integers(0, 1439)

@@ -4,9 +4,8 @@ from evennia import ScriptDB
 from twisted.internet.defer import Deferred
 
 from evennia_ai import services
-from evennia_ai.assistant.recovery import repair_at_start, repair_when_ready
+from evennia_ai.assistant.recovery import DATA_VERSION, repair_at_start, repair_when_ready
 from evennia_ai.assistant.runtime import forget_runtime
-from evennia_ai.assistant.schema import DATA_VERSION
 from evennia_ai.cli import startstop
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.recall.values import Query

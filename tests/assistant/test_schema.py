@@ -1,7 +1,7 @@
 """Stored data of older versions, brought up to the present one."""
 
 from evennia_ai.assistant.evennia_internals import AttributeStore
-from evennia_ai.assistant.schema import DATA_VERSION, VERSION_KEY, migrate
+from evennia_ai.assistant.recovery import DATA_VERSION, VERSION_KEY, migrate
 from evennia_ai.history.messages import SCHEMA_VERSION, Speaker
 from evennia_ai.rag_memory.ledger import new_note
 from evennia_ai.rag_memory.ledger_store import LedgerHandler

@@ -3,13 +3,16 @@
 import shutil
 import tempfile
 
+from django.db import OperationalError
 from django.test import TestCase, override_settings
 from evennia.utils.create import create_script
 from twisted.internet.defer import Deferred, succeed
 
+from evennia_ai import services
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.cli import doctor
 from evennia_ai.cli.doctor import Check, Patient, report, run_checks
+from evennia_ai.testing import ScriptedModel
 from evennia_ai.tools import Tool
 
 BROKEN_TOOLS = (
@@ -211,8 +214,28 @@ class TestChecks(DoctorCase):
         with override_settings(EVENNIA_AI_LLM_MODEL="openai/x"):
             self.assertIs(self.outcome(doctor.check_model).ok, True)
 
+    def test_the_model_is_named_once(self):
+        """A line holds the model's name once; without a client, the game's own asks."""
+        with override_settings(EVENNIA_AI_LLM_MODEL="openai/x"):
+            patient = self.patient(Report(False, "connection", "`openai/x` refused"))
+            self.assertEqual(self.outcome(doctor.check_model, patient).line().count("openai/x"), 1)
+            services.use(model=ScriptedModel())
+            self.addCleanup(services.close)
+            found = self.outcome(doctor.check_model, Patient(self.folder))
+        self.assertEqual((found.ok, found.detail), (True, "`openai/x` is scripted"))
+
 
 class TestRunChecks(DoctorCase):
+    def test_before_the_migration(self):
+        """A database without tables is answered with what to type."""
+
+        def check_broken(patient):
+            raise OperationalError("no such table: scripts_scriptdb")
+
+        found = self.outcome(check_broken)
+        self.assertIn("evennia migrate", found.remedy)
+        self.assertNotIn("OperationalError", found.line())
+
     def test_a_check_that_breaks_is_a_finding(self):
         """An exception becomes a line, and the checks after it run."""
 

@@ -8,13 +8,13 @@ from evennia import Msg, create_object
 from twisted.internet.defer import Deferred, fail
 
 from evennia_ai import services
-from evennia_ai.assistant.deletions import owe, owed, pay_owed
+from evennia_ai.assistant.deletions import delete_queued, enqueue, queued_scopes
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.cli import startstop
 from evennia_ai.commands.assistants import last_lines
+from evennia_ai.commands.base import find_assistant
 from evennia_ai.commands.cmdset import COMMANDS
-from evennia_ai.commands.lookup import find_assistant
 from evennia_ai.errors import AssistantError, StoreError, ToolError
 from evennia_ai.history.audience import members
 from evennia_ai.recall import Turn
@@ -133,7 +133,7 @@ class TestLookup(CommandLineTest):
         self.arno.delete()
         self.aria.delete()
         self.assertTold("ai", "There are no assistants yet", "ai/create")
-        self.assertTold("aistatus Aria", "nor any other. Make one: ai/create Aria")
+        self.assertTold("aistatus Aria", "no assistants yet. Make one: ai/create Aria")
         self.assertTold("ai/usage", "There are no assistants yet")
 
 
@@ -412,9 +412,9 @@ class TestDelete(CommandLineTest):
         services.mind().recall.open_index().add(
             scope, [Turn("e9", "Bob", "Bees", "2026-01-01T00:00:00+00:00")]
         )
-        self.assertEqual((owed(), left()), ([scope], (1, 1)))
+        self.assertEqual((queued_scopes(), left()), ([scope], (1, 1)))
         startstop.warm_up()
-        pump_until(lambda: not owed())
+        pump_until(lambda: not queued_scopes())
         self.assertEqual(left(), (0, 0))
 
     def test_what_a_failing_store_leaves_goes_at_the_start(self):
@@ -423,11 +423,11 @@ class TestDelete(CommandLineTest):
         services.use(memories=BrokenStore())
         self.typed("ai/delete Aria")
         self.typed("y", until="is deleted")
-        wait_for(pay_owed())
-        self.assertEqual((owed(), left()), ([scope], (0, 1)))
+        wait_for(delete_queued())
+        self.assertEqual((queued_scopes(), left()), ([scope], (0, 1)))
         services.use(memories=self.semantic)
-        wait_for(pay_owed())
-        self.assertEqual((owed(), left()), ([], (0, 0)))
+        wait_for(delete_queued())
+        self.assertEqual((queued_scopes(), left()), ([], (0, 0)))
 
     def test_destroyed(self):
         """Evennia's own command takes the derived data along, of nobody else's."""
@@ -437,8 +437,8 @@ class TestDelete(CommandLineTest):
         wait_for(other.assistant.memory.count())
         self.typed("destroy/force Aria")
         self.assertIsNone(self.script.pk)
-        self.assertEqual(owed(), [scope])
-        pump_until(lambda: not owed())
+        self.assertEqual(queued_scopes(), [scope])
+        pump_until(lambda: not queued_scopes())
         self.assertEqual(left(), (0, 0))
         self.assertEqual(services.mind().recall.open_index().count(other.assistant.scope), 1)
 
@@ -449,10 +449,10 @@ class TestDelete(CommandLineTest):
         self.aria.at_object_delete = lambda: False
         self.typed("ai/delete Aria")
         self.typed("y", until="was not deleted")
-        self.assertEqual((owed(), left()), ([], before))
-        owe(self.script.scope)  # a crash before the body went
-        wait_for(pay_owed())
-        self.assertEqual((owed(), left()), ([], before))
+        self.assertEqual((queued_scopes(), left()), ([], before))
+        enqueue(self.script.scope)  # a crash before the body went
+        wait_for(delete_queued())
+        self.assertEqual((queued_scopes(), left()), ([], before))
 
     def test_may_not(self):
         """Without the delete lock it is refused."""

@@ -11,10 +11,10 @@ from evennia.utils.ansi import parse_ansi
 
 from evennia_ai import services
 from evennia_ai.assistant.identity import stable_id
+from evennia_ai.commands.base import Refusal
 from evennia_ai.commands.compaction import CmdCompact, CmdCompactMemories
 from evennia_ai.commands.history import CmdAIHistory
 from evennia_ai.commands.ledger import note_called
-from evennia_ai.commands.lookup import Refusal
 from evennia_ai.commands.memory import CmdAIMemory
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import STAFF, private

@@ -91,9 +91,8 @@ class Game:
 
     def kill_hard(self):
         """End Server and Portal with SIGKILL, as a crash of the machine would."""
-        pids = processes.kill(self.folder)
-        assert processes.wait_until_gone(self.folder, 10)
-        return pids
+        processes.kill(self.folder)
+        assert processes.wait_for(lambda: not processes.is_running(self.folder), 10)
 
     def kill_server(self):
         """End the Server alone with SIGKILL; Portal and its connections live on."""

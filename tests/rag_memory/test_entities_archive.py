@@ -21,7 +21,7 @@ from evennia_ai.rag_memory.profiles import ARCHIVE, PAGES_KEPT, PAGES_SEARCHED, 
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import MemoryStore
 from evennia_ai.tools.base import ToolContext
-from evennia_ai.tools.recall import ARCHIVE_PAGES_OPENED, ExpandMemory
+from evennia_ai.tools.memory import ARCHIVE_PAGES_OPENED, ExpandMemory
 from tests.memory_assistant import MemoryWorld
 from tests.stand_ins import CountingStore
 from tests.waiting import wait_for

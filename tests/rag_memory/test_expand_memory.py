@@ -9,7 +9,7 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.sleep.compaction.service import compact_conversation_history
 from evennia_ai.testing import call
-from evennia_ai.tools import recall
+from evennia_ai.tools import memory
 from tests.base import AssistantTest
 from tests.waiting import wait_for
 
@@ -122,7 +122,7 @@ class TestExpandMemory(AssistantTest):
             self.hear(f"the wall has {number} bricks " + "and more " * 30)
         summary = self.compact()
         whole = self.expand(summary)["text"]
-        with patch.object(recall, "MOST_CHARS", 500), patch.object(recall, "SLICE", 2):
+        with patch.object(memory, "MOST_CHARS", 500), patch.object(memory, "SLICE", 2):
             parts = [self.expand(summary)]
             while "next_offset" in parts[-1]:
                 parts.append(self.expand(summary, offset=parts[-1]["next_offset"]))

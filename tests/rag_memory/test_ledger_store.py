@@ -3,7 +3,7 @@
 from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.commands.cmdset import AssistantCmdSet
-from evennia_ai.commands.ledger import AllNotes
+from evennia_ai.commands.ledger import all_notes
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import Speaker
 from evennia_ai.llm_interaction import build_llm_messages
@@ -378,11 +378,11 @@ class TestStaff(CommandLineTest):
                 f"I know song {number}", by, state="approved", audience=audience
             )
             self.script.ledger.change(note.id, WITHDRAWN, by)
-        everybodys = AllNotes(self.script.ledger, PUBLIC)
+        everybodys = all_notes(self.script.ledger, PUBLIC)
         self.assertEqual(len(everybodys), 13)  # with what waits
         songs = [note.text for note in everybodys[1:11]]
         self.assertEqual(songs, [f"I know song {number}" for number in range(22, 2, -2)])
-        self.assertEqual(len(AllNotes(self.script.ledger, STAFF)), 26)
+        self.assertEqual(len(all_notes(self.script.ledger, STAFF)), 26)
 
     def test_unknown(self):
         """An id that names none or several is refused."""

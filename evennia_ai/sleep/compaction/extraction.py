@@ -5,12 +5,12 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.assistant.turn import TurnRequest
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC, visible
 from evennia_ai.history.messages import new_id, utc_iso
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.prompt import draft_prompt
+from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.compaction.plan import Plan, circle_windows, is_extraction, windows

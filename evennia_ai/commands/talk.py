@@ -1,15 +1,16 @@
-"""Paging: Evennia's command, which also reaches assistants."""
+"""Evennia's `page` and `whisper`, which also reach assistants."""
 
 from typing import Any
 
-from evennia import AccountDB, default_cmds
+from evennia import AccountDB, DefaultObject, default_cmds
 
 from evennia_ai.assistant_character import LINE_CHARS
-from evennia_ai.commands.lookup import named
+from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.commands.base import named
 from evennia_ai.commands.show import escaped
-from evennia_ai.protocol import Assistant
 
 EvenniaPage: Any = default_cmds.CmdPage
+EvenniaWhisper: Any = default_cmds.CmdWhisper
 
 
 class CmdPage(EvenniaPage):
@@ -53,7 +54,7 @@ class CmdPage(EvenniaPage):
         first, _, rest = self.args.partition(" ")
         return [first], rest.strip()
 
-    def _page(self, script: Assistant, message: str) -> None:
+    def _page(self, script: AssistantScript, message: str) -> None:
         text, body = message, script.obj
         if text.startswith(":"):
             text = f"{self.caller.key} {text[1:].strip()}"
@@ -74,3 +75,30 @@ class CmdPage(EvenniaPage):
 def _is_account(name: str) -> bool:
     """Whether an account has exactly this name; people come before assistants."""
     return bool(AccountDB.objects.filter(username__iexact=name.strip().lstrip("*")).exists())
+
+
+class CmdWhisper(EvenniaWhisper):
+    """
+    say something only some people here hear
+
+    Usage:
+      whisper <name> = <message>
+      whisper <name>, <name>, ... = <message>
+
+    Nobody else in the room learns of it. What is whispered to an assistant
+    stays between it, you and whomever else you whispered to.
+    """
+
+    def func(self) -> None:
+        """Whisper; meanwhile `ndb.whispers_to` of the caller holds all who hear it."""
+        self.caller.ndb.whispers_to = self._circle()
+        try:
+            super().func()
+        finally:
+            del self.caller.ndb.whispers_to
+
+    def _circle(self) -> list[DefaultObject]:
+        """Who is meant by the names that mean exactly one."""
+        names = {name.strip() for name in (self.lhs or "").split(",")} - {""}
+        found = [self.caller.search(name, quiet=True) for name in sorted(names)]
+        return [people[0] for people in found if len(people) == 1]

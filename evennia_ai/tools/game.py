@@ -1,4 +1,4 @@
-"""Speaking, posing, whispering, and keeping silent."""
+"""Acting in the game: speaking, posing, looking, walking, keeping silent."""
 
 from typing import Any
 
@@ -51,6 +51,34 @@ class Whisper(Tool):
         ctx.game.whisper(target, text, ctx.audience)
         ctx.spoken.append(text)
         return _DONE
+
+
+class Look(Tool):
+    """Look at the room, or at one thing or person in it."""
+
+    name = "look"
+    parameters = {
+        "target": Text(
+            "Name of a thing or person; leave out for the room.", required=False, limit=120
+        )
+    }
+
+    def run(self, ctx: ToolContext, target: str = "") -> str:
+        """What the assistant sees."""
+        return str(ctx.game.look(target or None))
+
+
+class Move(Tool):
+    """Walk through an exit of this room."""
+
+    name = "move"
+    parameters = {"direction": Text("Name of the exit.", limit=120)}
+    lock = "tool:perm(Player)"
+    public_act = True
+
+    def run(self, ctx: ToolContext, direction: str) -> str:
+        """What the assistant sees where it comes to."""
+        return str(ctx.game.move(direction))
 
 
 class Noop(Tool):
