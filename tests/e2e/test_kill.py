@@ -52,13 +52,21 @@ class TestKill(unittest.TestCase):
             dict.fromkeys(tavern.told, 1),
         )
 
-    def test_killed_in_the_middle(self):
-        """The Server at named steps; at last Portal and Server, as when the machine fails."""
+    def test_killed_in_a_compaction(self):
+        """The Server dies before each of its steps; at last Portal and Server die together."""
+        self.killed_before(STEPS[:5])
+
+    def test_killed_in_a_rollback_or_a_dream(self):
+        """The same before the steps of rollback, consolidation, journal and extraction."""
+        self.killed_before(STEPS[5:])
+
+    def killed_before(self, steps):
+        """One game: killed before each step, then killed whole, started and looked at."""
         with Game(settings=SETTINGS, start=False) as game:
             (game.folder / "kill").mkdir()
             game.start()
             tavern = Tavern(game, seed=1)
-            for step in STEPS:
+            for step in steps:
                 with self.subTest(step=step):
                     self.killed_at(tavern, step)
             tavern.talk()
