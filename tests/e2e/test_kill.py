@@ -26,7 +26,7 @@ STEPS = (
 )
 
 
-class TestKill(unittest.TestCase):
+class Killed:
     """One game, killed several times."""
 
     def killed_at(self, tavern, step):
@@ -52,14 +52,6 @@ class TestKill(unittest.TestCase):
             dict.fromkeys(tavern.told, 1),
         )
 
-    def test_killed_in_a_compaction(self):
-        """The Server dies before each of its steps; at last Portal and Server die together."""
-        self.killed_before(STEPS[:5])
-
-    def test_killed_in_a_rollback_or_a_dream(self):
-        """The same before the steps of rollback, consolidation, journal and extraction."""
-        self.killed_before(STEPS[5:])
-
     def killed_before(self, steps):
         """One game: killed before each step, then killed whole, started and looked at."""
         with Game(settings=SETTINGS, start=False) as game:
@@ -78,3 +70,19 @@ class TestKill(unittest.TestCase):
             player.ask("say Aria, are you there?", r"Aria \w+", 60)
             player.ask("compact Aria", r"Aria compacted [1-9]", 60)
             player.close()
+
+
+class TestKilledInACompaction(Killed, unittest.TestCase):
+    """The Server dies before each step of a compaction; at last Portal and Server die together."""
+
+    def test_nothing_is_lost(self):
+        """Every line is kept once, and she goes on."""
+        self.killed_before(STEPS[:5])
+
+
+class TestKilledInARollbackOrADream(Killed, unittest.TestCase):
+    """The same before steps of a rollback, a consolidation, a page turn and an extraction."""
+
+    def test_nothing_is_lost(self):
+        """Every line is kept once, and she goes on."""
+        self.killed_before(STEPS[5:])
