@@ -64,14 +64,14 @@ class AssistantScript(AssistantPorts, DefaultScript):
         return bool(body and body.access(accessing_obj, access_type))
 
     def at_repeat(self, **kwargs: Any) -> None:
-        """The timer's call. A tick that comes while one runs is skipped, but saves what was heard.
-
-        Evennia drops what this returns, so the tick's Deferred is kept and watched here.
-        """
+        """Called by the timer."""
         self.at_tick()
 
     def at_tick(self) -> "Deferred[Any]":
-        """One tick; fires with a word for what it did. Never fails: errors are logged, counted."""
+        """One tick; fires with a word for what it did. Errors are logged and counted.
+
+        While another tick runs, it only saves what was heard.
+        """
         runtime = self.runtime
         if runtime.in_flight is not None:
             runtime.counts["late"] += 1
@@ -84,7 +84,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
         runtime.in_flight = done
         done.addErrback(self._tick_failed)
         done.addBoth(self._tick_done)
-        self.save_queue()  # it may wait for long before it stores what was heard
+        self.save_queue()  # the tick may wait a long time before it stores what was heard
         return done
 
     def _tick_failed(self, failure: "Failure") -> str:

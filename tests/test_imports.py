@@ -14,7 +14,6 @@ WITH_NUMPY = [
         "features",
         "index",
         "ranking",
-        "traits",
         "vectors",
         "view",
         "vocabulary",

@@ -57,17 +57,15 @@ def addressed(events: Sequence[Message], name: str, listeners: int) -> bool:
 
 
 def resolved(events: Iterable[Message], here: Iterable[str]) -> list[Message]:
-    """Events with each ``move`` made an arrival or a departure.
+    """Events with each ``move`` turned into an arrival or a departure.
 
-    A game announces both while the mover stands in the room. A moment later, who is `here`
-    (stable ids) came, and who is not went.
+    A game announces both while the mover stands in the room. A moment later, those who are `here`
+    (stable ids) have arrived, and the others have left.
     """
     present = set(here)
-
-    def channel(event: Message) -> str:
-        return "arrive" if event.speaker_id in present else "leave"
-
     return [
-        replace(event, channel=channel(event)) if event.channel == "move" else event
+        replace(event, channel="arrive" if event.speaker_id in present else "leave")
+        if event.channel == "move"
+        else event
         for event in events
     ]

@@ -88,12 +88,12 @@ def check_emergency(
     script: LiveAssistant, character: Character
 ) -> Generator[Deferred[Any], Any, bool]:
     """Compact before any other work if the context is nearly full; fires with whether it was."""
-    threshold, share = script.config.compact_emergency_threshold, context_usage(script)
+    threshold = script.config.compact_emergency_threshold
     if not wants_compaction(script, threshold, by_count=False):
         return False
     if not worth_a_try(script, threshold):
         return False
-    plan = make_plan(script, automatic=False, threshold=threshold)
+    plan, share = make_plan(script, automatic=False, threshold=threshold), context_usage(script)
     if plan.empty or is_held_up(script, threshold, plan):
         if not script.runtime.hopeless_told:  # say it once; the prompt is cut to its limit
             script.runtime.hopeless_told = True

@@ -85,12 +85,13 @@ def start_game(
 
     Args:
         game_dir: Folder of a game made from this package's template.
-        environ: Environment of the game; read for ports and password.
+        environ: Environment of the game, with its ports and password.
         say: Called with each line of progress.
-        timeout_s: How long to wait for the game to answer, seconds.
+        timeout_s: Longest wait for the game to answer.
 
-    Raises `ConfigError` for a port or password that cannot be used, `GameError` if the game does
-    not come up.
+    Raises:
+        ConfigError: A port or the password cannot be used.
+        GameError: The game does not come up.
     """
     folder = Path(game_dir).resolve()
     if is_running(folder):
@@ -127,8 +128,7 @@ def stop_game(
             kill(folder)
     if not wait_for(lambda: not is_running(folder), 10):
         raise GameError(
-            f"`{folder.name}` cannot be stopped; its processes are "
-            f"{pids(folder)}. End them by hand."
+            f"`{folder.name}` cannot be stopped; end its processes by hand: {pids(folder)}."
         )
     tidy(folder)
     (folder / READY_FILE).unlink(missing_ok=True)
@@ -206,8 +206,7 @@ def _prepare_database(folder: Path, environ: Mapping[str, str], password: str | 
 
     `evennia migrate` will not do: its exit code is 0 even when the settings cannot be loaded.
     """
-    scripts = [_MIGRATE] + ([_SET_PASSWORD] if password else [])
-    for script in scripts:
+    for script in (_MIGRATE, _SET_PASSWORD) if password else (_MIGRATE,):
         command = [sys.executable, "-W", "ignore", "-c", script]
         code, output = _run(command, folder, _with_admin(environ, password or ""))
         if code:
@@ -217,8 +216,8 @@ def _prepare_database(folder: Path, environ: Mapping[str, str], password: str | 
 def _launch(folder: Path, environ: Mapping[str, str], ports: GamePorts) -> str:
     """Run `evennia start` until there is a Server; returns what the last run printed.
 
-    On a busy machine the launcher gives up on a Portal that takes more than ten seconds to load,
-    before it starts the Server. Run again once the Portal listens, it starts it.
+    On a busy machine the launcher gives up on a Portal that takes more than ten seconds to load.
+    When the Portal listens, another run starts the Server.
     """
     output = ""
     for _ in range(3):

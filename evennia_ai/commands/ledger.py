@@ -9,14 +9,18 @@ from evennia_ai.commands.base import AssistantCommand, only_one
 from evennia_ai.commands.show import Slices, audience_mark, escaped, moment
 from evennia_ai.history.audience import PUBLIC, STAFF, private, visible
 from evennia_ai.rag_memory.ledger import (
+    APPROVED,
+    PROPOSED,
+    STATES,
+    WITHDRAWN,
     Concern,
+    Note,
     binds_only_author,
     concern_of,
     living_of,
     replacement_line,
 )
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
-from evennia_ai.rag_memory.note import APPROVED, PROPOSED, STATES, WITHDRAWN, Note
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.tools.ledger import report_proposal
 

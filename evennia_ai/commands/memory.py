@@ -16,7 +16,7 @@ from evennia_ai.commands.show import as_records, audience_mark, moment
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import visible
 from evennia_ai.rag_memory.indexing import forget_entry, rebuild_index
-from evennia_ai.rag_memory.note import APPROVED, WITHDRAWN
+from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
 from evennia_ai.rag_memory.profile import CURRENT, Observation, Profile
 
 

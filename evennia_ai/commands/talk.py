@@ -43,10 +43,14 @@ class CmdPage(EvenniaPage):
             return super().func()
         for script in scripts.values():
             self._page(script, message)
-        self._page_the_rest([name for name in names if name not in scripts])
+        rest = [name for name in names if name not in scripts]
+        if rest:
+            self.lhslist, self.lhs = rest, ", ".join(rest)
+            self.args = f"{self.lhs} = {self.rhs}"
+            super().func()
 
     def _addressed(self) -> tuple[list[str], str]:
-        """Names and message as they were typed; no names where it is no new message."""
+        """Names and message as they were typed; no names if it is not a new message."""
         if self.switches or not self.args:
             return [], ""
         if self.rhs is not None:
@@ -63,13 +67,6 @@ class CmdPage(EvenniaPage):
         if not heard or script.db.enabled is False:
             self.msg(escaped(f"{body.key} is switched off and will not answer for now."))
         self.msg(f"You paged |c{escaped(body.key)}|n with: '{escaped(message)}'.")
-
-    def _page_the_rest(self, names: list[str]) -> None:
-        if names:
-            self.lhslist = names
-            self.lhs = ", ".join(names)
-            self.args = f"{self.lhs} = {self.rhs}"
-            super().func()
 
 
 def _is_account(name: str) -> bool:

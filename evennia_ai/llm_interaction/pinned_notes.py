@@ -10,7 +10,7 @@ _HEADINGS = {"rule": "Rules:", "task": "Tasks:", "preference": "Preferences:", "
 
 
 class PinnedNote(Protocol):
-    """What a prompt shows of a note (`rag_memory.note.Note`)."""
+    """What a prompt shows of a note (`rag_memory.ledger.Note`)."""
 
     @property
     def id(self) -> str:

@@ -4,13 +4,10 @@ The index file notes that a filling has begun until it ends, so that the next st
 """
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import chain, islice
-from typing import Any, cast
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.interfaces import IReactorTime
-from twisted.python.failure import Failure
 
 from evennia_ai.background import Steps, pause
 from evennia_ai.errors import StoreError
@@ -50,39 +47,36 @@ def memory_of(script: Assistant) -> Memory:
     )
 
 
-def mend_index(script: Assistant) -> "Deferred[Any]":
+@inlineCallbacks
+def mend_index(script: Assistant) -> Steps[int | None]:
     """Index what a crash left out; if older talk is missing too, everything, in batches.
 
     Fires with how many turns were indexed, once all of them are.
     """
-    return _mended(script).addErrback(_report, script)
-
-
-def restore_lost(script: Assistant) -> "Deferred[Any]":
-    """Fill the index that replaces a lost one; fires when that has ended."""
-    return restore_index(script).addErrback(_report, script)
-
-
-def _report(failure: Failure, script: Assistant) -> None:
-    script.log_error("search index", cast(BaseException, failure.value))
+    try:
+        entries = script.obj.journal.recent()
+        keys = script.history.store.keys(ARCHIVE)[-NEWEST_SEGMENTS:]
+        messages = [*_archived(script, keys), *script.history.messages()]
+        newest = turns_of(messages, entries, script.now(), script.tools.traits)
+        gone = [entry.id for entry in entries if entry.withdrawn]
+        added: int | None = yield script.memory.catch_up(newest, gone)
+        missing = yield missing_oldest(script)
+        if not missing:
+            return added
+        restored: int = yield restore_index(script)
+        return (added or 0) + restored
+    except Exception as error:  # noqa: BLE001 - the assistant works without the index
+        script.log_error("search index", error)
+        return None
 
 
 @inlineCallbacks
-def _mended(script: Assistant) -> Steps[int | None]:
-    entries = script.obj.journal.recent()
-
-    def newest() -> list[Turn]:
-        keys = script.history.store.keys(ARCHIVE)[-NEWEST_SEGMENTS:]
-        messages = [*_archived(script, keys), *script.history.messages()]
-        return turns_of(messages, entries, script.now(), script.tools.traits)
-
-    gone = [entry.id for entry in entries if entry.withdrawn]
-    added: int | None = yield script.memory.catch_up(newest, gone)
-    missing = yield missing_oldest(script)
-    if not missing:
-        return added
-    restored: int = yield restore_index(script)
-    return (added or 0) + restored
+def restore_lost(script: Assistant) -> Steps[None]:
+    """Fill the index that replaces a lost one; fires when that has ended."""
+    try:
+        yield restore_index(script)
+    except Exception as error:  # noqa: BLE001 - the assistant works without the index
+        script.log_error("search index", error)
 
 
 def _archived(script: Assistant, keys: Iterable[str]) -> Iterator[Message]:
@@ -91,8 +85,8 @@ def _archived(script: Assistant, keys: Iterable[str]) -> Iterator[Message]:
         yield from segment.messages
 
 
-def missing_oldest(script: Assistant) -> "Deferred[int | None]":
-    """Fires with how many of the oldest turns the index lacks; None if it cannot be read.
+def missing_oldest(script: Assistant) -> Deferred[int | None]:
+    """Fires with how many of the oldest turns are missing in the index; None if it cannot be read.
 
     `restore_index` adds them last: if they are there, everything is. At least 1 if a filling was
     interrupted.
@@ -162,7 +156,7 @@ def _filled_once(
     stored = _stored(script)
     while some := list(islice(stored, BATCH)):
         turns = [turn for turn in some if turn]
-        put = yield memory.catch_up(partial(memory.still_valid, turns))
+        put = yield memory.catch_up(memory.still_valid(turns))
         if put is None:
             return None
         added += int(put)

@@ -288,7 +288,7 @@ class JournalHandler:
         return (page.number - 1) * PAGE_ENTRIES + len(page.entries)
 
     def store_complete(self) -> None:
-        """Store the newest page with all that its entries lacked, if there is one."""
+        """Store the newest page with complete entries, if there is one."""
         if self.store.get(JOURNAL) is not None:
             self._save(self._newest())
 

@@ -61,20 +61,20 @@ class JournalEntry:
 
         What is no dict is the content; an entry without a time has `now`.
         """
-        given: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {"content": raw}
-        content = str(given.get("content") or "")
+        held: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {"content": raw}
+        content = str(held.get("content") or "")
         return cls(
-            str(given.get("id") or _id_by_hand(content)),
-            _time_in(given.get("timestamp"), now),
+            str(held.get("id") or _id_by_hand(content)),
+            _time_in(held.get("timestamp"), now),
             content,
-            importance_in(given.get("importance")),
-            str(given.get("source_type") or OWN),
-            texts_in(given.get("tags")),
-            texts_in(given.get("entities")),
-            texts_in(given.get("source_message_ids")),
-            normalised(given.get("audience")),
-            bool(given.get("withdrawn")),
-            {key: value for key, value in given.items() if key not in _KNOWN},
+            importance_in(held.get("importance")),
+            str(held.get("source_type") or OWN),
+            texts_in(held.get("tags")),
+            texts_in(held.get("entities")),
+            texts_in(held.get("source_message_ids")),
+            normalised(held.get("audience")),
+            bool(held.get("withdrawn")),
+            {key: value for key, value in held.items() if key not in _KNOWN},
         )
 
     def to_dict(self) -> dict[str, Any]:

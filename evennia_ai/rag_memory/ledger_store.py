@@ -6,7 +6,7 @@ newest page of closed ones.
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Unpack
 
@@ -14,15 +14,7 @@ from evennia_ai.history.messages import Speaker, new_id, utc_iso
 from evennia_ai.history.records import as_dict, next_number, page_key, page_numbers
 from evennia_ai.protocol import Store
 from evennia_ai.rag_memory import ledger
-from evennia_ai.rag_memory.note import (
-    APPROVED,
-    LedgerError,
-    Note,
-    NoteFields,
-    moved,
-    new_note,
-    notes_in,
-)
+from evennia_ai.rag_memory.ledger import APPROVED, LedgerError, Note, NoteFields, notes_in
 
 LEDGER, CATEGORY, PAGES = "ledger", "ai_ledger", "ai_ledger_closed"
 # Of what is stored: 1 held closed notes among the living.
@@ -39,17 +31,17 @@ class LedgerState:
         leaving: Closed notes that still stand among them.
         pages: Keys of the pages of closed notes, the first first.
         day: The day of the newest note, as ``2026-01-31``.
-        given: How many notes each person added on it, by stable id.
+        counts: How many notes each person added on it, by stable id.
     """
 
-    entries: tuple[Note, ...] = ()
-    leaving: tuple[Note, ...] = ()
-    pages: tuple[str, ...] = ()
-    day: str = ""
-    given: Mapping[str, int] = field(default_factory=dict)
+    entries: tuple[Note, ...]
+    leaving: tuple[Note, ...]
+    pages: tuple[str, ...]
+    day: str
+    counts: Mapping[str, int]
 
     @classmethod
-    def from_dict(cls, value: object, pages: tuple[str, ...] = ()) -> "LedgerState":
+    def from_dict(cls, value: object, pages: tuple[str, ...]) -> "LedgerState":
         """From a stored value, repaired where somebody wrote it by hand."""
         held = value if isinstance(value, Mapping) else {"entries": value}
         entries = notes_in(held.get("entries"))
@@ -63,12 +55,8 @@ class LedgerState:
 
     def to_dict(self) -> dict[str, Any]:
         """What is stored in the Attribute: all but the closed notes and their pages."""
-        return {
-            "version": VERSION,
-            "entries": [note.to_dict() for note in self.entries],
-            "day": self.day,
-            "given": dict(self.given),
-        }
+        entries = [note.to_dict() for note in self.entries]
+        return {"version": VERSION, "entries": entries, "day": self.day, "given": dict(self.counts)}
 
 
 class LedgerHandler:
@@ -106,13 +94,13 @@ class LedgerHandler:
         return ledger.shown_to(self.entries(), audience)
 
     def add(self, text: str, by: Speaker, *, state: str, **fields: Unpack[NoteFields]) -> Note:
-        """Add a note; the arguments and errors are those of `rag_memory.note.new_note`.
+        """Add a note; the arguments and errors are those of `rag_memory.ledger.new_note`.
 
         Returns the note, with the ids of those it `replaces`, or the one of the same words, author
         and audience that is there already. `LedgerError` if its author has too many.
         """
         now = self._now()
-        note = new_note(text, new_id("l"), now, by, state=state, **fields)
+        note = ledger.new_note(text, new_id("l"), now, by, state=state, **fields)
         known = ledger.same_note(self.entries(), text, by.id, note.audience)
         if known is not None:
             return known
@@ -126,19 +114,19 @@ class LedgerHandler:
     def _counted(self, by: Speaker, day: str) -> tuple[str, dict[str, int]]:
         """The day, and how many notes each person added on it, with one more."""
         state = self._load()
-        given = dict(state.given) if state.day == day else {}
-        given[by.id] = given.get(by.id, 0) + 1
-        if given[by.id] > ledger.NOTES_A_DAY:
+        counts = dict(state.counts) if state.day == day else {}
+        counts[by.id] = counts.get(by.id, 0) + 1
+        if counts[by.id] > ledger.NOTES_A_DAY:
             raise LedgerError(
                 f"{by.key} gave {ledger.NOTES_A_DAY} notes today, the most in a day. "
                 "The next can be given tomorrow (UTC)."
             )
-        return day, given
+        return day, counts
 
     def change(self, note_id: str, state: str, by: Speaker) -> Note:
         """Approve or withdraw a note, as `by` decided; `LedgerError` if that cannot be."""
         now = self._now()
-        note = moved(self.get(note_id), state, now, by)
+        note = ledger.moved(self.get(note_id), state, now, by)
         others = list(self.entries())
         if state == APPROVED:
             note, others = ledger.replacing(note, others, now)
@@ -176,11 +164,11 @@ class LedgerHandler:
         before, everything = self._load(), list(entries)
         living = tuple(note for note in everything if note.is_living)
         closed = [note for note in everything if not note.is_living]
-        day, given = counted or (before.day, before.given)
+        day, counts = counted or (before.day, before.counts)
         with self.store.transaction():
             leaving = [*before.leaving, *closed]
             pages = self._append_closed(leaving) if leaving else before.pages
-            after = LedgerState(living, (), pages, day, given)
+            after = LedgerState(living, (), pages, day, counts)
             self.store.set(LEDGER, after.to_dict(), category=CATEGORY)
         self._state, self._stamp = after, self.store.stamp(LEDGER, CATEGORY)
 

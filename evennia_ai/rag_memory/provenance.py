@@ -23,14 +23,14 @@ class Grounds:
         sources: Ids of messages, best first.
         at: When the first of them was said, ISO 8601; None for what was said just now.
         recalled: Whether it says only what memories say that were shown.
-        told: Whether somebody said it in what was looked at.
+        stated: Whether somebody said it in what was looked at.
         heard: What was heard there that may have told something new, as ``Speaker: text``.
     """
 
     sources: tuple[str, ...]
     at: str | None
     recalled: bool
-    told: bool
+    stated: bool
     heard: tuple[str, ...]
 
 
@@ -51,8 +51,8 @@ def grounds_of_turn(
     seen = [m for m in since if m.role == "tool" and m.name not in traits.recalls]
     known = [*retrieved, *shown_memories(messages, traits)]
     texts = tuple(_said(m) for m in (*heard, *seen))
-    told = is_recalled(note, [_said(_stated(m)) for m in heard])
-    return Grounds(tuple(answered), None, is_recalled(note, known, texts), told, texts)
+    stated = is_recalled(note, [_said(_stated(m)) for m in heard])
+    return Grounds(tuple(answered), None, is_recalled(note, known, texts), stated, texts)
 
 
 def grounds_of_history(

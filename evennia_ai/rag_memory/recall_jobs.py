@@ -58,7 +58,7 @@ class RecallJobs:
             lambda: deque(maxlen=MOST_PENDING)
         )
 
-    def add(self, scope: str, turns: Sequence[Turn]) -> "Deferred[int]":
+    def add(self, scope: str, turns: Sequence[Turn]) -> Deferred[int]:
         """Index turns; what comes while the thread is busy goes into one batch."""
         pending = self._pending[scope]
         pending.extend(turns)
@@ -75,7 +75,7 @@ class RecallJobs:
 
     def catch_up(
         self, scope: str, turns: Sequence[Turn], gone: Collection[str] = ()
-    ) -> "Deferred[tuple[int, list[str]]]":
+    ) -> Deferred[tuple[int, list[str]]]:
         """Index those of these turns that are missing or differ, and remove those that are gone.
 
         Fires with how many were indexed, and the ids of those that differed.
@@ -91,11 +91,11 @@ class RecallJobs:
 
         return self._submit(add_missing)
 
-    def remove(self, scope: str, ids: Collection[str]) -> "Deferred[int]":
+    def remove(self, scope: str, ids: Collection[str]) -> Deferred[int]:
         """Remove turns; fires with how many there were."""
         return self._submit(lambda index: self._remove(index, scope, ids))
 
-    def clear(self, scope: str, at_most: int) -> "Deferred[int]":
+    def clear(self, scope: str, at_most: int) -> Deferred[int]:
         """Remove so many turns; fires with how many there were."""
 
         def clear_part(index: "RecallIndex") -> int:
@@ -104,7 +104,7 @@ class RecallJobs:
 
         return self._submit(clear_part)
 
-    def set_filling(self, scope: str, filling: bool) -> "Deferred[bool]":
+    def set_filling(self, scope: str, filling: bool) -> Deferred[bool]:
         """Note in the index whether it is being filled; fires with True."""
 
         def note(index: "RecallIndex") -> bool:
@@ -113,20 +113,20 @@ class RecallJobs:
 
         return self._submit(note)
 
-    def missing(self, scope: str, ids: Collection[str]) -> "Deferred[int]":
+    def missing(self, scope: str, ids: Collection[str]) -> Deferred[int]:
         """Fires with how many of these turns are not indexed; at least 1 during a filling."""
 
         def count(index: "RecallIndex") -> int:
-            lacking = len(ids) - len(_indexed(index, scope, ids))
-            return max(lacking, index.is_filling(scope))
+            missing = len(ids) - len(_indexed(index, scope, ids))
+            return max(missing, index.is_filling(scope))
 
         return self._submit(count)
 
-    def count(self, scope: str) -> "Deferred[int]":
+    def count(self, scope: str) -> Deferred[int]:
         """Fires with how many turns are indexed."""
         return self._submit(lambda index: sum(index.count(part) for part in _parts(scope)))
 
-    def search(self, scope: str, query: Query) -> "Deferred[list[Hit]]":
+    def search(self, scope: str, query: Query) -> Deferred[list[Hit]]:
         """Fires with the index's hits; of a typed or often asked query, the best of a deep look."""
 
         def search(index: "RecallIndex") -> list[Hit]:
@@ -139,15 +139,15 @@ class RecallJobs:
                 hits = look(max(depth(query), DEEP))
             found = shortlist(hits, query)
             if query.tools:
-                given = index.search(
+                outputs = index.search(
                     scope + TOOLS, query.text, limit=TOOL_LOOK, audience=query.audience
                 )
-                found += outputs_worth_showing([hit for hit in given if hit.matches], query)
+                found += outputs_worth_showing([hit for hit in outputs if hit.matches], query)
             return found
 
         return self._submit(search)
 
-    def observations(self, profiles: Mapping[str, Profile], query: Query) -> "Deferred[list[Hit]]":
+    def observations(self, profiles: Mapping[str, Profile], query: Query) -> Deferred[list[Hit]]:
         """Fires with what profiles hold on those a query is about."""
         return self.worker.submit(found_observations, profiles, query.text, query.audience)
 
@@ -162,7 +162,7 @@ class RecallJobs:
             if turn.id not in ids:
                 pending.append(turn)
 
-    def _submit(self, work: Callable[["RecallIndex"], T]) -> "Deferred[T]":
+    def _submit(self, work: Callable[["RecallIndex"], T]) -> Deferred[T]:
         return self.worker.submit(self._done, work)
 
     def _done(self, work: Callable[["RecallIndex"], T]) -> T:

@@ -95,15 +95,15 @@ class Memory:
         if self.restoring:
             self._outdated.update(ids)
 
-    def remember_messages(self, messages: Iterable[Message]) -> "Deferred[int]":
+    def remember_messages(self, messages: Iterable[Message]) -> Deferred[int]:
         """Index what was said; fires with how many turns that were."""
         return self._add(turns_of(messages, (), self.now(), self.traits()))
 
-    def remember_entry(self, entry: JournalEntry) -> "Deferred[int]":
+    def remember_entry(self, entry: JournalEntry) -> Deferred[int]:
         """Index a journal entry, unless it only repeats what memory held already."""
         return self._add([] if entry.source_type == RECALLED else [turn_of_entry(entry)])
 
-    def forget(self, ids: Iterable[str]) -> "Deferred[Any]":
+    def forget(self, ids: Iterable[str]) -> Deferred[int | None]:
         """Take turns out of the index; fires with how many there were, None if that failed."""
         wanted = set(ids)
         self._outdate(wanted)
@@ -111,40 +111,35 @@ class Memory:
             return succeed(0)
         return self._watched(self.recall.remove(self.scope, wanted), None)
 
-    def catch_up(
-        self, turns: Callable[[], Iterable[Turn]], gone: Iterable[str] = ()
-    ) -> "Deferred[Any]":
+    def catch_up(self, turns: Collection[Turn], gone: Iterable[str] = ()) -> Deferred[int | None]:
         """Index the turns that are missing or differ from what is indexed, as after a crash.
 
         Turns whose ids are in `gone` leave the index. Memories made from turns that differed are
-        deleted; the next night makes new ones. `turns` is called at once. Fires with how many were
-        indexed, None if the index failed.
+        deleted; the next night makes new ones. Fires with how many were indexed, None if the index
+        failed.
         """
         unwanted = set(gone)
         self._outdate(unwanted)
-        wanted = list(turns())
-        added = self._watched(self.recall.catch_up(self.scope, wanted, unwanted), None)
+        added = self._watched(self.recall.catch_up(self.scope, list(turns), unwanted), None)
         return added.addCallback(lambda done: done and self._without_memories(done[1], done[0]))
 
-    def correct_entry(self, entry: JournalEntry) -> "Deferred[Any]":
+    def correct_entry(self, entry: JournalEntry) -> Deferred[int | None]:
         """Index a journal entry that was changed by hand."""
         self._outdate([entry.id])
-        turns = turns_of((), [entry], self.now(), self.traits())
-        if turns:
-            return self.catch_up(lambda: turns)
-        taken_out = self.catch_up(list, gone=[entry.id])
+        if turns := turns_of((), [entry], self.now(), self.traits()):
+            return self.catch_up(turns)
+        taken_out = self.catch_up((), gone=[entry.id])
         return taken_out.addCallback(lambda n: self._without_memories([entry.id], n))
 
     def correct_messages(
         self, messages: Iterable[Message], gone: Collection[str] = ()
-    ) -> "Deferred[Any]":
+    ) -> Deferred[int | None]:
         """Index messages changed by hand; one that says nothing now, or is gone, is removed."""
         traits = self.traits()
         found = {message.id: turn_of_message(message, traits) for message in messages}
         self._outdate(found)
         mute = [each for each, turn in found.items() if turn is None]
-        turns = [turn for turn in found.values() if turn is not None]
-        return self.catch_up(lambda: turns, gone=[*mute, *gone])
+        return self.catch_up([turn for turn in found.values() if turn], [*mute, *gone])
 
     @inlineCallbacks
     def _without_memories(self, sources: Sequence[str], count: int | None) -> Steps[int | None]:
@@ -178,18 +173,18 @@ class Memory:
             total += cleared
         return total
 
-    def set_filling(self, filling: bool) -> "Deferred[bool | None]":
+    def set_filling(self, filling: bool) -> Deferred[bool | None]:
         """Note in the index whether it is being filled; fires with True, None if that failed."""
         return self._watched(self.recall.set_filling(self.scope, filling), None)
 
-    def missing(self, ids: Iterable[str]) -> "Deferred[int | None]":
+    def missing(self, ids: Iterable[str]) -> Deferred[int | None]:
         """Fires with how many of these turns are not indexed; None if the index failed.
 
         At least 1 while a filling of the index has not ended.
         """
         return self._watched(self.recall.missing(self.scope, set(ids)), None)
 
-    def count(self) -> "Deferred[int | None]":
+    def count(self) -> Deferred[int | None]:
         """Fires with how many turns are indexed; None if the index failed."""
         return self._watched(self.recall.count(self.scope), None)
 
@@ -246,12 +241,12 @@ class Memory:
             if hit.score >= near or wanted & telling_words(hit.text)
         ]
 
-    def _add(self, turns: list[Turn]) -> "Deferred[int]":
+    def _add(self, turns: list[Turn]) -> Deferred[int]:
         return self._watched(self.recall.add(self.scope, turns), 0) if turns else succeed(0)
 
     @inlineCallbacks
     def _watched(
-        self, done: "Deferred[T]", default: D, timeout_s: float | None = None
+        self, done: Deferred[T], default: D, timeout_s: float | None = None
     ) -> Steps[T | D]:
         """Fires with what the index did, or with the default if that failed and was reported."""
         try:

@@ -18,7 +18,7 @@ Conversation = dict[str, Any]
 # Words of the last question or statement that name a topic.
 TOPIC_WORDS = 8
 # Seconds of silence after which a conversation is over; an hour, as people who come back to a
-# tavern later the same evening start anew.
+# tavern later the same evening start again.
 MAX_AGE_S = 3600.0
 
 

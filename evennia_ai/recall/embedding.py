@@ -61,7 +61,7 @@ class StaticEmbedder:
             return np.zeros((0, model.dim), dtype=np.float32)
         # Lone surrogates are no text to the tokenizer.
         cut = [text[:MAX_CHARACTERS].encode("utf-8", "replace").decode() for text in texts]
-        # The tokenizer's truncation is set anew on each call, so calls must not overlap.
+        # The tokenizer's truncation is set again on each call, so calls must not overlap.
         with self._lock:
             raw = model.encode(cut, batch_size=_BATCH, use_multiprocessing=False)
         vectors = np.nan_to_num(np.asarray(raw, dtype=np.float32))

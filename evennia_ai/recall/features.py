@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from evennia_ai.language.names import ALSO_NAMES
 from evennia_ai.recall.embedding import Embedder
 from evennia_ai.recall.query import ParsedQuery
-from evennia_ai.recall.traits import TRAITS
-from evennia_ai.recall.vectors import Flags, Floats, Ints
+from evennia_ai.recall.vectors import TRAITS, Flags, Floats, Ints
 from evennia_ai.recall.view import VisibleTurns
 from evennia_ai.recall.wordrows import WordRows, word_rows
 

@@ -21,9 +21,8 @@ from evennia_ai.recall.ranking import (
     probability,
 )
 from evennia_ai.recall.store import Row, Store, is_damage
-from evennia_ai.recall.traits import packed_traits
 from evennia_ai.recall.values import Hit, Turn, seconds, stored_moment
-from evennia_ai.recall.vectors import packed_vectors
+from evennia_ai.recall.vectors import packed_traits, packed_vectors
 from evennia_ai.recall.view import ScopeView
 from evennia_ai.recall.vocabulary import Vocabulary, words_of
 

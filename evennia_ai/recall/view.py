@@ -16,14 +16,15 @@ from evennia_ai.history.audience import visible
 from evennia_ai.recall.embedding import Embedder
 from evennia_ai.recall.query import Speakers
 from evennia_ai.recall.store import Store
-from evennia_ai.recall.traits import TRAITS, unpacked_traits
 from evennia_ai.recall.vectors import (
+    TRAITS,
     ExactVectors,
     Floats,
     Growing,
     Ints,
     norms_of,
     quantised,
+    unpacked_traits,
     unpacked_vectors,
 )
 from evennia_ai.recall.vocabulary import Names, TurnWords, Vocabulary

@@ -48,7 +48,7 @@ class AddJournalEntry(Tool):
             return f"That is in your journal already: entry {known.id}."
         grounds = yield _grounds(ctx, content)
         recalled = grounds.recalled
-        if recalled and grounds.told:
+        if recalled and grounds.stated:
             held = [
                 entry.content
                 for entry in ctx.character.journal.recent(_JOURNAL_SEEN)
@@ -122,7 +122,7 @@ class UpdateEntityObservation(Tool):
         say is not noted as if it were new.
         """
         grounds = yield _grounds(ctx, observation)
-        if grounds.recalled and not grounds.told:
+        if grounds.recalled and not grounds.stated:
             return "You know that from memory already; nobody said it now."
         at = ctx.script.now()
         sources = _sources(ctx, grounds)

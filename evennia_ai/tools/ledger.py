@@ -5,18 +5,16 @@ from typing import Any
 from evennia_ai.history.messages import Speaker
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.ledger import (
-    asks_to_remember,
-    binds_only_author,
-    concern_of,
-    replacement_line,
-)
-from evennia_ai.rag_memory.note import (
     APPROVED,
     DEFAULT_WEIGHT,
     PROPOSED,
     TEXT_CHARS,
     Note,
+    asks_to_remember,
+    binds_only_author,
     checked_kind,
+    concern_of,
+    replacement_line,
 )
 from evennia_ai.tools.base import Tool, ToolContext
 from evennia_ai.tools.parameters import Scale, Text

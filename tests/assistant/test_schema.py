@@ -3,8 +3,8 @@
 from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.recovery import DATA_VERSION, VERSION_KEY, migrate
 from evennia_ai.history.messages import SCHEMA_VERSION, Speaker
+from evennia_ai.rag_memory.ledger import new_note
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
-from evennia_ai.rag_memory.note import new_note
 from tests.base import AssistantTest
 
 CHAR = Speaker("Char", "o1.x")

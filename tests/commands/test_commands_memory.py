@@ -21,7 +21,7 @@ from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.entities import MOST_KEPT, new_profile, observe
 from evennia_ai.rag_memory.episodic_index import turn_of_message
-from evennia_ai.rag_memory.note import Note
+from evennia_ai.rag_memory.ledger import Note
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.testing import call, model_down

@@ -26,7 +26,7 @@ STEPS = (
 )
 
 
-class TestKill(unittest.TestCase):
+class Killed:
     """One game, killed several times."""
 
     def killed_at(self, tavern, step):
@@ -52,13 +52,13 @@ class TestKill(unittest.TestCase):
             dict.fromkeys(tavern.told, 1),
         )
 
-    def test_killed_in_the_middle(self):
-        """The Server at named steps; at last Portal and Server, as when the machine fails."""
+    def killed_before(self, steps):
+        """One game: killed before each step, then killed whole, started and looked at."""
         with Game(settings=SETTINGS, start=False) as game:
             (game.folder / "kill").mkdir()
             game.start()
             tavern = Tavern(game, seed=1)
-            for step in STEPS:
+            for step in steps:
                 with self.subTest(step=step):
                     self.killed_at(tavern, step)
             tavern.talk()
@@ -70,3 +70,19 @@ class TestKill(unittest.TestCase):
             player.ask("say Aria, are you there?", r"Aria \w+", 60)
             player.ask("compact Aria", r"Aria compacted [1-9]", 60)
             player.close()
+
+
+class TestKilledInACompaction(Killed, unittest.TestCase):
+    """The Server dies before each step of a compaction; at last Portal and Server die together."""
+
+    def test_nothing_is_lost(self):
+        """Every line is kept once, and she goes on."""
+        self.killed_before(STEPS[:5])
+
+
+class TestKilledInARollbackOrADream(Killed, unittest.TestCase):
+    """The same before steps of a rollback, a consolidation, a page turn and an extraction."""
+
+    def test_nothing_is_lost(self):
+        """Every line is kept once, and she goes on."""
+        self.killed_before(STEPS[5:])

@@ -10,7 +10,7 @@ from evennia_ai.offline.prose import is_nonsense, is_question, root, third_perso
 from evennia_ai.offline.reply import LINES, is_fixed, line_for
 from evennia_ai.offline.summary import summarise
 from evennia_ai.offline.transcript import SUMMARY, note_lines, quotes_of, told_lines
-from evennia_ai.rag_memory.note import APPROVED, new_note
+from evennia_ai.rag_memory.ledger import APPROVED, new_note
 
 
 def read(row, source=SUMMARY):

@@ -1,9 +1,11 @@
 """The episodic index: what leaves retrieval."""
 
 import unittest
+from dataclasses import replace
 
-from evennia_ai.history.messages import utc_iso
-from evennia_ai.rag_memory.episodic_index import DAY_S, prune_low_importance_entries
+from evennia_ai.history.messages import Message, utc_iso
+from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.rag_memory.episodic_index import DAY_S, prune_low_importance_entries, turns_of
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 
 NOW = 1_800_000_000.0
@@ -14,6 +16,34 @@ def entry(entry_id, days_ago, importance=5, timestamp=None):
     at = utc_iso(NOW - days_ago * DAY_S) if timestamp is None else timestamp
     raw = {"id": entry_id, "timestamp": at, "importance": importance, "content": "x"}
     return JournalEntry.from_dict(raw)
+
+
+class TestTurns(unittest.TestCase):
+    """Messages and entries as turns."""
+
+    def turns(self, *messages, entries=()):
+        """The texts that stand in the index."""
+        traits = ToolTraits(speaks=frozenset({"say"}))
+        return [turn.text for turn in turns_of(messages, entries, NOW, traits)]
+
+    def test_what_was_said(self):
+        """A line and the text of a call that speaks; not what cannot be read or was dreamt."""
+        line = Message("user", "Hello.", channel="say")
+        self.assertEqual(self.turns(line, replace(line, metadata={"context": "sleep"})), ["Hello."])
+        for arguments, said in (('{"text": " Ha. "}', ["Ha."]), ("{", []), ("[]", [])):
+            calls = [{"function": {"name": "say", "arguments": arguments}}]
+            call = Message.from_dict({"role": "assistant", "content": "", "tool_calls": calls})
+            self.assertEqual(self.turns(replace(call, audience="public")), said)
+
+    def test_outputs_of_tools(self):
+        """What a tool found is a turn; an error, and what only repeats, is none."""
+        found = Message("tool", "A rope.", channel="tool")
+        self.assertEqual(self.turns(found, replace(found, content='{"error": "x"}')), ["A rope."])
+
+    def test_entries_in_retrieval(self):
+        """Entries that are pruned or withdrawn are left out."""
+        kept, gone = entry("kept", 1), replace(entry("gone", 1), withdrawn=True)
+        self.assertEqual(self.turns(entries=[kept, gone, entry("old", 40, 1)]), ["x"])
 
 
 class TestPrune(unittest.TestCase):

@@ -13,7 +13,7 @@ from evennia_ai.llm_interaction import pinned_notes
 from evennia_ai.llm_interaction.regions import Regions, effective_caps, fit_prompt
 from evennia_ai.rag_memory import ledger
 from evennia_ai.rag_memory.entities import new_profile
-from evennia_ai.rag_memory.note import TYPES, moved, new_note
+from evennia_ai.rag_memory.ledger import TYPES, moved, new_note
 from tests.strategies import FEW, counted, heard
 
 ALICE = Speaker("Alice", "o1")

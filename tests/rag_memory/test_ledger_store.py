@@ -9,8 +9,8 @@ from evennia_ai.history.messages import Speaker
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.rag_memory import ledger
 from evennia_ai.rag_memory.entities import new_profile
+from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN, LedgerError
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
-from evennia_ai.rag_memory.note import APPROVED, WITHDRAWN, LedgerError
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.retention_gate import _elsewhere
 from evennia_ai.testing import call

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.messages import Speaker
-from evennia_ai.rag_memory.note import (
+from evennia_ai.rag_memory.ledger import (
     STATES,
     TYPES,
     LedgerError,

@@ -68,7 +68,7 @@ class TestGrounds(unittest.TestCase):
         )
         found = grounds_of_history(self.NOTE, messages, PUBLIC, (), TRAITS)
         self.assertEqual((found.sources[0], found.at), ("m0", messages[0].created_at))
-        self.assertEqual((found.told, found.recalled), (True, False))
+        self.assertEqual((found.stated, found.recalled), (True, False))
 
     def test_questions_and_own_lines_are_no_sources(self):
         """Who asks says nothing, nor does what the writer said itself from memory."""
@@ -78,7 +78,7 @@ class TestGrounds(unittest.TestCase):
         for question in (unmarked, asked):
             found = grounds_of_history(self.NOTE, dated(question, answer), PUBLIC, (), TRAITS)
             self.assertEqual((found.sources, found.at), ((), None))
-            self.assertEqual((found.told, found.recalled), (False, True))
+            self.assertEqual((found.stated, found.recalled), (False, True))
         own = grounds_of_history(self.NOTE, dated(asked, reply(self.NOTE)), PUBLIC, (), TRAITS)
         self.assertFalse(own.recalled)
 
@@ -94,10 +94,10 @@ class TestGrounds(unittest.TestCase):
         asked = heard("Aria, what do I drink?", speaker=ALICE)
         found = grounds_of_turn(self.NOTE, dated(asked), ("m0",), [self.DRINK], TRAITS)
         self.assertEqual((found.sources, found.at), (("m0",), None))
-        self.assertEqual((found.told, found.recalled), (False, True))
+        self.assertEqual((found.stated, found.recalled), (False, True))
         again = heard("It is. My favourite drink is plum brandy.", speaker=ALICE)
         self.assertTrue(
-            grounds_of_turn(self.NOTE, dated(again), ("m0",), [self.DRINK], TRAITS).told
+            grounds_of_turn(self.NOTE, dated(again), ("m0",), [self.DRINK], TRAITS).stated
         )
         note = "Alice keeps plum brandy, her drink, in a cellar."
         looked = replace(result("c1", "a cellar where a cask is keeping"), name="look")

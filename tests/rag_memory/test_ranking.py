@@ -12,6 +12,7 @@ from evennia_ai.rag_memory.ranking import (
     RULES,
     depth,
     exact_first,
+    few_summaries,
     fused,
     is_crowded,
     once,
@@ -68,6 +69,19 @@ class TestRepeatsLast(unittest.TestCase):
         self.assertEqual(
             ids(repeats_last([*cheers, hit("m5", FACT)], ANY)), ["m1", "m2", "m5", "m3", "m4"]
         )
+
+
+class TestFewSummaries(unittest.TestCase):
+    """Summaries among the hits."""
+
+    def test_each_once_and_few_of_a_kind(self):
+        """The first three of each kind stay; one stored twice stays as an experience."""
+        told = [hit(f"s{n}", "Then.", kind="experience", at="") for n in range(1, 6)]
+        twice = hit("compact_1", "Then.", kind="summary", at="")
+        others = [hit(f"compact_{n}", "Then.", kind="summary", at="") for n in range(6, 10)]
+        found = few_summaries([twice, *told, hit("m1", FACT), *others], ANY)
+        expected = ["s1", "s2", "s3", "m1", "compact_6", "compact_7", "compact_8"]
+        self.assertEqual(ids(found), expected)
 
 
 class TestOwnLinesLast(unittest.TestCase):

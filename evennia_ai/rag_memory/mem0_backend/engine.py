@@ -335,9 +335,9 @@ def _checked(item: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
     source_id, text = str(item.get("source_id") or ""), str(item.get("text") or "").strip()
     if not source_id or not text:
         raise StoreError(f"A memory needs a `source_id` and a `text`; got `{source_id}`.")
-    given = dict(item.get("metadata") or {})
-    given["audience"] = normalised(given.get("audience"))
-    return source_id, text, {"type": "memory", **given, "source_id": source_id}
+    extra = dict(item.get("metadata") or {})
+    extra["audience"] = normalised(extra.get("audience"))
+    return source_id, text, {"type": "memory", **extra, "source_id": source_id}
 
 
 def _by_source(found: Iterable[Mapping[str, Any]]) -> dict[str, str]:

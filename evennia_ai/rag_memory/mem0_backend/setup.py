@@ -120,16 +120,16 @@ def memory_config(directory: Path, overrides: Mapping[str, Any], dims: int) -> A
         ) from error
 
 
-def _vector_store(directory: Path, given: object, dims: int) -> Any:
+def _vector_store(directory: Path, configured: object, dims: int) -> Any:
     from mem0.vector_stores.configs import VectorStoreConfig
 
-    if not given:
+    if not configured:
         embedded = {"path": str(directory / "qdrant"), "on_disk": True}
-        given = {"provider": "qdrant", "config": embedded}
-    if not isinstance(given, Mapping):
+        configured = {"provider": "qdrant", "config": embedded}
+    if not isinstance(configured, Mapping):
         raise TypeError("`vector_store` must be a dict with `provider` and `config`")
-    provider = given.get("provider", "qdrant")
-    config = {"collection_name": COLLECTION, **(given.get("config") or {})}
+    provider = configured.get("provider", "qdrant")
+    config = {"collection_name": COLLECTION, **(configured.get("config") or {})}
     try:
         sized = {"embedding_model_dims": dims, **config}
         return VectorStoreConfig(provider=provider, config=sized)
