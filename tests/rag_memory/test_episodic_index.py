@@ -4,7 +4,7 @@ import unittest
 from dataclasses import replace
 
 from evennia_ai.history.messages import Message, utc_iso
-from evennia_ai.history.tool_traits import ToolTraits
+from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.episodic_index import DAY_S, prune_low_importance_entries, turns_of
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 
