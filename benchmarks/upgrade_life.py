@@ -86,7 +86,7 @@ class Staff:
     def proof(self) -> str:
         """Return what `compact/verify` says."""
         self.admin.drain(1)
-        told = r"Aria: (proven[\s\S]*?checksum\.|\d+ violation)"
+        told = r"Aria: (proven[\s\S]*?checksum(?: matches)?\.|\d+ violation)"
         shown = self.admin.ask("compact/verify Aria", told, ANSWER_S)
         if "proven" not in shown:
             shown += self.admin.drain(1)
