@@ -168,9 +168,8 @@ def _edit(path: Path, change: Callable[[str], str], line: str) -> Edit:
     try:
         raw = path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"`{path}` cannot be read ({error}): add this line by hand: {line}"
-        ) from error
+        why = f"`{path}` cannot be read ({error}): add this line by hand: {line}"
+        raise ConfigError(why) from error
     text = raw.replace("\r\n", "\n")
     try:
         after = change(text)

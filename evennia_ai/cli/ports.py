@@ -16,11 +16,7 @@ from pathlib import Path
 from evennia_ai.cli.processes import is_running
 from evennia_ai.errors import ConfigError
 
-VARIABLES = {
-    "telnet": "TELNET_PORT",
-    "webserver": "WEBSERVER_PORT",
-    "websocket": "WEBSOCKET_PORT",
-}
+VARIABLES = {"telnet": "TELNET_PORT", "webserver": "WEBSERVER_PORT", "websocket": "WEBSOCKET_PORT"}
 LOOPBACK = "127.0.0.1"
 HIGHEST = 65535
 
@@ -106,8 +102,15 @@ def _path(game_dir: str | os.PathLike[str]) -> Path:
 
 
 def _wanted(environ: Mapping[str, str], base: GamePorts) -> GamePorts:
-    names = [name for name, variable in VARIABLES.items() if environ.get(variable)]
-    ports = replace(base, **{name: _port(VARIABLES[name], environ) for name in names})
+    wanted = {}
+    for name, variable in VARIABLES.items():
+        if not environ.get(variable):
+            continue
+        text = environ[variable].strip()
+        if not text.isdecimal() or not 1 <= int(text) <= HIGHEST:
+            raise ConfigError(f"`{variable}` is `{text}`: set a port number, 1 to {HIGHEST}.")
+        wanted[name] = int(text)
+    ports = replace(base, **wanted)
     if len(set(ports.public().values())) < len(VARIABLES):
         raise ConfigError(
             f"Two of {', '.join(f'`{name}`' for name in VARIABLES.values())} are the same "
@@ -118,13 +121,6 @@ def _wanted(environ: Mapping[str, str], base: GamePorts) -> GamePorts:
     # Inner ports are as far from the telnet port as Evennia's own are from 4000.
     offset = ports.telnet - GamePorts.telnet
     return replace(ports, internal=GamePorts.internal + offset, amp=GamePorts.amp + offset)
-
-
-def _port(variable: str, environ: Mapping[str, str]) -> int:
-    text = environ[variable].strip()
-    if not text.isdecimal() or not 1 <= int(text) <= HIGHEST:
-        raise ConfigError(f"`{variable}` is `{text}`: set a port number, 1 to {HIGHEST}.")
-    return int(text)
 
 
 def _next_free(port: int, taken: set[int]) -> int:

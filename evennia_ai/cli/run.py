@@ -62,17 +62,11 @@ class GameError(AssistantError):
 
 @dataclass(frozen=True)
 class Connection:
-    """How to reach a running game.
-
-    Args:
-        ports: Its ports.
-        password: The password of the account `admin`; None if it is unknown.
-        started: False if the game was running already.
-    """
+    """How to reach a running game."""
 
     ports: GamePorts
-    password: str | None
-    started: bool
+    password: str | None  # of the account `admin`; None if it is unknown
+    started: bool  # False if the game was running already
 
 
 def start_game(
@@ -83,11 +77,7 @@ def start_game(
 ) -> Connection:
     """Bring the database up to date, start the game and wait until it takes connections.
 
-    Args:
-        game_dir: Folder of a game made from this package's template.
-        environ: Environment of the game, with its ports and password.
-        say: Called with each line of progress.
-        timeout_s: Longest wait for the game to answer.
+    The environment holds its ports and password; `say` is called with each line of progress.
 
     Raises:
         ConfigError: A port or the password cannot be used.

@@ -25,9 +25,8 @@ class Refusal(AssistantError):
 class AssistantCommand(MuxCommand):
     """A command about assistants.
 
-    A subclass has a method for each switch, and `do` for the command without one. The caller
-    sees the text of an `AssistantError` that they raise. An unknown switch is refused; Evennia
-    would ignore it and run the command without one.
+    A subclass has a method for each switch, and `do` for the command without one. The caller sees
+    the text of their `AssistantError`. An unknown switch is refused; Evennia would ignore it.
     """
 
     # Not just "AI": `help ai` would show that category's index, not the command.
@@ -88,12 +87,8 @@ class AssistantCommand(MuxCommand):
 def find_assistant(caller: "TypedObject", name: str = "") -> AssistantScript:
     """The assistant a name means: whole names before beginnings, those here before others.
 
-    Args:
-        caller: Who asks; assistants in the same room come first.
-        name: A name, an alias, the beginning of a name, or ``#dbref``. Empty: the only one here.
-
-    Raises:
-        Refusal: If there is none, or more than one.
+    `name` may be an alias, the beginning of a name, or ``#dbref``. Empty, it means the only one
+    here. Raises `Refusal` if there is none, or more than one.
     """
     known, name = all_assistants(), name.strip()
     place = getattr(caller, "location", None)
