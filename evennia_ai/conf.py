@@ -121,6 +121,5 @@ def _tool(path: object) -> Any:
             return tool
     except Exception as error:  # a game's own module may raise anything
         raise _unusable("TOOLS", path, error) from error
-    raise ConfigError(
-        f"`{path}` in `EVENNIA_AI_TOOLS` is not an `evennia_ai.tools.Tool` with a name."
-    )
+    wanted = "an `evennia_ai.tools.Tool` with a name"
+    raise ConfigError(f"`{path}` in `EVENNIA_AI_TOOLS` is not {wanted}.")

@@ -89,10 +89,8 @@ def _game(folder: str | os.PathLike[str]) -> Path:
     """The absolute path of a game's folder; `ConfigError` if there is no game in it."""
     path = Path(folder)
     if not is_game(path):
-        raise ConfigError(
-            f"`{folder}` is not a game folder (it has no server/conf/settings.py): name one, or "
-            "make one with `evennia-ai new <folder>`."
-        )
+        what = f"`{folder}` is not a game folder (it has no server/conf/settings.py)"
+        raise ConfigError(f"{what}: name one, or make one with `evennia-ai new <folder>`.")
     return path.resolve()
 
 

@@ -42,10 +42,8 @@ def game_ports(
     """The ports of a game; called by the game's settings in each of its processes.
 
     The environment overrides the stored ports, and those override Evennia's defaults. While the
-    game runs only the stored ports count: its Portal is listening on them.
-
-    Raises:
-        ConfigError: A variable is no port number, or two are the same.
+    game runs only the stored ports count: its Portal is listening on them. Raises `ConfigError` if
+    a variable is no port number, or two are the same.
     """
     recorded = load(game_dir)
     if recorded and is_running(game_dir):
@@ -125,10 +123,7 @@ def _wanted(environ: Mapping[str, str], base: GamePorts) -> GamePorts:
 
 def _next_free(port: int, taken: set[int]) -> int:
     """The first free port from `port` upwards; after the highest, from 1024."""
-    for step in range(HIGHEST):
-        candidate = port + step
-        if candidate > HIGHEST:
-            candidate = 1024 + candidate % HIGHEST
+    for candidate in (*range(port, HIGHEST + 1), *range(1024, port)):
         if candidate not in taken and is_free(candidate):
             return candidate
     raise ConfigError("No free port was found on this machine: stop some servers.")

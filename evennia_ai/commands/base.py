@@ -58,9 +58,8 @@ class AssistantCommand(MuxCommand):
         found = [first] if first in ("", *known) else [s for s in known if s.startswith(first)]
         if len(typed) > 1 or len(found) != 1:
             listed = ", ".join(f"/{switch}" for switch in known) or "none"
-            raise Refusal(
-                f"`{self.key}` has no switch `/{'/'.join(typed)}`. Its switches: {listed}."
-            )
+            wrong = f"`{self.key}` has no switch `/{'/'.join(typed)}`."
+            raise Refusal(f"{wrong} Its switches: {listed}.")
         if found[0] in self.admin_switches and not self.access(self.caller, "admin"):
             raise Refusal(f"`{f'{self.key}/{found[0]}'.rstrip('/')}` is for admins.")
         return found[0]

@@ -86,10 +86,8 @@ class CmdCompact(AssistantCommand):
         """Undo the latest compaction, if the caller says yes."""
         script = self.assistant()
         if self.rhs is not None:
-            raise Refusal(
-                "`compact/rollback` takes no id: it takes back the latest compaction. "
-                f"Type: compact/rollback {script.obj.key}"
-            )
+            why = "`compact/rollback` takes no id: it takes back the latest compaction."
+            raise Refusal(f"{why} Type: compact/rollback {script.obj.key}")
         record = Rollback(script).latest()
         if record.leaving:
             undone = f"{counted(len(record.leaving), 'message')} would be live again."
