@@ -100,8 +100,13 @@ class InlineMind:
             for name in (model, "gpt-4", "gpt-4o"):  # an assistant may use another model
                 counter_for(name)
 
+        def log_failures(results: Iterable[tuple[bool, Any]]) -> None:
+            for good, failure in results:
+                if not good and not failure.check(CancelledError):
+                    _log.error("warming up: {why}", why=failure.getErrorMessage())
+
         waiting = [self.model.warm_up(), self.recall.worker.submit(load)]
-        return DeferredList(waiting, consumeErrors=True).addCallback(_log_failures)
+        return DeferredList(waiting, consumeErrors=True).addCallback(log_failures)
 
     def close(self) -> "Deferred[None]":
         """Cancel calls and release files."""
@@ -110,12 +115,6 @@ class InlineMind:
         if isinstance(self.recall.open_index, IndexFile):
             waiting.append(self.recall.worker.submit(self.recall.open_index.close))
         return DeferredList(waiting, consumeErrors=True).addCallback(lambda _: None)
-
-
-def _log_failures(results: Iterable[tuple[bool, Any]]) -> None:
-    for good, failure in results:
-        if not good and not failure.check(CancelledError):
-            _log.error("warming up: {why}", why=failure.getErrorMessage())
 
 
 def memory_backend(worker: Worker | None = None) -> MemoryBackend:
