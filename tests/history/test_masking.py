@@ -75,7 +75,7 @@ class TestPlan(unittest.TestCase):
 
     def test_a_result_stored_without_metadata(self):
         """A result whose stored dict has no metadata comes back without any."""
-        raw = sized().to_dict()
+        raw = sized(created_at=AT).to_dict()
         del raw["metadata"]
         message = Message.from_dict(raw)
         self.assertEqual(unmasked(masked(message, AT, len)).to_dict(), raw)
