@@ -1,4 +1,4 @@
-"""Episodic index: what of an assistant's life stands in the search index, as turns.
+"""Episodic index: what of an assistant's life is in the search index, as turns.
 
 Old entries of low importance leave retrieval, so that they do not crowd out what matters. They
 never leave the journal.
@@ -42,7 +42,7 @@ def turn_of_message(message: Message, traits: ToolTraits) -> Turn | None:
 def said_in(message: Message, traits: ToolTraits) -> str:
     """What a message says to others: its content, or what its tool calls say, a line each.
 
-    Content beside tool calls is thought, not said, except beside nothing but keeping silent.
+    Content beside tool calls is thought, not said, unless the only call keeps silent.
     """
     calls = [call.get("function") or {} for call in tool_calls(message)]
     if any(call.get("name") not in traits.silent for call in calls):
@@ -97,7 +97,7 @@ class Pruning(TypedDict):
 def is_pruned(importance: int | None, timestamp: str, now: float) -> bool:
     """Whether something of this importance (None: unknown) and time is out of retrieval.
 
-    What has no readable time stays. A time without a zone is UTC.
+    Without a readable time it stays. A time without a zone is UTC.
     """
     if importance is None or importance >= MIN_IMPORTANCE:
         return False
@@ -110,10 +110,7 @@ def is_pruned(importance: int | None, timestamp: str, now: float) -> bool:
 
 
 def prune_low_importance_entries(entries: Iterable[JournalEntry], now: float) -> Pruning:
-    """Decide which entries leave retrieval: those both old and unimportant.
-
-    `now` is in seconds since the epoch.
-    """
+    """Decide which entries leave retrieval at `now`, seconds since the epoch."""
     everything = list(entries)
     pruned = [each.id for each in everything if is_pruned(each.importance, each.timestamp, now)]
     return {"pruned": len(pruned), "kept": len(everything) - len(pruned), "pruned_ids": pruned}

@@ -1,9 +1,8 @@
 """Importance of a text for an assistant's memory: a heuristic from 1 (chatter) to 10 (vital).
 
-It runs on every entry and needs no model. The score is a base plus capped signals, which follow
-what people ask of a memory later: who, how many, where, when, what was promised, what was to be
-kept in mind, what moved somebody. The weights were set by hand for talk in a text game. Cue words
-are English; a text in another language is judged by its names, numbers and length.
+The score is a base plus capped signals of what people ask of a memory later: who, how many, where,
+when, promises, what to keep in mind, what moved somebody. The weights were set by hand for talk in
+a text game. Cue words are English; other languages are judged by names, numbers and length.
 """
 
 import re
@@ -23,7 +22,7 @@ MAX_CHARACTERS = 4000
 
 
 def _any_of(text: str) -> re.Pattern[str]:
-    """A pattern that finds any of some words or phrases, separated by ``|``, as whole words."""
+    """A pattern that finds any of these words or phrases (separated by ``|``) as whole words."""
     return re.compile(rf"(?<!\w)(?:{text})(?!\w)", re.IGNORECASE)
 
 
@@ -131,7 +130,6 @@ def importance_signals(text: str) -> dict[str, int]:
 
 
 def _names(text: str) -> Iterator[str]:
-    """Capitalised words, but not those that merely begin a sentence."""
     merely_first = {
         match.start(1) for match in _SENTENCE_START.finditer(text) if match.end() == match.end(1)
     }

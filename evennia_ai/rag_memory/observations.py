@@ -1,13 +1,11 @@
 """Observations: read off journal entries without a model while dreaming, and found by a query.
 
-A sentence that begins with the name of somebody known is an observation of them. Where it tells
-one of a few properties of which there is one at a time (where somebody lives, works, was born,
-whom they are married to, how old they are), predicate and value are read as well, so that a later
-value supersedes an earlier one (`rag_memory.entities`). A model that observes says so itself, by
-`update_entity_observation`.
+A sentence that begins with a known name is an observation of that entity. Predicate and value are
+read too if it tells a property of which there is one at a time (home, work, birthplace, spouse,
+age), so that a later value supersedes an earlier one (`rag_memory.entities`). A model states its
+observations itself, by `update_entity_observation`.
 
-Observations are few and change: a search reads the profiles as they are, so that what was
-superseded, forgotten or taken back is never found.
+A search reads the profiles as they are, so superseded or forgotten observations are never found.
 """
 
 import re
@@ -78,10 +76,10 @@ def observed(
     names: NamesIndex,
     make_id: Callable[[str], str] = new_id,
 ) -> Profile:
-    """A profile with what journal entries say of the entity; the same where they say nothing.
+    """A profile with what journal entries say of the entity; the same if they say nothing.
 
-    An entry that was read before adds nothing. `names` is the `names_index` of all profiles: a
-    name of two entities tells of neither. `make_id` makes an observation's id from a prefix.
+    Entries read before add nothing. `names` is the `names_index` of all profiles: a name that two
+    entities share tells of neither. `make_id` makes an observation's id from a prefix.
     """
     known = {source for item in profile.observations for source in item.source_ids}
     result, full = profile, False
@@ -110,7 +108,7 @@ def _is_full(profile: Profile) -> bool:
 def _facts_in(
     entity_id: str, content: str, names: NamesIndex
 ) -> Iterator[tuple[str, str | None, str | None, str | None]]:
-    """The sentences about an entity, each with subject, predicate and value where it has them."""
+    """The sentences about an entity, each with subject, predicate and value if it has them."""
     for sentence in sentences(content)[:SENTENCES]:
         rest = _after_name(sentence, entity_id, names)
         if rest is None or asks(sentence):
@@ -124,7 +122,7 @@ def _facts_in(
 
 
 def _after_name(sentence: str, entity_id: str, names: NamesIndex) -> str | None:
-    """What follows the entity's name at the beginning of a sentence; None where it is not there."""
+    """What follows the entity's name at the beginning of a sentence; None if it is not there."""
     bare = _ARTICLE.sub("", sentence)
     found = list(re.finditer(r"\w+", bare))[:LONGEST_MENTION]
     for count in range(len(found), 0, -1):
@@ -160,8 +158,8 @@ def found_observations(
 ) -> list[Hit]:
     """The observations that still hold and have most of a query's telling words.
 
-    At most `most` hits of the kind ``observation`` that the audience may know, best first, of
-    equal ones the newest; the score is the share of the query's words.
+    At most `most` hits of the kind ``observation`` that the audience may know, best first, of equal
+    ones the newest; the score is the share of the query's words.
     """
     asked = _Asked.of(profiles, query, audience)
     likely: list[tuple[int, str, Profile, Observation]] = []
@@ -186,9 +184,9 @@ class _Asked:
     """What a query asks for.
 
     Args:
-        wanted: The stems of its telling words.
-        names: Its words, in lower case, that tell something as they mean somebody.
-        people: Those of `wanted` that name people of whom the audience may know something.
+            wanted: The stems of its telling words.
+            names: Its words, in lower case, that tell something because they mean somebody.
+            people: Those of `wanted` that name people of whom the audience may know something.
     """
 
     wanted: frozenset[str]
@@ -203,17 +201,16 @@ class _Asked:
 
     @cached_property
     def _parts(self) -> list[str]:
-        """What a text holds, in lower case, in which the wanted words stand."""
         return [_part(word) for word in self.wanted]
 
     @cached_property
     def _calls(self) -> re.Pattern[str]:
-        """Finds the words, in lower case, that may name the people."""
+        """Finds words, in lower case, that may name the people."""
         parts = sorted(re.escape(_part(word)) for word in self.people)
         return re.compile(rf"\b(?:{'|'.join(parts)})[^\W_]*")
 
     def likeness_in(self, names: str) -> Callable[[str], int]:
-        """What tells how many parts a text of an entity of these names holds.
+        """A function that counts the wanted parts in a text of an entity of these names.
 
         It gives 0 if those are too few, or of nobody whom the query names.
         """
@@ -251,7 +248,7 @@ def _asked_names(profiles: Mapping[str, Profile], query: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _wordless(name: str) -> str:
-    """A name, in lower case, that is one word which tells nothing; empty for any other."""
+    """A name, in lower case, that is one word and tells nothing; empty for any other."""
     return "" if " " in name or telling_stems(name) else name.lower()
 
 
@@ -274,7 +271,7 @@ def named_in(profiles: Mapping[str, Profile], query: str) -> dict[str, frozenset
 
 
 def touched_on(profiles: Mapping[str, Profile], query: str) -> list[str]:
-    """The ids of entities of whose names a telling word stands in a query."""
+    """The ids of entities with a telling word of their names in a query."""
     wanted = telling_stems(query)
     return [
         entity_id
@@ -288,7 +285,6 @@ _name_stems = lru_cache(maxsize=4096)(telling_stems)
 
 @lru_cache(maxsize=4096)
 def _proper(name: str) -> frozenset[str]:
-    """The words of a name that have a capital."""
     return frozenset(word for word in re.findall(r"\w+", name) if word[0].isupper())
 
 
@@ -304,7 +300,7 @@ def _people(profiles: Mapping[str, Profile], query: str, audience: str) -> froze
 
 
 def _part(word: str) -> str:
-    """What a text holds in which a word of this stem stands: `bak` of `baker` and `baking`."""
+    """What any form of a word of this stem holds: `bak` of `baker` and `baking`."""
     return word[:-1] if len(word) > 3 or word.endswith("i") else word  # `ami`: of Amy
 
 

@@ -1,8 +1,7 @@
-"""The recall index: finds again what was said, by words, by meaning and by conversation.
+"""The recall index: finds what was said, by words, by meaning and by conversation.
 
 It imports nothing of Evennia or Twisted, is synchronous and thread-safe, and keeps everything in
-one SQLite file that can be rebuilt at any time. The public names are looked up on first use, so
-that importing a module of this package costs nothing.
+one SQLite file that can be rebuilt at any time. Public names are imported on first use.
 """
 
 from evennia_ai import lazy_names

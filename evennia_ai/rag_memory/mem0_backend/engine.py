@@ -41,9 +41,9 @@ _DAMAGE = (
 
 
 class Engine:
-    """Mem0 with its files. Use it from one thread only, which also imports it.
+    """Mem0 with its files, for one thread only, which also imports it.
 
-    The arguments are those of `Mem0Backend`, as are the public methods.
+    Arguments and public methods are those of `Mem0Backend`.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class Engine:
         """Have Mem0 extract memories of a text with `model`; the memories made.
 
         Mem0 shows the model what it stored near the text under the same run; hence a run for each
-        audience, or what was whispered would stand in a prompt about what was said aloud.
+        audience, or whispers would stand in a prompt about what was said aloud.
         """
         run, theirs = quote(metadata["audience"], safe=""), self._memory.llm
         self._memory.llm = model
@@ -198,17 +198,14 @@ class Engine:
         return list(found["results"])
 
     def _from_sources(self, scope: str, sources: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """The memories that were made from some sources."""
         for start in range(0, len(sources), LOOKUP_BATCH):
             batch = list(sources[start : start + LOOKUP_BATCH])
             yield from self._listed(scope, source_id={"in": batch})
 
     def _known(self, scope: str, sources: Sequence[str]) -> dict[str, str]:
-        """The memory id of each source that is stored."""
         return _by_source(self._from_sources(scope, sources))
 
     def _held(self, memory_id: str, scope: str) -> Mapping[str, Any] | None:
-        """One memory by its id, if the scope holds it."""
         try:
             uuid.UUID(memory_id)  # what Mem0 makes; some stores fail on anything else
         except ValueError:
@@ -219,8 +216,8 @@ class Engine:
     def _erase(self, scope: str, memory_ids: Sequence[str]) -> None:
         """Delete memories so that a crash at any point leaves nothing that a retry misses.
 
-        History rows are deleted first, while the memory can still be found, and again afterwards,
-        as Mem0 writes one more row with the text for each deletion.
+        History rows go first, while the memory can still be found, and again afterwards, as Mem0
+        writes one more row with the text for each deletion.
         """
         history = Path(self._memory.config.history_db_path)
         agent = _agent(scope).replace("%", "%25").replace("&", "%26").replace("=", "%3D")
@@ -235,7 +232,7 @@ class Engine:
 
     @contextmanager
     def _opened(self, doing: str) -> Iterator[Any]:
-        """The open memory; whatever goes wrong with it becomes one plain sentence."""
+        """The open memory; any failure becomes a `StoreError` of one sentence."""
         if self._closed:
             raise StoreError(f"The memory store at `{self.path}` is closed.")
         try:
@@ -307,7 +304,7 @@ class Engine:
         return self._start_over(build, folder, f"holds vectors of {found} numbers, not {dims}")
 
     def _start_over(self, build: Callable[[], Any], folder: Path, why: str) -> Any:
-        """Move aside a store that cannot be used and build an empty one."""
+        """Move aside an unusable store and build an empty one."""
         moved = files.move_aside(folder)
         try:
             memory = build()
@@ -331,7 +328,6 @@ def _agent(scope: str) -> str:
 
 
 def _checked(item: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """The source, text and metadata of an item to store."""
     source_id, text = str(item.get("source_id") or ""), str(item.get("text") or "").strip()
     if not source_id or not text:
         raise StoreError(f"A memory needs a `source_id` and a `text`; got `{source_id}`.")

@@ -16,8 +16,8 @@ _SQL_BATCH = 500
 def is_locked(folder: Path) -> bool:
     """Whether another Qdrant client holds the folder.
 
-    Qdrant itself looks at its lock only after it has read everything, too late to tell a store
-    that is in use from a damaged one.
+    Qdrant looks at its lock only after it has read everything, too late to tell a store in use from
+    a damaged one.
     """
     lock_path = folder / ".lock"
     if not lock_path.exists():
@@ -57,7 +57,7 @@ def move_aside(path: Path, now: float | None = None) -> Path:
 
 
 def drop_damaged(directory: Path) -> int:
-    """Delete everything that was moved aside; returns how many files and folders that were.
+    """Delete everything that was moved aside; returns how many files and folders.
 
     It cannot be searched for what is to be forgotten, and the journal still has all of it.
     """
@@ -68,10 +68,10 @@ def drop_damaged(directory: Path) -> int:
 
 
 def forget_rows(history: Path, memory_ids: Sequence[str], session_scope: str) -> int:
-    """Delete from Mem0's history database what it keeps about deleted memories; how many rows.
+    """Delete what Mem0's history database keeps of deleted memories; returns how many rows.
 
-    Its table `history` keeps the text of each memory, also after a deletion; `messages` keeps the
-    last texts of a scope without their memory ids, so all of `session_scope` are deleted.
+    Table `history` keeps the text of each memory, also after a deletion; `messages` keeps the last
+    texts of a scope without their memory ids, so all of `session_scope` are deleted.
     """
     if not history.exists():
         return 0
