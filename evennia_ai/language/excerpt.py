@@ -12,8 +12,8 @@ _SENTENCE = re.compile(r"[.!?]\s+")
 def excerpt(text: str, query: str, room: int) -> str:
     """The part of a text that shares most with a query, in at most `room` characters.
 
-    As many whole lines as fit, those that share most first; where the best does not fit, the part
-    of it with most of the query's words. An ellipsis marks what was cut off a line.
+    Whole lines, or else the part of the best with most of the query's words. An ellipsis marks a
+    cut.
     """
     rows = [row for row in text.splitlines() if row.strip()]
     if len(text) <= room or not rows:

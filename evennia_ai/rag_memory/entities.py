@@ -24,15 +24,13 @@ from evennia_ai.rag_memory.profile import (
     summary_line,
 )
 
-# A profile with more observations than the first is cut back to the second: profiles are read and
-# written all together.
+# A profile, read and written whole, with more observations than the first is cut to the second.
 MOST_KEPT, CUT_BACK_TO = 150, 100
 # Links to memories kept in a profile; profiles are read and written whole.
 MOST_LINKS = 200
 # The predicate whose value is what somebody is to the assistant.
 RELATIONSHIP = "relationship"
-# Begins the id of somebody who was mentioned and never met; stable ids begin with the kind of an
-# object.
+# Begins the id of somebody mentioned and never met; stable ids begin with the kind of an object.
 UNMET = "n."
 # Letters, at least, and words, at most, of a name that is looked for in running text.
 SHORTEST_MENTION, LONGEST_MENTION = 3, 6
@@ -55,7 +53,8 @@ def observe(
     **fields: Any,
 ) -> Profile:
     """A profile with one more observation (see `new_observation`), tidied."""
-    return tidy(with_observation(profile, new_observation(text, at, source, audience, **fields)))
+    new = new_observation(text, at, source, audience, **fields)
+    return tidy(replace(profile, observations=(*profile.observations, new)))
 
 
 def new_observation(
@@ -85,11 +84,6 @@ def new_observation(
         normalised(audience),
         sources=sources if len(sources) > 1 else (),
     )
-
-
-def with_observation(profile: Profile, observation: Observation) -> Profile:
-    """A profile with one more observation, not yet tidied: for many of them at once."""
-    return replace(profile, observations=(*profile.observations, observation))
 
 
 def supersede(profile: Profile) -> Profile:
@@ -211,10 +205,9 @@ def _mark(profile: Profile) -> str:
 
 
 def cut_back(profile: Profile) -> tuple[Profile, list[Observation]]:
-    """A profile cut back to `CUT_BACK_TO` observations, and those that were cut, in their order.
+    """A profile of over `MOST_KEPT` observations with the best `CUT_BACK_TO`, and those cut.
 
-    Superseded observations go first, then those that name no property, each oldest first. A profile
-    of up to `MOST_KEPT` stays as it is.
+    Superseded observations go first, then those that name no property, each oldest first.
     """
     held = profile.observations
     if len(held) <= MOST_KEPT:
@@ -226,10 +219,7 @@ def cut_back(profile: Profile) -> tuple[Profile, list[Observation]]:
 
 
 def without_sources(profile: Profile, sources: Iterable[str]) -> Profile:
-    """A profile without what rests on these sources alone; what that had superseded is restored.
-
-    The same profile if nothing rests on them.
-    """
+    """A profile without what rests on these sources alone; what that superseded holds again."""
     gone = set(sources)
     if not any(gone.intersection(item.source_ids) for item in profile.observations):
         return profile
@@ -259,10 +249,7 @@ def unmet_id(name: str) -> str:
 
 
 def unmet_of(profiles: Mapping[str, Profile], entity_id: str, names: NamesIndex) -> list[str]:
-    """The ids of profiles made for a mere name that is now the name of an entity which was met.
-
-    None if another entity that was met has that name too.
-    """
+    """The ids of profiles made for a mere name that now means this entity only, which was met."""
     called = names.get(_bare(profiles[entity_id].name), ())
     if [each for each in called if not each.startswith(UNMET)] != [entity_id]:
         return []
@@ -308,10 +295,7 @@ def with_alias(profile: Profile, alias: str) -> Profile:
 
 
 def names_index(profiles: Mapping[str, Profile]) -> NamesIndex:
-    """The ids of the entities of each name or alias, as compared by `find` and `mentioned`.
-
-    Make it once to look up many names.
-    """
+    """The ids of the entities of each name or alias; make it once to look up many names."""
     index: dict[str, list[str]] = {}
     for entity_id, profile in profiles.items():
         for name in dict.fromkeys(map(_bare, profile.names)):
@@ -325,8 +309,7 @@ def find(
 ) -> str | None:
     """The id of the entity that a name, alias or id means, in any case, with or without article.
 
-    None if there is none or more than one, as a wrong person is worse than none. `names` is the
-    `names_index` of the profiles.
+    None if there is none or more than one, as a wrong person is worse than none.
     """
     if wanted in profiles:
         return wanted
@@ -339,9 +322,8 @@ def mentioned(
 ) -> list[str]:
     """The ids of the entities whose name or alias is in a text as whole words, each once.
 
-    Ordered by where their names first end; all who share a name. Names of one or two letters,
-    mostly words of the language, and of more than six words are left out. `names` is the
-    `names_index` of the profiles.
+    Ordered by where their names first end. Names of one or two letters, mostly words of the
+    language, and of more than six words are left out. `names` is the `names_index` of the profiles.
     """
     index = names_index(profiles) if names is None else names
     words = folded(text).split()

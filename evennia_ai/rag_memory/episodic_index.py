@@ -6,14 +6,13 @@ never leave the journal.
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any, TypedDict
 
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import SPEECH, Message, tool_calls
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.journal_entry import RECALLED, SYNTHESIS, JournalEntry
-from evennia_ai.recall.values import Turn
+from evennia_ai.recall.values import Turn, seconds
 
 DAY_S = 86400.0
 # For so many days everything stays; from this importance on an entry stays at any age.
@@ -63,10 +62,7 @@ def _spoken_text(call: Mapping[str, Any]) -> str:
 
 
 def turns_of(
-    messages: Iterable[Message],
-    entries: Iterable[JournalEntry],
-    now: float,
-    traits: ToolTraits,
+    messages: Iterable[Message], entries: Iterable[JournalEntry], now: float, traits: ToolTraits
 ) -> list[Turn]:
     """Messages, and those journal entries that take part in retrieval, as turns for the index."""
     said = [turn for message in messages if (turn := turn_of_message(message, traits))]
@@ -95,18 +91,10 @@ class Pruning(TypedDict):
 
 
 def is_pruned(importance: int | None, timestamp: str, now: float) -> bool:
-    """Whether something of this importance (None: unknown) and time is out of retrieval.
-
-    Without a readable time it stays. A time without a zone is UTC.
-    """
+    """Whether something is old, by a readable time, and of a low, known importance."""
     if importance is None or importance >= MIN_IMPORTANCE:
         return False
-    try:
-        at = datetime.fromisoformat(timestamp)
-    except ValueError:
-        return False
-    seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-    return seconds < now - KEEP_DAYS * DAY_S
+    return 0 < seconds(timestamp) < now - KEEP_DAYS * DAY_S
 
 
 def prune_low_importance_entries(entries: Iterable[JournalEntry], now: float) -> Pruning:

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator
 
 from evennia_ai.language.numbers import numbers_in
 from evennia_ai.language.words import STARTERS, bare
+from evennia_ai.rag_memory.journal_entry import LEAST_IMPORTANCE, importance_in
 
-LOWEST, HIGHEST = 1, 10
-# A plain statement with nothing special in it: below the journal's default of 5. What scores 4 or
-# more stays in the episodic index.
+# A plain statement: below the journal's default of 5; from 4 on it stays in the episodic index.
 BASE = 3
 # Words below which a text hardly holds a fact, and above which it probably holds several.
 SHORT_WORDS, LONG_WORDS = 3, 25
@@ -92,8 +91,8 @@ _CUES: tuple[tuple[str, re.Pattern[str], int, int], ...] = (
 def score_importance(text: str) -> int:
     """How important a text is for memory, from 1 to 10; 1 for an empty text."""
     if not text[:MAX_CHARACTERS].strip():
-        return LOWEST
-    return max(LOWEST, min(HIGHEST, BASE + sum(importance_signals(text).values())))
+        return LEAST_IMPORTANCE
+    return importance_in(BASE + sum(importance_signals(text).values()))
 
 
 def importance_signals(text: str) -> dict[str, int]:

@@ -49,10 +49,7 @@ def memory_of(script: Assistant) -> Memory:
 
 @inlineCallbacks
 def mend_index(script: Assistant) -> Steps[int | None]:
-    """Index what a crash left out; if older talk is missing too, everything, in batches.
-
-    Fires with how many turns were indexed, once all of them are.
-    """
+    """Index what a crash left out, or everything if older talk is missing; fires with how many."""
     try:
         entries = script.obj.journal.recent()
         keys = script.history.store.keys(ARCHIVE)[-NEWEST_SEGMENTS:]
@@ -80,17 +77,12 @@ def restore_lost(script: Assistant) -> Steps[None]:
 
 
 def _archived(script: Assistant, keys: Iterable[str]) -> Iterator[Message]:
-    """The messages of some segments of the archive."""
     for segment in filter(None, map(script.history.segment, keys)):
         yield from segment.messages
 
 
 def missing_oldest(script: Assistant) -> Deferred[int | None]:
-    """Fires with how many of the oldest turns are not indexed; None if the index cannot be read.
-
-    `restore_index` adds them last, so if they are there, everything is. At least 1 after an
-    interrupted filling.
-    """
+    """Fires with how many of the oldest turns, indexed last, are missing; None if unreadable."""
     messages = _archived(script, script.history.store.keys(ARCHIVE)[:1])
     oldest = turns_of(messages, script.obj.journal.oldest(), script.now(), script.tools.traits)
     return script.memory.missing([turn.id for turn in oldest])
@@ -98,10 +90,9 @@ def missing_oldest(script: Assistant) -> Deferred[int | None]:
 
 @inlineCallbacks
 def restore_index(script: Assistant, reactor: IReactorTime | None = None) -> Steps[int]:
-    """Index everything that is stored and not indexed, in batches.
+    """Index everything that is stored and not indexed, in batches; fires with how many turns.
 
-    It can be interrupted and run again; a second call meanwhile does nothing. `reactor` is where to
-    pause, Twisted's by default. Fires with how many turns were indexed.
+    It can be interrupted and run again; a second call meanwhile does nothing.
     """
     if script.memory.restoring:
         return 0
@@ -112,11 +103,10 @@ def restore_index(script: Assistant, reactor: IReactorTime | None = None) -> Ste
 
 @inlineCallbacks
 def rebuild_index(script: Assistant, reactor: IReactorTime | None = None) -> Steps[int]:
-    """Empty the index and fill it with what is stored, in batches.
+    """Empty the index and fill it with what is stored, in batches; fires with how many turns.
 
-    Others can search between the batches; the next start resumes an interrupted run. Call it under
-    the turn lock. `reactor` is where to pause, Twisted's by default. Fires with how many turns were
-    indexed; fails with `StoreError` if the index cannot be written or is being filled.
+    The next start resumes an interrupted run. Call it under the turn lock. Fails with `StoreError`
+    if the index cannot be written or is being filled.
     """
     if script.memory.restoring:
         raise StoreError("The search index is being filled already; try again later.")

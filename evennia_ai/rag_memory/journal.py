@@ -27,11 +27,9 @@ from evennia_ai.rag_memory.journal_entry import (
 
 JOURNAL, PAGES = "journal", "ai_journal"
 PAGE_ENTRIES = 50
-# Older pages that one search may read to learn the importance of its hits, and how many entries
-# that is remembered of.
+# Older pages that one search may read for the importance of its hits; entries it is remembered of.
 MOST_READ, MOST_WEIGHED = 20, 20_000
-# The time part of an id as older versions gave it to entries written by hand; mostly with a digit
-# first, as times have it.
+# The time part of an id as older versions gave it to entries written by hand.
 HEX = re.compile(r"[0-9a-f]+")
 
 
@@ -203,8 +201,7 @@ class JournalHandler:
     def get(self, entry_id: str, most_read: int | None = None) -> JournalEntry | None:
         """One entry by its id, or None; reads few pages, as ids sort by time.
 
-        For an id without a time, as one written by hand, it reads `most_read` pages, by default
-        all.
+        For an id without a time it reads `most_read` pages, by default all.
         """
         page = self._page_of(entry_id, most_read)
         return next((each for each in page.entries if each.id == entry_id), None) if page else None
@@ -306,10 +303,7 @@ class JournalHandler:
         return replace(page, open_pages=tuple(waiting))
 
     def _without_doubles(self, raw: object) -> object:
-        """The newest page without entries of a stored page with its number.
-
-        They are there twice after somebody put back an older copy of the newest page.
-        """
+        """The newest page without entries of a stored page, as after putting back an older copy."""
         held = as_dict(raw)
         number = held.get("page")
         if not isinstance(number, int) or number not in page_numbers(self.store.keys(PAGES)):

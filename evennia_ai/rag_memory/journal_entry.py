@@ -54,10 +54,7 @@ class JournalEntry:
 
     @classmethod
     def from_dict(cls, raw: object, now: str = "") -> "JournalEntry":
-        """An entry from what is stored, repaired where somebody wrote it by hand.
-
-        A value that is no dict is the content; an entry without a time has `now`.
-        """
+        """A repaired entry; a value that is no dict is its content, `now` its time if missing."""
         held: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {"content": raw}
         content = str(held.get("content") or "")
         return cls(

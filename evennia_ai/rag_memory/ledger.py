@@ -123,10 +123,7 @@ class Note:
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], id_if_none: str = "") -> "Note":
-        """A note from what is stored, repaired where somebody wrote it by hand.
-
-        Without a state it is proposed, without an audience for staff only.
-        """
+        """A repaired note; without a state it is proposed, without an audience for staff only."""
         text, kind, weight, state = (raw.get(key) for key in ("text", "type", "weight", "state"))
         decided_by, text = raw.get("decided_by"), str(text or "")
         return cls(
@@ -161,11 +158,7 @@ class Note:
 
     @property
     def is_from_staff(self) -> bool:
-        """Whether staff wrote or approved an approved note.
-
-        Only staff can approve a note about nobody; this recognises notes written by hand, and those
-        from before `staff` was stored.
-        """
+        """Whether staff wrote or approved an approved note; only they approve one about nobody."""
         return bool(self.staff or self.decided_by or not self.about)
 
 
@@ -277,18 +270,12 @@ def concern_of(text: str, author: str, people: Mapping[str, Profile]) -> Concern
 
 
 def binds_only_author(text: str, concern: Concern, kind: str | None = None) -> bool:
-    """Whether a note is valid without staff: about nobody but its author, and no rule.
-
-    A text that reads like a rule is one, whatever its `kind`.
-    """
+    """Whether a note is valid without staff: about nobody but its author, and no rule."""
     return concern.only_own and RULE not in (kind, kind_of(text))
 
 
 def _called_shortly(people: Mapping[str, Profile], text: str) -> list[str]:
-    """People with a name of one or two letters in a text, words of the language as written.
-
-    `rag_memory.entities.mentioned` leaves such names out.
-    """
+    """People named by one or two letters in a text, which `mentioned` leaves out."""
     written = set(re.findall(r"\w+", text))
     small = {word.lower() for word in written}
     return [
@@ -339,10 +326,9 @@ def replacing(note: Note, notes: Iterable[Note], at: float) -> tuple[Note, list[
 
 
 def outdated_by(note: Note, notes: Iterable[Note]) -> list[Note]:
-    """Approved notes that a newly approved one replaces.
+    """Approved notes of the same author and audience that a newly approved one replaces.
 
-    Those of the same author and audience that say something else of the same thing, as ``my
-    favourite drink is ale`` and ``my favourite drink is rum``.
+    They say something else of the same thing: ``my favourite drink is ale``, then ``… is rum``.
     """
     topic = _topic(note.text)
     return [

@@ -108,20 +108,16 @@ class LedgerHandler:
         own = [each for each in others if each.is_living and each.by.id == by.id]
         if len(own) >= ledger.NOTES_A_PERSON:
             raise LedgerError(f"{by.key} has {len(own)} notes already; withdraw one to make room.")
-        self._save([*others, note], self._counted(by, utc_iso(now)[:10]))
-        return note
-
-    def _counted(self, by: Speaker, day: str) -> tuple[str, dict[str, int]]:
-        """The day and each person's number of notes on it, with one more."""
-        state = self._load()
-        counts = dict(state.counts) if state.day == day else {}
+        before, day = self._load(), utc_iso(now)[:10]
+        counts = dict(before.counts) if before.day == day else {}
         counts[by.id] = counts.get(by.id, 0) + 1
         if counts[by.id] > ledger.NOTES_A_DAY:
             raise LedgerError(
                 f"{by.key} gave {ledger.NOTES_A_DAY} notes today, the most in a day. "
                 "The next can be given tomorrow (UTC)."
             )
-        return day, counts
+        self._save([*others, note], (day, counts))
+        return note
 
     def change(self, note_id: str, state: str, by: Speaker) -> Note:
         """Approve or withdraw a note, as `by` decided; `LedgerError` if that cannot be."""
@@ -173,10 +169,7 @@ class LedgerHandler:
         self._state, self._stamp = after, self.store.stamp(LEDGER, CATEGORY)
 
     def _append_closed(self, entries: list[Note]) -> tuple[str, ...]:
-        """Write closed notes into the last page and new ones; returns the keys of all pages.
-
-        A last page put in by hand stays as it is if it holds what is no note.
-        """
+        """Write closed notes into the last page, if it holds only notes, and new ones."""
         rest, pages = list(entries), self._pages()
         while rest:
             held, is_sound = self._page(pages[-1]) if pages else ((), False)

@@ -10,8 +10,8 @@ A search reads the profiles as they are, so superseded or forgotten observations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import replace
+from functools import lru_cache
 
 from evennia_ai.history.messages import new_id
 from evennia_ai.language.names import capitals, lone_capitals, names_among
@@ -22,7 +22,6 @@ from evennia_ai.rag_memory.entities import (
     mentioned,
     new_observation,
     tidy,
-    with_observation,
 )
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.profile import Observation, Profile, shown_observations
@@ -31,8 +30,7 @@ from evennia_ai.recall.values import Hit
 
 # Sentences of an entry that are read.
 SENTENCES = 6
-# Observations above which a profile takes no more that tell no property: the journal has them
-# all, and a profile is read and written whole.
+# From so many observations on a profile, read and written whole, takes only those of properties.
 MOST_OBSERVATIONS = 100
 # Most observations that a search finds, and the share of a query's words that one must have.
 MOST_FOUND, LEAST_SHARE = 3, 0.5
@@ -96,7 +94,7 @@ def observed(
                 new = new_observation(
                     text, at, source, audience, subject, predicate, value, make_id
                 )
-                result = with_observation(result, new)
+                result = replace(result, observations=(*result.observations, new))
     same = len(result.observations) == len(profile.observations)
     return result if same else tidy(result)
 
@@ -156,12 +154,12 @@ def _property(clause: str) -> tuple[str | None, str | None]:
 def found_observations(
     profiles: Mapping[str, Profile], query: str, audience: str, most: int = MOST_FOUND
 ) -> list[Hit]:
-    """The observations that still hold and have most of a query's telling words.
+    """The observations that still hold and have most of a query's telling words, best first.
 
-    At most `most` hits of the kind ``observation`` that the audience may know, best first, of equal
-    ones the newest; the score is the share of the query's words.
+    At most `most` hits that the audience may know, of equal ones the newest first; the score is the
+    share of the query's words.
     """
-    asked = _Asked.of(profiles, query, audience)
+    asked = _Asked(profiles, query, audience)
     likely: list[tuple[int, str, Profile, Observation]] = []
     for profile in profiles.values():
         likeness = asked.likeness_in(" ".join(profile.names))
@@ -179,7 +177,6 @@ def found_observations(
     return [_hit(*each) for each in found[:most]]
 
 
-@dataclass(frozen=True)
 class _Asked:
     """What a query asks for.
 
@@ -189,25 +186,18 @@ class _Asked:
             people: Those of `wanted` that name people of whom the audience may know something.
     """
 
-    wanted: frozenset[str]
-    names: frozenset[str]
-    people: frozenset[str]
-
-    @classmethod
-    def of(cls, profiles: Mapping[str, Profile], query: str, audience: str) -> "_Asked":
-        """A query read."""
-        names = _asked_names(profiles, query)
-        return cls(telling_stems(query, names), names, _people(profiles, query, audience))
-
-    @cached_property
-    def _parts(self) -> list[str]:
-        return [_part(word) for word in self.wanted]
-
-    @cached_property
-    def _calls(self) -> re.Pattern[str]:
-        """Finds words, in lower case, that may name the people."""
-        parts = sorted(re.escape(_part(word)) for word in self.people)
-        return re.compile(rf"\b(?:{'|'.join(parts)})[^\W_]*")
+    def __init__(self, profiles: Mapping[str, Profile], query: str, audience: str):
+        self.names = _asked_names(profiles, query)
+        self.wanted = telling_stems(query, self.names)
+        self.people = set[str]()
+        for entity_id, stems in named_in(profiles, query).items():
+            profile = profiles[entity_id]
+            is_news = profile.kind == "person" and stems - self.people
+            if is_news and shown_observations(profile, audience):
+                self.people |= stems
+        self._parts = [_part(word) for word in self.wanted]
+        people = "|".join(sorted(re.escape(_part(word)) for word in self.people))
+        self._calls = re.compile(rf"\b(?:{people})[^\W_]*")
 
     def likeness_in(self, names: str) -> Callable[[str], int]:
         """A function that counts the wanted parts in a text of an entity of these names.
@@ -253,10 +243,7 @@ def _wordless(name: str) -> str:
 
 
 def named_in(profiles: Mapping[str, Profile], query: str) -> dict[str, frozenset[str]]:
-    """The stems of a query's words that name each entity, by its id.
-
-    A query names an entity by a whole name, or by a word with a capital in both.
-    """
+    """The stems of a query's words that name each entity: a whole name or capitalised word."""
     names = _asked_names(profiles, query)
     wanted, alone = telling_stems(query, names), lone_capitals(query)
     whole = set(mentioned(profiles, query))
@@ -286,17 +273,6 @@ _name_stems = lru_cache(maxsize=4096)(telling_stems)
 @lru_cache(maxsize=4096)
 def _proper(name: str) -> frozenset[str]:
     return frozenset(word for word in re.findall(r"\w+", name) if word[0].isupper())
-
-
-def _people(profiles: Mapping[str, Profile], query: str, audience: str) -> frozenset[str]:
-    """The stems of words that name people of whom the audience may know something."""
-    named: set[str] = set()
-    for entity_id, stems in named_in(profiles, query).items():
-        profile = profiles[entity_id]
-        is_news = profile.kind == "person" and stems - named
-        if is_news and shown_observations(profile, audience):
-            named |= stems
-    return frozenset(named)
 
 
 def _part(word: str) -> str:

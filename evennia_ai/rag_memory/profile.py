@@ -165,11 +165,9 @@ class Profile:
         return f"{head}, {relationship}" if relationship else head
 
     def lines(self, audience: str, limit: int = 8) -> list[str]:
-        """What may be shown of it in a turn for an audience.
+        """The heading, then a line with id for each of at most `limit` shown observations.
 
-        The heading, then a line for each of at most `limit` observations, with its id: first those
-        with a predicate and a value, each kind newest first. Of a property only the latest value
-        that the audience may know is shown.
+        First those with a predicate and a value, each kind newest first.
         """
         shown = sorted(shown_observations(self, audience), key=lambda item: not item.is_fact)
         return [self.heading, *(f"- {item.line} [{item.id}]" for item in shown[: max(limit, 0)])]
@@ -199,10 +197,7 @@ def summary_line(profile: Profile) -> str:
 
 
 def shown_observations(profile: Profile, audience: str) -> list[Observation]:
-    """The observations an audience may know and that still hold for it, newest first.
-
-    Of one property only the latest value.
-    """
+    """What an audience may know and still holds, newest first; one value for each property."""
     allowed = [item for item in profile.observations if visible(item.audience, audience)]
     ids = {item.id for item in allowed}
     # Superseded counts only for those who may know by what.
@@ -226,10 +221,7 @@ def own_names(profile: Profile) -> frozenset[str]:
 
 
 def property_of(own: Iterable[str], observation: Observation) -> tuple[str, str] | None:
-    """The subject and predicate of an observation; None without a predicate or a value.
-
-    `own` are the profile's `own_names`.
-    """
+    """Subject and predicate of an observation that has predicate and value; see `own_names`."""
     predicate = folded(observation.predicate)
     if not predicate or not folded(observation.value):
         return None
@@ -237,12 +229,7 @@ def property_of(own: Iterable[str], observation: Observation) -> tuple[str, str]
     return ("" if subject in own else subject, predicate)
 
 
+@lru_cache(maxsize=8192)  # a profile's texts are compared at every observation of it
 def folded(text: str | None) -> str:
     """A text for comparing, without case, punctuation and spacing."""
-    return _folded(text or "")
-
-
-# A profile's texts are compared at every observation of it.
-@lru_cache(maxsize=8192)
-def _folded(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text.casefold()))
+    return " ".join(re.findall(r"\w+", (text or "").casefold()))

@@ -88,8 +88,7 @@ class EntityHandler:
     def archived_pages(self) -> Iterator[Profile]:
         """Every archived page, as a profile with an entity's id, name and old observations.
 
-        First those of the last searches, then those that a search for a name may read, then the
-        others, each the newest first.
+        First those that a search has read or may read; each the newest first.
         """
         every = self.store.keys(ARCHIVE)[::-1]
         profiles = self._load().values()
@@ -100,8 +99,7 @@ class EntityHandler:
     def profiles_for(self, query: str) -> dict[str, Profile]:
         """All profiles by entity id, those in a query with their archived observations.
 
-        Of all together the newest `PAGES_SEARCHED` pages are read, first those the query surely
-        names; a page is read again only if it has changed.
+        The newest `PAGES_SEARCHED` pages of all are read, first those the query surely names.
         """
         found = self.profiles()
         held = {key: profile for key, profile in found.items() if profile.archived}

@@ -88,10 +88,9 @@ def _said(message: Message) -> str:
 
 
 def supporting(text: str, messages: Iterable[Message], most: int = 3) -> tuple[str, ...]:
-    """Ids of the at most `most` messages that a note most likely rests on.
+    """Ids of the at most `most` messages with the largest share of a note's telling words.
 
-    Those with the largest share of the note's telling words, at least `LEAST_SHARE`, best first, of
-    equal ones the newer first.
+    At least `LEAST_SHARE`, best first, of equal ones the newer first.
     """
     wanted = telling_words(text)
     found: list[tuple[float, int, str]] = []

@@ -78,10 +78,7 @@ def is_crowded(hits: Sequence[Hit], query: Query) -> bool:
 
 
 def exact_first(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """For a typed query: first the hits that hold each of its words and do not just ask.
-
-    The index ranks by what answers a question; who types words wants these very words.
-    """
+    """For a typed query: first the hits that hold each of its very words and do not just ask."""
     words = _words(query.text) if is_typed(query) else set()
 
     def exact(hit: Hit) -> bool:
@@ -109,10 +106,7 @@ def once(hits: Sequence[Hit], query: Query) -> list[Hit]:
 
 
 def repeats_last(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """Move all but the first `SAME_WORDS` hits in the same words behind the rest.
-
-    Many greet and curse in the same words.
-    """
+    """Move all but the first `SAME_WORDS` hits in the same words, as greetings, behind the rest."""
     counts: Counter[str] = Counter()
     late = set()
     for hit in hits:
@@ -196,10 +190,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def fused(hits: Iterable[Hit]) -> list[Hit]:
-    """The hits of several sources, tool outputs aside, by the sum of reciprocal ranks.
-
-    Each id once, as its first source has it. Equal sums keep the sources' order.
-    """
+    """Hits of several sources, without outputs, by the sum of reciprocal ranks; each id once."""
     scores: dict[str, float] = {}
     first: dict[str, Hit] = {}
     places: Counter[int] = Counter()

@@ -50,9 +50,7 @@ class RecallJobs:
         self.open_index = open_index
         self.replaced = 0
         self._index: RecallIndex | None = None
-        self._pending: defaultdict[str, deque[Turn]] = defaultdict(
-            lambda: deque(maxlen=MOST_PENDING)
-        )
+        self._pending = defaultdict[str, deque[Turn]](lambda: deque(maxlen=MOST_PENDING))
 
     def add(self, scope: str, turns: Sequence[Turn]) -> Deferred[int]:
         """Index turns; what comes while the thread is busy goes into one batch."""
@@ -159,16 +157,16 @@ class RecallJobs:
                 pending.append(turn)
 
     def _submit(self, work: Callable[["RecallIndex"], T]) -> Deferred[T]:
-        return self.worker.submit(self._done, work)
+        def run() -> T:
+            index = self._opened()
+            try:
+                return work(index)
+            except Exception:
+                if not index.damaged:
+                    raise
+            return work(self._opened())  # an empty one by now, unless a game put its own in place
 
-    def _done(self, work: Callable[["RecallIndex"], T]) -> T:
-        index = self._opened()
-        try:
-            return work(index)
-        except Exception:
-            if not index.damaged:
-                raise
-        return work(self._opened())  # an empty one by now, unless a game put its own in place
+        return self.worker.submit(run)
 
     def _opened(self) -> "RecallIndex":
         """The index, on its thread; counted if it is another one than before."""

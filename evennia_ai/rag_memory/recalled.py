@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
 
+from evennia_ai.history.frames import who_said
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.language import words as language
 from evennia_ai.language.names import names_among
 from evennia_ai.language.sentences import MOST_WORDS, sentences
 from evennia_ai.language.words import bare, singular, spoken_words
-from evennia_ai.rag_memory.injection import parts_of_line
 from evennia_ai.recall.values import Hit
 
 # Key of a reply's metadata under which the memories stand that it drew on.
@@ -74,9 +74,7 @@ def is_recalled(text: str, memories: Iterable[str], heard: Iterable[str] | None 
         return True
     new = None if heard is None else frozenset(w for each in heard for w in _Sentence(each).telling)
     pieces = [
-        (who, _Sentence(piece))
-        for who, said in map(parts_of_line, known)
-        for piece in sentences(said)
+        (who, _Sentence(piece)) for who, said in map(who_said, known) for piece in sentences(said)
     ]
     return bool(notes) and all(
         any(_retells(note, who, piece, new) for who, piece in pieces) for note in notes
@@ -237,7 +235,7 @@ def _common(words: Sequence[str], others: Sequence[str]) -> list[str]:
 def drawn_on(memories: Iterable[str], reply: str) -> list[str]:
     """The shown memories that share two telling words with a reply, which may repeat them."""
     said = telling_stems(reply)
-    return [each for each in memories if len(telling_stems(parts_of_line(each)[1]) & said) >= 2]
+    return [each for each in memories if len(telling_stems(who_said(each)[1]) & said) >= 2]
 
 
 def shown_memories(messages: Sequence[Message], traits: ToolTraits) -> list[str]:

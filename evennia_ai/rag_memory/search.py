@@ -110,11 +110,10 @@ class Memory:
         return self._watched(self.recall.remove(self.scope, wanted), None)
 
     def catch_up(self, turns: Collection[Turn], gone: Iterable[str] = ()) -> Deferred[int | None]:
-        """Index the turns that are missing or differ from the index, as after a crash.
+        """Index the turns that are missing or differ from the index; remove those in `gone`.
 
-        Turns with an id in `gone` leave the index. Memories made from turns that differed are
-        deleted; the next night makes new ones. Fires with how many were indexed, None if the index
-        failed.
+        Memories made from turns that differed are deleted; the next night makes new ones. Fires
+        with how many were indexed, None if the index failed.
         """
         unwanted = set(gone)
         self._outdate(unwanted)
@@ -158,10 +157,7 @@ class Memory:
 
     @inlineCallbacks
     def clear(self) -> Steps[int | None]:
-        """Remove all turns, a part at a time, so that searches of others go on.
-
-        Fires with how many there were, None if the index failed.
-        """
+        """Remove all turns in parts, so that other searches go on; fires with how many, or None."""
         total, cleared = 0, CLEARED_AT_ONCE
         while cleared >= CLEARED_AT_ONCE:
             part = self.recall.clear(self.scope, CLEARED_AT_ONCE)
@@ -176,10 +172,7 @@ class Memory:
         return self._watched(self.recall.set_filling(self.scope, filling), None)
 
     def missing(self, ids: Iterable[str]) -> Deferred[int | None]:
-        """Fires with how many of these turns are not indexed, None if the index failed.
-
-        At least 1 if a filling of the index has not ended.
-        """
+        """Fires with how many of these turns are not indexed; at least 1 during a filling."""
         return self._watched(self.recall.missing(self.scope, set(ids)), None)
 
     def count(self) -> Deferred[int | None]:
@@ -188,11 +181,7 @@ class Memory:
 
     @inlineCallbacks
     def search(self, query: Query) -> Steps[list[Hit]]:
-        """Fires with what matches in words or in meaning, best first.
-
-        Hits of journal entries have their importance where it is known. A source that fails is left
-        out.
-        """
+        """Fires with what matches in words or in meaning, best first, without failing sources."""
         self.refresh()
         query = replace(query, audience=viewer(query.audience))  # None would search everything
         profiles = self.profiles(query.text) if query.observations else {}

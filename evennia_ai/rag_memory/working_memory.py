@@ -16,8 +16,7 @@ Conversation = dict[str, Any]
 
 # Words of the last question or statement that name a topic.
 TOPIC_WORDS = 8
-# Seconds of silence after which a conversation is over; an hour, as people who come back to a
-# tavern later the same evening start again.
+# Seconds of silence after which a conversation is over: who comes back to a tavern starts again.
 MAX_AGE_S = 3600.0
 
 
@@ -36,8 +35,7 @@ def note(
 ) -> dict[str, Conversation]:
     """A new dict of conversations with one more line that a partner (stable id) said.
 
-    `at` is in seconds since the epoch; a conversation is ``{"partner", "audience", "last_at",
-    "topic"}``.
+    A conversation is ``{"partner", "audience", "last_at" (seconds since the epoch), "topic"}``.
     """
     key = conversation_key(partner, audience)
     before = conversations.get(key, {})

@@ -6,11 +6,7 @@ one SQLite file that can be rebuilt at any time. Public names are imported on fi
 
 from evennia_ai import lazy_names
 
-_HOMES = {
-    "Hit": "recall.values",
-    "RecallIndex": "recall.index",
-    "Turn": "recall.values",
-}
+_HOMES = {"Hit": "recall.values", "RecallIndex": "recall.index", "Turn": "recall.values"}
 
 __all__ = [*_HOMES]  # noqa: PLE0604
 __getattr__ = lazy_names(__name__, _HOMES)

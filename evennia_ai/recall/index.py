@@ -69,9 +69,8 @@ class RecallIndex:
     def add(self, scope: str, turns: Iterable[Turn]) -> int:
         """Add turns to a scope (an assistant's stable id); returns how many were new or changed.
 
-        A known id replaces its old turn; of several with one id the last counts. Fields that are
-        not text are converted by `str`, None to an empty text. Each 2,000 turns are one
-        transaction.
+        A known id replaces its old turn; of several with one id the last counts. Each 2,000 turns
+        are one transaction.
         """
         rows = list({row[0]: row for row in map(_row, turns)}.values())
         changed = 0
@@ -117,8 +116,8 @@ class RecallIndex:
     def clear(self, scope: str, at_most: int | None = None) -> int:
         """Remove all turns of a scope, or `at_most` so many, as a hundred thousand take seconds.
 
-        Returns how many were removed: fewer than `at_most` if none is left. The words of removed
-        turns may stay in the file until then.
+        Returns how many: fewer than `at_most` if none is left, and only then no words stay in the
+        file.
         """
         with self._at_work():
             self._store.delete_aside()

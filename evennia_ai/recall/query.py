@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -57,16 +57,16 @@ class Speakers:
 
     def called(self, tokens: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """The names whose first word, or its short form, is among `tokens`; with their words."""
-        return {name: name_parts(name) for token in set(tokens) for name in self._called(token)}
-
-    def _called(self, token: str) -> Iterator[str]:
-        at = bisect_left(self._firsts, token)
-        while at < len(self._firsts) and self._firsts[at].startswith(token):
-            if is_called(token, self._firsts[at]):
-                yield self._names[at]
-            elif len(token) < _SHORT:
-                return  # what follows is only longer
-            at += 1
+        found = {}
+        for token in set(tokens):
+            at = bisect_left(self._firsts, token)
+            while at < len(self._firsts) and self._firsts[at].startswith(token):
+                if is_called(token, self._firsts[at]):
+                    found[self._names[at]] = name_parts(self._names[at])
+                elif len(token) < _SHORT:
+                    break  # what follows is only longer
+                at += 1
+        return found
 
 
 def is_called(token: str, part: str) -> bool:

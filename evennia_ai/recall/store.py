@@ -99,10 +99,7 @@ class Store:
             yield from self._db.execute(query, (*before, *chunk))
 
     def replace(self, name: str, gone: Sequence[Row], rows: Sequence[Row]) -> int:
-        """Delete stored rows of a scope and store new ones (`COLUMNS`), all or nothing.
-
-        A missing scope is made; returns its number.
-        """
+        """Delete and store rows of a scope, made if missing, all or nothing; returns its number."""
         with self._db:
             self._db.execute(_NEW_SCOPE, (name,))
             self._delete(gone)
@@ -127,10 +124,7 @@ class Store:
         return int(number)
 
     def delete(self, rows: Sequence[Row], tidy: bool = True) -> None:
-        """Delete rows so that no text, word or vector stays in the file.
-
-        Without `tidy` the words stay until a later removal.
-        """
+        """Delete rows from the file; without `tidy` their words stay until a later removal."""
         with self._db:
             self._delete(rows)
             if tidy:

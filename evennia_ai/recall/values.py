@@ -17,7 +17,7 @@ january february march april may june july august september october november dec
 MONTH_NUMBERS = {name: number for number, name in enumerate(_MONTHS.split(), 1)} | {
     name[:3]: number for number, name in enumerate(_MONTHS.split(), 1)
 }
-_CLOCK = re.compile(r"\b(\d{1,2}):(\d{2})(?::\d{2})?\s*([ap]m)?\b", re.IGNORECASE)
+_CLOCK = re.compile(r"\b(\d{1,2}):(\d{2})(?::\d{2})?\s*([ap]m)?\b")
 _DAY_MONTH_YEAR = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\s+([a-z]{3,9})\.?,?\s+(\d{4})\b")
 _MONTH_DAY_YEAR = re.compile(r"\b([a-z]{3,9})\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})\b")
 
@@ -163,14 +163,9 @@ def _seconds_of_text(text: str) -> float:
         moment = datetime(int(year), MONTH_NUMBERS.get(month, 0), int(day), tzinfo=UTC)
     except ValueError:
         return 0.0
-    return moment.timestamp() + _clock_seconds(lower)
-
-
-def _clock_seconds(text: str) -> float:
-    found = _CLOCK.search(text)
-    if not found:
-        return 0.0
-    hour, minute, half = int(found[1]), int(found[2]), (found[3] or "").lower()
+    if not (clock := _CLOCK.search(lower)):
+        return moment.timestamp()
+    hour, minute, half = int(clock[1]), int(clock[2]), clock[3]
     if half:
         hour = hour % 12 + (12 if half == "pm" else 0)
-    return hour * 3600.0 + minute * 60.0
+    return moment.timestamp() + hour * 3600.0 + minute * 60.0

@@ -126,10 +126,7 @@ class ScopeView:
         return kept
 
     def positions_of_word(self, word: str, as_name: bool = False) -> Ints:
-        """Positions of the turns that hold a word (in lower case), ascending.
-
-        With `as_name`, only those where a word like `will` means somebody.
-        """
+        """Ascending positions of the turns that hold a word; `as_name`: as somebody's name."""
         last, key = self._last_rowid(), (word, as_name)
         known_to = self._known_to.get(key, 0)
         if known_to < last:
@@ -172,10 +169,10 @@ class VisibleTurns:
 
     @cached_property
     def in_crowd(self) -> bool:
-        """Whether neighbouring turns are hardly more alike than any two turns.
+        """Whether neighbouring turns are hardly more alike than any two: many talk at once.
 
-        So it is where many talk at once. In talk of two or three people on one subject after the
-        other, centred cosines of successive turns are 0.15 and more on average.
+        In talk of two or three people on one subject after the other, centred cosines of successive
+        turns are 0.15 and more on average.
         """
         together = np.flatnonzero(self.sessions[1:] == self.sessions[:-1])
         if len(together) < _FEWEST_PAIRS:

@@ -19,10 +19,7 @@ Row = tuple[Ints, Floats]
 
 
 class WordRows:
-    """For each word of a query the turns that count: ascending positions, and how much, 0 to 1.
-
-    `size` is how many turns there are.
-    """
+    """For each word of a query the turns that count: ascending positions, and how much, 0 to 1."""
 
     def __init__(self, rows: Sequence[Row], size: int):
         self.rows = tuple(rows)

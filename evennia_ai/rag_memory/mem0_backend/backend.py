@@ -63,12 +63,10 @@ class Mem0Backend:
 
     @inlineCallbacks
     def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> Steps[list[str]]:
-        """Store items ``{"source_id", "text", "metadata"}`` of one scope (any non-empty text).
+        """Store items, a batch at a time; after a crash or an error add the same items again.
 
-        Idempotent: an item whose `source_id` is stored keeps its memory, unchanged. After a crash
-        or an error add the same items again. `metadata` may hold any JSON values; ``audience`` is
-        public by default, ``type`` is ``memory``. Items with an empty text or `source_id` are
-        refused. Fires with the memory ids, one an item, in order.
+        `metadata` may hold any JSON values; ``audience`` is public by default, ``type`` is
+        ``memory``. Items with an empty text or `source_id` are refused.
         """
         items, ids = list(items), list[str]()
         for start in range(0, len(items), ADD_BATCH):
@@ -82,19 +80,15 @@ class Mem0Backend:
         return self._run(self._engine.extraction_prompt, scope, item)
 
     def add_extracted(self, scope: str, item: Mapping[str, Any], answer: str) -> Deferred[str]:
-        """Store what a model's answer to `extraction_prompt` holds, under the item's source.
-
-        The text itself if the answer is empty or unreadable; a stored item stays as it is. Fires
-        with the id of the first memory.
-        """
+        """Store what a model's answer holds, or the text itself if it is empty or unreadable."""
         return self._run(self._engine.add_extracted, scope, item, answer)
 
     def search(
         self, scope: str, query: str, limit: int = 10, audience: str | None = None
     ) -> Deferred[list[dict[str, Any]]]:
-        """Fires with the `limit` memories nearest in meaning that an audience may see, best first.
+        """Fires with the `limit` nearest memories, best first; scores are Mem0's, in (0, 1].
 
-        Scores are Mem0's, in (0, 1]. An empty query finds nothing; the audience None is public.
+        An empty query finds nothing; the audience None is public.
         """
         return self._run(self._engine.search, scope, query, limit, audience)
 
@@ -113,8 +107,7 @@ class Mem0Backend:
     def delete(self, scope: str, memory_ids: Iterable[str]) -> Deferred[int]:
         """Delete memories of a scope with every copy of their text in Mem0's files.
 
-        Damaged stores that were moved aside are deleted too, as they may hold the same text. Fires
-        with how many memories there were, without unknown ids and those of other scopes.
+        Damaged stores that were moved aside are deleted too, as they may hold the same text.
         """
         return self._run(self._engine.delete, scope, list(memory_ids))
 

@@ -53,18 +53,12 @@ class Engine:
         embedder: Embedder | None = None,
     ):
         self._directory = Path(directory).absolute()
+        self.path = str(self._directory)
         self._overrides = dict(config or {})
         self._embedder = embedder
         self._memory: Any = None
         self._closed = False
         self._notes: list[str] = []
-
-    @property
-    def path(self) -> str:
-        """The folder, as text."""
-        return str(self._directory)
-
-    # ---- what the store does
 
     def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> list[str]:
         """Store items."""
@@ -167,8 +161,6 @@ class Engine:
         if memory is not None:
             _close(memory)
 
-    # ---- Mem0's calls
-
     def _store(self, scope: str, text: str, metadata: dict[str, Any]) -> str:
         added = self._memory.add(text, agent_id=_agent(scope), metadata=metadata, infer=False)
         return str(added["results"][0]["id"])
@@ -176,10 +168,10 @@ class Engine:
     def _infer(
         self, model: "setup.CapturingLlm", scope: str, text: str, metadata: dict[str, Any]
     ) -> list[dict[str, Any]]:
-        """Have Mem0 extract memories of a text with `model`; the memories made.
+        """Have Mem0 extract memories of a text with `model`; returns the memories made.
 
-        Mem0 shows the model what it stored near the text under the same run; hence a run for each
-        audience, or whispers would stand in a prompt about what was said aloud.
+        Its prompt shows what it stored near the text under the same run; hence a run for each
+        audience.
         """
         run, theirs = quote(metadata["audience"], safe=""), self._memory.llm
         self._memory.llm = model
@@ -216,8 +208,7 @@ class Engine:
     def _erase(self, scope: str, memory_ids: Sequence[str]) -> None:
         """Delete memories so that a crash at any point leaves nothing that a retry misses.
 
-        History rows go first, while the memory can still be found, and again afterwards, as Mem0
-        writes one more row with the text for each deletion.
+        History rows go first, and again at the end, as Mem0 writes one for each deletion.
         """
         history = Path(self._memory.config.history_db_path)
         agent = _agent(scope).replace("%", "%25").replace("&", "%26").replace("=", "%3D")
@@ -226,9 +217,9 @@ class Engine:
         for memory_id in memory_ids:
             self._memory.delete(memory_id)
         files.forget_rows(history, memory_ids, session)
-        files.scrub(_databases(self._memory))
-
-    # ---- opening and repairing
+        if getattr(self._memory.vector_store, "is_local", False):  # a Qdrant in this process
+            folder = Path(self._memory.config.vector_store.config.path)
+            files.scrub(sorted(folder.rglob("*.sqlite")))
 
     @contextmanager
     def _opened(self, doing: str) -> Iterator[Any]:
@@ -297,7 +288,8 @@ class Engine:
             raise  # busy, full or unreadable: says nothing about what is in the file
         except _DAMAGE:
             memory = self._start_over(build, folder, "was damaged")
-        found = _vector_size(memory)
+        described = memory.vector_store.client.get_collection(memory.collection_name)
+        found = getattr(described.config.params.vectors, "size", None)  # not every store tells
         if found in (dims, None):
             return memory
         _close(memory)
@@ -342,19 +334,8 @@ def _by_source(found: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _as_memory(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "id": str(found["id"]),
-        "text": found["memory"],
-        "metadata": dict(found.get("metadata") or {}),
-        "score": float(found.get("score") or 0.0),
-    }
-
-
-def _databases(memory: Any) -> list[Path]:
-    """The SQLite files of a Qdrant that runs in this process; empty for every other store."""
-    if not getattr(memory.vector_store, "is_local", False):
-        return []
-    return sorted(Path(memory.config.vector_store.config.path).rglob("*.sqlite"))
+    metadata, score = dict(found.get("metadata") or {}), float(found.get("score") or 0.0)
+    return {"id": str(found["id"]), "text": found["memory"], "metadata": metadata, "score": score}
 
 
 def _count(memory: Any) -> int:
@@ -364,12 +345,6 @@ def _count(memory: Any) -> int:
     listed = memory.vector_store.list(filters=None, top_k=EVERYTHING)
     rows = listed[0] if listed and isinstance(listed[0], list) else listed
     return len(rows or ())
-
-
-def _vector_size(memory: Any) -> int | None:
-    """Length of the vectors an embedded store was made for; None where it does not say."""
-    described = memory.vector_store.client.get_collection(memory.collection_name)
-    return getattr(described.config.params.vectors, "size", None)
 
 
 def _close(memory: Any) -> None:
