@@ -69,8 +69,8 @@ class RecallIndex:
     def add(self, scope: str, turns: Iterable[Turn]) -> int:
         """Add turns to a scope (an assistant's stable id); returns how many were new or changed.
 
-        A known id replaces its old turn; of several with one id the last counts. Each 2,000 turns
-        are one transaction.
+        A known id replaces its old turn; of several with one id the last counts. Fields that are
+        not text are converted by `str`. Each 2,000 turns are one transaction.
         """
         rows = list({row[0]: row for row in map(_row, turns)}.values())
         changed = 0

@@ -217,9 +217,7 @@ class Engine:
         for memory_id in memory_ids:
             self._memory.delete(memory_id)
         files.forget_rows(history, memory_ids, session)
-        if getattr(self._memory.vector_store, "is_local", False):  # a Qdrant in this process
-            folder = Path(self._memory.config.vector_store.config.path)
-            files.scrub(sorted(folder.rglob("*.sqlite")))
+        files.scrub(_databases(self._memory))
 
     @contextmanager
     def _opened(self, doing: str) -> Iterator[Any]:
@@ -336,6 +334,13 @@ def _by_source(found: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 def _as_memory(found: Mapping[str, Any]) -> dict[str, Any]:
     metadata, score = dict(found.get("metadata") or {}), float(found.get("score") or 0.0)
     return {"id": str(found["id"]), "text": found["memory"], "metadata": metadata, "score": score}
+
+
+def _databases(memory: Any) -> list[Path]:
+    """The SQLite files of a Qdrant that runs in this process; empty for every other store."""
+    if not getattr(memory.vector_store, "is_local", False):
+        return []
+    return sorted(Path(memory.config.vector_store.config.path).rglob("*.sqlite"))
 
 
 def _count(memory: Any) -> int:
