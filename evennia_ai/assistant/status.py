@@ -20,6 +20,8 @@ UNCONSOLIDATED_SHOWN = 200
 
 def status_facts(script: "AssistantScript") -> dict[str, Any]:
     """Everything `aistatus` shows, as JSON can hold it; call it on the reactor thread."""
+    config, budgets = script.config, script.runtime.budgets
+    last = budgets[-1] if budgets else None
     return {
         "name": script.obj.key,
         "room": room_name(script),
@@ -29,7 +31,16 @@ def status_facts(script: "AssistantScript") -> dict[str, Any]:
         "mode": script.state.mode,
         "phase": script.state.phase,
         "model": script.model_name,
-        "context": _context(script),
+        "context": {
+            "usage": round(context_usage(script), 4),
+            "limit_tokens": context_limit(script),
+            "sleep_threshold": config.compact_sleep_threshold,
+            "emergency_threshold": config.compact_emergency_threshold,
+            "compaction": compaction_state(script),
+            "last_prompt": str(last) if last else "",
+            "left_out": len(last.left_out) if last else 0,
+            "notes": list(last.notes) if last else [],
+        },
         "stored": _stored(script),
         "queue": len(script.runtime.queue),
         "thinking": script.runtime.in_flight is not None,
@@ -40,21 +51,6 @@ def status_facts(script: "AssistantScript") -> dict[str, Any]:
         "last_trouble": script.runtime.last_error,
         "problems": [str(problem) for problem in script.state.problems],
         "warnings": warnings(script),
-    }
-
-
-def _context(script: "AssistantScript") -> dict[str, Any]:
-    config, budgets = script.config, script.runtime.budgets
-    last = budgets[-1] if budgets else None
-    return {
-        "usage": round(context_usage(script), 4),
-        "limit_tokens": context_limit(script),
-        "sleep_threshold": config.compact_sleep_threshold,
-        "emergency_threshold": config.compact_emergency_threshold,
-        "compaction": compaction_state(script),
-        "last_prompt": str(last) if last else "",
-        "left_out": len(last.left_out) if last else 0,
-        "notes": list(last.notes) if last else [],
     }
 
 

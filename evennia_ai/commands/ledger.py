@@ -13,7 +13,6 @@ from evennia_ai.rag_memory.ledger import (
     PROPOSED,
     STATES,
     WITHDRAWN,
-    Concern,
     Note,
     binds_only_author,
     concern_of,
@@ -100,21 +99,16 @@ class CmdAIRemember(AssistantCommand):
         shown = f"({note.id}, {note.kind}): {note.text}"
         if note.state == PROPOSED:
             report_proposal(script, script.obj, note)
-            why = _why(concern, [people[who].name for who in concern.others])
+            why = "it speaks of others, too" if concern.unnamed else "it is a rule"
+            if concern.others:
+                why = f"it is about {', '.join(people[who].name for who in concern.others)}"
+            elif not concern.own:
+                why = "it does not say that it is about you"
             answer = f"Proposed {shown}\nIt waits until staff approve it, because {why}."
         else:
             between = "" if note.audience == PUBLIC else " It stays between the two of you."
             answer = f"{name} will keep this in mind {shown}{between}"
         self.viewer.tell(f"{answer} {replacement_line(note)}".rstrip())
-
-
-def _why(concern: Concern, names: list[str]) -> str:
-    """Why a note waits for approval."""
-    if names:
-        return f"it is about {', '.join(names)}"
-    if not concern.own:
-        return "it does not say that it is about you"
-    return "it speaks of others, too" if concern.unnamed else "it is a rule"
 
 
 def all_notes(ledger: LedgerHandler, audience: str) -> Slices[Note]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -44,17 +44,11 @@ class SearchMemory(Tool):
     def run(self, ctx: ToolContext, query: str) -> "Deferred[dict[str, Any]]":
         """What was found, best first, only what the turn's audience may know."""
         limit = min(MOST_RESULTS, max(5, context_limit(ctx.script) // TOKENS_PER_RESULT))
-        found: Deferred[list[Hit]] = ctx.script.memory.search(
-            Query(
-                query,
-                limit,
-                ctx.audience,
-                exclude=ctx.source_message_ids,
-                own_name=ctx.character.key,
-                observations=True,
-                tools=True,
-            )
+        own_name, answered = ctx.character.key, ctx.source_message_ids
+        wanted = Query(
+            query, limit, ctx.audience, answered, own_name, observations=True, tools=True
         )
+        found: Deferred[list[Hit]] = ctx.script.memory.search(wanted)
         return found.addCallback(_as_result, ctx, query)
 
 
@@ -110,8 +104,10 @@ class ExpandMemory(Tool):
 
 def _look_up(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
     """What an id means in history, archive, journal, summaries, ledger or profiles."""
-    looked = (look(ctx, wanted) for look in (_message, _entry, _summary, _note, _observation))
-    return next((found for found in looked if found is not None), None)
+    looked = (look(ctx, wanted) for look in (_message, _entry, _summary, _note))
+    profiles = ctx.character.entities.profiles().values()
+    observed = (_observed(ctx, profile, wanted) for profile in profiles)
+    return next((found for found in chain(looked, observed) if found is not None), None)
 
 
 def _message(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
@@ -135,20 +131,17 @@ def _entry(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
 
 def _summary(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
     record = ctx.script.history.summary(wanted)
-    if record is None or record.status == ROLLED_BACK:
-        return None
-    if not visible(record.audience, ctx.audience):
+    if record is None or record.status == ROLLED_BACK or not visible(record.audience, ctx.audience):
         return None
     text = f"{record.text}\n\nMade from:"
     found = Hit(wanted, 0.0, "", text, record.created_at, "summary").to_dict()
-    return {**found, "more": _lines_below(ctx, wanted)}
-
-
-def _lines_below(ctx: ToolContext, summary_id: str) -> Iterator[str]:
-    """A line for each message a summary was made from, empty where it may not be shown."""
-    for message in ctx.script.history.each_below(summary_id):
-        said = _said([message], ctx.audience)
-        yield "".join(f"\n{m.get('at', '')[:16]} {m['speaker']}: {m['text']}" for m in said)
+    # A line for each message the summary was made from, empty where it may not be shown.
+    below = (_said([each], ctx.audience) for each in ctx.script.history.each_below(wanted))
+    more = (
+        "".join(f"\n{m.get('at', '')[:16]} {m['speaker']}: {m['text']}" for m in said)
+        for said in below
+    )
+    return {**found, "more": more}
 
 
 def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
@@ -158,12 +151,6 @@ def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
             around = _said(ctx.script.history.by_ids([note.source]), ctx.audience)
             return {**found, "around": around}
     return None
-
-
-def _observation(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    profiles = ctx.character.entities.profiles().values()
-    found = (_observed(ctx, profile, wanted) for profile in profiles)
-    return next((each for each in found if each is not None), None)
 
 
 @inlineCallbacks
