@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from twisted.internet.defer import CancelledError, Deferred, DeferredList, succeed
+from twisted.internet.defer import CancelledError, Deferred, DeferredList, fail, succeed
 from twisted.logger import Logger
 
 from evennia_ai import conf
@@ -19,7 +19,6 @@ from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.tokens import counter_for, counter_name
 from evennia_ai.protocol import MemoryBackend, Mind, ModelBackend
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
-from evennia_ai.rag_memory.unusable_backend import UnusableBackend
 from evennia_ai.recall.store import is_damage, set_aside
 
 if TYPE_CHECKING:
@@ -115,6 +114,32 @@ class InlineMind:
         if isinstance(self.recall.open_index, IndexFile):
             waiting.append(self.recall.worker.submit(self.recall.open_index.close))
         return DeferredList(waiting, consumeErrors=True).addCallback(lambda _: None)
+
+
+class UnusableBackend:
+    """A `protocol.MemoryBackend` whose every call fails with the reason; searches go on without."""
+
+    def __init__(self, reason: str = "There is no memory back end."):
+        self._reason = reason
+
+    @classmethod
+    def from_settings(cls, *args: Any) -> "UnusableBackend":
+        """One without a known reason."""
+        return cls()
+
+    def _refused(self, *args: Any, **options: Any) -> "Deferred[Any]":
+        return fail(StoreError(self._reason))
+
+    add = add_extracted = extraction_prompt = search = _refused
+    ids = sources = source_of = delete = _refused
+
+    def status(self) -> "Deferred[dict[str, Any]]":
+        """Fires with the reason."""
+        return succeed({"ok": False, "detail": self._reason, "count": 0, "path": ""})
+
+    def close(self) -> "Deferred[None]":
+        """Nothing to release."""
+        return succeed(None)
 
 
 def memory_backend(worker: Worker | None = None) -> MemoryBackend:

@@ -116,12 +116,9 @@ def warnings(script: "AssistantScript") -> list[str]:
             "summary_max_tokens": caps.summary,
             "ledger_max_tokens": caps.ledger,
         }
-        shown = ", ".join(
-            f"`{option}` {used:,} of {getattr(config, option):,}"
-            for option, used in pairs.items()
-            if used < getattr(config, option)
-        )
-        found.append(f"caps are shrunk to fit {limit:,} tokens: {shown}")
+        wanted = ((option, used, getattr(config, option)) for option, used in pairs.items())
+        shown = (f"`{option}` {used:,} of {most:,}" for option, used, most in wanted if used < most)
+        found.append(f"caps are shrunk to fit {limit:,} tokens: {', '.join(shown)}")
     if script.over_spend():
         found.append("the spend cap of today is reached: no replies until tomorrow (UTC)")
     return found

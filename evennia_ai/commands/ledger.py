@@ -60,12 +60,9 @@ class CmdAIRemember(AssistantCommand):
         if self.rhs:
             return self._add(script, self.rhs, PUBLIC)
         own, name = stable_id(self.caller), script.obj.key
+        notes = living_of(script.ledger.entries(), own)
         # Their own notes, and those of others about them that they may see.
-        notes = [
-            note
-            for note in living_of(script.ledger.entries(), own)
-            if note.by.id == own or visible(note.audience, private([own]))
-        ]
+        notes = [n for n in notes if n.by.id == own or visible(n.audience, private([own]))]
         head = f"What {name} never forgets about you ({len(notes)}):"
         self.viewer.listing(notes[::-1], note_text, head, f"{name} has no notes about you.")
 
@@ -151,6 +148,5 @@ def note_called(notes: Iterable[Note], text: str) -> Note:
     found = [note for note in notes if note.id.startswith(wanted)]
     found = [note for note in found if note.id == wanted] or found
     shown = f"`{text.strip()}`."
-    return only_one(
-        found, f"There is no such note: {shown}", f"More than one note begins with {shown}"
-    )
+    none, several = f"There is no such note: {shown}", f"More than one note begins with {shown}"
+    return only_one(found, none, several)

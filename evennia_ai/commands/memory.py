@@ -73,12 +73,12 @@ class CmdAIMemory(AssistantCommand):
         entities, audience, name = script.obj.entities, self.audience, script.obj.key
         known = [p for p in entities.profiles().values() if may_know_of(p, audience)]
         known.sort(key=lambda p: p.last_seen, reverse=True)
-        self.viewer.listing(
-            known,
-            lambda profile: profile_text(profile, audience, entities.archived(profile)),
-            f"{name} knows ({len(known)}):",
-            f"{name} knows nobody yet.",
-        )
+
+        def text(profile: Profile) -> str:
+            return profile_text(profile, audience, entities.archived(profile))
+
+        head, empty = f"{name} knows ({len(known)}):", f"{name} knows nobody yet."
+        self.viewer.listing(known, text, head, empty)
 
     def do_facts(self) -> None:
         """The ledger: proposed notes, approved ones, then closed ones, each newest first."""

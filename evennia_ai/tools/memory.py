@@ -116,7 +116,7 @@ def _message(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
         if message.id == wanted and visible(message.audience, ctx.audience):
             before = _said(messages[:position], ctx.audience)[-NEIGHBOURS:]
             behind = _said(messages[position + 1 :], ctx.audience)[:NEIGHBOURS]
-            return {**_shown(message), "around": [*before, *behind]}
+            return {**_shown(message, message.content), "around": [*before, *behind]}
     return None
 
 
@@ -124,7 +124,7 @@ def _entry(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
     entry = ctx.character.journal.get(wanted, JOURNAL_PAGES_OPENED)
     if entry is None or entry.withdrawn or not visible(entry.audience, ctx.audience):
         return None
-    found = {"id": wanted, "kind": "journal", "at": entry.timestamp, "text": entry.content}
+    found = Hit(wanted, 0.0, "", entry.content, entry.timestamp, "journal").to_dict()
     ids = list(entry.source_message_ids[:_SOURCES_SHOWN])
     return {**found, "around": _said(ctx.script.history.by_ids(ids), ctx.audience)}
 
@@ -134,11 +134,12 @@ def _summary(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
     if record is None or record.status == ROLLED_BACK or not visible(record.audience, ctx.audience):
         return None
     text = f"{record.text}\n\nMade from:"
-    found = {"id": wanted, "kind": "summary", "at": record.created_at, "text": text}
+    found = Hit(wanted, 0.0, "", text, record.created_at, "summary").to_dict()
     # A line for each message the summary was made from, empty where it may not be shown.
     below = (_said([each], ctx.audience) for each in ctx.script.history.each_below(wanted))
     more = (
-        "".join(f"\n{m['at'][:16]} {m['speaker']}: {m['text']}" for m in said) for said in below
+        "".join(f"\n{m.get('at', '')[:16]} {m['speaker']}: {m['text']}" for m in said)
+        for said in below
     )
     return {**found, "more": more}
 
@@ -146,9 +147,9 @@ def _summary(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
 def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
     for note in ctx.script.ledger.shown(ctx.audience):
         if note.id == wanted:
-            found = {"id": wanted, "kind": "ledger", "at": note.at, "speaker": note.by.key}
+            found = Hit(wanted, 0.0, note.by.key, note.text, note.at, "ledger").to_dict()
             around = _said(ctx.script.history.by_ids([note.source]), ctx.audience)
-            return {**found, "text": note.text, "around": around}
+            return {**found, "around": around}
     return None
 
 
@@ -178,7 +179,6 @@ def _observed(ctx: ToolContext, profile: Profile, wanted: str) -> dict[str, Any]
     newer = known.get(found.superseded_by or "")
     return {
         **_dated(found),
-        "kind": "observation",
         "of": profile.name,
         "rests_on": ids,
         **({"superseded": outdated} if outdated else {}),
@@ -187,14 +187,14 @@ def _observed(ctx: ToolContext, profile: Profile, wanted: str) -> dict[str, Any]
     }
 
 
-def _dated(observation: Observation) -> dict[str, str]:
-    return {"id": observation.id, "at": observation.at, "text": observation.text}
+def _dated(item: Observation) -> dict[str, str]:
+    return Hit(item.id, 0.0, "", item.text, item.at, "observation").to_dict()
 
 
-def _said(messages: Sequence[Message], audience: str) -> list[dict[str, Any]]:
+def _said(messages: Sequence[Message], audience: str) -> list[dict[str, str]]:
     """What was said among messages, as far as an audience may know, shortened."""
     return [
-        {**_shown(message), "text": message.content[:AROUND_CHARS]}
+        _shown(message, message.content[:AROUND_CHARS])
         for message in messages
         if visible(message.audience, audience)
         and message.role in ("user", "assistant")
@@ -203,14 +203,9 @@ def _said(messages: Sequence[Message], audience: str) -> list[dict[str, Any]]:
     ]
 
 
-def _shown(message: Message) -> dict[str, Any]:
-    return {
-        "id": message.id,
-        "kind": "message",
-        "speaker": message.speaker_name or message.name or message.role,
-        "at": message.created_at,
-        "text": message.content,
-    }
+def _shown(message: Message, text: str) -> dict[str, str]:
+    speaker = message.speaker_name or message.name or message.role
+    return Hit(message.id, 0.0, speaker, text, message.created_at).to_dict()
 
 
 class RequestCompaction(Tool):
