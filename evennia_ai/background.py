@@ -173,12 +173,7 @@ def in_time(
 
 
 class Worker:
-    """One daemon thread that runs plain functions one after the other.
-
-    Args:
-        name: The thread's name.
-        reactor: Where results are delivered; Twisted's global one by default.
-    """
+    """One daemon thread that runs plain functions in order; results go to the reactor."""
 
     def __init__(self, name: str, reactor: ReactorBase | None = None):
         self.name = name
@@ -299,12 +294,7 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class AsyncioThread:
-    """One daemon thread with an asyncio loop, for any number of calls at a time.
-
-    Args:
-        name: The thread's name.
-        reactor: Where results are delivered; Twisted's global one by default.
-    """
+    """One daemon thread with an asyncio loop, for any number of calls at a time."""
 
     def __init__(self, name: str, reactor: ReactorBase | None = None):
         self.name = name
@@ -325,11 +315,7 @@ class AsyncioThread:
                 self._loop = _Loop(self.name)
                 self._thread = _spawn(self.name, self._run, self._loop)
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-
-        def cancel(_: Deferred[T]) -> None:
-            future.cancel()
-
-        deferred: Deferred[T] = Deferred(cancel)
+        deferred: Deferred[T] = Deferred(lambda _: cast(None, future.cancel()))
 
         def finish(done: Future[T]) -> None:
             if done.cancelled():

@@ -1,7 +1,6 @@
-"""Django system checks: mistakes in the settings, reported at boot and not at the first tick.
+"""Django system checks: mistakes in the settings, found before the first tick.
 
-`apps.py` registers `check_settings`. Django runs it for `evennia migrate`, `evennia check` and
-`evennia ai doctor`; `log_problems` reports them at the Server's start, where Django runs none.
+`apps.py` registers `check_settings` for `evennia migrate` and `evennia check`; the doctor calls it.
 Nothing is imported from the game, as the checks also run before Evennia is ready.
 """
 
@@ -27,8 +26,6 @@ MEM0_CONFIG = "EVENNIA_AI_MEM0_CONFIG"
 _ELSEWHERE = ("EVENNIA_AI_DEMO_PASSWORD", "EVENNIA_AI_MAKE")
 _URL = re.compile(r"https?://[^\s/]+(/\S*)?")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
-
-
 _SET_PATH = "Set a path the game can write to, or remove the setting."
 
 
@@ -107,10 +104,8 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
             found.append(_error("E005", message, hint))
         else:
             found += _missing_module("E006", TOOLS, path, "remove it")
-    if values[MEMORY_BACKEND]:
-        found += _missing_module(
-            "E012", MEMORY_BACKEND, values[MEMORY_BACKEND], "remove it to use Mem0"
-        )
+    if backend := values[MEMORY_BACKEND]:
+        found += _missing_module("E012", MEMORY_BACKEND, backend, "remove it to use Mem0")
     for part in ("vector_store", "embedder", "llm"):
         config = values[MEM0_CONFIG] or {}
         if part in config and not isinstance(config[part], Mapping):
@@ -126,14 +121,6 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
     return found
 
 
-def log_problems(log: Callable[[str], None]) -> int:
-    """Write each problem to a log as one line; returns how many of them are errors."""
-    problems = check_settings()
-    for problem in problems:
-        log(f"{problem.id}: {problem.msg} {problem.hint or ''}".strip())
-    return sum(problem.level >= checks.ERROR for problem in problems)
-
-
 def _missing_module(number: str, name: str, path: str, remedy: str) -> list[checks.CheckMessage]:
     """An error if a path's module does not exist. Its packages are imported, not itself."""
     module = path.rpartition(".")[0]
@@ -141,10 +128,8 @@ def _missing_module(number: str, name: str, path: str, remedy: str) -> list[chec
         exists = importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):
         exists = False
-    if exists:
-        return []
     message = f"`{name}` names `{path}`, but there is no module `{module}`."
-    return [_error(number, message, f"Correct the path, or {remedy}.")]
+    return [] if exists else [_error(number, message, f"Correct the path, or {remedy}.")]
 
 
 def _shown(value: object) -> str:

@@ -29,11 +29,6 @@ def setting(name: str, default: object = None) -> Any:
     return default if value in (None, "") else value
 
 
-def _truth(text: str) -> Any:
-    """The truth value of a word such as ``yes``; other text unchanged."""
-    return _TRUTHS.get(text.strip().lower(), text)
-
-
 def _json(text: str) -> Any:
     """A list or a mapping; other text unchanged."""
     try:
@@ -49,11 +44,12 @@ def _paths(text: str) -> Any:
     return [path.strip() for path in text.split(",") if path.strip()]
 
 
-# How an environment variable is read for settings that are not text.
+# How an environment variable is read for settings that are not text; a truth value is one of a
+# few words, and other text is left for the checks to find.
 _READERS: dict[str, Callable[[str], Any]] = {
     "TOOLS": _paths,
     "MEM0_CONFIG": _json,
-    "MEM0_INFER": _truth,
+    "MEM0_INFER": lambda text: _TRUTHS.get(text.strip().lower(), text),
 }
 
 
@@ -76,8 +72,7 @@ def log_path() -> Path:
 def memory_backend(worker: Worker | None = None) -> MemoryBackend:
     """A new memory back end, by ``EVENNIA_AI_MEMORY_BACKEND``, on a worker or its own.
 
-    Raises:
-        ConfigError: If the dotted path names no class that can be used.
+    Raises `ConfigError` if the dotted path names no class that can be used.
     """
     from evennia.utils.utils import class_from_module
 
@@ -126,6 +121,5 @@ def _tool(path: object) -> Any:
             return tool
     except Exception as error:  # a game's own module may raise anything
         raise _unusable("TOOLS", path, error) from error
-    raise ConfigError(
-        f"`{path}` in `EVENNIA_AI_TOOLS` is not an `evennia_ai.tools.Tool` with a name."
-    )
+    wanted = "an `evennia_ai.tools.Tool` with a name"
+    raise ConfigError(f"`{path}` in `EVENNIA_AI_TOOLS` is not {wanted}.")

@@ -10,13 +10,10 @@ class ConfigError(AssistantError):
 
 
 class ModelError(AssistantError):
-    """No model gave a usable answer.
+    """No model gave a usable answer; the message holds no key and no prompt text.
 
-    Args:
-        message: What happened, without any key or prompt text.
-        retryable: Whether the same call may succeed later.
-        kind: Short machine name, as `timeout`, `rate_limit`, `server`, `connection`,
-            `bad_response`, `refused`, `auth`, `breaker_open`, `cancelled`.
+    `retryable`: whether the same call may succeed later. `kind` is one of `timeout`, `rate_limit`,
+    `server`, `connection`, `bad_response`, `refused`, `auth`, `breaker_open`, `cancelled`.
     """
 
     def __init__(self, message: str, retryable: bool = False, kind: str = "bad_response"):

@@ -89,10 +89,9 @@ class MemoryBackend(Protocol):
     ) -> MemoryBackend:
         """Make one; nothing slow happens before the first call.
 
-        Args:
-            directory: The folder for derived data; files belong into a folder of their own in it.
-            setting: Reads a setting of the game by its name without ``EVENNIA_AI_``.
-            worker: A daemon thread to work on; without one it starts its own when needed.
+        `directory` is the folder for derived data; files belong into a folder of their own in it.
+        `setting` reads a setting of the game by its name without ``EVENNIA_AI_``. `worker` is a
+        daemon thread to work on; without one the back end starts its own when needed.
         """
 
     def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> Deferred[list[str]]:

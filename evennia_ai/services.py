@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from twisted.internet.defer import CancelledError, Deferred, DeferredList, succeed
+from twisted.internet.defer import CancelledError, Deferred, DeferredList, fail, succeed
 from twisted.logger import Logger
 
 from evennia_ai import conf
@@ -19,7 +19,6 @@ from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.tokens import counter_for, counter_name
 from evennia_ai.protocol import MemoryBackend, Mind, ModelBackend
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
-from evennia_ai.rag_memory.unusable_backend import UnusableBackend
 from evennia_ai.recall.store import is_damage, set_aside
 
 if TYPE_CHECKING:
@@ -35,9 +34,6 @@ class IndexFile:
 
     It is opened again if its file was deleted. A damaged one is renamed and replaced by an empty
     one, which the assistants fill from what they have stored.
-
-    Args:
-        path: The file; its folder is made if need be.
     """
 
     def __init__(self, path: Path):
@@ -48,7 +44,7 @@ class IndexFile:
     def __call__(self) -> "RecallIndex":
         """The open index."""
         with self._lock:
-            if self._index is not None and self._is_useless(self._index):
+            if self._index is not None and (self._index.damaged or self._is_gone()):
                 self._index.close()
                 if self._index.damaged:
                     set_aside(self._path)
@@ -77,23 +73,16 @@ class IndexFile:
         set_aside(self._path)
         return RecallIndex(self._path)
 
-    def _is_useless(self, index: "RecallIndex") -> bool:
-        """Whether the open file is damaged or no longer the one under its name."""
+    def _is_gone(self) -> bool:
+        """Whether the open file is no longer the one under its name."""
         try:
-            return index.damaged or self._path.stat().st_ino != self._inode
+            return self._path.stat().st_ino != self._inode
         except FileNotFoundError:
             return True
 
 
 class InlineMind:
-    """The mind inside the server: daemon threads beside the reactor. See `protocol.Mind`.
-
-    Args:
-        model: The model client.
-        memories: Long-term memory.
-        recall: The recall index.
-        desk: The thread for work on texts.
-    """
+    """`protocol.Mind` inside the server: daemon threads; `desk` is the one for work on texts."""
 
     def __init__(
         self, model: ModelBackend, memories: MemoryBackend, recall: RecallJobs, desk: Worker
@@ -110,8 +99,13 @@ class InlineMind:
             for name in (model, "gpt-4", "gpt-4o"):  # an assistant may use another model
                 counter_for(name)
 
+        def log_failures(results: Iterable[tuple[bool, Any]]) -> None:
+            for good, failure in results:
+                if not good and not failure.check(CancelledError):
+                    _log.error("warming up: {why}", why=failure.getErrorMessage())
+
         waiting = [self.model.warm_up(), self.recall.worker.submit(load)]
-        return DeferredList(waiting, consumeErrors=True).addCallback(_log_failures)
+        return DeferredList(waiting, consumeErrors=True).addCallback(log_failures)
 
     def close(self) -> "Deferred[None]":
         """Cancel calls and release files."""
@@ -122,10 +116,30 @@ class InlineMind:
         return DeferredList(waiting, consumeErrors=True).addCallback(lambda _: None)
 
 
-def _log_failures(results: Iterable[tuple[bool, Any]]) -> None:
-    for good, failure in results:
-        if not good and not failure.check(CancelledError):
-            _log.error("warming up: {why}", why=failure.getErrorMessage())
+class UnusableBackend:
+    """A `protocol.MemoryBackend` whose every call fails with the reason; searches go on without."""
+
+    def __init__(self, reason: str = "There is no memory back end."):
+        self._reason = reason
+
+    @classmethod
+    def from_settings(cls, *args: Any) -> "UnusableBackend":
+        """One without a known reason."""
+        return cls()
+
+    def _refused(self, *args: Any, **options: Any) -> "Deferred[Any]":
+        return fail(StoreError(self._reason))
+
+    add = add_extracted = extraction_prompt = search = _refused
+    ids = sources = source_of = delete = _refused
+
+    def status(self) -> "Deferred[dict[str, Any]]":
+        """Fires with the reason."""
+        return succeed({"ok": False, "detail": self._reason, "count": 0, "path": ""})
+
+    def close(self) -> "Deferred[None]":
+        """Nothing to release."""
+        return succeed(None)
 
 
 def memory_backend(worker: Worker | None = None) -> MemoryBackend:

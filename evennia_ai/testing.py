@@ -54,12 +54,12 @@ def call(name: str, **arguments: object) -> list[dict[str, Any]]:
 
 
 class ScriptedModel:
-    """A model whose answers are given beforehand; it keeps every request.
+    """A model whose answers are given beforehand; `requests` keeps every request.
 
     Args:
         answers: One for each call: a text, tool calls (see `call`), a `ModelReply`, or an
-            exception to fail with. When they are used up, `default` answers.
-        default: A last answer, or a function from the request to one.
+            exception to fail with.
+        default: What answers when they are used up, or a function from the request to it.
         window: The model's context window in tokens, None if unknown.
         held: Whether answers wait until `release` is called.
     """
@@ -327,18 +327,17 @@ class MemoryIndex:
         self, scope: str, query: str, limit: int = 10, audience: str | None = None
     ) -> tuple[Hit, ...]:
         """The newest turns that share a word with the query."""
-        words = set(query.lower().split())
-        found = [
-            turn
-            for turn in self.turns.values()
-            if words & set(turn.text.lower().split())
-            and (turn.kind == "tool") == scope.endswith(TOOLS)
-            and visible(turn.audience or PUBLIC, audience or PUBLIC)
-        ][-limit:]
-        return tuple(
-            Hit(t.id, 1.0, t.speaker, t.text, str(t.at), t.kind, audience=t.audience or PUBLIC)
-            for t in found
-        )
+        words, hits = set(query.lower().split()), []
+        for turn in self.turns.values():
+            owner, of_scope = (
+                turn.audience or PUBLIC,
+                (turn.kind == "tool") == scope.endswith(TOOLS),
+            )
+            shares = words & set(turn.text.lower().split())
+            if shares and of_scope and visible(owner, audience or PUBLIC):
+                facts = (turn.id, 1.0, turn.speaker, turn.text, str(turn.at), turn.kind)
+                hits.append(Hit(*facts, audience=owner))
+        return tuple(hits[-limit:])
 
     def close(self) -> None:
         """Nothing to release."""
@@ -438,18 +437,10 @@ class FakeAssistant(AssistantParts):
         report = yield aria.run_turn(TurnRequest())
         assert aria.game.said == [("public", "Good evening.")]
 
-    Args:
-        model: Answers; one that says nothing by default.
-        memories: The memory back end.
-        index: The recall index.
-        store: Keeps the script's values, `body_store` the body's.
-        body_store: See `store`.
-        clock: The time, Twisted's `Clock`.
-        config: Configuration Attributes by name.
-
-    Attributes:
-        audits: What was logged, by kind: ``log`` or an audit's kind.
-        errors: Errors that were survived, each with what was being done.
+    By default the model says nothing. `store` keeps the script's values, `body_store` the body's.
+    Other keyword arguments are configuration Attributes. `audits` holds what was logged, by kind
+    (``log`` or an audit's kind), and `errors` the errors that were survived, each with what was
+    being done.
     """
 
     key = scope = "Aria"

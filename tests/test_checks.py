@@ -118,14 +118,6 @@ class TestCheckSettings(unittest.TestCase):
             with mock.patch.dict(os.environ, {f"EVENNIA_AI_{name}": "{broken"}):
                 self.assertEqual(ids(), [number])
 
-    def test_problems_are_logged_a_line_each(self):
-        """`log_problems` writes every problem and counts the errors alone."""
-        lines = []
-        with override_settings(EVENNIA_AI_LLM_MODEL=5, EVENNIA_AI_WRONG=1):
-            errors = checks.log_problems(lines.append)
-        self.assertEqual((errors, len(lines)), (1, 2))
-        self.assertTrue(lines[0].startswith("evennia_ai.E001: "))
-
     def test_django_runs_them_once_registered(self):
         """Django's own check command reports our problems."""
         with override_settings(EVENNIA_AI_LLM_MODEL=5):

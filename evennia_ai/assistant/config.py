@@ -19,17 +19,11 @@ _CLOCK_SPAN = re.compile(r"^(?:(game|real)\s+)?(\d{1,2}):(\d{2})\s*-\s*(\d{1,2})
 
 @dataclass(frozen=True)
 class Kind:
-    """What values an option takes.
+    """What values an option takes."""
 
-    Args:
-        says: The values in plain words, for help and error messages.
-        check: Returns the value in its stored form, or raises `ValueError` or `TypeError`.
-        unit: Of numbers, for help.
-    """
-
-    says: str
-    check: Check
-    unit: str = ""
+    says: str  # the values in plain words, for help and error messages
+    check: Check  # returns the value in its stored form, or raises `ValueError` or `TypeError`
+    unit: str = ""  # of numbers, for help
 
 
 def _flag(value: object) -> bool:
@@ -71,11 +65,7 @@ def _levels(value: object) -> dict[str, str]:
 def _schedule(value: object) -> str:
     text = str(value).strip().lower()
     match = _CLOCK_SPAN.match(text)
-    if (
-        not match
-        or any(int(match[i]) > 23 for i in (2, 4))
-        or any(int(match[i]) > 59 for i in (3, 5))
-    ):
+    if not match or any(int(match[i]) > (59 if i % 2 else 23) for i in (2, 3, 4, 5)):
         raise ValueError(value)
     return re.sub(r"\s*-\s*", "-", text)
 
@@ -87,15 +77,9 @@ def within_hours(schedule: str, clock: Callable[[bool], tuple[int, int]]) -> boo
     `schedule` that begins with ``game``.
     """
     words = schedule.split()
-    start, end = (_minutes(part) for part in words[-1].replace(" ", "").split("-"))
-    hour, minute = clock(words[0] == "game")
-    now = hour * 60 + minute
+    start, end = (tuple(map(int, part.split(":"))) for part in words[-1].split("-"))
+    now = clock(words[0] == "game")
     return start <= now < end if start <= end else now >= start or now < end
-
-
-def _minutes(text: str) -> int:
-    hours, minutes = text.split(":")
-    return int(hours) * 60 + int(minutes)
 
 
 def or_none(kind: Kind) -> Kind:
@@ -119,12 +103,8 @@ def number(low: float, high: float, unit: str = "", whole: bool = False) -> Kind
             raise ValueError(value)
         return int(found) if whole else found
 
-    says = (
-        f"a whole number from {low:,} to {high:,}"
-        if whole
-        else f"a number from {low:g} to {high:g}"
-    )
-    return Kind(says, check, unit)
+    says = f"a number from {low:g} to {high:g}"
+    return Kind(f"a whole number from {low:,} to {high:,}" if whole else says, check, unit)
 
 
 def whole(low: int, high: int, unit: str = "") -> Kind:
@@ -318,9 +298,9 @@ class AssistantConfig:
     )
 
 
-FEWSHOT_PROMPT = """You fold the older part of a conversation in a text game into a short memory. \
-Write two or three plain sentences for the one who was there: who was there, what happened, what \
-was promised, with names and numbers. Invent nothing. Write nothing but the memory."""
+FEWSHOT_PROMPT = """You summarise the older part of a conversation in a text game. Write two or \
+three plain sentences for the character who took part in it: who was there, what happened and \
+what was promised, with names and numbers. Do not invent anything. Write only the summary."""
 
 # Sets of options for one kind of use, by name: `aiconfig Aria preset = fewshot`.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -335,7 +315,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "summary_max_tokens": 200,
         # Base models know no tools.
         "pre_compact_extraction_enabled": False,
-    },
+    }
 }
 
 OPTIONS: dict[str, Field[Any]] = {item.name: item for item in fields(AssistantConfig)}
@@ -360,11 +340,7 @@ def default_of(name: str) -> Any:
 
 
 def checked(name: str, value: object) -> Any:
-    """A value in its stored form.
-
-    Raises:
-        ConfigError: If there is no such option or the value is not of its kind.
-    """
+    """A value in its stored form; `ConfigError` if there is no such option or it does not fit."""
     if name not in OPTIONS:
         raise ConfigError(f"There is no option `{name}`. `aiconfig <assistant>` lists them all.")
     kind: Kind = OPTIONS[name].metadata["kind"]
@@ -383,11 +359,7 @@ def _shown(value: object) -> str:
 
 
 def parsed(name: str, text: str) -> Any:
-    """A value from what somebody typed: a Python literal where it is one, else the text itself.
-
-    Raises:
-        ConfigError: As `checked`.
-    """
+    """A value from what somebody typed: a Python literal or the text itself, as `checked`."""
     text = text.strip()
     try:
         return checked(name, ast.literal_eval(text))
@@ -413,10 +385,8 @@ def read_config(values: Mapping[str, Any]) -> tuple[AssistantConfig, tuple[Probl
     config = AssistantConfig(**good)
     room = config.max_context_tokens // 2
     if config.reply_reserve_tokens > room:
-        says = (
-            f"more than half of `max_context_tokens` ({config.max_context_tokens:,}); "
-            f"{room:,} is used."
-        )
+        most = f"`max_context_tokens` ({config.max_context_tokens:,})"
+        says = f"more than half of {most}; {room:,} is used."
         problems.append(Problem("reply_reserve_tokens", str(config.reply_reserve_tokens), says))
         config = replace(config, reply_reserve_tokens=room)
     return config, tuple(problems)

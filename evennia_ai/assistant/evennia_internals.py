@@ -90,11 +90,7 @@ def _stamp(attribute: "Attribute | None") -> object:
 
 
 class AttributeStore:
-    """A store in the Attributes of a typeclassed object.
-
-    Args:
-        obj: The object that carries the Attributes.
-    """
+    """A store in the Attributes of a typeclassed object."""
 
     def __init__(self, obj: "TypedObject"):
         self.obj = obj
@@ -120,11 +116,9 @@ class AttributeStore:
         Evennia asks the database once for each key: dozens of queries at an assistant's first
         tick, and one for each summary ever made.
         """
-        if not settings.TYPECLASS_AGGRESSIVE_CACHE:
-            return
         cache = self._cache()
         missing = [key for key in keys if _cache_key(key, category) not in cache]
-        if not missing:
+        if not missing or not settings.TYPECLASS_AGGRESSIVE_CACHE:
             return
         rows = self.obj.db_attributes.filter(db_category=category)
         if len(missing) <= _MOST_NAMED:

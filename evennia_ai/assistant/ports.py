@@ -139,19 +139,12 @@ class AssistantPorts(AssistantParts):
 
     def spent(self, reply: ModelReply, purpose: str) -> None:
         """Count and log one model call."""
-        tokens = reply.prompt_tokens + reply.completion_tokens
+        tokens, seconds = reply.prompt_tokens + reply.completion_tokens, round(reply.seconds, 3)
         self.runtime.counts["calls"] += 1
         if reply.model != OFFLINE_MODEL:
             self.spend.add(tokens, reply.cost)
-        self.audit(
-            "call",
-            purpose=purpose,
-            model=reply.model,
-            tokens=tokens,
-            cost=reply.cost,
-            seconds=round(reply.seconds, 3),
-            attempts=reply.attempts,
-        )
+        figures = {"cost": reply.cost, "seconds": seconds, "attempts": reply.attempts}
+        self.audit("call", purpose=purpose, model=reply.model, tokens=tokens, **figures)
 
     @property
     def extracts_memories(self) -> bool:
@@ -165,8 +158,8 @@ def _is_admin(account: AccountDB) -> bool:
     return bool(account.is_superuser or account.check_permstring("Admin"))
 
 
-def write_audit(path: Path, kind: str, fields: Mapping[str, Any], at: float | None = None) -> None:
-    """Append one JSON line to the audit log, with the time `at` (seconds since the epoch) or now.
+def write_audit(path: Path, kind: str, fields: Mapping[str, Any], at: float) -> None:
+    """Append a JSON line to the audit log; `at` is in seconds since the epoch.
 
     Long texts in `fields` are cut. They must hold neither prompt text nor keys.
     """

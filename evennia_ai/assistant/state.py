@@ -1,6 +1,5 @@
 """What an assistant stores of itself: mode, signals, the queue of heard lines, today's spend."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -42,12 +41,10 @@ PHASES = ("sleeping", "dreaming", "waking")
 class StateHandler:
     """Reads and writes the script's runtime and configuration Attributes.
 
-    Args:
-        store: Where the script's values are kept.
-        report: Called once with each configuration value that cannot be used.
+    `report` is called once with each configuration value that cannot be used.
     """
 
-    def __init__(self, store: Store, report: Callable[[Problem], None] = lambda problem: None):
+    def __init__(self, store: Store, report: Callable[[Problem], None]):
         self.store = store
         self._report = report
         self._reported: set[tuple[str, str]] = set()
@@ -121,25 +118,18 @@ class StateHandler:
 
     def signal(self, name: str, value: object) -> None:
         """Set a context signal, or clear it with None."""
-        signals = self.signals()
-        if value is None and name not in signals:
-            return
-        signals.pop(name, None)
-        if value is not None:
-            signals[name] = value
-        self.store.set("context_signals", signals)
+        before = self.signals()
+        signals = {**before, name: value}
+        if value is None:
+            del signals[name]
+        if value is not None or signals != before:
+            self.store.set("context_signals", signals)
 
     def load_queue(self) -> list[Message]:
         """Events that were heard but not yet in the history when they were last saved."""
-        value = self.store.get("event_queue")
-        events = value if isinstance(value, list | tuple) else []
-        return [
-            Message.from_dict(event)
-            for event in events
-            if isinstance(event, Mapping)
-            and isinstance(event.get("content"), str)
-            and event.get("id")
-        ]
+        events = as_list(self.store.get("event_queue"))
+        sound_ones = (e for e in events if isinstance(e, Mapping) and e.get("id"))
+        return [Message.from_dict(e) for e in sound_ones if isinstance(e.get("content"), str)]
 
     def save_queue(self, events: Sequence[Message]) -> None:
         """Save the events not yet in the history; nothing is written if there never were any."""
@@ -161,7 +151,11 @@ class StateHandler:
     @property
     def last_sleep(self) -> dict[str, Any]:
         """When the last sleep cycle was and its report; empty if there was none."""
-        return sound(self.store.get("last_sleep"), {"at": as_amount, "steps": _steps}, {}) or {}
+
+        def steps(value: object) -> dict[str, Any]:
+            return {str(name): dict(step) for name, step in as_dict(value).items() if as_dict(step)}
+
+        return sound(self.store.get("last_sleep"), {"at": as_amount, "steps": steps}, {}) or {}
 
     def followers(self) -> list[int]:
         """Primary keys of the accounts that are told of compactions."""
@@ -171,10 +165,9 @@ class StateHandler:
         """Follow, or stop following; returns whether the account follows now."""
         before = self.followers()
         after = [pk for pk in before if pk != account_pk]
-        if after == before:
-            after = [*before, account_pk]
-        self.store.set("followers", after)
-        return account_pk in after
+        follows = after == before
+        self.store.set("followers", [*before, account_pk] if follows else after)
+        return follows
 
     @property
     def hold(self) -> bool:
@@ -239,22 +232,13 @@ class StateHandler:
         return sound_result(self.store.get("last_compaction"))
 
 
-def _steps(value: object) -> dict[str, Any]:
-    return {str(name): dict(step) for name, step in as_dict(value).items() if as_dict(step)}
-
-
 _SPENT = {"tokens": as_count, "calls": as_count, "cost": as_amount}
 
 
 class SpendHandler:
-    """Counts tokens, calls and money by day (UTC).
+    """Counts tokens, calls and money by day (UTC)."""
 
-    Args:
-        store: Where the script's values are kept.
-        now: Clock, seconds since the epoch.
-    """
-
-    def __init__(self, store: Store, now: Callable[[], float] = time.time):
+    def __init__(self, store: Store, now: Callable[[], float]):
         self.store = store
         self._now = now
 
@@ -271,15 +255,10 @@ class SpendHandler:
         if tokens <= 0 and not cost:
             return
         today = self.today()
-        self.store.set(
-            "spend",
-            {
-                **today,
-                "tokens": today["tokens"] + tokens,
-                "calls": today["calls"] + 1,
-                "cost": round(today["cost"] + (cost or 0.0), 6),
-            },
-        )
+        today["tokens"] += tokens
+        today["calls"] += 1
+        today["cost"] = round(today["cost"] + (cost or 0.0), 6)
+        self.store.set("spend", today)
 
     def over(self, max_tokens_day: int | None) -> bool:
         """Whether today's tokens reached the cap."""

@@ -20,6 +20,8 @@ UNCONSOLIDATED_SHOWN = 200
 
 def status_facts(script: "AssistantScript") -> dict[str, Any]:
     """Everything `aistatus` shows, as JSON can hold it; call it on the reactor thread."""
+    config, budgets = script.config, script.runtime.budgets
+    last = budgets[-1] if budgets else None
     return {
         "name": script.obj.key,
         "room": room_name(script),
@@ -29,7 +31,16 @@ def status_facts(script: "AssistantScript") -> dict[str, Any]:
         "mode": script.state.mode,
         "phase": script.state.phase,
         "model": script.model_name,
-        "context": _context(script),
+        "context": {
+            "usage": round(context_usage(script), 4),
+            "limit_tokens": context_limit(script),
+            "sleep_threshold": config.compact_sleep_threshold,
+            "emergency_threshold": config.compact_emergency_threshold,
+            "compaction": compaction_state(script),
+            "last_prompt": str(last) if last else "",
+            "left_out": len(last.left_out) if last else 0,
+            "notes": list(last.notes) if last else [],
+        },
         "stored": _stored(script),
         "queue": len(script.runtime.queue),
         "thinking": script.runtime.in_flight is not None,
@@ -40,21 +51,6 @@ def status_facts(script: "AssistantScript") -> dict[str, Any]:
         "last_trouble": script.runtime.last_error,
         "problems": [str(problem) for problem in script.state.problems],
         "warnings": warnings(script),
-    }
-
-
-def _context(script: "AssistantScript") -> dict[str, Any]:
-    config, budgets = script.config, script.runtime.budgets
-    last = budgets[-1] if budgets else None
-    return {
-        "usage": round(context_usage(script), 4),
-        "limit_tokens": context_limit(script),
-        "sleep_threshold": config.compact_sleep_threshold,
-        "emergency_threshold": config.compact_emergency_threshold,
-        "compaction": compaction_state(script),
-        "last_prompt": str(last) if last else "",
-        "left_out": len(last.left_out) if last else 0,
-        "notes": list(last.notes) if last else [],
     }
 
 
@@ -120,12 +116,9 @@ def warnings(script: "AssistantScript") -> list[str]:
             "summary_max_tokens": caps.summary,
             "ledger_max_tokens": caps.ledger,
         }
-        shown = ", ".join(
-            f"`{option}` {used:,} of {getattr(config, option):,}"
-            for option, used in pairs.items()
-            if used < getattr(config, option)
-        )
-        found.append(f"caps are shrunk to fit {limit:,} tokens: {shown}")
+        wanted = ((option, used, getattr(config, option)) for option, used in pairs.items())
+        shown = (f"`{option}` {used:,} of {most:,}" for option, used, most in wanted if used < most)
+        found.append(f"caps are shrunk to fit {limit:,} tokens: {', '.join(shown)}")
     if script.over_spend():
         found.append("the spend cap of today is reached: no replies until tomorrow (UTC)")
     return found

@@ -30,18 +30,11 @@ SUPPORTED_EVENNIA = ((5, 0, 1), (7,))
 
 @dataclass(frozen=True)
 class Check:
-    """What a check found.
-
-    Args:
-        name: What was checked.
-        ok: True if it works, False if it is broken, None for a remark.
-        detail: What was found, one line, keys masked.
-        remedy: What to do about it; empty if nothing.
-    """
+    """What a check found."""
 
     name: str
-    ok: bool | None
-    detail: str
+    ok: bool | None  # True if it works, False if it is broken, None for a remark
+    detail: str  # one line, keys masked
     remedy: str = ""
 
     def line(self) -> str:
@@ -65,18 +58,11 @@ def _fault(detail: str, remedy: str) -> Check:
 
 @dataclass
 class Patient:
-    """The installation under examination.
-
-    Args:
-        game_dir: The game's folder.
-        client: Talks to models; the game's if None.
-        store: Semantic memory; if None, one is opened for the check, and closed.
-        worker: A thread for slow work.
-    """
+    """The installation under examination."""
 
     game_dir: str | os.PathLike[str]
-    client: ModelBackend | None = None
-    store: MemoryBackend | None = None
+    client: ModelBackend | None = None  # the game's if None
+    store: MemoryBackend | None = None  # if None, one is opened for the check, and closed
     worker: Worker = field(default_factory=lambda: Worker("evennia-ai-doctor"))
 
 
@@ -150,24 +136,19 @@ def check_database(patient: Patient) -> Any:
     nodes = (yield patient.worker.submit(MigrationLoader, None)).graph.nodes
     try:
         done = set(MigrationRecorder(connection).applied_migrations())
-        missing = [
-            key
-            for key, migration in nodes.items()
-            if key not in done and not (migration.replaces and done.issuperset(migration.replaces))
-        ]
-        if missing:
+        done |= {
+            key for key, one in nodes.items() if one.replaces and done.issuperset(one.replaces)
+        }
+        if missing := nodes.keys() - done:
             return _fault(f"{len(missing)} migrations were never run", "Run `evennia migrate`.")
         paths = Counter(ScriptDB.objects.values_list("db_typeclass_path", flat=True))
         count = sum(number for path, number in paths.items() if _is_assistant(path))
     except DatabaseError as error:
-        return _fault(
-            f"{type(error).__name__}: {error}",
-            "Check `DATABASES` in the settings, then run `evennia migrate`.",
-        )
+        remedy = "Check `DATABASES` in the settings, then run `evennia migrate`."
+        return _fault(f"{type(error).__name__}: {error}", remedy)
     if not count:
-        return _remark(
-            f"{connection.vendor}, no assistant yet", "Make one in the game: ai/create Aria"
-        )
+        detail = f"{connection.vendor}, no assistant yet"
+        return _remark(detail, "Make one in the game: ai/create Aria")
     return _fine(f"{connection.vendor}, {count} assistant(s)")
 
 
@@ -190,10 +171,8 @@ def check_tokenizer(patient: Patient) -> Any:
 
     name = yield patient.worker.submit(counter_name, conf.model_name())
     if name == "estimate":
-        return _remark(
-            "tokens are estimated from bytes, rather too many than too few",
-            "Install it again: `pip install --force-reinstall tiktoken litellm`.",
-        )
+        remedy = "Install it again: `pip install --force-reinstall tiktoken litellm`."
+        return _remark("tokens are estimated from bytes, rather too many than too few", remedy)
     return _fine(name)
 
 
@@ -213,10 +192,8 @@ def check_embedder(patient: Patient) -> Any:
 def check_memory(patient: Patient) -> Any:
     """The semantic memory store can be opened."""
     if patient.store is None and is_running(patient.game_dir):
-        return _remark(
-            "the game is running and holds the memory store, as it should",
-            "For its state type ai/doctor in the game.",
-        )
+        detail = "the game is running and holds the memory store, as it should"
+        return _remark(detail, "For its state type ai/doctor in the game.")
     store = patient.store or services.memory_backend(patient.worker)
     status = yield store.status()
     if patient.store is None:
@@ -224,9 +201,8 @@ def check_memory(patient: Patient) -> Any:
     detail = str(status["detail"]).rstrip(".")
     if status["ok"]:
         return _fine(detail)
-    return _fault(
-        detail, f"Check `{checks.MEMORY_BACKEND}`, `{checks.MEM0_CONFIG}` and {conf.data_dir()}."
-    )
+    remedy = f"Check `{checks.MEMORY_BACKEND}`, `{checks.MEM0_CONFIG}` and {conf.data_dir()}."
+    return _fault(detail, remedy)
 
 
 @inlineCallbacks
@@ -259,10 +235,8 @@ def check_model(patient: Patient) -> Any:
     if not report.ok:  # its detail names the model
         return _fault(report.detail, _REMEDIES.get(report.kind, f"Check `{checks.MODEL}`."))
     if model == OFFLINE_MODEL:
-        return _remark(
-            "the offline model speaks: rules, no network, no key",
-            f"For better conversation, set `{checks.MODEL}`.",
-        )
+        detail = "the offline model speaks: rules, no network, no key"
+        return _remark(detail, f"For better conversation, set `{checks.MODEL}`.")
     return _fine(report.detail)
 
 
@@ -295,10 +269,7 @@ _REMEDIES = {
 
 @inlineCallbacks
 def run_checks(patient: Patient, which: Iterable[Callable[[Patient], Any]] = CHECKS) -> Any:
-    """Run the checks one after the other; fires with a list of `Check`, in order.
-
-    One that raises is reported as a fault.
-    """
+    """Run the checks in order; fires with a list of `Check`. One that raises is a fault."""
     found = []
     for check in which:
         result = yield maybeDeferred(check, patient).addErrback(_as_fault)

@@ -43,8 +43,7 @@ def install(
 ) -> int:
     """Show the edits a game needs, or make them; returns the exit code, 0. Idempotent.
 
-    Raises:
-        ConfigError: A file is missing or cannot be understood; none was changed.
+    Raises `ConfigError` if a file is missing or cannot be understood; none was changed then.
     """
     folder = Path(game_dir)
     edits = [edit for edit in planned_edits(folder) if edit.before != edit.after]
@@ -58,10 +57,8 @@ def install(
         return 0
     for path in (edit.path.resolve() for edit in edits):  # before the first is changed
         if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
-            raise ConfigError(
-                f"`{path}` cannot be written; nothing was changed. "
-                "Make it writable, or make the edits by hand."
-            )
+            hint = "Make it writable, or make the edits by hand."
+            raise ConfigError(f"`{path}` cannot be written; nothing was changed. {hint}")
     for edit in edits:
         backup = _write(edit)
         say(f"Changed {edit.path.relative_to(folder)}; the old text is in {backup.name}")
@@ -168,18 +165,15 @@ def _edit(path: Path, change: Callable[[str], str], line: str) -> Edit:
     try:
         raw = path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"`{path}` cannot be read ({error}): add this line by hand: {line}"
-        ) from error
+        why = f"`{path}` cannot be read ({error}): add this line by hand: {line}"
+        raise ConfigError(why) from error
     text = raw.replace("\r\n", "\n")
     try:
         after = change(text)
         ast.parse(after)
     except (SyntaxError, ValueError) as error:
-        raise ConfigError(
-            f"`{path}` cannot be understood ({error}); nothing was changed. "
-            f"Add this line by hand: {line}"
-        ) from error
+        why = f"`{path}` cannot be understood ({error}); nothing was changed."
+        raise ConfigError(f"{why} Add this line by hand: {line}") from error
     return Edit(path, raw, after.replace("\n", "\r\n") if "\r\n" in raw else after)
 
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evennia_ai import __version__
+from evennia_ai.cli.install import install
+from evennia_ai.cli.launcher import run_in
 from evennia_ai.cli.new import create_game, is_game
 from evennia_ai.cli.run import ADMIN, PASSWORD_FILE, Connection, GameError, start_game, stop_game
 from evennia_ai.errors import AssistantError, ConfigError
@@ -44,8 +46,12 @@ def _parser() -> argparse.ArgumentParser:
     for name, run, says in (
         ("start", lambda args: _start_and_show(_game(args.folder)), "start a game made by `new`"),
         ("stop", _stop, "stop a game"),
-        ("install", _install, "add assistants to a game: show or make the edits"),
-        ("doctor", _doctor, "check a game and suggest remedies"),
+        (
+            "install",
+            lambda args: install(_game(args.folder), apply=args.apply),
+            "add assistants to a game: show or make the edits",
+        ),
+        ("doctor", lambda args: run_in(_game(args.folder)), "check a game and suggest remedies"),
     ):
         command = commands.add_parser(name, help=says)
         command.add_argument("folder", nargs="?", default=".", help="the game (default: here)")
@@ -79,26 +85,12 @@ def _stop(args: argparse.Namespace) -> int:
     return 0
 
 
-def _install(args: argparse.Namespace) -> int:
-    from evennia_ai.cli.install import install
-
-    return install(_game(args.folder), apply=args.apply)
-
-
-def _doctor(args: argparse.Namespace) -> int:
-    from evennia_ai.cli.launcher import run_in
-
-    return run_in(_game(args.folder))
-
-
 def _game(folder: str | os.PathLike[str]) -> Path:
     """The absolute path of a game's folder; `ConfigError` if there is no game in it."""
     path = Path(folder)
     if not is_game(path):
-        raise ConfigError(
-            f"`{folder}` is not a game folder (it has no server/conf/settings.py): name one, or "
-            "make one with `evennia-ai new <folder>`."
-        )
+        what = f"`{folder}` is not a game folder (it has no server/conf/settings.py)"
+        raise ConfigError(f"{what}: name one, or make one with `evennia-ai new <folder>`.")
     return path.resolve()
 
 

@@ -23,11 +23,9 @@ _SERVERNAME = 'SERVERNAME = "The Gilded Lantern"'
 def create_game(folder: str | os.PathLike[str]) -> Path:
     """Make a game folder that is ready to be migrated and started; returns its absolute path.
 
-    The last part of the path becomes the game's name. The folder must not exist, or be empty. It
-    is filled under another name and then renamed, so an interrupted run leaves no incomplete game.
-
-    Raises:
-        ConfigError: The folder cannot be used; the message says why.
+    The last part of the path becomes the game's name. The folder must not exist, or be empty;
+    otherwise `ConfigError`. It is filled under another name and then renamed, so an interrupted run
+    leaves no incomplete game.
     """
     target = usable_target(folder)
     try:
@@ -47,11 +45,7 @@ def create_game(folder: str | os.PathLike[str]) -> Path:
 
 
 def usable_target(folder: str | os.PathLike[str]) -> Path:
-    """The absolute path of a folder for a new game.
-
-    Raises:
-        ConfigError: Its name is not allowed, it is not empty, or its parent does not exist.
-    """
+    """The absolute path of a folder for a new game; `ConfigError` if it cannot be one."""
     target = Path(os.path.abspath(folder))
     if not _NAME.fullmatch(target.name) or target.name.lower() in _RESERVED:
         raise ConfigError(
@@ -73,11 +67,7 @@ def is_game(folder: str | os.PathLike[str]) -> bool:
 
 
 def template_dir() -> Path:
-    """This package's template: inside an installed package, next to it in a source tree.
-
-    Raises:
-        ConfigError: It is in neither place; the installation is damaged.
-    """
+    """This package's template: inside an installed package, next to it in a source tree."""
     package = Path(__file__).resolve().parents[1]
     for place in (package / TEMPLATE, package.parent / TEMPLATE):
         if (place / "server" / "conf" / "settings.py").is_file():

@@ -16,11 +16,7 @@ from pathlib import Path
 from evennia_ai.cli.processes import is_running
 from evennia_ai.errors import ConfigError
 
-VARIABLES = {
-    "telnet": "TELNET_PORT",
-    "webserver": "WEBSERVER_PORT",
-    "websocket": "WEBSOCKET_PORT",
-}
+VARIABLES = {"telnet": "TELNET_PORT", "webserver": "WEBSERVER_PORT", "websocket": "WEBSOCKET_PORT"}
 LOOPBACK = "127.0.0.1"
 HIGHEST = 65535
 
@@ -46,10 +42,8 @@ def game_ports(
     """The ports of a game; called by the game's settings in each of its processes.
 
     The environment overrides the stored ports, and those override Evennia's defaults. While the
-    game runs only the stored ports count: its Portal is listening on them.
-
-    Raises:
-        ConfigError: A variable is no port number, or two are the same.
+    game runs only the stored ports count: its Portal is listening on them. Raises `ConfigError` if
+    a variable is no port number, or two are the same.
     """
     recorded = load(game_dir)
     if recorded and is_running(game_dir):
@@ -106,8 +100,15 @@ def _path(game_dir: str | os.PathLike[str]) -> Path:
 
 
 def _wanted(environ: Mapping[str, str], base: GamePorts) -> GamePorts:
-    names = [name for name, variable in VARIABLES.items() if environ.get(variable)]
-    ports = replace(base, **{name: _port(VARIABLES[name], environ) for name in names})
+    wanted = {}
+    for name, variable in VARIABLES.items():
+        if not environ.get(variable):
+            continue
+        text = environ[variable].strip()
+        if not text.isdecimal() or not 1 <= int(text) <= HIGHEST:
+            raise ConfigError(f"`{variable}` is `{text}`: set a port number, 1 to {HIGHEST}.")
+        wanted[name] = int(text)
+    ports = replace(base, **wanted)
     if len(set(ports.public().values())) < len(VARIABLES):
         raise ConfigError(
             f"Two of {', '.join(f'`{name}`' for name in VARIABLES.values())} are the same "
@@ -120,19 +121,9 @@ def _wanted(environ: Mapping[str, str], base: GamePorts) -> GamePorts:
     return replace(ports, internal=GamePorts.internal + offset, amp=GamePorts.amp + offset)
 
 
-def _port(variable: str, environ: Mapping[str, str]) -> int:
-    text = environ[variable].strip()
-    if not text.isdecimal() or not 1 <= int(text) <= HIGHEST:
-        raise ConfigError(f"`{variable}` is `{text}`: set a port number, 1 to {HIGHEST}.")
-    return int(text)
-
-
 def _next_free(port: int, taken: set[int]) -> int:
     """The first free port from `port` upwards; after the highest, from 1024."""
-    for step in range(HIGHEST):
-        candidate = port + step
-        if candidate > HIGHEST:
-            candidate = 1024 + candidate % HIGHEST
+    for candidate in (*range(port, HIGHEST + 1), *range(1024, port)):
         if candidate not in taken and is_free(candidate):
             return candidate
     raise ConfigError("No free port was found on this machine: stop some servers.")

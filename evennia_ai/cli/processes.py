@@ -12,7 +12,10 @@ NAMES = ("portal", "server")
 
 def pids(game_dir: str | os.PathLike[str]) -> dict[str, int]:
     """The game's living processes, by name; stale pid files are ignored."""
-    found = {name: _pid(pid_file(game_dir, name)) for name in NAMES}
+    found = {}
+    for name in NAMES:
+        with contextlib.suppress(OSError, ValueError):
+            found[name] = int(pid_file(game_dir, name).read_text(encoding="ascii").strip())
     return {name: pid for name, pid in found.items() if pid and _is_game(pid)}
 
 
@@ -49,13 +52,6 @@ def wait_for(condition: Callable[[], bool], timeout_s: float) -> bool:
             return False
         time.sleep(0.1)
     return True
-
-
-def _pid(path: Path) -> int | None:
-    try:
-        return int(path.read_text(encoding="ascii").strip())
-    except (OSError, ValueError):
-        return None
 
 
 def _is_game(pid: int) -> bool:

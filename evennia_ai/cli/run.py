@@ -62,17 +62,11 @@ class GameError(AssistantError):
 
 @dataclass(frozen=True)
 class Connection:
-    """How to reach a running game.
-
-    Args:
-        ports: Its ports.
-        password: The password of the account `admin`; None if it is unknown.
-        started: False if the game was running already.
-    """
+    """How to reach a running game."""
 
     ports: GamePorts
-    password: str | None
-    started: bool
+    password: str | None  # of the account `admin`; None if it is unknown
+    started: bool  # False if the game was running already
 
 
 def start_game(
@@ -83,15 +77,8 @@ def start_game(
 ) -> Connection:
     """Bring the database up to date, start the game and wait until it takes connections.
 
-    Args:
-        game_dir: Folder of a game made from this package's template.
-        environ: Environment of the game, with its ports and password.
-        say: Called with each line of progress.
-        timeout_s: Longest wait for the game to answer.
-
-    Raises:
-        ConfigError: A port or the password cannot be used.
-        GameError: The game does not come up.
+    The environment holds its ports and password; `say` is called with each line of progress.
+    Raises `ConfigError` if one of them cannot be used, `GameError` if the game does not come up.
     """
     folder = Path(game_dir).resolve()
     if is_running(folder):
@@ -127,9 +114,8 @@ def stop_game(
         if not wait_for(lambda: not is_running(folder), timeout_s / 2):
             kill(folder)
     if not wait_for(lambda: not is_running(folder), 10):
-        raise GameError(
-            f"`{folder.name}` cannot be stopped; end its processes by hand: {pids(folder)}."
-        )
+        hint = f"end its processes by hand: {pids(folder)}."
+        raise GameError(f"`{folder.name}` cannot be stopped; {hint}")
     tidy(folder)
     (folder / READY_FILE).unlink(missing_ok=True)
     return ran
@@ -152,10 +138,8 @@ def admin_password(folder: Path, environ: Mapping[str, str]) -> tuple[str, bool]
     stored = stored_password(folder)
     password = environ.get(PASSWORD_VARIABLE) or stored or secrets.token_urlsafe(9)
     if re.search(r"[\s\"|;]", password) or not password.isprintable():
-        raise ConfigError(
-            f"`{PASSWORD_VARIABLE}` must not contain spaces, quotes, `|` or `;`: it "
-            "could not be typed at a telnet login."
-        )
+        wrong = f"`{PASSWORD_VARIABLE}` must not contain spaces, quotes, `|` or `;`"
+        raise ConfigError(f"{wrong}: it could not be typed at a telnet login.")
     if password != stored:
         path = folder / PASSWORD_FILE
         path.unlink(missing_ok=True)  # an older file may be readable to others
@@ -192,9 +176,8 @@ def _startable_ports(folder: Path, environ: Mapping[str, str]) -> GamePorts:
     wait_for(lambda: not busy(ports), timeout_s=5.0)
     if taken := busy(ports):
         names = ", ".join(f"{port} ({VARIABLES[name]})" for name, port in taken.items())
-        raise ConfigError(
-            f"Something else listens on port {names}: stop it, or set the variable to a free port."
-        )
+        hint = "stop it, or set the variable to a free port."
+        raise ConfigError(f"Something else listens on port {names}: {hint}")
     free = with_free_inner_ports(ports)
     if free != ports:
         record(folder, free)
@@ -294,10 +277,8 @@ def _wait_until_ready(
         if _tracebacks(folder) > old_errors:
             end, old_errors = min(end, now + _GRACE_S), sys.maxsize
         if now > end or now - last_alive > _GRACE_S:
-            raise GameError(
-                f"The game does not answer on port {ports.telnet}.\n"
-                f"{launcher_said}{log_tail(folder)}"
-            )
+            logged = f"{launcher_said}{log_tail(folder)}"
+            raise GameError(f"The game does not answer on port {ports.telnet}.\n{logged}")
         time.sleep(0.3)
 
 

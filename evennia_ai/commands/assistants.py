@@ -96,22 +96,15 @@ class CmdAI(AssistantCommand):
     def do_create(self) -> None:
         """Make an assistant in the caller's room."""
         name, _, path = self.args.partition(":")
-        room = getattr(self.caller, "location", None)
+        room, locks = getattr(self.caller, "location", None), OWNER_LOCKS.format(id=self.caller.id)
         if room is None:
             raise Refusal("You are nowhere; go into a room first.")
-        body = create_object(
-            body_class(path.strip()),
-            key=good_name(name),
-            location=room,
-            home=room,
-            locks=OWNER_LOCKS.format(id=self.caller.id),
-        )
+        made, key = body_class(path.strip()), good_name(name)
+        body = create_object(made, key=key, location=room, home=room, locks=locks)
         body.ensure_assistant()
         body.assistant.log(f"made by {self.caller.key}")
-        self.viewer.tell(
-            f"{body.key} is here and listens. Describe who it is: "
-            f"aiconfig {body.key} persona = <text>"
-        )
+        hint = f"aiconfig {body.key} persona = <text>"
+        self.viewer.tell(f"{body.key} is here and listens. Describe who it is: {hint}")
 
     def do_start(self) -> None:
         """Switch it on."""
@@ -128,9 +121,8 @@ class CmdAI(AssistantCommand):
         cancelled = " Its current turn is cancelled." if script.stop_thinking() else ""
         script.runtime.give_up()
         script.save_queue()
-        self.viewer.tell(
-            f"{script.obj.key} is switched off.{cancelled} It still hears what is said."
-        )
+        off = f"{script.obj.key} is switched off.{cancelled}"
+        self.viewer.tell(f"{off} It still hears what is said.")
 
     def do_sleep(self) -> None:
         """Send it to sleep."""
@@ -151,15 +143,12 @@ class CmdAI(AssistantCommand):
     def do_usage(self) -> None:
         """What calls cost today."""
         heads = ("Name", "Model", "Calls", "Tokens", "Cost", "Cap a day", "Calls since start")
-        rows = [
-            (
-                *(facts["name"], facts["model"], facts["calls"], f"{facts['tokens']:,}"),
-                f"${facts['cost']:.4f}",
-                "none" if facts["cap"] is None else f"{facts['cap']:,}",
-                facts["calls_since_start"],
-            )
-            for facts in map(usage_facts, all_assistants())
-        ]
+        rows = []
+        for facts in map(usage_facts, all_assistants()):
+            figures = f"{facts['tokens']:,}", f"${facts['cost']:.4f}"
+            cap = "none" if facts["cap"] is None else f"{facts['cap']:,}"
+            who = facts["name"], facts["model"], facts["calls"]
+            rows.append((*who, *figures, cap, facts["calls_since_start"]))
         if not rows:
             return self.viewer.tell("There are no assistants yet.")
         note = "Today (UTC). Calls that cost nothing count only since the server started."
@@ -186,20 +175,18 @@ class CmdAI(AssistantCommand):
         body = script.obj
         if not body.access(self.caller, "delete"):
             raise Refusal(f"You may not delete {body.key}.")
+        question = f"Delete {body.key} (#{body.pk}) with all it remembers?"
         self.viewer.confirm(
-            f"Delete {body.key} (#{body.pk}) with all it remembers? "
-            "It is exported to a file first.",
+            f"{question} It is exported to a file first.",
             lambda: delete_and_tell(self.viewer, script),
             "Nothing was deleted.",
         )
 
     def do_doctor(self) -> None:
         """Run the checks."""
-        viewer = self.viewer
+        viewer, mind = self.viewer, services.mind()
         viewer.tell("Checking the installation. This takes a moment...")
-        done = doctor.run_checks(
-            doctor.Patient(settings.GAME_DIR, services.mind().model, services.mind().memories)
-        )
+        done = doctor.run_checks(doctor.Patient(settings.GAME_DIR, mind.model, mind.memories))
         viewer.later(done, lambda r: viewer.page(escaped(doctor.report(r))), "The examination")
 
     def do_follow(self) -> None:
@@ -293,9 +280,8 @@ def delete_and_tell(viewer: Viewer, script: AssistantScript) -> None:
 def export_and_delete(script: AssistantScript) -> Generator["Deferred[Any]", Any, Path]:
     """Write an assistant to a file, then delete body, script and derived data.
 
-    Returns:
-        A Deferred that fires with the file's path; if the file cannot be written it fails, and
-        nothing is deleted. The next start deletes what a crash or a failing store leaves.
+    Fires with the file's path. If the file cannot be written it fails, and nothing is deleted. The
+    next start deletes what a crash or a failing store leaves.
     """
     try:
         path = yield export_assistant(script)
@@ -311,10 +297,7 @@ def export_and_delete(script: AssistantScript) -> Generator["Deferred[Any]", Any
 
 
 def last_lines(path: Path, name: str | None = None, count: int = LOG_LINES) -> list[str]:
-    """The newest lines of the audit log as text, oldest first: of one assistant, or of all.
-
-    Only the end of the file is read.
-    """
+    """The end of the audit log as text, oldest first: of one assistant, or of all."""
     if not path.exists():
         return []
     with path.open("rb") as log:

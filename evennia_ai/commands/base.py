@@ -25,9 +25,8 @@ class Refusal(AssistantError):
 class AssistantCommand(MuxCommand):
     """A command about assistants.
 
-    A subclass has a method for each switch, and `do` for the command without one. The caller
-    sees the text of an `AssistantError` that they raise. An unknown switch is refused; Evennia
-    would ignore it and run the command without one.
+    A subclass has a method for each switch, and `do` for the command without one. The caller sees
+    the text of their `AssistantError`. An unknown switch is refused; Evennia would ignore it.
     """
 
     # Not just "AI": `help ai` would show that category's index, not the command.
@@ -59,9 +58,8 @@ class AssistantCommand(MuxCommand):
         found = [first] if first in ("", *known) else [s for s in known if s.startswith(first)]
         if len(typed) > 1 or len(found) != 1:
             listed = ", ".join(f"/{switch}" for switch in known) or "none"
-            raise Refusal(
-                f"`{self.key}` has no switch `/{'/'.join(typed)}`. Its switches: {listed}."
-            )
+            wrong = f"`{self.key}` has no switch `/{'/'.join(typed)}`."
+            raise Refusal(f"{wrong} Its switches: {listed}.")
         if found[0] in self.admin_switches and not self.access(self.caller, "admin"):
             raise Refusal(f"`{f'{self.key}/{found[0]}'.rstrip('/')}` is for admins.")
         return found[0]
@@ -88,12 +86,8 @@ class AssistantCommand(MuxCommand):
 def find_assistant(caller: "TypedObject", name: str = "") -> AssistantScript:
     """The assistant a name means: whole names before beginnings, those here before others.
 
-    Args:
-        caller: Who asks; assistants in the same room come first.
-        name: A name, an alias, the beginning of a name, or ``#dbref``. Empty: the only one here.
-
-    Raises:
-        Refusal: If there is none, or more than one.
+    `name` may be an alias, the beginning of a name, or ``#dbref``. Empty, it means the only one
+    here. Raises `Refusal` if there is none, or more than one.
     """
     known, name = all_assistants(), name.strip()
     place = getattr(caller, "location", None)

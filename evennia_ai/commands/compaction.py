@@ -1,6 +1,6 @@
 """`compact`: compact an assistant's history, preview, roll back, verify, switch on and off."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -14,10 +14,7 @@ from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import OVERHEAD_TOKENS, total_tokens
 from evennia_ai.history.verification import Violation, verify
 from evennia_ai.llm_interaction.prompt import context_caps, context_usage
-from evennia_ai.sleep.compaction import (
-    compact_conversation_history,
-    run_pre_compaction_extraction,
-)
+from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.plan import Plan
 from evennia_ai.sleep.compaction.rollback import Rollback, rollback_compaction
 from evennia_ai.sleep.compaction.triggers import make_plan
@@ -26,6 +23,10 @@ from evennia_ai.sleep.compaction.triggers import make_plan
 _MARKER_TOKENS = OVERHEAD_TOKENS + 8
 # Characters of a message that the preview shows.
 _EXCERPT = 60
+_REASONS = {
+    "compaction disabled": "compaction is off; compact/on switches it on",
+    "no history": "it has no history yet",
+}
 
 
 class CmdCompact(AssistantCommand):
@@ -85,10 +86,8 @@ class CmdCompact(AssistantCommand):
         """Undo the latest compaction, if the caller says yes."""
         script = self.assistant()
         if self.rhs is not None:
-            raise Refusal(
-                "`compact/rollback` takes no id: it takes back the latest compaction. "
-                f"Type: compact/rollback {script.obj.key}"
-            )
+            why = "`compact/rollback` takes no id: it takes back the latest compaction."
+            raise Refusal(f"{why} Type: compact/rollback {script.obj.key}")
         record = Rollback(script).latest()
         if record.leaving:
             undone = f"{counted(len(record.leaving), 'message')} would be live again."
@@ -107,7 +106,11 @@ class CmdCompact(AssistantCommand):
         done = script.run_exclusive(lambda: rollback_compaction(script, script.obj, compaction_id))
 
         def tell(report: dict[str, Any]) -> None:
-            undone = _undone(report)
+            live, masks = report["restored_messages"], report["masks_removed"]
+            undone = f"{counted(masks, 'old tool output')} {{}} shown in full again"
+            if live:
+                undone = f"{counted(live, 'message')} {{}} live again"
+            undone = undone.format("is" if (live or masks) == 1 else "are")
             script.tell_staff(
                 f"{name}: compaction {report['compaction_id']} was taken back; {undone}"
             )
@@ -124,11 +127,8 @@ class CmdCompact(AssistantCommand):
         script = self.assistant()
         done = script.history.gathered_evidence()
         done.addCallback(lambda evidence: script.mind.work(verify, evidence))
-
-        def tell(found: Sequence[Violation]) -> None:
-            self.viewer.tell_records(verify_lines(script, found))
-
-        self.viewer.later(done, tell, "The proof")
+        done.addCallback(lambda found: verify_lines(script, found))
+        self.viewer.later(done, self.viewer.tell_records, "The proof")
 
     def do_on(self) -> None:
         """Allow compaction."""
@@ -144,14 +144,13 @@ class CmdCompact(AssistantCommand):
         script.log(f"{self.caller.key} switches compaction {'on' if on else 'off'}")
         name, state = script.obj.key, compaction_state(script)
         text = (
-            f"{name} compacts no more, neither by itself nor by command. What does not fit its "
-            "context is left out of its prompt, and stays stored."
+            "compacts no more, neither by itself nor by command. What does not fit its context is "
+            "left out of its prompt, and stays stored."
         )
-        if state == "on":
-            text = f"{name} compacts its history again."
-        elif on:
-            text = f"{name} may compact its history again, but not always by itself: {state}."
-        self.viewer.tell(text)
+        if on:
+            text = f"may compact its history again, but not always by itself: {state}."
+            text = "compacts its history again." if state == "on" else text
+        self.viewer.tell(f"{name} {text}")
 
 
 class CmdCompactMemories(CmdCompact):
@@ -169,14 +168,6 @@ class CmdCompactMemories(CmdCompact):
     key = "@compact-memories"
     switches_known = ()
     admin_switches = ("",)
-
-
-def _undone(report: Mapping[str, Any]) -> str:
-    live, masks = report["restored_messages"], report["masks_removed"]
-    are = "is" if (live or masks) == 1 else "are"
-    if live:
-        return f"{counted(live, 'message')} {are} live again"
-    return f"{counted(masks, 'old tool output')} {are} shown in full again"
 
 
 def verify_lines(script: AssistantScript, violations: Sequence[Violation]) -> list[str]:
@@ -199,11 +190,9 @@ def compact_now(
     """A manual compaction: extraction first, if a compaction will follow.
 
     Over the spend cap there is no extraction, and the summary is extractive. A hold after a
-    rollback also ends if there is nothing to compact, but not if the compaction fails.
-
-    Returns:
-        A Deferred that fires with the result of `compact_conversation_history`, the extraction's
-        report or None as `extraction`, and as `released` whether a hold ended without compaction.
+    rollback also ends if there is nothing to compact, but not if the compaction fails. Fires with
+    the result of `compact_conversation_history`, the extraction's report or None as `extraction`,
+    and as `released` whether a hold ended without compaction.
     """
     config, body = script.config, script.obj
     extraction = None
@@ -217,12 +206,6 @@ def compact_now(
     if released:
         script.state.set_hold(False)
     return {**result, "extraction": extraction, "released": released}
-
-
-_REASONS = {
-    "compaction disabled": "compaction is off; compact/on switches it on",
-    "no history": "it has no history yet",
-}
 
 
 def result_line(name: str, result: dict[str, Any]) -> str:
@@ -258,12 +241,16 @@ def preview_lines(script: AssistantScript, audience: str) -> list[str]:
     lines = [f"{name} uses {context_usage(script):.1%} of its context."]
     if not config.compact_enabled:
         lines.append("Compaction is off; compact/on switches it on.")
+    held = (  # without whose they are
+        f"{len(plan.held)} older messages of private talk stay, too: a summary would not shorten "
+        "them."
+    )
     if plan.empty:
         window = config.compact_preserve_window
         within = f"lies within the newest {window} messages."
         if not plan.held:
             return [*lines, f"Nothing would leave: all {within}"]
-        return [*lines, _held_line(plan), f"Nothing would leave: all else {within}"]
+        return [*lines, held, f"Nothing would leave: all else {within}"]
     summaries = len(plan.audiences)
     first, last = plan.leaving[0].created_at, plan.leaving[-1].created_at
     lines.append(
@@ -272,38 +259,26 @@ def preview_lines(script: AssistantScript, audience: str) -> list[str]:
     )
     lines += [_part_line(plan, each, audience) for each in plan.audiences]
     if plan.held:
-        lines.append(_held_line(plan))
+        lines.append(held)
     if config.pre_compact_extraction_enabled and (more := config.compact_preserve_window // 2):
         lines.append(f"What is saved into the journal first makes up to {more} more leave.")
-    return [*lines, _tokens_line(script, plan)]
-
-
-def _held_line(plan: Plan) -> str:
-    """How many older messages stay, without whose they are."""
-    return (
-        f"{len(plan.held)} older messages of private talk stay, too: a summary would not shorten "
-        "them."
+    tiers = 2 if config.compact_strategy == "cascade" else 1
+    most = tiers * summaries * (context_caps(script).summary + _MARKER_TOKENS)
+    now, stays = script.history.tokens(), total_tokens(plan.staying)
+    lines.append(  # a compaction that would not shrink is not made
+        f"Tokens of the history: {now:,} now; then {stays:,} of what stays and at most {most:,} "
+        f"of summaries, together at most about {min(now, stays + most):,}."
     )
+    return lines
 
 
 def _part_line(plan: Plan, owner: str, audience: str) -> str:
     """One audience's part of what would leave, with its first and last words."""
     part = plan.part(owner)
+    size = f"{counted(len(part), 'message')}, {total_tokens(part):,} tokens"
     if not visible(owner, audience):
-        return f"  [not for you] {counted(len(part), 'message')}, {total_tokens(part):,} tokens"
+        return f"  [not for you] {size}"
     texts = [one_line(message.content) for message in part if message.content] or [""]
     ends = dict.fromkeys(text[:_EXCERPT] for text in (texts[0], texts[-1]))
     shown = " ... ".join(f'"{text}"' for text in ends)
-    mark = audience_mark(owner) or "[public] "
-    return f"  {mark}{counted(len(part), 'message')}, {total_tokens(part):,} tokens: {shown}"
-
-
-def _tokens_line(script: AssistantScript, plan: Plan) -> str:
-    """Tokens before and, at most, after; a compaction that would not shrink is not made."""
-    tiers = 2 if script.config.compact_strategy == "cascade" else 1
-    most = tiers * len(plan.audiences) * (context_caps(script).summary + _MARKER_TOKENS)
-    now, stays = script.history.tokens(), total_tokens(plan.staying)
-    return (
-        f"Tokens of the history: {now:,} now; then {stays:,} of what stays and at most {most:,} "
-        f"of summaries, together at most about {min(now, stays + most):,}."
-    )
+    return f"  {audience_mark(owner) or '[public] '}{size}: {shown}"

@@ -23,26 +23,18 @@ if TYPE_CHECKING:
 
 
 @inlineCallbacks
-def export_assistant(
-    script: AssistantScript, folder: Path | None = None
-) -> Generator["Deferred[Any]", Any, Path]:
-    """Write everything an assistant is: readable sections, then every stored Attribute.
+def export_assistant(script: AssistantScript) -> Generator["Deferred[Any]", Any, Path]:
+    """Write readable sections and every stored Attribute to a file; fires with its path.
 
-    Data are read on the reactor thread in slices and written on another one. Call it under the
-    turn lock (`script.run_exclusive`), so that nothing changes meanwhile.
-
-    Args:
-        script: The assistant's script.
-        folder: Where to write; ``server/ai_exports`` of the game if None.
-
-    Returns:
-        A Deferred that fires with the file's path, or fails with `OSError`.
+    The file is in ``server/ai_exports`` of the game. Data are read on the reactor thread in slices
+    and written on another one; fails with `OSError`. Call it under the turn lock
+    (`script.run_exclusive`), so that nothing changes meanwhile.
     """
     data: dict[str, Any] = {}
     yield cooperate(_collected(script, data)).whenDone()
     at = time.strftime("%Y%m%d-%H%M%S", time.gmtime(script.now()))
     name = re.sub(r"[^\w-]+", "_", script.obj.key) or "assistant"
-    folder = folder or Path(settings.GAME_DIR) / "server" / "ai_exports"
+    folder = Path(settings.GAME_DIR) / "server" / "ai_exports"
     path = folder / f"{name}-{script.obj.pk}-{at}.json"
     yield services.on_disk(_write, path, data)
     return path
@@ -75,12 +67,10 @@ def _collected(script: AssistantScript, data: dict[str, Any]) -> Iterator[None]:
         journal=[],
     )
     history = script.history
+    summaries = filter(None, map(history.summary, history.summary_ids()))
     for items, found in (
         (data["archive"], (segment.to_dict() for segment in history.segments())),
-        (
-            data["summaries"],
-            (r.to_dict() for r in map(history.summary, history.summary_ids()) if r),
-        ),
+        (data["summaries"], (record.to_dict() for record in summaries)),
         (data["journal"], (entry.to_dict() for entry in body.journal.all())),
         (data["attributes"]["script"], _attributes(script)),
         (data["attributes"]["body"], _attributes(body)),

@@ -99,15 +99,13 @@ class CmdAIHistory(AssistantCommand):
         record = summary_called(script, wanted, self._may_see)
         messages = script.history.listed_below(record.id)
         head = f"Summary {record.id} was made from these {len(messages)} messages, oldest first:"
-        self.viewer.listing(
-            messages, lambda m: message_line(m, script.obj.key), head, "No messages."
-        )
+        name = script.obj.key
+        self.viewer.listing(messages, lambda m: message_line(m, name), head, "No messages.")
 
     def do_search(self) -> None:
         """Look everywhere."""
-        script = self.assistant()
         words = self.words("aihistory/search [<assistant>] = <words>")
-        search_memory(self, script, words)
+        search_memory(self, self.assistant(), words)
 
     def do_export(self) -> None:
         """Write everything into a file."""

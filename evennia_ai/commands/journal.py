@@ -8,7 +8,6 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.show import Slices, as_record, audience_mark, moment
 from evennia_ai.history.audience import visible
-from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 
 NEWEST = 50
@@ -58,13 +57,20 @@ class CmdAIJournal(AssistantCommand):
         script = self.assistant()
         words = self.words("aijournal/search <assistant> = <words>")
         found: list[JournalEntry] = []
-        searching = cooperate(_matching(script.obj.journal, words.lower().split(), found))
+
+        def search() -> Iterator[None]:
+            for number, entry in enumerate(script.obj.journal.all()):
+                text = entry.content.lower()
+                if all(word in text for word in words.lower().split()):
+                    found.append(entry)
+                if number % _SLICE == 0:
+                    yield  # to the reactor
 
         def tell(_: object) -> None:
             entries = sorted(self._seen(found), key=lambda e: e.timestamp, reverse=True)
             self._list(script, entries, f"with `{words}`: {len(entries)}")
 
-        self.viewer.later(searching.whenDone(), tell, "The search")
+        self.viewer.later(cooperate(search()).whenDone(), tell, "The search")
 
     def _list(self, script: AssistantScript, entries: Sequence[JournalEntry], which: str) -> None:
         name = script.obj.key
@@ -75,18 +81,6 @@ class CmdAIJournal(AssistantCommand):
 
     def _seen(self, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
         return [entry for entry in entries if visible(entry.audience, self.audience)]
-
-
-def _matching(
-    journal: JournalHandler, words: list[str], found: list[JournalEntry]
-) -> Iterator[None]:
-    """Collect entries that hold all words, a slice at each step."""
-    for number, entry in enumerate(journal.all()):
-        text = entry.content.lower()
-        if all(word in text for word in words):
-            found.append(entry)
-        if number % _SLICE == 0:
-            yield
 
 
 def entry_line(entry: JournalEntry) -> str:

@@ -13,7 +13,6 @@ from evennia_ai.rag_memory.ledger import (
     PROPOSED,
     STATES,
     WITHDRAWN,
-    Concern,
     Note,
     binds_only_author,
     concern_of,
@@ -61,12 +60,9 @@ class CmdAIRemember(AssistantCommand):
         if self.rhs:
             return self._add(script, self.rhs, PUBLIC)
         own, name = stable_id(self.caller), script.obj.key
+        notes = living_of(script.ledger.entries(), own)
         # Their own notes, and those of others about them that they may see.
-        notes = [
-            note
-            for note in living_of(script.ledger.entries(), own)
-            if note.by.id == own or visible(note.audience, private([own]))
-        ]
+        notes = [n for n in notes if n.by.id == own or visible(n.audience, private([own]))]
         head = f"What {name} never forgets about you ({len(notes)}):"
         self.viewer.listing(notes[::-1], note_text, head, f"{name} has no notes about you.")
 
@@ -100,21 +96,16 @@ class CmdAIRemember(AssistantCommand):
         shown = f"({note.id}, {note.kind}): {note.text}"
         if note.state == PROPOSED:
             report_proposal(script, script.obj, note)
-            why = _why(concern, [people[who].name for who in concern.others])
+            why = "it speaks of others, too" if concern.unnamed else "it is a rule"
+            if concern.others:
+                why = f"it is about {', '.join(people[who].name for who in concern.others)}"
+            elif not concern.own:
+                why = "it does not say that it is about you"
             answer = f"Proposed {shown}\nIt waits until staff approve it, because {why}."
         else:
             between = "" if note.audience == PUBLIC else " It stays between the two of you."
             answer = f"{name} will keep this in mind {shown}{between}"
         self.viewer.tell(f"{answer} {replacement_line(note)}".rstrip())
-
-
-def _why(concern: Concern, names: list[str]) -> str:
-    """Why a note waits for approval."""
-    if names:
-        return f"it is about {', '.join(names)}"
-    if not concern.own:
-        return "it does not say that it is about you"
-    return "it speaks of others, too" if concern.unnamed else "it is a rule"
 
 
 def all_notes(ledger: LedgerHandler, audience: str) -> Slices[Note]:
@@ -157,6 +148,5 @@ def note_called(notes: Iterable[Note], text: str) -> Note:
     found = [note for note in notes if note.id.startswith(wanted)]
     found = [note for note in found if note.id == wanted] or found
     shown = f"`{text.strip()}`."
-    return only_one(
-        found, f"There is no such note: {shown}", f"More than one note begins with {shown}"
-    )
+    none, several = f"There is no such note: {shown}", f"More than one note begins with {shown}"
+    return only_one(found, none, several)

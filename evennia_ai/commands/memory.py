@@ -73,12 +73,12 @@ class CmdAIMemory(AssistantCommand):
         entities, audience, name = script.obj.entities, self.audience, script.obj.key
         known = [p for p in entities.profiles().values() if may_know_of(p, audience)]
         known.sort(key=lambda p: p.last_seen, reverse=True)
-        self.viewer.listing(
-            known,
-            lambda profile: profile_text(profile, audience, entities.archived(profile)),
-            f"{name} knows ({len(known)}):",
-            f"{name} knows nobody yet.",
-        )
+
+        def text(profile: Profile) -> str:
+            return profile_text(profile, audience, entities.archived(profile))
+
+        head, empty = f"{name} knows ({len(known)}):", f"{name} knows nobody yet."
+        self.viewer.listing(known, text, head, empty)
 
     def do_facts(self) -> None:
         """The ledger: proposed notes, approved ones, then closed ones, each newest first."""
@@ -116,10 +116,9 @@ class CmdAIMemory(AssistantCommand):
 
         def tell(found: int) -> None:
             script.audit("forget", entry=entry.id, by=by)
-            viewer.tell(
-                f"{name} no longer finds journal entry {entry.id}; "
-                f"{found} of its memories left semantic memory. The journal keeps it, withdrawn."
-            )
+            left = f"{found} of its memories left semantic memory"
+            kept = "The journal keeps it, withdrawn."
+            viewer.tell(f"{name} no longer finds journal entry {entry.id}; {left}. {kept}")
 
         done = script.run_exclusive(lambda: forget_entry(script, script.obj, entry.id))
         viewer.later(done, tell, "Forgetting the entry")
@@ -162,32 +161,25 @@ class CmdMemoryStatus(CmdAIMemory):
 def memory_status(script: AssistantScript) -> Generator["Deferred[Any]", Any, list[str]]:
     """Counts of every kind of memory; fires with lines of text."""
     indexed = yield script.memory.count()
-    semantic = yield semantic_line(script)
+    try:
+        status = yield script.mind.memories.status()
+        own = yield script.mind.memories.ids(script.scope)
+    except AssistantError as error:
+        semantic = f"does not work: {error}"
+    else:
+        works = "works" if status["ok"] else "does not work"
+        counts = f"{len(own)} memories of this assistant, {status['count']} of all"
+        semantic = f"{works} ({status['detail']}); {counts}"
     journal = script.obj.journal
     waiting = len(journal.unconsolidated(UNCONSOLIDATED_SHOWN))
     more = " or more" if waiting >= UNCONSOLIDATED_SHOWN else ""
     return [
         f"Memory of {script.obj.key}",
         f"Search index: {'cannot be read' if indexed is None else f'{indexed} items'}",
-        semantic,
+        f"Semantic memory: {semantic}",
         f"Journal: {journal.count()} entries, {waiting}{more} not yet consolidated",
         f"Entity profiles: {len(script.obj.entities.profiles())}",
     ]
-
-
-@inlineCallbacks
-def semantic_line(script: AssistantScript) -> Generator["Deferred[Any]", Any, str]:
-    """State of the semantic store, and how many memories there are of this assistant."""
-    try:
-        status = yield script.mind.memories.status()
-        own = yield script.mind.memories.ids(script.scope)
-    except AssistantError as error:
-        return f"Semantic memory: does not work: {error}"
-    state = "works" if status["ok"] else "does not work"
-    return (
-        f"Semantic memory: {state} ({status['detail']}); {len(own)} memories of this assistant, "
-        f"{status['count']} of all"
-    )
 
 
 def may_know_of(profile: Profile, audience: str) -> bool:

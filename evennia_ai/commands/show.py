@@ -88,12 +88,7 @@ def audience_mark(audience: str) -> str:
 
 
 class Slices(Sequence[T]):
-    """A sequence whose slices are read only when they are shown.
-
-    Args:
-        count: How many items there are.
-        read: Returns the items from one index up to another.
-    """
+    """`count` items; `read` returns those from one index up to another when they are shown."""
 
     def __init__(self, count: int, read: Callable[[int, int], Sequence[T]]):
         self._count, self._read = count, read
@@ -112,7 +107,7 @@ class Slices(Sequence[T]):
 
 
 class Viewer:
-    """The one who typed a command: a character or account, and its session if there is one."""
+    """Who typed a command: a character or account, and its session if there is one."""
 
     def __init__(self, caller: "TypedObject", session: "ServerSession | None" = None):
         self.caller, self.session = caller, session
@@ -165,13 +160,9 @@ class Viewer:
             self.caller.msg(text)
 
     def listing(self, items: Sequence[T], line: Callable[[T], str], head: str, empty: str) -> None:
-        """Show items page by page; items are read and formatted as pages are turned.
+        """Show items under a head; each is read, and formatted by `line`, as pages are turned.
 
-        Args:
-            items: Any sequence.
-            line: Formats an item, escaped.
-            head: Stands above each page.
-            empty: Shown instead if there are none.
+        `line` returns escaped text; `empty` is shown if there are no items.
         """
         if not len(items):
             return self.tell(empty)
@@ -193,13 +184,7 @@ class Viewer:
         return self.session is not None and bool(self.caller.sessions.get())
 
     def later(self, work: "Deferred[Any]", tell: Callable[[Any], Any], what: str) -> None:
-        """Call `tell` with a Deferred's result; an error is logged and shown in one line.
-
-        Args:
-            work: The Deferred.
-            tell: Called on the reactor thread.
-            what: What the work is, for the error line.
-        """
+        """Call `tell` with a Deferred's result; an error is logged and shown, as of `what`."""
 
         def failed(failure: Failure) -> None:
             if failure.check(AssistantError):

@@ -41,6 +41,9 @@ def status_lines(facts: dict[str, Any]) -> list[str]:
     if not facts["timer"]:
         switched += "; its timer is stopped"
     counts = ", ".join(f"{name} {count}" for name, count in facts["counts"].items())
+    stored, spent = facts["stored"], facts["spent_today"]
+    waiting = stored["unconsolidated"]
+    more = " or more" if waiting >= UNCONSOLIDATED_SHOWN else ""
     return [
         f"{facts['name']} ({facts['room']})",
         f"Mode: {facts['mode']}" + (f", {facts['phase']}" if facts["phase"] else ""),
@@ -48,7 +51,14 @@ def status_lines(facts: dict[str, Any]) -> list[str]:
         f"Model: {facts['model']}",
         f"Thinking now: {'yes' if facts['thinking'] else 'no'}",
         *_context_lines(facts["context"]),
-        *_stored_lines(facts),
+        f"Messages: {stored['live_messages']} live ({stored['live_tokens']:,} tokens), "
+        f"{stored['archived_messages']} archived in "
+        f"{counted(stored['archive_segments'], 'segment')}",
+        f"Summaries: {stored['summaries']}",
+        f"Journal: {stored['journal_entries']} entries, {waiting}{more} not yet consolidated",
+        f"Entity profiles: {stored['entity_profiles']}",
+        f"Queue: {facts['queue']} heard, not yet thought about",
+        f"Spent today: {spent['calls']} calls, {spent['tokens']:,} tokens, ${spent['cost']:.4f}",
         *_compaction_lines(facts["last_compaction"]),
         *_sleep_lines(facts["last_sleep"]),
         f"Since the server started: {counts or 'nothing yet'}",
@@ -71,23 +81,6 @@ def _context_lines(context: dict[str, Any]) -> list[str]:
     if context["left_out"]:
         lines.append(f"Left out of it: {context['left_out']} oldest messages")
     return lines + [f"Note: {note}" for note in context["notes"]]
-
-
-def _stored_lines(facts: dict[str, Any]) -> list[str]:
-    stored = facts["stored"]
-    waiting = stored["unconsolidated"]
-    more = " or more" if waiting >= UNCONSOLIDATED_SHOWN else ""
-    spent = facts["spent_today"]
-    return [
-        f"Messages: {stored['live_messages']} live ({stored['live_tokens']:,} tokens), "
-        f"{stored['archived_messages']} archived in "
-        f"{counted(stored['archive_segments'], 'segment')}",
-        f"Summaries: {stored['summaries']}",
-        f"Journal: {stored['journal_entries']} entries, {waiting}{more} not yet consolidated",
-        f"Entity profiles: {stored['entity_profiles']}",
-        f"Queue: {facts['queue']} heard, not yet thought about",
-        f"Spent today: {spent['calls']} calls, {spent['tokens']:,} tokens, ${spent['cost']:.4f}",
-    ]
 
 
 def _compaction_lines(last: dict[str, Any]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from evennia import AccountDB, DefaultObject, default_cmds
+from evennia import AccountDB, default_cmds
 
 from evennia_ai.assistant_character import LINE_CHARS
 from evennia_ai.assistant_script import AssistantScript
@@ -37,8 +37,13 @@ class CmdPage(EvenniaPage):
     def func(self) -> None:
         """Page the assistants among the targets; leave the others to Evennia."""
         names, message = self._addressed()
-        found = {name: named(name) for name in names if not _is_account(name)}
-        scripts = {name: script for name, script in found.items() if script is not None}
+        scripts = {
+            name: script
+            for name in names
+            if (script := named(name)) is not None
+            # People come before assistants.
+            and not AccountDB.objects.filter(username__iexact=name.strip().lstrip("*")).exists()
+        }
         if not scripts or not message:
             return super().func()
         for script in scripts.values():
@@ -69,11 +74,6 @@ class CmdPage(EvenniaPage):
         self.msg(f"You paged |c{escaped(body.key)}|n with: '{escaped(message)}'.")
 
 
-def _is_account(name: str) -> bool:
-    """Whether an account has exactly this name; people come before assistants."""
-    return bool(AccountDB.objects.filter(username__iexact=name.strip().lstrip("*")).exists())
-
-
 class CmdWhisper(EvenniaWhisper):
     """
     say something only some people here hear
@@ -88,14 +88,11 @@ class CmdWhisper(EvenniaWhisper):
 
     def func(self) -> None:
         """Whisper; meanwhile `ndb.whispers_to` of the caller holds all who hear it."""
-        self.caller.ndb.whispers_to = self._circle()
+        names = {name.strip() for name in (self.lhs or "").split(",")} - {""}
+        found = [self.caller.search(name, quiet=True) for name in sorted(names)]
+        # Those meant by the names that mean exactly one.
+        self.caller.ndb.whispers_to = [people[0] for people in found if len(people) == 1]
         try:
             super().func()
         finally:
             del self.caller.ndb.whispers_to
-
-    def _circle(self) -> list[DefaultObject]:
-        """Who is meant by the names that mean exactly one."""
-        names = {name.strip() for name in (self.lhs or "").split(",")} - {""}
-        found = [self.caller.search(name, quiet=True) for name in sorted(names)]
-        return [people[0] for people in found if len(people) == 1]

@@ -4,6 +4,7 @@ Segments hold the messages, word for word. Records of summaries and of compactio
 became. Records are held in memory; a stamp shows when one was changed by hand.
 """
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -34,9 +35,7 @@ R = TypeVar("R")
 class Archive:
     """Reads and writes the archive of one assistant.
 
-    Args:
-        store: Where the script's values are kept.
-        complete: Stamps and counts a message that hands have edited.
+    `complete` stamps and counts a message that was edited by hand.
     """
 
     def __init__(self, store: Store, complete: Callable[[Message], Message]):
@@ -161,7 +160,7 @@ class Archive:
         kept = self._views.get((audience, room_tokens))
         if kept is not None:
             marks = self._marks(kept.segments)
-            if len(marks) == len(kept.marks) and all(map(_is, marks, kept.marks)):
+            if len(marks) == len(kept.marks) and all(map(operator.is_, marks, kept.marks)):
                 return kept
         if len(self._views) >= VIEWS:
             self._views.clear()
@@ -198,13 +197,8 @@ class Archive:
         return ArchiveView(tuple(parts), older, tuple(read), self._marks(read))
 
     def _marks(self, segments: Iterable[str]) -> tuple[object, ...]:
-        """Objects, one of which is another as soon as a compaction or a segment changes."""
         keys = self.store.keys(COMPACTIONS)
         return (*self.store.stamps(keys, COMPACTIONS), *self.store.stamps(segments, ARCHIVE))
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
 
 
 @dataclass(frozen=True)
@@ -215,7 +209,7 @@ class ArchiveView:
         parts: What left with each compaction and the order then, newest first.
         older: How many messages there are before them.
         segments: Ids of the segments read.
-        marks: Objects by which a change is noticed.
+        marks: Objects that are replaced as soon as a compaction or a segment changes.
     """
 
     parts: tuple[tuple[list[Message], Sequence[str]], ...]
@@ -225,13 +219,9 @@ class ArchiveView:
 
 
 class MessagesBelow:
-    """The messages that records cite, oldest first, read by slices, as a pager does.
+    """The messages that records of summaries cite, oldest first, read by slices, as a pager does.
 
     Only the segments that a slice lies in are loaded.
-
-    Args:
-        archive: Where the segments are.
-        records: The records of summaries, oldest first.
     """
 
     def __init__(self, archive: Archive, records: Iterable[SummaryRecord]):
@@ -251,10 +241,7 @@ class MessagesBelow:
 class CachedRecords(Generic[R]):
     """The records of one category, each read once as long as nobody changes it.
 
-    Args:
-        store: Where they are kept.
-        category: Their category.
-        read: Makes a record of a key and the value stored under it; None if that is no record.
+    `read` makes a record of a key and the value stored under it; None if that is no record.
     """
 
     def __init__(self, store: Store, category: str, read: Callable[[str, object], R | None]):
@@ -321,10 +308,7 @@ class SummaryRecords(CachedRecords[SummaryRecord]):
     _newest = ""
 
     def segments_with(self, message_id: str) -> tuple[str, ...]:
-        """Ids of the segments that records cite a message of, newest first.
-
-        As of the last `refresh`.
-        """
+        """Ids of the segments that records cite a message of, newest first, as last refreshed."""
         if self._segments is None:
             self._segments, self._newest = {}, ""
             for key in sorted(self._known):

@@ -17,13 +17,9 @@ _PRIVATE = "private:"
 
 
 def private(ids: Iterable[str]) -> str:
-    """The audience of a private talk.
+    """The audience of a private talk between the assistant and these stable ids.
 
-    Args:
-        ids: Stable ids of the people who took part, without the assistant itself.
-
-    Returns:
-        ``private:…`` with the ids sorted; ``staff`` if there are none left.
+    ``private:…`` with the ids sorted; ``staff`` if there are none.
     """
     members = sorted(set(ids))
     return _PRIVATE + "+".join(members) if members else STAFF
@@ -61,15 +57,10 @@ def viewer(audience: object) -> str:
 
 
 def visible(audience: str, viewer: str) -> bool:
-    """Whether material of one audience may be shown in a turn made for another.
+    """Whether material of one audience may be shown in a turn, prompt or search for another.
 
-    Args:
-        audience: Audience of the material.
-        viewer: Audience of the turn, prompt or search.
-
-    Returns:
-        True if everyone in `viewer` was already in `audience`. Staff see everything; a circle
-        of nobody sees what is public.
+    True if everyone in `viewer` was already in `audience`. Staff see everything; a circle of
+    nobody sees what is public.
     """
     if audience == PUBLIC or viewer == STAFF:
         return True
@@ -81,9 +72,8 @@ def visible(audience: str, viewer: str) -> bool:
 def narrowest(audiences: Iterable[str]) -> str:
     """The audience of something derived from several sources.
 
-    Returns:
-        ``public`` if all sources are; the common members of the private ones; ``staff`` if a
-        source is for staff or nobody was party to all of them.
+    ``public`` if all sources are; the common members of the private ones; ``staff`` if a source
+    is for staff or nobody was party to all of them.
     """
     result = PUBLIC
     for audience in audiences:

@@ -52,11 +52,10 @@ class HistoryHandler(Archive):
 
     Args:
         store: Where the script's values are kept.
-        counter: Gives the token counter in use and its name.
+        counter: Returns the name of the token counter in use and the counter.
         now: Clock, seconds since the epoch.
         on_append: Called with the messages that were stored, in order.
-        on_change: Called with the messages that somebody changed by hand, and with the ids of
-            those that were taken out.
+        on_change: Called with messages changed by hand and the ids of those removed by hand.
     """
 
     def __init__(
@@ -158,12 +157,9 @@ class HistoryHandler(Archive):
         return self._widest
 
     def heal(self) -> int:
-        """Answer each call without a result, as of a turn cut short, with `INTERRUPTED`.
+        """Answer each call without a result, as of a turn cut short; returns how many there were.
 
-        The result stands behind its call, so that the history can be cut after the two.
-
-        Returns:
-            How many there were.
+        The result, `INTERRUPTED`, stands behind its call, so that the history can be cut there.
         """
         messages = self.messages()
         if not self._waiting:
@@ -198,15 +194,16 @@ class HistoryHandler(Archive):
         messages, page = self.messages(), self.store.get(TAIL)
         if not isinstance(page, dict) or page.get("counter", name) == name:
             return False
+        recounted = []
+        for message in messages:
+            mask, raw = mask_of(message), unmasked(message).counted(count)
+            recounted.append(masked(raw, mask["archived_at"], count) if mask else raw)
         self._counted_by = name
-        self.replace([_recounted(m, count) for m in messages])
+        self.replace(recounted)
         return True
 
     def around(self, message_id: str) -> Sequence[Message]:
-        """The messages around one: the live history, or its archive segment; empty if it is gone.
-
-        No other segment is loaded.
-        """
+        """The messages around one: the live history or its archive segment; empty if it is gone."""
         live = self.messages()
         if any(message.id == message_id for message in live):
             return live
@@ -221,11 +218,7 @@ class HistoryHandler(Archive):
         return [known[each] for each in wanted if each in known]
 
     def audiences(self, least_tokens: int = 0) -> tuple[str, ...]:
-        """The audiences of the live messages.
-
-        Args:
-            least_tokens: What an audience must hold, except the public and those with a summary.
-        """
+        """The audiences of the live messages that are public, have a summary or `least_tokens`."""
         self._refresh()
         sure = {PUBLIC, *self._marked}
         return tuple(o for o, held in self._tally.items() if o in sure or held >= least_tokens)
@@ -233,26 +226,22 @@ class HistoryHandler(Archive):
     def raw_back(
         self, audience: str, room_tokens: int, live: Sequence[Message] = ()
     ) -> tuple[list[Message], int]:
-        """Archived raw messages together with live ones, as if none had left.
+        """Archived raw messages together with live ones, oldest first, as if none had left.
 
         Args:
             audience: Who will see them. Segments of others' talk are not read.
             room_tokens: Stop once the archived ones hold so many tokens, the newest first.
-            live: Live raw messages they may see, oldest first.
+            live: Live raw messages they may see.
 
         Returns:
-            Messages, oldest first, and how many older ones stay in the archive.
+            The messages, and how many older ones stay in the archive.
         """
         view, seen = self.view(audience, room_tokens), {message.id: message for message in live}
         raw = (message.id for message in self.messages() if not message.is_summary)
         return with_archived(view.parts, [seen.get(i) or hidden(i) for i in raw]), view.older
 
     def evidence(self, segments: Iterable[Segment] | None = None) -> Evidence:
-        """All that the proof needs, loaded from the store.
-
-        Args:
-            segments: The archive segments, if they were loaded before.
-        """
+        """All that the proof needs, loaded from the store, except `segments` loaded before."""
         count, digest = self.recorded
         tombstones = self.store.get("tombstones")
         return Evidence(
@@ -272,16 +261,10 @@ class HistoryHandler(Archive):
     def gathered_evidence(
         self, reactor: IReactorTime | None = None
     ) -> Generator[Deferred[Any], Any, Evidence]:
-        """The same, with pauses between slices of the archive.
+        """Fires with the same `Evidence`, gathered with pauses between slices of the archive.
 
         Segments that are written or changed meanwhile are read again, so that the evidence is
         consistent at the moment it is returned.
-
-        Args:
-            reactor: Where to pause; Twisted's by default.
-
-        Returns:
-            A Deferred that fires with the `Evidence`.
         """
         known: dict[str, tuple[object, Segment | None]] = {}
         for _ in self.warm():
@@ -347,8 +330,7 @@ class HistoryHandler(Archive):
     def _load_recorded(self, tail: object, live: list[Message]) -> bool:
         """Load the record of ids; if it is missing, rebuild it from what is there.
 
-        Returns:
-            Whether there was one before and it is lost; `rebuilt_at` is set then.
+        Returns True, with `rebuilt_at` set, if there was one before and it is lost.
         """
         known = tail if isinstance(tail, dict) else {}
         # The name of the counter the stored counts were made with; `recount` changes it.
@@ -364,8 +346,7 @@ class HistoryHandler(Archive):
             if segment.id not in restored:
                 self._record(segment.messages)
         self._record([message for message in live if message.id])
-        is_lost = self._had_record(tail, live)
-        if is_lost:
+        if is_lost := self._had_record(tail, live):
             self._rebuilt_at = utc_iso(self._now())
         return is_lost
 
@@ -398,10 +379,8 @@ class HistoryHandler(Archive):
         self.store.set(DAMAGED, [*before, *(repr(value) for value in odd if value)])
 
     def _load(self, merged: list[Message], page: list[Message]) -> None:
-        self._merged, self._page = merged, page
-        self._all = ()
-        self._tally, self._marked, self._widest = {}, set(), 0
-        self._waiting = Counter()
+        self._merged, self._page, self._all = merged, page, ()
+        self._tally, self._marked, self._waiting = {}, set(), Counter()
         self._keep([*merged, *page])
 
     def _keep(self, new: Sequence[Message]) -> None:
@@ -413,11 +392,8 @@ class HistoryHandler(Archive):
                 self._marked.add(owner)
             # Count the calls that wait for a result, by their ids.
             self._waiting.update(call_ids(message))
-            call_id = message.tool_call_id
-            if message.role == "tool" and self._waiting[call_id] > 1:
-                self._waiting[call_id] -= 1
-            elif message.role == "tool":
-                del self._waiting[call_id]  # a Counter does not mind a missing key
+            if message.role == "tool":  # keys of 0 are dropped: `_waiting` is true while calls wait
+                self._waiting -= Counter([message.tool_call_id])
         self._widest = widest_of(self._tally)
         self._stamps = (self.store.stamp(HISTORY), self.store.stamp(TAIL))
 
@@ -436,12 +412,6 @@ def _more_recorded(recorded: tuple[int, str], messages: Sequence[Message]) -> tu
     """Count and digest with more messages; markers do not count, as they are derived."""
     ids = [message.id for message in messages if not message.is_summary]
     return recorded[0] + len(ids), digest_add(recorded[1], ids)
-
-
-def _recounted(message: Message, count: Callable[[str], int]) -> Message:
-    """A message counted anew, the raw count under its mask as well."""
-    mask, raw = mask_of(message), unmasked(message).counted(count)
-    return masked(raw, mask["archived_at"], count) if mask else raw
 
 
 def _as_dicts(value: object) -> tuple[list[dict[str, Any]], object]:

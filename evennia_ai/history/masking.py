@@ -26,66 +26,36 @@ _BYTES_PER_TOKEN = 2
 
 
 def placeholder(message: Message, at_iso: str) -> str:
-    """The line that stands for a masked tool result.
-
-    Args:
-        message: The tool result.
-        at_iso: When it is masked, UTC ISO 8601.
-
-    Returns:
-        One line: `PLACEHOLDER`, the tool, the time and the id that brings the text back.
-    """
+    """One line for a masked tool result: the tool, the time, the id that brings the text back."""
     name = _NOT_IN_NAMES.sub("_", message.name or "unknown")[:_NAME_CHARS]
     found_by = one_line(message.id)
     return f"{PLACEHOLDER} original_tool={name} archived_at={one_line(at_iso)} id={found_by}"
 
 
 def plan_masks(messages: Sequence[Message], before: int, min_tokens: int) -> tuple[str, ...]:
-    """Which tool results a compaction masks.
+    """Ids, oldest first, of the tool results among the `before` oldest messages to mask.
 
-    Args:
-        messages: Live messages, oldest first.
-        before: Index of the first message that is too new to be masked.
-        min_tokens: A result of as many tokens or fewer is left.
-
-    Returns:
-        Ids, oldest first, of results that are not masked yet and whose placeholder is shorter.
+    They hold more than `min_tokens`, are not masked yet, and their placeholder is shorter, in
+    bytes and, at a safe guess, in tokens.
     """
-    return tuple(
-        message.id
-        for message in messages[: max(0, before)]
-        if message.role == "tool"
-        and message.tokens > min_tokens
-        and not _decided(message)
-        and _pays(message)
-    )
-
-
-def _decided(message: Message) -> bool:
-    """Whether a message is masked, or somebody's own `masked` stands where the flag would be."""
-    return "masked" in message.metadata
-
-
-def _pays(message: Message) -> bool:
-    """Whether a placeholder is shorter than the text, in bytes and, at a safe guess, in tokens."""
-    size = len(placeholder(message, _SOME_TIME).encode("utf-8", "replace"))
-    smaller = size < len(message.content.encode("utf-8", "replace"))
-    return smaller and size / _BYTES_PER_TOKEN < message.tokens
+    found = []
+    for message in messages[: max(0, before)]:
+        if message.role != "tool" or message.tokens <= min_tokens or "masked" in message.metadata:
+            continue
+        size = len(placeholder(message, _SOME_TIME).encode("utf-8", "replace"))
+        smaller = size < len(message.content.encode("utf-8", "replace"))
+        if smaller and size / _BYTES_PER_TOKEN < message.tokens:
+            found.append(message.id)
+    return tuple(found)
 
 
 def masked(message: Message, at_iso: str, count: Counter) -> Message:
     """A tool result that is shown as a placeholder from now on.
 
-    Args:
-        message: The tool result.
-        at_iso: When it is masked, UTC ISO 8601.
-        count: Token counter.
-
-    Returns:
-        A new message: its content is still the raw text, its `tokens` those of what is shown.
-        One that is masked already is returned as it is.
+    Its content is still the raw text, its `tokens` are those of what is shown. One that is masked
+    already, or has somebody's own `masked` in place of the flag, is returned as it is.
     """
-    if _decided(message):
+    if "masked" in message.metadata:
         return message
     flag = {
         "original_tool": message.name,

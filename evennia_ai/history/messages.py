@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, normalised, widest_of
@@ -23,7 +24,6 @@ ROLES = ("system", "user", "assistant", "tool")
 OVERHEAD_TOKENS = 4
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
-
 
 Counter = Callable[[str], int]
 # Keys that stand in every message stored by this version; the others only where they say something.
@@ -39,13 +39,9 @@ _SPEAKER = frozenset(("key", "id"))
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Who said something.
+    """Who said something: the name at the time, and the stable id, empty if unknown.
 
-    Args:
-        key: The name at the time.
-        id: The stable id, which is never reused; empty if unknown.
-        extra: Unknown keys of the stored dict.
-        irregular: Keys the stored dict lacks.
+    `extra` holds unknown keys of the stored dict, `irregular` names the keys it lacks.
     """
 
     key: str = ""
@@ -58,19 +54,21 @@ class Speaker:
         """A speaker from what is stored; anything that is no mapping is taken as the name."""
         if not isinstance(raw, Mapping):
             return cls(key=_text(raw or ""))
-        keys = raw.keys()
-        return cls(
-            _text(raw.get("key") or ""),
-            _text(raw.get("id") or ""),
-            {} if keys <= _SPEAKER else {key: raw[key] for key in keys - _SPEAKER},
-            _REGULAR if keys >= _SPEAKER else _SPEAKER - keys,
-        )
+        keys, name, stable_id = raw.keys(), _text(raw.get("key") or ""), _text(raw.get("id") or "")
+        if keys == _SPEAKER:
+            return _known_speaker(name, stable_id)
+        extra = {key: raw[key] for key in keys - _SPEAKER}
+        return cls(name, stable_id, extra, _SPEAKER - keys)
 
     def to_dict(self) -> dict[str, Any]:
         """The plain dict that is stored."""
         known = {"key": self.key, "id": self.id}
         kept = {k: v for k, v in known.items() if v or k not in self.irregular}
         return {**self.extra, **kept}
+
+
+# Loading a history makes the same few speakers over and over.
+_known_speaker = lru_cache(maxsize=256)(Speaker)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +80,12 @@ class Message:
         content: The text, raw.
         id: Unique, never reused; empty until it is stored.
         created_at: UTC ISO 8601; empty until it is stored.
-        speaker: Who said it.
         audience: Who may know it, see `history.audience`.
         channel: How it was said: say, whisper, page, pose, tool, ...
         tokens: Tokens it takes in a prompt; 0 until they are counted.
         tool_calls: The calls an assistant message makes, in the chat format.
         tool_call_id: The call that a tool's result answers.
         name: The tool that gave a result.
-        metadata: Anything else features keep with a message.
         extra: Unknown keys of the stored dict.
         irregular: Keys for which the stored dict differs from the rule of `to_dict`.
     """
@@ -134,7 +130,7 @@ class Message:
             raw.get("metadata", {}),
             {} if keys <= _KNOWN else {key: raw[key] for key in keys - _KNOWN},
             _REGULAR
-            if keys >= _ALWAYS and all(raw.get(key, True) for key in _SOMETIMES)
+            if keys >= _ALWAYS and all(map(raw.get, _SOMETIMES & keys))
             else _ALWAYS - keys | {key for key in _SOMETIMES & keys if not raw[key]},
         )
 
@@ -165,13 +161,7 @@ class Message:
     def completed(
         self, count: Counter, at: float, make_id: Callable[[str], str] | None = None
     ) -> "Message":
-        """The message with an id, a time, a channel and a token count.
-
-        Args:
-            count: Counts the tokens of a text.
-            at: Time to stamp where there is none, seconds since the epoch.
-            make_id: Makes a new id from a prefix.
-        """
+        """The message with an id, a time (`at`, epoch seconds), a channel and a token count."""
         stamped = replace(
             self,
             id=self.id or (make_id or new_id)("m"),
@@ -219,12 +209,8 @@ class IdSource:
     """Makes ids that sort by time and are never used twice.
 
     An id is a prefix, the milliseconds of its making (9 characters) and a number (6 characters)
-    that starts at random and counts up within a millisecond.
-
-    Args:
-        now: Clock, seconds since the epoch.
-        random_bits: Source of random bits. By default one that is seeded by the system once and
-            does not ask it again, which would let go of Python's lock at every id.
+    that starts at random and counts up within a millisecond. The system seeds the random source
+    only once: asking it for every id would release Python's lock each time.
     """
 
     def __init__(
@@ -266,7 +252,11 @@ def _repaired(raw: Mapping[str, Any]) -> dict[str, Any]:
     message["role"] = role if role in ROLES else "user"
     message["content"] = storable(content if isinstance(content, str) else _as_text(content))
     message["audience"] = normalised(raw.get("audience"))
-    message["metadata"] = _as_dict(raw.get("metadata"), "value")
+    kept = raw.get("metadata")
+    # What somebody put there by hand goes under a key of its own.
+    message["metadata"] = (
+        dict(kept) if isinstance(kept, Mapping) else {"value": kept} if kept else {}
+    )
     for key in ("id", "created_at", "channel", "tool_call_id", "name"):
         if key in raw:
             message[key] = _text(raw[key])
@@ -280,13 +270,6 @@ def _repaired(raw: Mapping[str, Any]) -> dict[str, Any]:
         calls = calls if isinstance(calls, list | tuple) else []
         message["tool_calls"] = [_call(call) for call in calls if isinstance(call, Mapping)]
     return message
-
-
-def _as_dict(value: object, key: str) -> dict[str, Any]:
-    """A stored part as a dict; what is none, as one by hand may be, goes under `key`."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    return {key: value} if value else {}
 
 
 def _call(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -358,11 +341,7 @@ def message_tokens(message: Message, count: Counter) -> int:
 
 
 def speakers(messages: Iterable[Message]) -> dict[str, tuple[str, str]]:
-    """Who spoke: the name and the time (ISO 8601) of each speaker's newest message, by stable id.
-
-    Args:
-        messages: Messages, oldest first.
-    """
+    """Name and time (ISO 8601) of each speaker's newest message, by stable id; oldest first in."""
     return {
         m.speaker.id: (m.speaker.key or m.speaker.id, m.created_at)
         for m in messages
@@ -371,11 +350,7 @@ def speakers(messages: Iterable[Message]) -> dict[str, tuple[str, str]]:
 
 
 def rendered(message: Message) -> dict[str, Any]:
-    """A message in the chat format of the model's API, speech as quoted data.
-
-    Returns:
-        A dict with `role`, `content` and, for tool traffic, `tool_calls`, `tool_call_id`, `name`.
-    """
+    """A message in the chat format of the model's API, speech as quoted data."""
     role = message.role
     if role == "assistant" and message.tool_calls:
         return {
@@ -421,11 +396,6 @@ def call_ids(message: Message) -> list[str]:
 def total_tokens(messages: Iterable[Message]) -> int:
     """Sum of the messages' own counts."""
     return sum(message.tokens for message in messages)
-
-
-def by_id(messages: Iterable[Message]) -> dict[str, Message]:
-    """Messages keyed by their ids."""
-    return {message.id: message for message in messages}
 
 
 def widest_view_tokens(messages: Iterable[Message]) -> int:

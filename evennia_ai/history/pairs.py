@@ -56,11 +56,7 @@ class ToolTraits:
 
 
 def pairing(messages: Sequence[Message]) -> dict[int, int]:
-    """Which assistant message each tool result answers.
-
-    Returns:
-        Index of a result to index of its call's message. Results without a call are left out.
-    """
+    """Index of each tool result to the index of its call's message; without a call left out."""
     waiting: dict[str, list[int]] = {}
     pairs: dict[int, int] = {}
     for index, message in enumerate(messages):
@@ -77,11 +73,7 @@ def pairing(messages: Sequence[Message]) -> dict[int, int]:
 def cut_points(messages: Sequence[Message]) -> tuple[int, ...]:
     """Indices at which a history may be cut without parting a tool call from its result.
 
-    Args:
-        messages: Messages, oldest first.
-
-    Returns:
-        Sorted indices in 0..len(messages); both ends are always among them.
+    They are sorted, in 0..len(messages); both ends are always among them.
     """
     forbidden = [0] * (len(messages) + 2)
     for result, call in pairing(messages).items():
@@ -101,11 +93,7 @@ def newest_turn(messages: Sequence[Message]) -> int:
 
 
 def unanswered(messages: Sequence[Message]) -> list[tuple[int, str, str]]:
-    """Tool calls without a result.
-
-    Returns:
-        For each: index of the assistant message, id of the call, name of the tool.
-    """
+    """Tool calls without a result: index of the message, id of the call, name of the tool."""
     answers = Counter(
         (call, messages[result].tool_call_id) for result, call in pairing(messages).items()
     )
@@ -126,11 +114,9 @@ def unanswered(messages: Sequence[Message]) -> list[tuple[int, str, str]]:
 def answered(
     messages: Sequence[Message], results: Sequence[tuple[int, Message]]
 ) -> tuple[Message, ...]:
-    """The messages with late results put in behind their calls and what answers those already.
+    """The messages with late results put in behind their calls and earlier results.
 
-    Args:
-        messages: Messages, oldest first.
-        results: Each result with the index of its call's message.
+    Each result comes with the index of its call's message.
     """
     last = {call: result for result, call in pairing(messages).items()}
     late: dict[int, list[Message]] = {}
@@ -169,15 +155,11 @@ def mended(messages: Sequence[Message]) -> tuple[Message, ...]:
 def in_order(
     restored: Sequence[Message], raw: Sequence[Message], order: Sequence[str]
 ) -> list[Message]:
-    """What left with a compaction and what is live, in the order before it.
+    """What left with a compaction and the other raw messages, in the order before it.
 
     A message added since stands behind the one it was put behind, as a tool's late result behind
-    its call; news stand last.
-
-    Args:
-        restored: What left, oldest first.
-        raw: The other raw messages.
-        order: Ids as `order_before` gave them; empty if what left is simply older.
+    its call; new messages stand last. `order` is that of `order_before`, empty if what left is
+    simply older.
     """
     if not order:
         return [*restored, *raw]
@@ -195,12 +177,7 @@ def in_order(
 def order_before(history: Sequence[Message], leaving: Sequence[Message]) -> tuple[str, ...]:
     """The order a rollback of a compaction needs, where something stays between what leaves.
 
-    Args:
-        history: The live history.
-        leaving: What the compaction takes from it.
-
-    Returns:
-        Ids of all raw messages; none where simply the oldest leave.
+    The ids of all raw messages; none where simply the oldest leave.
     """
     ids = tuple(m.id for m in history if not m.is_summary)
     return () if ids[: len(leaving)] == tuple(m.id for m in leaving) else ids
@@ -214,14 +191,10 @@ def hidden(message_id: str) -> Message:
 def with_archived(
     parts: Sequence[tuple[Sequence[Message], Sequence[str]]], live: Sequence[Message]
 ) -> list[Message]:
-    """Live raw messages and what left before them, as if nothing had ever left.
+    """Live raw messages and what left before them, oldest first, as if nothing had ever left.
 
-    Args:
-        parts: What left with each compaction and its order, as for `in_order`, newest first.
-        live: What is live, oldest first; `hidden` messages hold the places of others.
-
-    Returns:
-        The messages, oldest first, without hidden ones.
+    `parts` are what left with each compaction and its order, as for `in_order`, newest first.
+    `hidden` messages hold the places of others; they are left out.
     """
     behind, front = list(live), list[Sequence[Message]]()
     for left, order in parts:

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from evennia_ai.history.audience import STAFF, normalised
 from evennia_ai.history.messages import SCHEMA_VERSION, Message, is_complete
@@ -106,12 +106,9 @@ def _plain(value: object) -> object:
 
 
 def sound(raw: object, must: Mapping[str, Reader], may: Mapping[str, Reader]) -> Record | None:
-    """A stored mapping whose known keys have their types; None for anything else.
+    """A stored mapping with its known keys read; None for any other value.
 
-    Args:
-        raw: A stored value.
-        must: How to read each key that must be there.
-        may: The same for keys that may be missing.
+    Keys of `must` are added where they are missing, keys of `may` are not.
     """
     if not isinstance(raw, Mapping):
         return None
@@ -141,12 +138,8 @@ def segment_checksum(segment: Mapping[str, Any]) -> str:
     """What a segment's `sha256` must be.
 
     It is the checksum of its messages. If messages were forgotten, the segment holds
-    ``tombstones`` for them, ``{id: SHA-256 of the removed message}``, and the checksum is that of
-    the remaining messages followed by this dict. So neither can be changed unnoticed, and an
-    earlier export can be compared with the tombstones.
-
-    Args:
-        segment: The segment as it is stored.
+    ``tombstones``, ``{id: SHA-256 of the removed message}``, and the checksum covers the remaining
+    messages followed by this dict: neither can be changed unnoticed.
     """
     tombstones = segment.get("tombstones") or {}
     messages = list(segment.get("messages") or ())
@@ -155,12 +148,9 @@ def segment_checksum(segment: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Messages that left the live history together, never rewritten.
+    """Complete messages that left the live history together, oldest first; never rewritten.
 
-    Args:
-        id: The key it is stored under.
-        messages: Oldest first, complete.
-        stored: The plain dict as it is stored, which its checksum covers.
+    The checksum covers `stored`, the plain dict.
     """
 
     id: str
@@ -186,10 +176,7 @@ class Segment:
     ) -> "Segment | None":
         """A segment from what is stored under `key`; None if that is no record.
 
-        Args:
-            key: The key.
-            raw: What is stored.
-            complete: Stamps and counts a message that hands have edited.
+        `complete` stamps and counts a message that was edited by hand.
         """
         stored = sound(
             raw, {"id": lambda value: key, "messages": as_dicts}, {"tombstones": as_dict}
@@ -341,40 +328,52 @@ _COMPACTION: Mapping[str, Reader] = {
 }
 
 
-def _fields(key: str, raw: Mapping[str, Any], readers: Mapping[str, Reader]) -> dict[str, Any]:
-    """The fields of a record stored under `key`."""
-    return {
-        **{name: read(raw.get(name)) for name, read in readers.items()},
-        "id": key,
-        "extra": {name: raw[name] for name in raw.keys() - readers.keys() - {"id"}},
-        "optional": frozenset(readers.keys() - raw.keys()),
-    }
-
-
-def _stored(
-    record: "SummaryRecord | CompactionRecord", readers: Mapping[str, Reader]
-) -> dict[str, Any]:
-    """A record as a plain dict: optional keys stand in it where they say something."""
-    known = {name: getattr(record, name) for name in readers}
-    kept = {
-        name: _plain(value)
-        for name, value in known.items()
-        if name not in record.optional or value != readers[name](None)
-    }
-    return {**record.extra, "id": record.id, **kept}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryRecord:
-    """One summary that was ever made.
+class _Record:
+    """A record and how it is stored.
 
     Args:
         id: The key it is stored under.
+        extra: Keys that nothing reads back, and unknown ones.
+        optional: Keys that are not stored as long as they hold their default.
+    """
+
+    readers: ClassVar[Mapping[str, Reader]]
+    id: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    optional: frozenset[str] = frozenset()
+
+    @classmethod
+    def from_dict(cls, key: str, raw: object) -> Self | None:
+        """The record stored under `key`, repaired; None if that is no mapping."""
+        if not isinstance(raw, Mapping):
+            return None
+        return cls(
+            id=key,
+            extra={name: raw[name] for name in raw.keys() - cls.readers.keys() - {"id"}},
+            optional=frozenset(cls.readers.keys() - raw.keys()),
+            **{name: read(raw.get(name)) for name, read in cls.readers.items()},
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain dict that is stored."""
+        known = {name: getattr(self, name) for name in self.readers}
+        kept = {
+            name: _plain(value)
+            for name, value in known.items()
+            if name not in self.optional or value != self.readers[name](None)
+        }
+        return {**self.extra, "id": self.id, **kept}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRecord(_Record):
+    """One summary that was ever made.
+
+    Args:
         tier: ``recent``, ``node``, ``long``, ``single`` or `WITHDRAWN`.
         status: `LIVE`, `ABSORBED` or `ROLLED_BACK`.
         created_at: UTC ISO 8601.
-        audience: Who may know it.
-        text: The summary.
         source_ids: The messages it was made from, oldest first.
         child_ids: The summaries it was made from.
         earlier_ids: With one summary an audience, the summaries whose text it took over.
@@ -386,11 +385,9 @@ class SummaryRecord:
         retention: Share of names, numbers and quoted words kept in summary, journal or ledger.
         in_summary: Share of them kept in the summary itself.
         drift: Share of those of the oldest summaries that it no longer holds.
-        extra: Keys that nothing reads back, and unknown ones.
-        optional: Keys that are not stored as long as they hold their default.
     """
 
-    id: str
+    readers = _SUMMARY
     tier: str
     status: str
     created_at: str
@@ -407,37 +404,24 @@ class SummaryRecord:
     retention: float | None = None
     in_summary: float | None = None
     drift: float | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
     optional: frozenset[str] = frozenset(
         ("earlier_ids", "absorbed_by", "tree_level", "in_summary", "drift")
     )
 
-    @classmethod
-    def from_dict(cls, key: str, raw: object) -> "SummaryRecord | None":
-        """The record stored under `key`, repaired; None if that is no mapping."""
-        return cls(**_fields(key, raw, _SUMMARY)) if isinstance(raw, Mapping) else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plain dict that is stored."""
-        return _stored(self, _SUMMARY)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionRecord:
+class CompactionRecord(_Record):
     """What one compaction did, and what a rollback needs to undo it.
 
+    `summaries`, `segments`, `markers` and journal `entries` are the ids of what it wrote.
+
     Args:
-        id: The key it is stored under.
         at: When, UTC ISO 8601.
         trigger: What fired: ``manual``, ``sleep``, ``emergency``, ``count`` or ``request``.
         status: `COMMITTED` or `ROLLED_BACK`.
         result: Its figures.
         leaving: The messages that left, oldest first.
         masked: The tool results that were masked.
-        summaries: The summaries it made.
-        segments: The archive segments it wrote.
-        markers: The markers it put into the history.
-        entries: The journal entries it made.
         markers_before: The markers that stood there before; None in old records.
         summaries_before: ``{"status", "absorbed_by"}`` of the summaries it changed, by id.
         extraction: What the extraction before it did.
@@ -445,11 +429,9 @@ class CompactionRecord:
         order: All raw messages before it; empty if simply the oldest left.
         speakers: Name and time of each speaker's newest message that left, by stable id.
         rolled_back_at: When it was rolled back, UTC ISO 8601.
-        extra: Unknown keys.
-        optional: Keys that are not stored as long as they hold their default.
     """
 
-    id: str
+    readers = _COMPACTION
     at: str
     trigger: str
     status: str = COMMITTED
@@ -469,15 +451,6 @@ class CompactionRecord:
     rolled_back_at: str = ""
     extra: Mapping[str, Any] = field(default_factory=lambda: {"version": SCHEMA_VERSION})
     optional: frozenset[str] = frozenset(("entries", "order", "speakers", "rolled_back_at"))
-
-    @classmethod
-    def from_dict(cls, key: str, raw: object) -> "CompactionRecord | None":
-        """The record stored under `key`, repaired; None if that is no mapping."""
-        return cls(**_fields(key, raw, _COMPACTION)) if isinstance(raw, Mapping) else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plain dict that is stored."""
-        return _stored(self, _COMPACTION)
 
     @property
     def figures(self) -> dict[str, Any]:

@@ -39,14 +39,7 @@ def digest_add(digest: str, ids: Iterable[str]) -> str:
     The digest is the sum of the SHA-256 of each id, modulo 2**256. Together with the count it
     shows whether a set of ids is the recorded one, without storing the ids twice. Such sums
     distinguish sets as long as nobody chooses the ids (Bellare and Micciancio's AdHash, Eurocrypt
-    1997); ids are made here, by a clock and chance.
-
-    Args:
-        digest: 64 hexadecimal digits; `EMPTY_DIGEST` for no ids.
-        ids: Ids that are not in the set yet.
-
-    Returns:
-        64 hexadecimal digits.
+    1997); ids are made here, by a clock and chance. A digest has 64 hexadecimal digits.
     """
     total = int(digest, 16)
     for one in ids:
@@ -61,12 +54,10 @@ def is_digest(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Violation:
-    """One thing that is wrong.
+    """One thing that is wrong; `detail` is a sentence that names the ids.
 
-    Args:
-        kind: ``place``, ``record``, ``digest``, ``checksum``, ``chain``, ``marker``,
-            ``sources``, ``restored`` or ``tombstone``.
-        detail: A sentence that names the ids.
+    `kind` is ``place``, ``record``, ``digest``, ``checksum``, ``chain``, ``marker``, ``sources``,
+    ``restored`` or ``tombstone``.
     """
 
     kind: str
@@ -79,9 +70,7 @@ class Evidence:
 
     Args:
         live: The live history with its markers.
-        segments: Archive segments.
         restored: Ids of segments that a rollback took back.
-        summaries: Records by id.
         tombstones: Ids of messages that were forgotten at somebody's request.
         recorded_count: How many messages were ever recorded, without markers.
         recorded_digest: `digest_add` over their ids.
@@ -100,11 +89,7 @@ class Evidence:
 
 
 def verify(evidence: Evidence) -> tuple[Violation, ...]:
-    """Check the invariant.
-
-    Returns:
-        Every violation, in plain words; empty if it is proven that nothing was lost.
-    """
+    """Every violation of the invariant; none if it is proven that nothing was lost."""
     return tuple(
         violation
         for check in (_places, _recorded, _segments, _records, _chains, _markers, _restored)

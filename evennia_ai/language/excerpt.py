@@ -10,16 +10,10 @@ _SENTENCE = re.compile(r"[.!?]\s+")
 
 
 def excerpt(text: str, query: str, room: int) -> str:
-    """The part of a text that shares most with a query.
+    """The part of a text that shares most with a query, in at most `room` characters.
 
-    Args:
-        text: A text of any length.
-        query: What is looked for.
-        room: Most characters.
-
-    Returns:
-        As many whole lines as fit, those that share most first; where the best does not fit, the
-        part of it with most of the query's words. An ellipsis marks what was cut off a line.
+    Whole lines, or else the part of the best with most of the query's words. An ellipsis marks a
+    cut.
     """
     rows = [row for row in text.splitlines() if row.strip()]
     if len(text) <= room or not rows:
@@ -38,7 +32,7 @@ def excerpt(text: str, query: str, room: int) -> str:
 
 
 def _part(row: str, wanted: set[str], room: int) -> str:
-    """The part of a line with most of the wanted words, from a little before the first of them."""
+    """The part of a line with most of the wanted words, from shortly before the first of them."""
     if len(row) <= room:
         return row
     shared = {at: word for at, word in _compared(row).items() if word in wanted}

@@ -1,7 +1,6 @@
-"""Names that are words of the language too: a person called Will or May.
+"""Names that are words too: a person called Will or May.
 
-Such a word is a name where it has a capital within a sentence, or is the subject at the beginning
-of one.
+Such a word is a name if it has a capital within a sentence, or is the subject at the beginning.
 """
 
 import re
@@ -34,7 +33,7 @@ def lone_capitals(text: str) -> frozenset[str]:
 
 
 def names_among(text: str) -> frozenset[str]:
-    """The words, in lower case, that mean somebody and else would say nothing of a subject."""
+    """The words, in lower case, that mean somebody here and are stop words elsewhere."""
     if not any(name.title() in text for name in ALSO_NAMES):
         return frozenset()
     said = _VOCATIVE.sub("", text)

@@ -34,7 +34,7 @@ _DIGITS = re.compile(
 
 
 def _any_of(words: Iterable[str]) -> str:
-    """A pattern for one of some words, begun at a word's start."""
+    """A pattern for one of some words, at the start of a word."""
     longest_first = sorted(words, key=len, reverse=True)
     return "|".join(rf"{word[0]}(?<!\w{word[0]}){word[1:]}" for word in longest_first)
 
@@ -49,10 +49,7 @@ _SPELLED = re.compile(
 
 
 def numbers_in(text: str) -> dict[str, int]:
-    """The numbers of a text in lower case, each once, and where each first stands.
-
-    Words that are as often no number, as in "no one" or "at first", do not count.
-    """
+    """The numbers of a text in lower case and where each first stands, without vague ones."""
     lower = text.lower()
     places: dict[str, int] = {}
     for pattern in (_DIGITS, _SPELLED):
@@ -62,10 +59,7 @@ def numbers_in(text: str) -> dict[str, int]:
 
 
 def with_values(lower: str) -> str:
-    """A text in lower case with each number as one word that tells its value.
-
-    So ``1,200`` and ``1200``, ``three`` and ``3``, ``05:30`` and ``5:30`` become the same.
-    """
+    """A text in lower case with each number as one word: ``three`` and ``3`` become the same."""
     return _SPELLED.sub(_spelled, _DIGITS.sub(_number, lower))
 
 

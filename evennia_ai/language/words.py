@@ -80,10 +80,9 @@ def words(text: str) -> list[str]:
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """A word's stem: English endings off, so that `dances`, `danced`, `dancing` meet.
+    """A word without its English endings, so that `dances`, `danced`, `dancing` meet.
 
-    Lighter than Porter's: it takes off one plural, one verb ending and one derivation, and is
-    meant for matching only; a stem need not be a word.
+    Lighter than Porter's: one plural, one verb ending and one derivation; for matching only.
     """
     if len(word) <= 3 or not word.isascii():
         return word
@@ -146,9 +145,7 @@ def telling_stem(word: str) -> str:
 def telling_words(text: str, heard: Collection[str] = ()) -> frozenset[str]:
     """Stems of the words that say what a text is about.
 
-    Args:
-        text: Any text.
-        heard: Names that everybody here hears all the time, as the assistant's own.
+    `heard` are names that everybody here hears all the time, as the assistant's own.
     """
     meant = names_among(text)
     common = {bare(word) for name in heard for word in spoken_words(name.lower())}

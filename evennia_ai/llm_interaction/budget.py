@@ -12,13 +12,10 @@ REGIONS = ("System", "Tools", "Ledger", "Summaries", "History", "Retrieved", "Ta
 
 @dataclass(frozen=True)
 class TokenBudget:
-    """What one prompt was made of.
+    """What one prompt was made of: tokens by region, in the order of `REGIONS`.
 
-    Args:
-        regions: Tokens by region, in the order of `REGIONS`.
-        limit: Most the prompt and its reply may hold.
-        left_out: Live messages that did not fit, oldest first, by id.
-        notes: What was shortened and why, in plain words.
+    `limit` bounds prompt and reply together, `left_out` are the ids of live messages that did not
+    fit, oldest first, `notes` say what was shortened and why.
     """
 
     regions: dict[str, int]
@@ -63,16 +60,10 @@ def newest_that_fit(
 
 
 def feasible(fixed: int, window_tokens: int, reserve: int, trigger_tokens: int) -> str | None:
-    """Whether a compaction can bring the prompt under its trigger at all.
+    """Why, in numbers, no compaction can bring the prompt under its trigger; None if one can.
 
-    Args:
-        fixed: Tokens of the fixed regions.
-        window_tokens: Tokens of the messages that must stay.
-        reserve: Tokens kept for the reply and the volatile regions.
-        trigger_tokens: The trigger.
-
-    Returns:
-        None, or a sentence with the numbers that says why not.
+    All in tokens: the fixed regions, the messages that must stay, what is kept for the reply and
+    the volatile regions, the trigger.
     """
     needed = fixed + window_tokens + reserve
     if needed <= trigger_tokens:

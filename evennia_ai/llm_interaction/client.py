@@ -199,8 +199,7 @@ class ModelClient:
     ) -> tuple[ModelReply | Failure, int]:
         """Try one model as often as policy, breaker and its share of time allow.
 
-        Returns:
-            The outcome, and how many HTTP calls were made.
+        Returns the outcome, and how many HTTP calls were made.
         """
         breaker = self._breaker(where)
         until = self._clock() + share_s

@@ -46,11 +46,9 @@ keeping that is not in the journal yet. One fact, one to three sentences, with t
 
 @dataclass(frozen=True)
 class PromptContext:
-    """One situation the assistant thinks in.
+    """One situation the assistant thinks in: its name in logs and the rules after the identity.
 
     Args:
-        name: Its name, as stored in logs.
-        rules: Text after the identity.
         extracting: Whether only tools are offered that may be used in extraction.
         speaks: Whether plain text is spoken aloud.
     """

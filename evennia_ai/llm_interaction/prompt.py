@@ -101,6 +101,9 @@ def draft_prompt(
 ) -> Prompt:
     """The prompt of one model call, of which nothing is noted.
 
+    Its `budget` says what was left out; `fits` is False where not even the fixed regions lie
+    within the limit.
+
     Args:
         script: The assistant's script.
         character: Its body.
@@ -111,10 +114,6 @@ def draft_prompt(
         rules: Text instead of the context's rules.
         talks: Lines on what those present last spoke of.
         hidden_ids: Ids of live messages that are left out.
-
-    Returns:
-        A prompt; its `budget` says what was left out. `fits` is False where not even the fixed
-        regions lie within the limit.
     """
     tools, system = _fixed(script, character, audience, context, withdrawn, rules)
     history, older = shown_history(script, audience)
@@ -127,16 +126,22 @@ def draft_prompt(
         tail=(*present_lines(script, character, audience), *talks),
         ledger=script.ledger.shown(audience),
     )
-    limit = context_limit(script) - _protocol_extra(script, tools)
+    return _fitted(script, regions)
+
+
+def _fitted(script: Assistant, regions: Regions) -> Prompt:
+    """The regions as a prompt, with room for tools that are described as text."""
+    limit = context_limit(script)
+    if regions.tools and _writes_calls(script):
+        written = script.count(tool_instructions(regions.tools)) + OVERHEAD_TOKENS
+        limit -= max(0, written - tools_tokens(regions.tools, script.count))
     return fit_prompt(regions, context_caps(script), limit, script.counter)
 
 
 def measure_fixed(script: Assistant, character: Character) -> int:
     """Measure the tokens of the fixed regions without a turn, as at start; returns them."""
     tools, system = _fixed(script, character, PUBLIC, CONTEXT_AWAKE)
-    regions = Regions(system, tools, (), ledger=script.ledger.shown(PUBLIC))
-    limit = context_limit(script) - _protocol_extra(script, tools)
-    prompt = fit_prompt(regions, context_caps(script), limit, script.counter)
+    prompt = _fitted(script, Regions(system, tools, (), ledger=script.ledger.shown(PUBLIC)))
     script.runtime.fixed_tokens = tokens = _fixed_tokens(prompt)
     return tokens
 
@@ -162,13 +167,10 @@ def _fixed_tokens(prompt: Prompt) -> int:
 
 
 def shown_history(script: Assistant, audience: str) -> tuple[tuple[Message, ...], int]:
-    """The live messages an audience may see, summaries among them.
+    """The live messages an audience may see, and how many archived ones could not fit.
 
     With compaction switched off there are no summaries: the raw history is shown instead, from
     the archive and unmasked, as far back as the limit could hold.
-
-    Returns:
-        The messages, and how many of the archive were not looked at, as they could not fit.
     """
     live = [m for m in script.history.messages() if visible(m.audience, audience)]
     if script.config.compact_enabled:
@@ -203,8 +205,7 @@ def present_lines(script: Assistant, character: Character, audience: str) -> lis
         place.get("description") or "",
     )
     for person in people:
-        profile = character.entities.get(person["id"])
-        if profile:
+        if profile := character.entities.get(person["id"]):
             lines += profile.lines(audience, limit=PROFILE_FACTS)
     for here in (place["id"], *script.game.things()):
         profile = character.entities.get(here)
@@ -245,11 +246,3 @@ def _writes_calls(script: Assistant) -> bool:
     config = script.config
     text = config.llm_tool_protocol == "text" or config.llm_api == "completion"
     return text and script.model_name != OFFLINE_MODEL
-
-
-def _protocol_extra(script: Assistant, tools: Sequence[dict[str, Any]]) -> int:
-    """Tokens that tools take as text beyond what their schemas take."""
-    if not (tools and _writes_calls(script)):
-        return 0
-    written = script.count(tool_instructions(tools))
-    return max(0, written + OVERHEAD_TOKENS - tools_tokens(tools, script.count))

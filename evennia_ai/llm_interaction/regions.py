@@ -90,7 +90,7 @@ class Regions:
         retrieved: Lines of retrieved memories, most relevant first.
         tail: Lines of the present moment, most important first.
         ledger: Approved notes the audience may see, as `rag_memory.ledger.shown_to` orders them.
-        archived: Messages of the archive that were not even looked at, as they could not fit.
+        archived: How many messages of the archive could not fit.
     """
 
     system: str
@@ -127,19 +127,6 @@ def _schema_tokens(schema: str, count: Counter) -> int:
     return count(schema)
 
 
-def memoised(count: Counter) -> Counter:
-    """A counter that counts a text once, for one prompt's worth of work."""
-    known: dict[str, int] = {}
-
-    def counted(text: str) -> int:
-        tokens = known.get(text)
-        if tokens is None:
-            tokens = known[text] = count(text)
-        return tokens
-
-    return counted
-
-
 def text_tokens(text: str, count: Counter) -> int:
     """Tokens of one message that holds just a text; 0 for none."""
     return count(text) + OVERHEAD_TOKENS if text else 0
@@ -153,7 +140,7 @@ def fit_prompt(regions: Regions, caps: Caps, limit: int, count: Counter) -> Prom
     markers = [m for m in regions.history if m.is_summary]
     raw = [m for m in regions.history if not m.is_summary]
     tools = tools_tokens(regions.tools, count)
-    count = memoised(count)
+    count = functools.cache(count)
     summaries = tuple(_summary_text(marker, caps.summary, count) for marker in markers)
     texts = _Texts(
         regions.system,
@@ -177,7 +164,10 @@ def fit_prompt(regions: Regions, caps: Caps, limit: int, count: Counter) -> Prom
     }
     if texts.ledger.left_out:
         notes += (f"notes of the ledger did not fit: {', '.join(texts.ledger.left_out)}",)
-    notes += _summary_note(markers, texts.summaries)
+    whole = sum(any(text.endswith(m.content) for text in texts.summaries) for m in markers)
+    if whole < len(markers):
+        cut = len(markers) - whole
+        notes += (f"{cut} of {len(markers)} summaries were shortened or left out",)
     if regions.archived:
         notes += (f"{regions.archived:,} older messages of the archive do not fit",)
     budget = TokenBudget(sizes, limit, tuple(m.id for m in left_out if m.id), notes)
@@ -204,8 +194,7 @@ def fit_history(
 ) -> tuple[tuple[Message, ...], tuple[Message, ...], tuple[str, ...]]:
     """The newest messages that fit, in the form a provider takes them.
 
-    Returns:
-        What is left out, what is kept (mended, with tokens), and notes on what was shortened.
+    Returns what is left out, what is kept (mended, with tokens), and notes on what was shortened.
     """
     whole = _counted(mended(raw), count)
     newest, cap = newest_turn(whole), max(_LEAST_TAIL, room // 2)
@@ -266,13 +255,6 @@ def _summary_text(marker: Message, cap: int, count: Counter) -> str:
     folded = marker.metadata.get("compacted_count", "some")
     label = summary_label(folded, older=marker.metadata.get("tier") == "long")
     return f"{label}\n{body}"
-
-
-def _summary_note(markers: Sequence[Message], shown: Sequence[str]) -> tuple[str, ...]:
-    """That summaries stand there shortened, or not at all."""
-    whole = sum(any(text.endswith(marker.content) for text in shown) for marker in markers)
-    cut = len(markers) - whole
-    return (f"{cut} of {len(markers)} summaries were shortened or left out",) if cut else ()
 
 
 def _lines(label: str, lines: Sequence[str], cap: int, count: Counter) -> str:

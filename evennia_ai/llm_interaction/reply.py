@@ -51,12 +51,10 @@ def strip_thoughts(text: str, reported: bool = False) -> str:
     A closing tag without an opening one ends a thought that began with the text: some chat
     templates swallow the first tag. One pass, so that hostile nesting costs no more.
 
-    Args:
-        text: What a model wrote.
-        reported: For texts that report what others said: a player who says ``</think>`` must not
-            erase the beginning of a summary. Quoted tags, and tags inside a sentence, stay. A
-            thought begins with the text, with a line or after another thought; a closing tag
-            without an opening one counts only if it is alone on its line.
+    `reported` is for texts that report what others said: a player who says ``</think>`` must not
+    erase the beginning of a summary. Quoted tags, and tags inside a sentence, stay. A thought
+    begins with the text, with a line or after another thought; a closing tag without an opening
+    one counts only if it is alone on its line.
     """
     kept: list[str] = []
     depth, at = 0, 0
@@ -142,12 +140,7 @@ def strip_markup(text: str) -> str:
 
 @dataclass(frozen=True)
 class SplitReply:
-    """A reply in pieces a MUD client shows well.
-
-    Args:
-        pieces: In order; none empty, none longer than the limit.
-        left_out: Characters of the reply that are in no piece.
-    """
+    """A reply in pieces a MUD client shows well; `left_out` counts characters in none of them."""
 
     pieces: tuple[str, ...]
     left_out: int = 0

@@ -105,12 +105,9 @@ def _epoch(date: str | None) -> float | None:
 
 @dataclass(frozen=True)
 class BreakerPolicy:
-    """When a breaker opens, and for how long.
+    """After how many failures in a row a breaker opens, and for how long until a probe may try.
 
-    Args:
-        threshold: Failures in a row that open it. Two calls of three attempts each would be 6;
-            5 lets one unlucky call pass and stops the second.
-        cooldown_s: Seconds until a probe may try.
+    Two calls of three attempts each would be 6; 5 lets one unlucky call pass and stops the second.
     """
 
     threshold: int = 5

@@ -40,12 +40,10 @@ most 500 words, and nothing but the summary."""
 
 @dataclass(frozen=True)
 class Summary:
-    """A summary that was accepted.
+    """A summary that was accepted, and the model that wrote it.
 
     Args:
-        text: The summary.
-        model: The model that wrote it.
-        level: ``main``, ``fallback`` or ``extractive``; the lowest that was needed.
+        level: The lowest of `LEVELS` that was needed.
         prompt_tokens: Tokens of all requests made for it.
         completion_tokens: Tokens of all replies.
         rejected: Why earlier levels were not taken, in plain words.
@@ -102,8 +100,7 @@ def call_llm_simple(
 ) -> Generator[Deferred[Any], Any, str]:
     """Ask a model with exactly one system and one user message; options as for `ask_model`.
 
-    Returns:
-        A Deferred that fires with the text as it came, or fails with `ModelError`.
+    Fires with the text as it came, or fails with `ModelError`.
     """
     reply = yield ask_model(script, system, user, **options)
     return str(reply.content)
@@ -160,17 +157,8 @@ def summarise(
     """Summarise messages, level by level: the model, its fallbacks, the offline extract.
 
     Every character of every message is in a request that succeeded: in chunks where they exceed
-    the window, in pieces where one message does.
-
-    Args:
-        script: The assistant's script.
-        messages: What leaves, raw, oldest first.
-        earlier: A summary of what came before.
-        instructions: Additional instructions for the model.
-
-    Returns:
-        A Deferred that fires with a `Summary`, or fails with `ModelError` when no level gave
-        one that is shorter than its source.
+    the window, in pieces where one message does. `earlier` is a summary of what came before. Fires
+    with a `Summary`, or fails with `ModelError` when no level gave one shorter than its source.
     """
     return summarise_lines(script, message_lines(messages), earlier, instructions)
 
@@ -232,14 +220,8 @@ def _one_summary(
         except ModelError as error:
             rejected.append(f"{level} ({model}): {error}")
         else:
-            return Summary(
-                short,
-                reply.model,
-                level,
-                reply.prompt_tokens,
-                reply.completion_tokens,
-                tuple(rejected),
-            )
+            tokens = (reply.prompt_tokens, reply.completion_tokens)
+            return Summary(short, reply.model, level, *tokens, tuple(rejected))
     raise ModelError("no summary: " + "; ".join(rejected), kind="bad_response")
 
 
@@ -247,9 +229,7 @@ def extract(reply: ModelReply, source: int, cap: int, count: Callable[[str], int
     """The offline extract, cut until it is shorter than its source of `source` tokens.
 
     It is the last level and no model's word: what is in it was said, whatever it looks like.
-
-    Raises:
-        ModelError: If there is none.
+    Raises `ModelError` if there is none.
     """
     if reply.tool_calls or not reply.content.strip():
         raise ModelError("an empty extract")
@@ -257,11 +237,7 @@ def extract(reply: ModelReply, source: int, cap: int, count: Callable[[str], int
 
 
 def shortened(reply: ModelReply, source: int, cap: int, count: Callable[[str], int]) -> str:
-    """The summary in a model's reply, under its cap.
-
-    Raises:
-        ModelError: If it is none, or not shorter than its `source` tokens.
-    """
+    """The summary in a model's reply, under its cap; raises `ModelError` if it is not shorter."""
     text = accepted(reply)
     if count(text) >= source:
         raise ModelError(f"not shorter than its source ({source} tokens)")
@@ -299,8 +275,7 @@ def request_room(script: Assistant, models: Iterable[str], *frame: str) -> int:
 def accepted(reply: ModelReply) -> str:
     """The text of a reply if it is a summary.
 
-    Raises:
-        ModelError: If it is empty, a refusal, shaped like a tool call or the request itself.
+    Raises `ModelError` if it is empty, a refusal, shaped like a tool call or the request itself.
     """
     text = strip_markup(strip_thoughts(reply.content, reported=True)).strip()
     if reply.tool_calls or (text and looks_like_tool_call(text)):

@@ -40,9 +40,9 @@ def encoding_name(model: str) -> str:
 
 
 def use_shipped_vocabularies() -> bool:
-    """Point tiktoken at the vocabularies litellm ships, so that it downloads nothing.
+    """Point tiktoken at the vocabularies litellm ships, without importing it: no downloads.
 
-    Does not import litellm. Returns whether `TIKTOKEN_CACHE_DIR` is set.
+    Returns whether `TIKTOKEN_CACHE_DIR` is set.
     """
     if os.environ.get("TIKTOKEN_CACHE_DIR"):
         return True

@@ -20,19 +20,15 @@ ARGUMENT_CHARS = 100_000
 Call = Mapping[str, Any]
 
 
-class CallFunction(TypedDict):
-    """A tool's name, and its arguments as text, which should be a JSON object."""
-
-    name: str
-    arguments: str
-
-
 class ChatToolCall(TypedDict):
-    """A tool call in the chat format; `type` is ``function``."""
+    """A tool call in the chat format; `type` is ``function``.
+
+    Of the function, `name` is the tool's, `arguments` a text that should be a JSON object.
+    """
 
     id: str
     type: str
-    function: CallFunction
+    function: dict[str, str]
 
 
 def tool_call(call_id: str, name: str, arguments: str) -> ChatToolCall:

@@ -19,9 +19,8 @@ class ModelRequest:
         fallback_models: Models to try next, in order.
         api: ``chat``, or ``completion`` for base models.
         prompt: The transcript, for ``completion``.
-        stop: Texts at which the model stops.
         max_tokens: Most tokens of the reply.
-        temperature: Sampling temperature; None leaves it to the provider.
+        temperature: None leaves it to the provider.
         timeout_s: Seconds for one attempt.
         purpose: ``tick``, ``summary``, ``extraction`` and the like, for logs and bills.
     """
@@ -49,8 +48,7 @@ class ModelReply:
             be JSON; ids are unique in the conversation.
         finish_reason: The provider's word for it.
         model: The model that answered, by its name in the request.
-        prompt_tokens: Tokens of the prompt, by the provider or counted.
-        completion_tokens: Tokens of the reply, by the provider or counted.
+        prompt_tokens: By the provider, or counted; likewise `completion_tokens`.
         cost: US dollars by LiteLLM's price list, 0 for the offline model, None if unknown.
         attempts: HTTP calls made, failed ones and other models' included.
         seconds: From the request to the reply.
@@ -74,12 +72,9 @@ class ProbeReport:
     """Whether a model can be reached.
 
     Args:
-        model: The model asked.
-        ok: Whether it answered.
-        seconds: How long that took.
         kind: The failure's kind, see `ModelError`; empty if it answered.
         detail: One line for people, keys masked.
-        breaker: State of the model's circuit breaker.
+        breaker: State of its circuit breaker.
     """
 
     model: str
@@ -133,8 +128,6 @@ class TurnReport:
             ``deadline``, ``tokens``, ``too_large`` or ``spend``.
         spoken: What was said, in order.
         tools: Names of the tools called, in order.
-        prompt_tokens: Tokens of all prompts.
-        completion_tokens: Tokens of all replies.
     """
 
     iterations: int = 0

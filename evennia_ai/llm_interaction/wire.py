@@ -42,7 +42,7 @@ class Endpoint:
         model: The name LiteLLM takes, with its provider.
         provider: LiteLLM's name of the provider, empty if it knows none.
         api_base: Address of the server, None for the provider's own.
-        api_key: Key, None to let LiteLLM find the provider's in the environment.
+        api_key: None to let LiteLLM find the provider's in the environment.
     """
 
     model: str
@@ -215,12 +215,15 @@ class Caller:
             if isinstance(raw, list):
                 raw = "".join(str(part.get("text", "")) for part in raw if isinstance(part, dict))
             # Some servers number their calls from 0 in each reply.
-            used = set(_call_ids(request))
+            made = (message.get("tool_calls") for message in request.messages)
+            lists = (calls for calls in made if isinstance(calls, list | tuple))
+            used = {str(call.get("id", "")) for calls in lists for call in calls}
             usage = getattr(response, "usage", None)
             return ModelReply(
                 content="" if raw is None else str(raw),
                 tool_calls=tuple(
-                    _tool_call(made, used) for made in getattr(message, "tool_calls", None) or ()
+                    _tool_call(raw_call, used)
+                    for raw_call in getattr(message, "tool_calls", None) or ()
                 ),
                 finish_reason=str(getattr(choice, "finish_reason", "") or "stop"),
                 prompt_tokens=int(getattr(usage, "prompt_tokens", 0) or 0),
@@ -235,14 +238,6 @@ class Caller:
             return float(self.litellm.completion_cost(completion_response=response, model=model))
         except Exception:  # noqa: BLE001 - LiteLLM raises a bare Exception for unpriced models
             return None
-
-
-def _call_ids(request: ModelRequest) -> Iterator[str]:
-    """The ids of all tool calls in a request's conversation."""
-    for message in request.messages:
-        made = message.get("tool_calls")
-        for call in made if isinstance(made, list | tuple) else ():
-            yield str(call.get("id", ""))
 
 
 def _tool_call(raw: Any, used: set[str]) -> ChatToolCall:

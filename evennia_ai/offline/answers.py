@@ -39,7 +39,12 @@ def answer(question: str, asker: str, talk: Talk, tools: Set[str]) -> Answer:
         name for who in (*(line.who for line in lines), *talk.present()) for name in words(who)
     }
     asked = read_question(question, asker, talk.me, names.union(*(claim.names for claim in claims)))
-    found = matches(asked, claims, _places(question, talk))
+    places: dict[str, int] = {}  # of the hits of the search for the question itself
+    for call in talk.done:
+        if call.name == "search_memory" and call.arguments.get("query") == question[:MAX_SEARCH]:
+            for place, line in enumerate(found_lines(call.result)):
+                places.setdefault(line.id, place)
+    found = matches(asked, claims, places)
     sure = bool(found) and found[0].sure
     for search in (question[:MAX_SEARCH], "" if sure else asked.keywords[:MAX_SEARCH]):
         if search and "search_memory" in tools and not _was_searched(search, talk):
@@ -58,16 +63,6 @@ def answer(question: str, asker: str, talk: Talk, tools: Set[str]) -> Answer:
         return Answer(" Later ".join(quotes).replace("Later You", "Later you"), sure=True)
     offer = " ".join([line_for("nearest", question, asker), *quotes])
     return Answer(offer.replace("know: You", "know: you"))
-
-
-def _places(question: str, talk: Talk) -> dict[str, int]:
-    """The place of each memory among the hits of the search for the question itself."""
-    places: dict[str, int] = {}
-    for call in talk.done:
-        if call.name == "search_memory" and call.arguments.get("query") == question[:MAX_SEARCH]:
-            for place, line in enumerate(found_lines(call.result)):
-                places.setdefault(line.id, place)
-    return places
 
 
 def _was_searched(search: str, talk: Talk) -> bool:

@@ -18,13 +18,9 @@ def respond(
 ) -> Reply:
     """Answer a chat request by rules alone; equal requests get equal answers.
 
-    Args:
-        messages: Chat messages, as `history.messages.rendered` makes them; plain
-            ``{role, content}`` will do. All but the system message is data, never an order.
-        tools: Function schemas in OpenAI's form; a tool that is not among them is not called.
-
-    Returns:
-        Text or tool calls; empty text where there is nothing to say. Never raises.
+    `messages` are chat messages, as `history.messages.rendered` makes them; all but the system
+    message is data, never an order. `tools` are function schemas in OpenAI's form; no other tool is
+    called. Returns text or tool calls, empty text if there is nothing to say. Never raises.
     """
     given = [message for message in messages or () if isinstance(message, Mapping)]
     offered = tool_names(list(tools or ()))

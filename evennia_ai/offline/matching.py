@@ -144,18 +144,17 @@ def read_claims(lines: Iterable[Line], me: str) -> list[Claim]:
     for line in lines:
         for claim in _claims_of(line, me):
             key = " ".join(words(prose.third_person(claim.quote, line.who)))
-            both = sorted((best.get(key, claim), claim), key=_derivation)
+            # The more original one is quoted.
+            both = sorted(
+                (best.get(key, claim), claim),
+                key=lambda each: (not each.line.who, SOURCES.index(each.line.source)),
+            )
             one, two = both[0].line, both[1].line
             same = replace(one, id=one.id or two.id, order=max(one.order, two.order))
             best[key] = replace(both[0], line=same)
         if len(best) > MAX_CLAIMS:
             break
     return sorted(best.values(), key=lambda claim: claim.rank)
-
-
-def _derivation(claim: Claim) -> tuple[bool, int]:
-    """How far a claim is from what somebody said: less is more original."""
-    return not claim.line.who, SOURCES.index(claim.line.source)
 
 
 @lru_cache(maxsize=4096)
@@ -295,9 +294,8 @@ def latest(question: Question, best: Match, found: Sequence[Match]) -> Match:
         who = other.claim.line.who
         if who != best.claim.line.who or other.claim.rank <= last.claim.rank:
             continue
-        shared = best.claim.roots & other.claim.roots - STOP_WORDS - _LIGHT - set(
-            map(root, words(who))
-        )
+        shared = best.claim.roots & other.claim.roots - STOP_WORDS - _LIGHT
+        shared -= set(map(root, words(who)))
         same = shared & question.roots and len(shared) >= 2
         if same and (other.share >= best.share or _NEWS.search(other.claim.quote)):
             last = other

@@ -150,19 +150,18 @@ def third_person(text: str, who: str) -> str:
         return text
     if re.search(r"\b(we|us|you|your)\b", text, re.IGNORECASE):
         return f"{who}: {text}"
-    changed = _SUBJECT.sub(lambda found: _third_subject(found, who), text)
+
+    def subject(found: re.Match[str]) -> str:
+        contraction, adverb, verb = found.groups()
+        if verb and not contraction:
+            verb = _conjugated(verb)
+        return " ".join(filter(None, (who, _CONTRACTION.get(contraction), adverb, verb)))
+
+    changed = _SUBJECT.sub(subject, text)
     changed = re.sub(r"\b(my|our)\b", lambda _: f"{who}'s", changed, flags=re.IGNORECASE)
     changed = _MINE.sub(lambda _: f"{who}'s", changed)
     changed = re.sub(r"\b(me|myself)\b", lambda _: who, changed, flags=re.IGNORECASE)
     return changed if who.lower() in changed.lower() else f"{who}: {text}"
-
-
-def _third_subject(found: re.Match[str], who: str) -> str:
-    """``I`` with its contraction, adverb and verb, as they stand behind a name."""
-    contraction, adverb, verb = found.groups()
-    if verb and not contraction:
-        verb = _conjugated(verb)
-    return " ".join(part for part in (who, _CONTRACTION.get(contraction), adverb, verb) if part)
 
 
 def _conjugated(verb: str) -> str:

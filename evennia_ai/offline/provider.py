@@ -15,27 +15,11 @@ PROVIDER = "offline"
 
 
 def register(litellm: ModuleType) -> Any:
-    """Make ``offline/extractive`` callable through LiteLLM. Calling it again changes nothing.
-
-    Returns the registered handler.
-    """
+    """Make ``offline/extractive`` callable through LiteLLM; returns the handler. Idempotent."""
     for entry in litellm.custom_provider_map:
         if entry["provider"] == PROVIDER:
             return entry["custom_handler"]
-    handler = _handler(litellm)
-    litellm.custom_provider_map.append({"provider": PROVIDER, "custom_handler": handler})
-    # LiteLLM finds the provider by the model's name then.
-    importlib.import_module("litellm.utils").custom_llm_setup()
-    per_token = ("input", "output", "cache_creation_input", "cache_read_input")
-    facts: dict[str, Any] = {f"{name}_cost_per_token": 0.0 for name in per_token[:2]}
-    facts |= {f"{name}_token_cost": 0.0 for name in per_token[2:]}
-    facts |= {"max_tokens": 200_000, "max_input_tokens": 200_000, "max_output_tokens": 4096}
-    facts |= {"litellm_provider": PROVIDER, "mode": "chat", "supports_function_calling": True}
-    litellm.register_model({MODEL: facts})
-    return handler
 
-
-def _handler(litellm: ModuleType) -> Any:
     class OfflineModel(litellm.CustomLLM):  # type: ignore[misc, name-defined]
         """Answers chat requests by `brain.respond`, in the calling thread."""
 
@@ -47,7 +31,17 @@ def _handler(litellm: ModuleType) -> Any:
             """Answer a request; a few milliseconds of work, so nothing is awaited."""
             return _filled(kwargs, litellm)
 
-    return OfflineModel()
+    handler = OfflineModel()
+    litellm.custom_provider_map.append({"provider": PROVIDER, "custom_handler": handler})
+    # LiteLLM finds the provider by the model's name then.
+    importlib.import_module("litellm.utils").custom_llm_setup()
+    per_token = ("input", "output", "cache_creation_input", "cache_read_input")
+    facts: dict[str, Any] = {f"{name}_cost_per_token": 0.0 for name in per_token[:2]}
+    facts |= {f"{name}_token_cost": 0.0 for name in per_token[2:]}
+    facts |= {"max_tokens": 200_000, "max_input_tokens": 200_000, "max_output_tokens": 4096}
+    facts |= {"litellm_provider": PROVIDER, "mode": "chat", "supports_function_calling": True}
+    litellm.register_model({MODEL: facts})
+    return handler
 
 
 def _filled(kwargs: Mapping[str, Any], litellm: ModuleType) -> Any:
@@ -65,9 +59,8 @@ def _filled(kwargs: Mapping[str, Any], litellm: ModuleType) -> Any:
     response.choices = [litellm.Choices(index=0, finish_reason=reason, message=message)]
     response.created = int(time.time())
     response.model = MODEL
-    response.usage = litellm.Usage(
-        prompt_tokens=asked, completion_tokens=said, total_tokens=asked + said
-    )
+    counts = {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
+    response.usage = litellm.Usage(**counts)
     return response
 
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
@@ -42,6 +41,11 @@ LINES: dict[str, tuple[str, ...]] = {
     ),
 }
 
+_PARTS = {part for choices in LINES.values() for line in choices for part in sentences(line)}
+_PLAIN = {re.escape(part.replace(", {who}", "")) for part in _PARTS}
+_NAMED = {re.escape(part).replace(r"\{who\}", r"[^.!?\n]{1,60}") for part in _PARTS}
+_FIXED = re.compile("|".join(sorted(_PLAIN | _NAMED)))
+
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
@@ -79,12 +83,4 @@ def line_for(kind: str, seed: str, who: str = "") -> str:
 
 def is_fixed(sentence: str) -> bool:
     """Whether a sentence is one of `LINES`, or part of one, said to anybody."""
-    return bool(_fixed_lines().fullmatch(" ".join(sentence.split())))
-
-
-@lru_cache(maxsize=1)
-def _fixed_lines() -> re.Pattern[str]:
-    parts = {part for choices in LINES.values() for line in choices for part in sentences(line)}
-    plain = {re.escape(part.replace(", {who}", "")) for part in parts}
-    named = {re.escape(part).replace(r"\{who\}", r"[^.!?\n]{1,60}") for part in parts}
-    return re.compile("|".join(sorted(plain | named)))
+    return bool(_FIXED.fullmatch(" ".join(sentence.split())))

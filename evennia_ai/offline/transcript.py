@@ -211,12 +211,10 @@ def told_lines(row: str, memory_id: str = "", at: str = "", source: str = MEMORY
     found: list[Line] = []
     for part in lead.text.splitlines()[:MAX_LINES]:
         part = frames.without_stamps(part[:MAX_CHARS])
-        spoken = frames.read_spoken(part)
-        who, _, verb, said, _ = spoken or ("", "", "note", part, False)
-        line = replace(frame, who=who, text=said, verb=verb)
-        line = replace(line, text=without_echo(line.text))
-        if line.text and not _BARE.match(part) and not _BARE.match(line.text):
-            found.append(line)
+        who, _, verb, said, _ = frames.read_spoken(part) or ("", "", "note", part, False)
+        said = without_echo(said)
+        if said and not _BARE.match(part) and not _BARE.match(said):
+            found.append(replace(frame, who=who, text=said, verb=verb))
     return found
 
 

@@ -1,7 +1,6 @@
 """What an assistant remembers: journal, entities, ledger, search and long-term semantic memory.
 
-The public functions, those of the sleep cycle among them, are looked up on first use, so that
-importing a module of this package costs nothing.
+The public functions, also those of the sleep cycle, are imported on first use.
 """
 
 from evennia_ai import lazy_names
@@ -21,7 +20,3 @@ _HOMES = {
 
 __all__ = [*_HOMES]  # noqa: PLE0604
 __getattr__ = lazy_names(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})

@@ -1,8 +1,8 @@
 """Entities: changing what is known of a person, place or thing, and finding it by name.
 
-Nothing known is thrown away: a newer value of the same subject and predicate marks the older as
-superseded, and two observations that say the same become one that remembers both. All functions
-return new profiles.
+Nothing known is thrown away: a newer value of the same subject and predicate supersedes the older,
+and two observations that say the same become one that remembers both. All functions return new
+profiles.
 """
 
 import re
@@ -24,15 +24,13 @@ from evennia_ai.rag_memory.profile import (
     summary_line,
 )
 
-# A profile with more observations than the first is cut back to the second: profiles are read and
-# written all together.
+# A profile, read and written whole, with more observations than the first is cut to the second.
 MOST_KEPT, CUT_BACK_TO = 150, 100
 # Links to memories kept in a profile; profiles are read and written whole.
 MOST_LINKS = 200
 # The predicate whose value is what somebody is to the assistant.
 RELATIONSHIP = "relationship"
-# Begins the id of somebody who was mentioned and never met; stable ids begin with the kind of an
-# object.
+# Begins the id of somebody mentioned and never met; stable ids begin with the kind of an object.
 UNMET = "n."
 # Letters, at least, and words, at most, of a name that is looked for in running text.
 SHORTEST_MENTION, LONGEST_MENTION = 3, 6
@@ -41,7 +39,7 @@ NamesIndex = Mapping[str, tuple[str, ...]]
 
 
 def new_profile(entity_id: str, name: str, at: float | str, kind: str = "person") -> Profile:
-    """An empty profile of an entity met first at a time, seconds since the epoch or ISO 8601."""
+    """An empty profile of an entity first met at a time (seconds since the epoch or ISO 8601)."""
     when = _iso(at)
     return tidy(Profile(entity_id, name, kind, first_seen=when, last_seen=when))
 
@@ -55,7 +53,8 @@ def observe(
     **fields: Any,
 ) -> Profile:
     """A profile with one more observation (see `new_observation`), tidied."""
-    return tidy(with_observation(profile, new_observation(text, at, source, audience, **fields)))
+    new = new_observation(text, at, source, audience, **fields)
+    return tidy(replace(profile, observations=(*profile.observations, new)))
 
 
 def new_observation(
@@ -70,15 +69,8 @@ def new_observation(
 ) -> Observation:
     """An observation.
 
-    Args:
-        text: What was observed, one sentence.
-        at: When, seconds since the epoch or ISO 8601.
-        source: Where it comes from, the id of a message or journal entry, or several.
-        audience: Who may know it.
-        subject: As for `Observation`, like predicate and value.
-        predicate: As ``lives in``.
-        value: As ``the mill``.
-        make_id: Makes the observation's id from a prefix.
+    `at` is in seconds since the epoch or ISO 8601, `source` the id of a message or journal entry,
+    or several; `make_id` makes the observation's id from a prefix.
     """
     sources = (source,) if isinstance(source, str) else tuple(source) or ("",)
     return Observation(
@@ -94,17 +86,12 @@ def new_observation(
     )
 
 
-def with_observation(profile: Profile, observation: Observation) -> Profile:
-    """A profile with one more observation, not tidied yet: for many of them at once."""
-    return replace(profile, observations=(*profile.observations, observation))
-
-
 def supersede(profile: Profile) -> Profile:
-    """A profile in which each outdated value points to the one that took its place.
+    """A profile in which each outdated value points to its successor.
 
     An observation is outdated when a later one with the same subject and predicate has another
-    value and everyone who may know the older may know the newer: a secret never takes what was
-    said aloud from those who heard it.
+    value and everyone who may know the older may know the newer: a secret never takes away what was
+    said aloud.
     """
     groups: dict[tuple[str, str], list[Observation]] = {}
     own = own_names(profile)
@@ -133,9 +120,9 @@ def supersede(profile: Profile) -> Profile:
 def merge(profile: Profile) -> Profile:
     """A profile in which current observations that say the same to the same people are one.
 
-    The oldest stays, with its id and time, and gains `last_at`, `times`, all `sources` and, where
-    the same fact was put in other words, `other_texts`. Observations that were superseded stay as
-    they are: a value that came back is not the old one.
+    The oldest stays, with its id and time, and gains `last_at`, `times`, all `sources` and
+    `other_texts`. Superseded observations stay as they are: a value that came back is not the old
+    one.
     """
     own = own_names(profile)
     places: dict[tuple[str, ...], int] = {}
@@ -164,7 +151,7 @@ def merge(profile: Profile) -> Profile:
 
 
 def _absorbed(kept: Observation, twin: Observation) -> Observation:
-    """One observation that stands for another too, which says the same."""
+    """An observation that stands for its twin too."""
     wordings = {folded(kept.text): ""}
     for text in (*kept.other_texts, twin.text, *twin.other_texts):
         wordings.setdefault(folded(text), text)
@@ -181,8 +168,8 @@ def _absorbed(kept: Observation, twin: Observation) -> Observation:
 def refresh(profile: Profile) -> Profile:
     """A profile whose sights, relationship and summary line fit its observations.
 
-    The relationship is the latest value of the predicate `RELATIONSHIP` that everyone may know;
-    one set by hand stays where nothing was observed.
+    The relationship is the latest value of the predicate `RELATIONSHIP` that everyone may know; one
+    set by hand stays if nothing was observed.
     """
     times = (time for item in profile.observations for time in (item.at, item.latest))
     every = [time for time in (*times, profile.first_seen, profile.last_seen) if time]
@@ -212,16 +199,15 @@ def is_tidy(profile: Profile) -> bool:
 
 
 def _mark(profile: Profile) -> str:
-    """How many observations there are and which is the newest added, as one text."""
+    """The number of observations and the id of the newest."""
     held = profile.observations
     return f"{len(held)} {held[-1].id}" if held else "0"
 
 
 def cut_back(profile: Profile) -> tuple[Profile, list[Observation]]:
-    """A profile cut back to `CUT_BACK_TO` observations, and those that were cut, in their order.
+    """A profile of over `MOST_KEPT` observations with the best `CUT_BACK_TO`, and those cut.
 
-    Superseded observations go first, then those that name no property, each oldest first. Up to
-    `MOST_KEPT` observations the profile stays as it is.
+    Superseded observations go first, then those that name no property, each oldest first.
     """
     held = profile.observations
     if len(held) <= MOST_KEPT:
@@ -233,10 +219,7 @@ def cut_back(profile: Profile) -> tuple[Profile, list[Observation]]:
 
 
 def without_sources(profile: Profile, sources: Iterable[str]) -> Profile:
-    """A profile without what rests on these sources alone, what that had superseded restored.
-
-    The same profile where nothing rests on them.
-    """
+    """A profile without what rests on these sources alone; what that superseded holds again."""
     gone = set(sources)
     if not any(gone.intersection(item.source_ids) for item in profile.observations):
         return profile
@@ -255,10 +238,7 @@ def without_sources(profile: Profile, sources: Iterable[str]) -> Profile:
 
 
 def link_memories(profile: Profile, memory_ids: Iterable[str]) -> Profile:
-    """A profile with links to these memories too, each once; the newest `MOST_LINKS` stay.
-
-    A link only leads to a memory sooner: the memory itself is found without it.
-    """
+    """A profile with links to these memories too, each once; the newest `MOST_LINKS` stay."""
     links = tuple(dict.fromkeys((*profile.memory_links, *memory_ids)))
     return replace(profile, memory_links=links[-MOST_LINKS:])
 
@@ -269,10 +249,7 @@ def unmet_id(name: str) -> str:
 
 
 def unmet_of(profiles: Mapping[str, Profile], entity_id: str, names: NamesIndex) -> list[str]:
-    """The ids of profiles made for a name alone that mean an entity which was met.
-
-    That is its present name; none if another entity that was met has that name too.
-    """
+    """The ids of profiles made for a mere name that now means this entity only, which was met."""
     called = names.get(_bare(profiles[entity_id].name), ())
     if [each for each in called if not each.startswith(UNMET)] != [entity_id]:
         return []
@@ -280,7 +257,7 @@ def unmet_of(profiles: Mapping[str, Profile], entity_id: str, names: NamesIndex)
 
 
 def joined(profile: Profile, other: Profile) -> Profile:
-    """One profile of two that are of the same entity: the first's id and name, what both hold."""
+    """One profile of two of the same entity: the first's id and name, the contents of both."""
     own = own_names(other)
     # What was about the other entity itself is about this one.
     others = (
@@ -318,10 +295,7 @@ def with_alias(profile: Profile, alias: str) -> Profile:
 
 
 def names_index(profiles: Mapping[str, Profile]) -> NamesIndex:
-    """The ids of the entities of each name or alias, as compared by `find` and `mentioned`.
-
-    Worth making once where many names are looked up.
-    """
+    """The ids of the entities of each name or alias; make it once to look up many names."""
     index: dict[str, list[str]] = {}
     for entity_id, profile in profiles.items():
         for name in dict.fromkeys(map(_bare, profile.names)):
@@ -333,10 +307,9 @@ def names_index(profiles: Mapping[str, Profile]) -> NamesIndex:
 def find(
     profiles: Mapping[str, Profile], wanted: str, names: NamesIndex | None = None
 ) -> str | None:
-    """The id of the entity that a name, alias or id means; case and article do not matter.
+    """The id of the entity that a name, alias or id means, in any case, with or without article.
 
-    None if there is none or more than one, as a wrong person is worse than none. `names` is the
-    `names_index` of the profiles.
+    None if there is none or more than one, as a wrong person is worse than none.
     """
     if wanted in profiles:
         return wanted
@@ -347,11 +320,10 @@ def find(
 def mentioned(
     profiles: Mapping[str, Profile], text: str, names: NamesIndex | None = None
 ) -> list[str]:
-    """The ids of the entities whose name or alias stands in a text as whole words, each once.
+    """The ids of the entities whose name or alias is in a text as whole words, each once.
 
-    They are in the order in which their names first end in the text; of those who share a name
-    all. Names of one or two letters, which are mostly words of the language, and names of more
-    than six words are left out. `names` is the `names_index` of the profiles.
+    Ordered by where their names first end. Names of one or two letters, mostly words of the
+    language, and of more than six words are left out. `names` is the `names_index` of the profiles.
     """
     index = names_index(profiles) if names is None else names
     words = folded(text).split()

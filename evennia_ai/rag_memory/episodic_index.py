@@ -1,4 +1,4 @@
-"""Episodic index: what of an assistant's life stands in the search index, as turns.
+"""Episodic index: what of an assistant's life is in the search index, as turns.
 
 Old entries of low importance leave retrieval, so that they do not crowd out what matters. They
 never leave the journal.
@@ -6,14 +6,13 @@ never leave the journal.
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any, TypedDict
 
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import SPEECH, Message, tool_calls
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.journal_entry import RECALLED, SYNTHESIS, JournalEntry
-from evennia_ai.recall.values import Turn
+from evennia_ai.recall.values import Turn, seconds
 
 DAY_S = 86400.0
 # For so many days everything stays; from this importance on an entry stays at any age.
@@ -42,7 +41,7 @@ def turn_of_message(message: Message, traits: ToolTraits) -> Turn | None:
 def said_in(message: Message, traits: ToolTraits) -> str:
     """What a message says to others: its content, or what its tool calls say, a line each.
 
-    Content beside tool calls is thought, not said, except beside nothing but keeping silent.
+    Content beside tool calls is thought, not said, unless the only call keeps silent.
     """
     calls = [call.get("function") or {} for call in tool_calls(message)]
     if any(call.get("name") not in traits.silent for call in calls):
@@ -63,10 +62,7 @@ def _spoken_text(call: Mapping[str, Any]) -> str:
 
 
 def turns_of(
-    messages: Iterable[Message],
-    entries: Iterable[JournalEntry],
-    now: float,
-    traits: ToolTraits,
+    messages: Iterable[Message], entries: Iterable[JournalEntry], now: float, traits: ToolTraits
 ) -> list[Turn]:
     """Messages, and those journal entries that take part in retrieval, as turns for the index."""
     said = [turn for message in messages if (turn := turn_of_message(message, traits))]
@@ -95,25 +91,14 @@ class Pruning(TypedDict):
 
 
 def is_pruned(importance: int | None, timestamp: str, now: float) -> bool:
-    """Whether something of this importance (None: unknown) and time is out of retrieval.
-
-    What has no readable time stays. A time without a zone is UTC.
-    """
+    """Whether something is old, by a readable time, and of a low, known importance."""
     if importance is None or importance >= MIN_IMPORTANCE:
         return False
-    try:
-        at = datetime.fromisoformat(timestamp)
-    except ValueError:
-        return False
-    seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-    return seconds < now - KEEP_DAYS * DAY_S
+    return 0 < seconds(timestamp) < now - KEEP_DAYS * DAY_S
 
 
 def prune_low_importance_entries(entries: Iterable[JournalEntry], now: float) -> Pruning:
-    """Decide which entries leave retrieval: those both old and unimportant.
-
-    `now` is in seconds since the epoch.
-    """
+    """Decide which entries leave retrieval at `now`, seconds since the epoch."""
     everything = list(entries)
     pruned = [each.id for each in everything if is_pruned(each.importance, each.timestamp, now)]
     return {"pruned": len(pruned), "kept": len(everything) - len(pruned), "pruned_ids": pruned}

@@ -1,9 +1,8 @@
 """Importance of a text for an assistant's memory: a heuristic from 1 (chatter) to 10 (vital).
 
-It runs on every entry and needs no model. The score is a base plus capped signals, which follow
-what people ask of a memory later: who, how many, where, when, what was promised, what was to be
-kept in mind, what moved somebody. The weights were set by hand for talk in a text game. Cue words
-are English; a text in another language is judged by its names, numbers and length.
+The score is a base plus capped signals of what people ask of a memory later: who, how many, where,
+when, promises, what to keep in mind, what moved somebody. The weights were set by hand for talk in
+a text game. Cue words are English; other languages are judged by names, numbers and length.
 """
 
 import re
@@ -11,10 +10,9 @@ from collections.abc import Iterable, Iterator
 
 from evennia_ai.language.numbers import numbers_in
 from evennia_ai.language.words import STARTERS, bare
+from evennia_ai.rag_memory.journal_entry import LEAST_IMPORTANCE, importance_in
 
-LOWEST, HIGHEST = 1, 10
-# A plain statement with nothing special in it: below the journal's default of 5. What scores 4 or
-# more stays in the episodic index.
+# A plain statement: below the journal's default of 5; from 4 on it stays in the episodic index.
 BASE = 3
 # Words below which a text hardly holds a fact, and above which it probably holds several.
 SHORT_WORDS, LONG_WORDS = 3, 25
@@ -23,7 +21,7 @@ MAX_CHARACTERS = 4000
 
 
 def _any_of(text: str) -> re.Pattern[str]:
-    """A pattern that finds any of some words or phrases, separated by ``|``, as whole words."""
+    """A pattern that finds any of these words or phrases (separated by ``|``) as whole words."""
     return re.compile(rf"(?<!\w)(?:{text})(?!\w)", re.IGNORECASE)
 
 
@@ -93,8 +91,8 @@ _CUES: tuple[tuple[str, re.Pattern[str], int, int], ...] = (
 def score_importance(text: str) -> int:
     """How important a text is for memory, from 1 to 10; 1 for an empty text."""
     if not text[:MAX_CHARACTERS].strip():
-        return LOWEST
-    return max(LOWEST, min(HIGHEST, BASE + sum(importance_signals(text).values())))
+        return LEAST_IMPORTANCE
+    return importance_in(BASE + sum(importance_signals(text).values()))
 
 
 def importance_signals(text: str) -> dict[str, int]:
@@ -131,7 +129,6 @@ def importance_signals(text: str) -> dict[str, int]:
 
 
 def _names(text: str) -> Iterator[str]:
-    """Capitalised words, but not those that merely begin a sentence."""
     merely_first = {
         match.start(1) for match in _SENTENCE_START.finditer(text) if match.end() == match.end(1)
     }

@@ -1,6 +1,6 @@
-"""Keeping the search index complete: filling it with what is stored, taking out what is not.
+"""Keeping the search index complete: adding what is stored, removing what is not.
 
-The index file notes that a filling has begun until it ends, so that the next start resumes it.
+The index file notes a filling from its start to its end, so that the next start resumes it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -49,10 +49,7 @@ def memory_of(script: Assistant) -> Memory:
 
 @inlineCallbacks
 def mend_index(script: Assistant) -> Steps[int | None]:
-    """Index what a crash left out; if older talk is missing too, everything, in batches.
-
-    Fires with how many turns were indexed, once all of them are.
-    """
+    """Index what a crash left out, or everything if older talk is missing; fires with how many."""
     try:
         entries = script.obj.journal.recent()
         keys = script.history.store.keys(ARCHIVE)[-NEWEST_SEGMENTS:]
@@ -72,7 +69,7 @@ def mend_index(script: Assistant) -> Steps[int | None]:
 
 @inlineCallbacks
 def restore_lost(script: Assistant) -> Steps[None]:
-    """Fill the index that replaces a lost one; fires when that has ended."""
+    """Fill the index that replaces a lost one."""
     try:
         yield restore_index(script)
     except Exception as error:  # noqa: BLE001 - the assistant works without the index
@@ -80,17 +77,12 @@ def restore_lost(script: Assistant) -> Steps[None]:
 
 
 def _archived(script: Assistant, keys: Iterable[str]) -> Iterator[Message]:
-    """The messages of some segments of the archive."""
     for segment in filter(None, map(script.history.segment, keys)):
         yield from segment.messages
 
 
 def missing_oldest(script: Assistant) -> Deferred[int | None]:
-    """Fires with how many of the oldest turns are missing in the index; None if it cannot be read.
-
-    `restore_index` adds them last: if they are there, everything is. At least 1 if a filling was
-    interrupted.
-    """
+    """Fires with how many of the oldest turns, indexed last, are missing; None if unreadable."""
     messages = _archived(script, script.history.store.keys(ARCHIVE)[:1])
     oldest = turns_of(messages, script.obj.journal.oldest(), script.now(), script.tools.traits)
     return script.memory.missing([turn.id for turn in oldest])
@@ -98,10 +90,9 @@ def missing_oldest(script: Assistant) -> Deferred[int | None]:
 
 @inlineCallbacks
 def restore_index(script: Assistant, reactor: IReactorTime | None = None) -> Steps[int]:
-    """Index everything that is stored and not indexed, in batches.
+    """Index everything that is stored and not indexed, in batches; fires with how many turns.
 
-    It may be interrupted and run again. While it runs, a second call does nothing. `reactor` is
-    where to pause, Twisted's by default. Fires with how many turns were indexed.
+    It can be interrupted and run again; a second call meanwhile does nothing.
     """
     if script.memory.restoring:
         return 0
@@ -112,11 +103,10 @@ def restore_index(script: Assistant, reactor: IReactorTime | None = None) -> Ste
 
 @inlineCallbacks
 def rebuild_index(script: Assistant, reactor: IReactorTime | None = None) -> Steps[int]:
-    """Empty the index and fill it with what is stored, in batches.
+    """Empty the index and fill it with what is stored, in batches; fires with how many turns.
 
-    Others can search between the batches; the next start resumes what was interrupted. Call it
-    under the turn lock. `reactor` is where to pause, Twisted's by default. Fires with how many
-    turns were indexed; fails with `StoreError` if the index cannot be written or is being filled.
+    The next start resumes an interrupted run. Call it under the turn lock. Fails with `StoreError`
+    if the index cannot be written or is being filled.
     """
     if script.memory.restoring:
         raise StoreError("The search index is being filled already; try again later.")
@@ -130,7 +120,7 @@ def rebuild_index(script: Assistant, reactor: IReactorTime | None = None) -> Ste
 def _filled(
     script: Assistant, reactor: IReactorTime | None, pause_s: float, empty: bool = False
 ) -> Steps[int | None]:
-    """Fill the index, from the start again if another takes its place; None if that fails."""
+    """Fill the index, again from the start if another takes its place; None if that fails."""
     memory, added, began = script.memory, 0, None
     with memory.restore():
         while began != memory.recall.replaced:
@@ -184,9 +174,9 @@ def _stored(script: Assistant) -> Iterator[Turn | None]:
 def forget_entry(script: Assistant, character: Character, entry_id: str) -> Steps[int]:
     """Withdraw a journal entry: it stays stored, but is no longer searched or consolidated.
 
-    Fires with how many memories left semantic memory. Fails with `StoreError` if that store or the
-    search index fails; the entry is withdrawn all the same, and the next night removes its traces.
-    It can be repeated at any time.
+    Fires with how many memories left semantic memory. If that store or the index fails, it fails
+    with `StoreError`, but the entry is withdrawn and the next night removes its traces. It can be
+    repeated.
     """
     character.journal.withdraw([entry_id])
     character.entities.forget_sources([entry_id])

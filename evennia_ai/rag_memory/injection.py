@@ -1,12 +1,10 @@
 """Choosing the memories a prompt gets without a search: few, relevant and not yet in the prompt.
 
-They are some of a search's hits, in the order of the ranking. The recall index scores small talk
-against small talk well above 0, so a minimal score alone does not tell it from a question:
-what was said must hold words worth looking up, and a memory must share one of them or be very near
-in meaning.
+They are some of a search's hits, in its order. The recall index scores small talk against small
+talk well above 0, so a minimal score is not enough: what was said must hold words worth looking up,
+and a memory must share one of them or be very near in meaning.
 """
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from operator import itemgetter
@@ -31,14 +29,13 @@ SHARED_WORDS = 2
 TEXT_CHARS = 300
 # What comes into a prompt unasked, beside summaries of earlier times.
 INJECTED_KINDS = ("message", "journal", "memory")
-_LINE = re.compile(r"(?:- \(\S+\) \S*\s*)?(?:(?P<who>[^:\"]{1,80}):\s+)?(?P<text>.*)", re.DOTALL)
 
 
 def worth_quoting(hits: Sequence[Hit], own_name: str, said: str) -> list[Hit]:
     """The hits from which memories for a prompt are chosen, in their order.
 
-    Questions only where nothing else was found; of the assistant's own lines the first, unless
-    others spoke of the same later: it may repeat what is no longer so.
+    Questions only if nothing else was found; of the assistant's own lines the first that is not
+    outdated.
     """
     telling = [hit for hit in hits if not asks(hit.text)] or hits
     others = [hit for hit in telling if hit.speaker != own_name]
@@ -57,7 +54,7 @@ def worth_quoting(hits: Sequence[Hit], own_name: str, said: str) -> list[Hit]:
 def _as_good_as_earlier(hit: Hit, others: Sequence[Hit], wanted: frozenset[str]) -> Hit:
     """A hit with the score of earlier ones that share no more with what was said.
 
-    It may tell what has changed since, and must not fall out where they are quoted.
+    It may tell what has changed since, and must not be missing where they are quoted.
     """
     mine = wanted & telling_words(hit.text)
     if len(mine) < SHARED_WORDS or hit.kind == "memory":
@@ -81,16 +78,10 @@ def chosen(
 ) -> tuple[Hit, ...]:
     """The hits that come into the prompt, in their order.
 
-    At most `MOST_MEMORIES`, the more important before the slightly better; none where `said` has
-    no word to look up. No summaries: the latest are in the prompt already, and `experiences`
-    chooses older ones.
-
-    Args:
-        hits: What a search for `said` found, best first; an unknown importance counts as average.
-        said: What was just said.
-        shown_ids: Ids of messages and summaries that are in the prompt anyway.
-        shown_texts: Their texts, as `plain` makes them.
-        names: Names that everybody here hears all the time.
+    At most `MOST_MEMORIES`, the more important before the slightly better; none if `said` has no
+    word to look up. No summaries: the latest are in the prompt already, and `experiences` chooses
+    older ones. `shown_ids` and `shown_texts` (as `plain` makes them) are in the prompt anyway;
+    everybody here hears `names` all the time.
     """
     wanted = telling_words(said, names)
     if not wanted:
@@ -121,13 +112,6 @@ def experiences(hits: Sequence[Hit], said: str, shown_ids: Collection[str] = ())
 
 
 def memory_line(hit: Hit, said: str = "") -> str:
-    """A memory as a line of the prompt, quoted: id, day, speaker, and what bears on `said`."""
+    """A memory as a line of the prompt: id, day, speaker, and the part that fits `said`, quoted."""
     text = excerpt(hit.text, said, TEXT_CHARS)
     return row(hit.turn_id, str(hit.at or "")[:10], one_line(hit.speaker), text)
-
-
-def parts_of_line(line: str) -> tuple[str, str]:
-    """Who said it and what, of a line of `memory_line` or of ``speaker: text``."""
-    found = _LINE.match(line)
-    assert found is not None, "the pattern fits every text"
-    return found["who"] or "", found["text"]

@@ -1,9 +1,7 @@
 """The journal: the newest page in one Attribute, older pages in Attributes of their own.
 
-An append rewrites one page of at most 50 entries, so that it costs the same at 100 and at
-100,000 entries. Each page names those of its entries that are in semantic memory.
-
-A page's number is that of its key; the newest page stands behind all that are stored. A number
+An append rewrites one page of at most 50 entries, so it costs the same at 100 and at 100,000
+entries. A page's number is that of its key, and the newest comes after all stored ones; a number
 that somebody wrote into a page by hand is ignored, so that no page is hidden or overwritten.
 """
 
@@ -29,11 +27,9 @@ from evennia_ai.rag_memory.journal_entry import (
 
 JOURNAL, PAGES = "journal", "ai_journal"
 PAGE_ENTRIES = 50
-# Older pages that one search may read to learn the importance of its hits, and how many entries
-# that is remembered of.
+# Older pages that one search may read for the importance of its hits; entries it is remembered of.
 MOST_READ, MOST_WEIGHED = 20, 20_000
-# The time part of an id as older versions gave it to entries written by hand; mostly with a digit
-# first, as times have it.
+# The time part of an id as older versions gave it to entries written by hand.
 HEX = re.compile(r"[0-9a-f]+")
 
 
@@ -42,11 +38,10 @@ class Page:
     """Some entries in a row, oldest first.
 
     Args:
-        number: Its place among the pages, from 1.
-        entries: Its entries.
-        open_pages: On the newest page, the numbers of older pages with entries that are not in
+            number: Its place among the pages, from 1.
+            open_pages: On the newest page, the numbers of older pages with entries that are not in
             semantic memory.
-        consolidated: Ids of its entries that are in semantic memory.
+            consolidated: Ids of its entries that are in semantic memory.
     """
 
     number: int
@@ -56,7 +51,7 @@ class Page:
 
     @classmethod
     def from_dict(cls, raw: object, number: int, now: str) -> "Page":
-        """A page from what is stored under a number; entries without a time have `now`."""
+        """A stored page; entries without a time have `now`."""
         held = as_dict(raw)
         return cls(
             number,
@@ -77,13 +72,13 @@ class Page:
 
     @property
     def waiting(self) -> list[JournalEntry]:
-        """Its entries that are to go into semantic memory and are not there yet."""
+        """Its entries that are still to go into semantic memory."""
         done = set(self.consolidated)
         return [entry for entry in self.entries if entry.may_consolidate and entry.id not in done]
 
 
 def _entries_in(raw: object) -> list[Any]:
-    """What a stored page holds as entries; a page that is no mapping is a list of them."""
+    """The stored entries of a page; a page that is no mapping is a list of them."""
     return listed(raw.get("entries") if isinstance(raw, Mapping) else raw)
 
 
@@ -91,11 +86,10 @@ class JournalHandler:
     """Reads and writes one assistant's journal.
 
     Args:
-        store: Where the character's values are kept.
-        now: Clock, seconds since the epoch.
-        on_add: Called with each entry once it is certain that it stays stored.
-        on_change: Called with an entry of the newest page that was changed by hand; one that was
-            removed is marked as withdrawn.
+            now: Clock, seconds since the epoch.
+            on_add: Called with each entry once it is certain that it stays stored.
+            on_change: Called with an entry of the newest page that was changed by hand; a removed
+            one is marked as withdrawn.
     """
 
     def __init__(
@@ -172,10 +166,10 @@ class JournalHandler:
         return tuple(found)
 
     def importance_of(self, entry_ids: Collection[str]) -> dict[str, int]:
-        """The importance, 1 to 10, of these entries by id, as far as it is known.
+        """The importance, 1 to 10, of these entries by id, where it is known.
 
-        As every search calls it, it reads at most `MOST_READ` older pages and remembers what they
-        hold. An entry missing from that many pages is not looked for again.
+        Every search calls it, so it reads at most `MOST_READ` older pages and remembers them. An
+        entry missing from that many pages is not looked for again.
         """
         self._learn(self._newest())
         before = self._pages_read
@@ -205,15 +199,14 @@ class JournalHandler:
         return self._load_page(1).entries
 
     def get(self, entry_id: str, most_read: int | None = None) -> JournalEntry | None:
-        """One entry by its id, or None; reads a few pages only, as ids sort by time.
+        """One entry by its id, or None; reads few pages, as ids sort by time.
 
-        Of an id without a time, as one written by hand, it reads `most_read` pages, by default all.
+        For an id without a time it reads `most_read` pages, by default all.
         """
         page = self._page_of(entry_id, most_read)
         return next((each for each in page.entries if each.id == entry_id), None) if page else None
 
     def _page_of(self, entry_id: str, most_read: int | None = None) -> Page | None:
-        """The page that holds an entry, of the first so many it may be in."""
         key = _time_key(entry_id)
         if key is None:
             pages = self._pages_back()
@@ -267,7 +260,7 @@ class JournalHandler:
         return marked
 
     def withdraw(self, entry_ids: Iterable[str]) -> int:
-        """Mark entries as withdrawn: kept, but neither found nor consolidated any more."""
+        """Mark entries as withdrawn: kept, but neither found nor consolidated."""
         wanted, marked = set(entry_ids), 0
         found = [page for page in map(self._page_of, sorted(wanted)) if page is not None]
         for page in {page.number: page for page in found}.values():
@@ -277,13 +270,13 @@ class JournalHandler:
         return marked
 
     def consolidated(self) -> Iterator[JournalEntry]:
-        """Every entry that is marked as being in semantic memory."""
+        """Every entry that is in semantic memory."""
         for page in self._pages_back():
             done = set(page.consolidated)
             yield from (entry for entry in page.entries if entry.id in done)
 
     def count(self) -> int:
-        """How many entries there are in all pages."""
+        """How many entries there are."""
         page = self._newest()
         return (page.number - 1) * PAGE_ENTRIES + len(page.entries)
 
@@ -301,7 +294,7 @@ class JournalHandler:
         return self._page
 
     def _placed(self, raw: object) -> Page:
-        """The newest page, complete and numbered behind all that are stored."""
+        """The newest page, complete and numbered after all stored ones."""
         keys, kept = self.store.keys(PAGES), as_dict(raw)
         page = Page.from_dict(raw, next_number(keys), utc_iso(self._now()))
         if isinstance(kept.get("open_pages"), list) and kept.get("page") == page.number:
@@ -310,10 +303,7 @@ class JournalHandler:
         return replace(page, open_pages=tuple(waiting))
 
     def _without_doubles(self, raw: object) -> object:
-        """What the newest page holds, without entries of a stored page with its number.
-
-        They are there twice where somebody put back an older copy of the newest page.
-        """
+        """The newest page without entries of a stored page, as after putting back an older copy."""
         held = as_dict(raw)
         number = held.get("page")
         if not isinstance(number, int) or number not in page_numbers(self.store.keys(PAGES)):
@@ -339,7 +329,7 @@ class JournalHandler:
                 self._on_change(replace(held[entry_id], withdrawn=True))
 
     def _turn(self, page: Page) -> Page:
-        """Store a full page behind those that are stored and begin the next."""
+        """Store a full page and begin the next."""
         # Pages may have been put in by hand.
         page = self._placed(page.to_dict())
         self.store.set(page_key(page.number), page.to_dict(), category=PAGES)
@@ -361,7 +351,7 @@ class JournalHandler:
         return self._stored(number)
 
     def _replace(self, page: Page) -> None:
-        """Store a changed page, and that it is not open any more."""
+        """Store a changed page; one with nothing left to consolidate is no longer open."""
         newest = self._newest()
         if page.number == newest.number:
             self._save(page)

@@ -30,17 +30,14 @@ class JournalEntry:
     """What the assistant found worth keeping.
 
     Args:
-        id: Its id, which sorts by time unless somebody wrote the entry by hand.
-        timestamp: When it was written, UTC ISO 8601.
-        content: The text.
-        importance: 1 to 10.
-        source_type: ``assistant`` (it chose to), one of `DERIVED_SOURCES`, or ``import``.
-        tags: Free words.
-        entities: Names or ids of those it is about.
-        source_message_ids: Ids of the messages it rests on, and of the extraction that made it.
-        audience: Who may know it.
-        withdrawn: Whether it was taken back: kept, but neither found nor consolidated.
-        extra: What else is stored with it.
+            id: Sorts by time unless somebody wrote the entry by hand.
+            timestamp: When it was written, UTC ISO 8601.
+            importance: 1 to 10.
+            source_type: ``assistant`` (it chose to), one of `DERIVED_SOURCES`, or ``import``.
+            entities: Names or ids of those it is about.
+            source_message_ids: Ids of the messages it rests on, and of the extraction that made it.
+            withdrawn: Whether it was taken back: kept, but neither found nor consolidated.
+            extra: What else is stored with it.
     """
 
     id: str
@@ -57,10 +54,7 @@ class JournalEntry:
 
     @classmethod
     def from_dict(cls, raw: object, now: str = "") -> "JournalEntry":
-        """An entry from what is stored, complete whatever somebody wrote there by hand.
-
-        What is no dict is the content; an entry without a time has `now`.
-        """
+        """A repaired entry; a value that is no dict is its content, `now` its time if missing."""
         held: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {"content": raw}
         content = str(held.get("content") or "")
         return cls(
@@ -83,7 +77,7 @@ class JournalEntry:
 
     @property
     def may_consolidate(self) -> bool:
-        """Whether it may become a memory: lived through, not derived and not taken back."""
+        """Whether it may become a memory: neither derived nor taken back."""
         return self.source_type not in DERIVED_SOURCES and not self.withdrawn
 
 
@@ -110,7 +104,6 @@ def texts_in(value: object) -> tuple[str, ...]:
 
 
 def _time_in(value: object, now: str) -> str:
-    """A stored time; seconds since the epoch become ISO 8601."""
     if not isinstance(value, int | float):
         return str(value or now)
     try:

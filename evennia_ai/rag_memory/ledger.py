@@ -1,7 +1,7 @@
 """The memory ledger: notes people approved, pinned into every prompt under a cap.
 
-A note that concerns only its author is approved at once, unless it is a rule; any other stays
-proposed until staff approve it. Notes are never deleted, only superseded or withdrawn.
+A note that concerns only its author, and is no rule, is approved at once; any other stays proposed
+until staff approve it. Notes are never deleted, only superseded or withdrawn.
 """
 
 import re
@@ -77,7 +77,7 @@ class LedgerError(AssistantError):
 
 
 class NoteFields(TypedDict, total=False):
-    """What may be said of a new note beside its text and its author; see `new_note`."""
+    """The optional arguments of `new_note`."""
 
     kind: str | None
     weight: int
@@ -92,20 +92,16 @@ class Note:
     """A note that people want pinned into every prompt.
 
     Args:
-        id: Its id.
-        text: The note, on one line.
-        kind: One of `TYPES`; stored as ``type``.
-        weight: 1 to 10; heavier notes are shown first.
-        source: Where it came from: ``command`` or the id of the message it rests on.
-        about: Stable ids of the people it concerns.
-        audience: Who may know it.
-        state: One of `STATES`.
-        at: When it was written, UTC ISO 8601.
-        by: Who wrote it.
-        staff: Whether staff wrote it as staff; None in notes from before this was stored.
-        decided_at: When its state changed last, by `decided_by`.
-        superseded_by: Id of the note that took its place; that one `replaces` it.
-        extra: What else is stored with it.
+            text: The note, on one line.
+            kind: One of `TYPES`; stored as ``type``.
+            weight: 1 to 10; heavier notes are shown first.
+            source: ``command`` or the id of the message it rests on.
+            about: Stable ids of the people it concerns.
+            state: One of `STATES`, since `decided_at` (UTC ISO 8601) by `decided_by`.
+            at: When it was written, UTC ISO 8601.
+            staff: Whether staff wrote it as staff; None in notes from before this was stored.
+            superseded_by: Id of the note that took its place; that one `replaces` it.
+            extra: What else is stored with it.
     """
 
     id: str
@@ -127,10 +123,7 @@ class Note:
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], id_if_none: str = "") -> "Note":
-        """A note from what is stored, complete whatever somebody wrote there by hand.
-
-        A note without a state is proposed, and one without an audience is for staff only.
-        """
+        """A repaired note; without a state it is proposed, without an audience for staff only."""
         text, kind, weight, state = (raw.get(key) for key in ("text", "type", "weight", "state"))
         decided_by, text = raw.get("decided_by"), str(text or "")
         return cls(
@@ -165,11 +158,7 @@ class Note:
 
     @property
     def is_from_staff(self) -> bool:
-        """Whether staff wrote or approved an approved note.
-
-        A note about nobody can only be approved by staff; this recognises notes written by hand,
-        and those from before `staff` was stored.
-        """
+        """Whether staff wrote or approved an approved note; only they approve one about nobody."""
         return bool(self.staff or self.decided_by or not self.about)
 
 
@@ -193,8 +182,8 @@ def new_note(
 ) -> Note:
     """A new note; the arguments are the fields of `Note`.
 
-    `at` is in seconds since the epoch, `state` one of `LIVING`, and `kind` is `kind_of` the text if
-    it is None. `LedgerError` if the text is empty or longer than `TEXT_CHARS`, or the kind unknown.
+    `at` is in seconds since the epoch, `state` one of `LIVING`; without a `kind` it is `kind_of`
+    the text. `LedgerError` if the text is empty or longer than `TEXT_CHARS`, or the kind unknown.
     """
     line = " ".join(text.split())
     if not line:
@@ -245,7 +234,7 @@ def moved(note: Note, state: str, at: float, by: Speaker) -> Note:
 
 
 def asks_to_remember(texts: Iterable[str]) -> bool:
-    """Whether somebody asked for something to be remembered, in these words of theirs."""
+    """Whether one of these texts asks to remember something."""
     return any(_ASKS.search(text) for text in texts)
 
 
@@ -254,9 +243,9 @@ class Concern:
     """Whom a text concerns.
 
     Args:
-        own: Whether it speaks of its author.
-        others: Stable ids of other people it names.
-        unnamed: Whether it speaks of others without a name, as ``you`` or ``everybody``.
+            own: Whether its author.
+            others: Stable ids of other people it names.
+            unnamed: Whether others without a name, as ``you`` or ``everybody``.
     """
 
     own: bool
@@ -281,18 +270,12 @@ def concern_of(text: str, author: str, people: Mapping[str, Profile]) -> Concern
 
 
 def binds_only_author(text: str, concern: Concern, kind: str | None = None) -> bool:
-    """Whether a note is valid without staff: about nobody but its author, and no rule.
-
-    A text that reads like a rule is one, whatever its `kind`.
-    """
+    """Whether a note is valid without staff: about nobody but its author, and no rule."""
     return concern.only_own and RULE not in (kind, kind_of(text))
 
 
 def _called_shortly(people: Mapping[str, Profile], text: str) -> list[str]:
-    """People whose names of one or two letters stand in a text, words of the language as written.
-
-    `rag_memory.entities.mentioned` leaves such names out.
-    """
+    """People named by one or two letters in a text, which `mentioned` leaves out."""
     written = set(re.findall(r"\w+", text))
     small = {word.lower() for word in written}
     return [
@@ -314,11 +297,11 @@ def same_note(notes: Iterable[Note], text: str, by_id: str, audience: str) -> No
 
 
 def replacing(note: Note, notes: Iterable[Note], at: float) -> tuple[Note, list[Note]]:
-    """A note, new or newly approved, with the ids of those it replaces, and all other notes.
+    """A new or newly approved note with the ids of those it replaces, and all other notes.
 
-    `at` is when, in seconds since the epoch. The others keep their order. Outdated ones are
-    superseded, those that say the same to other people are withdrawn: a secret closes the public
-    note at once, a public note closes the secret when it is approved.
+    `at` is in seconds since the epoch; the others keep their order. Outdated ones are superseded,
+    those that say the same to other people are withdrawn: a secret closes the public note at once,
+    a public note closes the secret when it is approved.
     """
     others = [old for old in notes if old.id != note.id]
     closed: dict[str, str] = {}
@@ -343,10 +326,9 @@ def replacing(note: Note, notes: Iterable[Note], at: float) -> tuple[Note, list[
 
 
 def outdated_by(note: Note, notes: Iterable[Note]) -> list[Note]:
-    """Approved notes that a newly approved one replaces.
+    """Approved notes of the same author and audience that a newly approved one replaces.
 
-    Those of the same author and audience that say something else of the same thing, as
-    ``my favourite drink is ale`` and ``my favourite drink is rum``.
+    They say something else of the same thing: ``my favourite drink is ale``, then ``… is rum``.
     """
     topic = _topic(note.text)
     return [
@@ -376,7 +358,7 @@ def living_of(notes: Iterable[Note], person: str) -> list[Note]:
 
 
 def shown_to(notes: Iterable[Note], viewer: str) -> tuple[Note, ...]:
-    """The approved notes a turn for an audience may see, in the order in which they are kept.
+    """The approved notes a turn for an audience may see, in the order to show them.
 
     Those of staff come first; of the rest `NOTES_AT_ONCE` of each author before more of anybody.
     Within these groups rules come first, then the heavier, then the newer.

@@ -1,7 +1,7 @@
 """The ledger of one assistant: living notes in one Attribute, closed ones in pages of their own.
 
-A change rewrites the living notes, of which each person has a bounded number, and at most the
-newest page of closed ones.
+A change rewrites the living notes (each person has a bounded number) and at most the newest page of
+closed ones.
 """
 
 import time
@@ -27,11 +27,11 @@ class LedgerState:
     """The Attribute of the living notes, repaired.
 
     Args:
-        entries: The living notes, oldest first.
-        leaving: Closed notes that still stand among them.
-        pages: Keys of the pages of closed notes, the first first.
-        day: The day of the newest note, as ``2026-01-31``.
-        counts: How many notes each person added on it, by stable id.
+            entries: The living notes, oldest first.
+            leaving: Closed notes that are still among them.
+            pages: Keys of the pages of closed notes, oldest first.
+            day: The day of the newest note, as ``2026-01-31``.
+            counts: How many notes each person added on it, by stable id.
     """
 
     entries: tuple[Note, ...]
@@ -90,14 +90,14 @@ class LedgerHandler:
         return sorted([*self.closed(), *self.entries()], key=_by_time)
 
     def shown(self, audience: str) -> tuple[Note, ...]:
-        """The approved notes a turn for an audience may see, in the order to show them."""
+        """As `rag_memory.ledger.shown_to`."""
         return ledger.shown_to(self.entries(), audience)
 
     def add(self, text: str, by: Speaker, *, state: str, **fields: Unpack[NoteFields]) -> Note:
-        """Add a note; the arguments and errors are those of `rag_memory.ledger.new_note`.
+        """Add a note; arguments and errors are those of `rag_memory.ledger.new_note`.
 
-        Returns the note, with the ids of those it `replaces`, or the one of the same words, author
-        and audience that is there already. `LedgerError` if its author has too many.
+        Returns the note, with the ids of those it `replaces`, or a known one of the same words,
+        author and audience. `LedgerError` if its author has too many.
         """
         now = self._now()
         note = ledger.new_note(text, new_id("l"), now, by, state=state, **fields)
@@ -108,20 +108,16 @@ class LedgerHandler:
         own = [each for each in others if each.is_living and each.by.id == by.id]
         if len(own) >= ledger.NOTES_A_PERSON:
             raise LedgerError(f"{by.key} has {len(own)} notes already; withdraw one to make room.")
-        self._save([*others, note], self._counted(by, utc_iso(now)[:10]))
-        return note
-
-    def _counted(self, by: Speaker, day: str) -> tuple[str, dict[str, int]]:
-        """The day, and how many notes each person added on it, with one more."""
-        state = self._load()
-        counts = dict(state.counts) if state.day == day else {}
+        before, day = self._load(), utc_iso(now)[:10]
+        counts = dict(before.counts) if before.day == day else {}
         counts[by.id] = counts.get(by.id, 0) + 1
         if counts[by.id] > ledger.NOTES_A_DAY:
             raise LedgerError(
                 f"{by.key} gave {ledger.NOTES_A_DAY} notes today, the most in a day. "
                 "The next can be given tomorrow (UTC)."
             )
-        return day, counts
+        self._save([*others, note], (day, counts))
+        return note
 
     def change(self, note_id: str, state: str, by: Speaker) -> Note:
         """Approve or withdraw a note, as `by` decided; `LedgerError` if that cannot be."""
@@ -142,7 +138,7 @@ class LedgerHandler:
         raise LedgerError(f"There is no note `{note_id}`.")
 
     def page_closed(self) -> None:
-        """Move closed notes that stand among the living into their pages."""
+        """Move closed notes from among the living into their pages."""
         if self.store.get(LEDGER, category=CATEGORY) is not None:
             self._save(self.entries())
 
@@ -154,7 +150,7 @@ class LedgerHandler:
         return self._state
 
     def _pages(self) -> tuple[str, ...]:
-        """The keys of the pages of closed notes that are stored, the first first."""
+        """Keys of the stored pages of closed notes, oldest first."""
         return tuple(map(page_key, page_numbers(self.store.keys(PAGES))))
 
     def _save(
@@ -173,10 +169,7 @@ class LedgerHandler:
         self._state, self._stamp = after, self.store.stamp(LEDGER, CATEGORY)
 
     def _append_closed(self, entries: list[Note]) -> tuple[str, ...]:
-        """Write closed notes behind those of the last page; returns the keys of all pages.
-
-        A last page that somebody put in by hand stays as it is if it holds what is no note.
-        """
+        """Write closed notes into the last page, if it holds only notes, and new ones."""
         rest, pages = list(entries), self._pages()
         while rest:
             held, is_sound = self._page(pages[-1]) if pages else ((), False)

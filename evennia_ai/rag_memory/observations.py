@@ -1,19 +1,17 @@
 """Observations: read off journal entries without a model while dreaming, and found by a query.
 
-A sentence that begins with the name of somebody known is an observation of them. Where it tells
-one of a few properties of which there is one at a time (where somebody lives, works, was born,
-whom they are married to, how old they are), predicate and value are read as well, so that a later
-value supersedes an earlier one (`rag_memory.entities`). A model that observes says so itself, by
-`update_entity_observation`.
+A sentence that begins with a known name is an observation of that entity. Predicate and value are
+read too if it tells a property of which there is one at a time (home, work, birthplace, spouse,
+age), so that a later value supersedes an earlier one (`rag_memory.entities`). A model states its
+observations itself, by `update_entity_observation`.
 
-Observations are few and change: a search reads the profiles as they are, so that what was
-superseded, forgotten or taken back is never found.
+A search reads the profiles as they are, so superseded or forgotten observations are never found.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import replace
+from functools import lru_cache
 
 from evennia_ai.history.messages import new_id
 from evennia_ai.language.names import capitals, lone_capitals, names_among
@@ -24,7 +22,6 @@ from evennia_ai.rag_memory.entities import (
     mentioned,
     new_observation,
     tidy,
-    with_observation,
 )
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.profile import Observation, Profile, shown_observations
@@ -33,8 +30,7 @@ from evennia_ai.recall.values import Hit
 
 # Sentences of an entry that are read.
 SENTENCES = 6
-# Observations above which a profile takes no more that tell no property: the journal has them
-# all, and a profile is read and written whole.
+# From so many observations on a profile, read and written whole, takes only those of properties.
 MOST_OBSERVATIONS = 100
 # Most observations that a search finds, and the share of a query's words that one must have.
 MOST_FOUND, LEAST_SHARE = 3, 0.5
@@ -78,10 +74,10 @@ def observed(
     names: NamesIndex,
     make_id: Callable[[str], str] = new_id,
 ) -> Profile:
-    """A profile with what journal entries say of the entity; the same where they say nothing.
+    """A profile with what journal entries say of the entity; the same if they say nothing.
 
-    An entry that was read before adds nothing. `names` is the `names_index` of all profiles: a
-    name of two entities tells of neither. `make_id` makes an observation's id from a prefix.
+    Entries read before add nothing. `names` is the `names_index` of all profiles: a name that two
+    entities share tells of neither. `make_id` makes an observation's id from a prefix.
     """
     known = {source for item in profile.observations for source in item.source_ids}
     result, full = profile, False
@@ -98,7 +94,7 @@ def observed(
                 new = new_observation(
                     text, at, source, audience, subject, predicate, value, make_id
                 )
-                result = with_observation(result, new)
+                result = replace(result, observations=(*result.observations, new))
     same = len(result.observations) == len(profile.observations)
     return result if same else tidy(result)
 
@@ -110,7 +106,7 @@ def _is_full(profile: Profile) -> bool:
 def _facts_in(
     entity_id: str, content: str, names: NamesIndex
 ) -> Iterator[tuple[str, str | None, str | None, str | None]]:
-    """The sentences about an entity, each with subject, predicate and value where it has them."""
+    """The sentences about an entity, each with subject, predicate and value if it has them."""
     for sentence in sentences(content)[:SENTENCES]:
         rest = _after_name(sentence, entity_id, names)
         if rest is None or asks(sentence):
@@ -124,7 +120,7 @@ def _facts_in(
 
 
 def _after_name(sentence: str, entity_id: str, names: NamesIndex) -> str | None:
-    """What follows the entity's name at the beginning of a sentence; None where it is not there."""
+    """What follows the entity's name at the beginning of a sentence; None if it is not there."""
     bare = _ARTICLE.sub("", sentence)
     found = list(re.finditer(r"\w+", bare))[:LONGEST_MENTION]
     for count in range(len(found), 0, -1):
@@ -158,12 +154,12 @@ def _property(clause: str) -> tuple[str | None, str | None]:
 def found_observations(
     profiles: Mapping[str, Profile], query: str, audience: str, most: int = MOST_FOUND
 ) -> list[Hit]:
-    """The observations that still hold and have most of a query's telling words.
+    """The observations that still hold and have most of a query's telling words, best first.
 
-    At most `most` hits of the kind ``observation`` that the audience may know, best first, of
-    equal ones the newest; the score is the share of the query's words.
+    At most `most` hits that the audience may know, of equal ones the newest first; the score is the
+    share of the query's words.
     """
-    asked = _Asked.of(profiles, query, audience)
+    asked = _Asked(profiles, query, audience)
     likely: list[tuple[int, str, Profile, Observation]] = []
     for profile in profiles.values():
         likeness = asked.likeness_in(" ".join(profile.names))
@@ -181,39 +177,30 @@ def found_observations(
     return [_hit(*each) for each in found[:most]]
 
 
-@dataclass(frozen=True)
 class _Asked:
     """What a query asks for.
 
     Args:
-        wanted: The stems of its telling words.
-        names: Its words, in lower case, that tell something as they mean somebody.
-        people: Those of `wanted` that name people of whom the audience may know something.
+            wanted: The stems of its telling words.
+            names: Its words, in lower case, that tell something because they mean somebody.
+            people: Those of `wanted` that name people of whom the audience may know something.
     """
 
-    wanted: frozenset[str]
-    names: frozenset[str]
-    people: frozenset[str]
-
-    @classmethod
-    def of(cls, profiles: Mapping[str, Profile], query: str, audience: str) -> "_Asked":
-        """A query read."""
-        names = _asked_names(profiles, query)
-        return cls(telling_stems(query, names), names, _people(profiles, query, audience))
-
-    @cached_property
-    def _parts(self) -> list[str]:
-        """What a text holds, in lower case, in which the wanted words stand."""
-        return [_part(word) for word in self.wanted]
-
-    @cached_property
-    def _calls(self) -> re.Pattern[str]:
-        """Finds the words, in lower case, that may name the people."""
-        parts = sorted(re.escape(_part(word)) for word in self.people)
-        return re.compile(rf"\b(?:{'|'.join(parts)})[^\W_]*")
+    def __init__(self, profiles: Mapping[str, Profile], query: str, audience: str):
+        self.names = _asked_names(profiles, query)
+        self.wanted = telling_stems(query, self.names)
+        self.people = set[str]()
+        for entity_id, stems in named_in(profiles, query).items():
+            profile = profiles[entity_id]
+            is_news = profile.kind == "person" and stems - self.people
+            if is_news and shown_observations(profile, audience):
+                self.people |= stems
+        self._parts = [_part(word) for word in self.wanted]
+        people = "|".join(sorted(re.escape(_part(word)) for word in self.people))
+        self._calls = re.compile(rf"\b(?:{people})[^\W_]*")
 
     def likeness_in(self, names: str) -> Callable[[str], int]:
-        """What tells how many parts a text of an entity of these names holds.
+        """A function that counts the wanted parts in a text of an entity of these names.
 
         It gives 0 if those are too few, or of nobody whom the query names.
         """
@@ -251,15 +238,12 @@ def _asked_names(profiles: Mapping[str, Profile], query: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _wordless(name: str) -> str:
-    """A name, in lower case, that is one word which tells nothing; empty for any other."""
+    """A name, in lower case, that is one word and tells nothing; empty for any other."""
     return "" if " " in name or telling_stems(name) else name.lower()
 
 
 def named_in(profiles: Mapping[str, Profile], query: str) -> dict[str, frozenset[str]]:
-    """The stems of a query's words that name each entity, by its id.
-
-    A query names an entity by a whole name, or by a word with a capital in both.
-    """
+    """The stems of a query's words that name each entity: a whole name or capitalised word."""
     names = _asked_names(profiles, query)
     wanted, alone = telling_stems(query, names), lone_capitals(query)
     whole = set(mentioned(profiles, query))
@@ -274,7 +258,7 @@ def named_in(profiles: Mapping[str, Profile], query: str) -> dict[str, frozenset
 
 
 def touched_on(profiles: Mapping[str, Profile], query: str) -> list[str]:
-    """The ids of entities of whose names a telling word stands in a query."""
+    """The ids of entities with a telling word of their names in a query."""
     wanted = telling_stems(query)
     return [
         entity_id
@@ -288,23 +272,11 @@ _name_stems = lru_cache(maxsize=4096)(telling_stems)
 
 @lru_cache(maxsize=4096)
 def _proper(name: str) -> frozenset[str]:
-    """The words of a name that have a capital."""
     return frozenset(word for word in re.findall(r"\w+", name) if word[0].isupper())
 
 
-def _people(profiles: Mapping[str, Profile], query: str, audience: str) -> frozenset[str]:
-    """The stems of words that name people of whom the audience may know something."""
-    named: set[str] = set()
-    for entity_id, stems in named_in(profiles, query).items():
-        profile = profiles[entity_id]
-        is_news = profile.kind == "person" and stems - named
-        if is_news and shown_observations(profile, audience):
-            named |= stems
-    return frozenset(named)
-
-
 def _part(word: str) -> str:
-    """What a text holds in which a word of this stem stands: `bak` of `baker` and `baking`."""
+    """What any form of a word of this stem holds: `bak` of `baker` and `baking`."""
     return word[:-1] if len(word) > 3 or word.endswith("i") else word  # `ami`: of Amy
 
 

@@ -1,7 +1,6 @@
 """Profiles: what is known of a person, place or thing, and what of it may be shown to whom.
 
-A profile holds observations, each with its time, source and audience. Times are UTC ISO 8601
-(`history.messages.utc_iso`), which sorts as text.
+Times are UTC ISO 8601 (`history.messages.utc_iso`), which sorts as text.
 """
 
 import re
@@ -25,20 +24,15 @@ class Observation:
     """One thing that was observed.
 
     Args:
-        id: Its id.
-        text: One sentence.
-        at: When, UTC ISO 8601.
-        subject: What it is about; the entity itself where it is None.
-        predicate: Which property, as ``lives in``.
-        value: The property's value, as ``the mill``.
-        source: Id of the message or journal entry it rests on.
-        audience: Who may know it.
-        status: `CURRENT` or `SUPERSEDED`, by which other observation and when.
-        sources: All ids it rests on, where there are several.
-        last_at: When the same was observed last, if more than once.
-        times: How often it was observed.
-        other_texts: Other wordings of the same.
-        extra: What else is stored with it.
+            subject: What it is about; None is the entity itself.
+            predicate: Which property, as ``lives in``.
+            value: The property's value, as ``the mill``.
+            source: Id of the message or journal entry it rests on; all ids are in `sources` if
+            there are several.
+            status: `CURRENT` or `SUPERSEDED`, by which other observation and when.
+            last_at: When it was last observed, if more than once (`times`).
+            other_texts: Other wordings of the same.
+            extra: What else is stored with it.
     """
 
     id: str
@@ -110,19 +104,14 @@ class Profile:
     """What is known of a person, place or thing.
 
     Args:
-        id: Its stable id.
-        name: Its name now.
-        kind: ``person``, ``place``, ``thing`` or ``unknown``.
-        aliases: Other names it is found by.
-        first_seen: When it was met first, UTC ISO 8601.
-        last_seen: When it was met last.
-        relationship: What it is to the assistant.
-        observations: What was observed of it.
-        memory_links: Ids of memories about it.
-        archived: Keys of pages of older observations.
-        summary: One line of what everyone may know.
-        tidied: The state of the observations when they were tidied last.
-        extra: What else is stored with it.
+            id: Its stable id.
+            kind: ``person``, ``place``, ``thing`` or ``unknown``.
+            relationship: What it is to the assistant.
+            memory_links: Ids of memories about it.
+            archived: Keys of pages of older observations.
+            summary: One line of what everyone may know.
+            tidied: The state of the observations when they were last tidied.
+            extra: What else is stored with it.
     """
 
     id: str
@@ -176,11 +165,9 @@ class Profile:
         return f"{head}, {relationship}" if relationship else head
 
     def lines(self, audience: str, limit: int = 8) -> list[str]:
-        """What may be shown of it in a turn for an audience.
+        """The heading, then a line with id for each of at most `limit` shown observations.
 
-        The heading, then a line for each of at most `limit` observations, with its id: first those
-        that have a predicate and a value, each kind newest first. Of one property only the latest
-        value that the audience may know is shown.
+        First those with a predicate and a value, each kind newest first.
         """
         shown = sorted(shown_observations(self, audience), key=lambda item: not item.is_fact)
         return [self.heading, *(f"- {item.line} [{item.id}]" for item in shown[: max(limit, 0)])]
@@ -210,10 +197,7 @@ def summary_line(profile: Profile) -> str:
 
 
 def shown_observations(profile: Profile, audience: str) -> list[Observation]:
-    """The observations an audience may know and that still hold for it, newest first.
-
-    Of one property it is the latest value alone.
-    """
+    """What an audience may know and still holds, newest first; one value for each property."""
     allowed = [item for item in profile.observations if visible(item.audience, audience)]
     ids = {item.id for item in allowed}
     # Superseded counts only for those who may know by what.
@@ -232,15 +216,12 @@ def shown_observations(profile: Profile, audience: str) -> list[Observation]:
 
 
 def own_names(profile: Profile) -> frozenset[str]:
-    """What the entity itself is called as the subject of an observation; nothing means it too."""
+    """What the entity is called as the subject of an observation; an empty subject means it too."""
     return frozenset({"", folded(profile.id), *map(folded, profile.names)})
 
 
 def property_of(own: Iterable[str], observation: Observation) -> tuple[str, str] | None:
-    """Which property an observation is of; None where it names no property or no value.
-
-    `own` are the profile's `own_names`.
-    """
+    """Subject and predicate of an observation that has predicate and value; see `own_names`."""
     predicate = folded(observation.predicate)
     if not predicate or not folded(observation.value):
         return None
@@ -248,12 +229,7 @@ def property_of(own: Iterable[str], observation: Observation) -> tuple[str, str]
     return ("" if subject in own else subject, predicate)
 
 
+@lru_cache(maxsize=8192)  # a profile's texts are compared at every observation of it
 def folded(text: str | None) -> str:
     """A text for comparing, without case, punctuation and spacing."""
-    return _folded(text or "")
-
-
-# A profile's texts are compared at every observation of it.
-@lru_cache(maxsize=8192)
-def _folded(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text.casefold()))
+    return " ".join(re.findall(r"\w+", (text or "").casefold()))

@@ -1,9 +1,8 @@
 """Profiles of the people, places and things met: their storage, and their upkeep at night.
 
-They are in one Attribute of the character.
-
-What is too much for a profile moves into pages of its own, which the profile names under
-`archived`: kept, shown and forgotten like the rest, but not rewritten with every observation.
+They are in one Attribute of the character. What is too much for a profile moves into pages of its
+own, named under `archived`: kept, shown and forgotten like the rest, but not rewritten with every
+observation.
 """
 
 from collections import ChainMap
@@ -51,14 +50,14 @@ class EntityHandler:
         return self._load().get(entity_id)
 
     def put(self, profiles: Mapping[str, Profile], gone: Iterable[str] = ()) -> None:
-        """Store these profiles and drop those that are gone (others stay), in one write."""
+        """Store these profiles and drop the `gone` ones (others stay), in one write."""
         dropped = set(gone)
         with self.store.transaction():
             changed = {k: self._cut_back(p) for k, p in profiles.items() if k not in dropped}
             self._save({**self._load(), **changed}, dropped, changed)
 
     def remove(self, entity_ids: Iterable[str]) -> None:
-        """Drop profiles, in one write; ids that are not there are passed over."""
+        """Drop profiles, in one write; unknown ids are ignored."""
         gone, profiles = set(entity_ids), self._load()
         if not gone.isdisjoint(profiles):
             self._save(profiles, gone)
@@ -74,7 +73,7 @@ class EntityHandler:
         self._stamp = self.store.stamp(PROFILES)
 
     def _cut_back(self, profile: Profile) -> Profile:
-        """A profile of which a page was archived if it held too much."""
+        """A profile whose surplus, if there is any, was archived as a page."""
         kept, old = entities.cut_back(profile)
         if not old:
             return profile
@@ -83,14 +82,13 @@ class EntityHandler:
         return replace(kept, archived=(*kept.archived, key))
 
     def archived(self, profile: Profile) -> list[Observation]:
-        """What moved out of a profile into pages of its own, oldest page first."""
+        """The archived observations of a profile, oldest page first."""
         return [item for key in profile.archived for item in self._page(key).observations]
 
     def archived_pages(self) -> Iterator[Profile]:
         """Every archived page, as a profile with an entity's id, name and old observations.
 
-        First those that the last searches read, then those that a search for somebody's name may
-        read, then the others, of each the newest first.
+        First those that a search has read or may read; each the newest first.
         """
         every = self.store.keys(ARCHIVE)[::-1]
         profiles = self._load().values()
@@ -99,10 +97,9 @@ class EntityHandler:
         yield from map(self._page, dict.fromkeys([*reversed(self._pages), *likely, *every]))
 
     def profiles_for(self, query: str) -> dict[str, Profile]:
-        """All profiles by entity id, those named in a query with what was archived of them.
+        """All profiles by entity id, those in a query with their archived observations.
 
-        Of all of them together the newest `PAGES_SEARCHED` pages are read, those of whom the query
-        surely names first; a page is read again only when it has changed.
+        The newest `PAGES_SEARCHED` pages of all are read, first those the query surely names.
         """
         found = self.profiles()
         held = {key: profile for key, profile in found.items() if profile.archived}
@@ -117,7 +114,6 @@ class EntityHandler:
         return found
 
     def _read(self, keys: Sequence[str]) -> dict[str, tuple[Observation, ...]]:
-        """Observations of archived pages by key; pages that have not changed are kept."""
         self.store.preload(keys, category=ARCHIVE)
         stamps = self.store.stamps(keys, category=ARCHIVE)
         for key, stamp in zip(keys, stamps, strict=True):
@@ -176,12 +172,12 @@ def _by_turns(profiles: Mapping[str, Profile], ids: Iterable[str]) -> list[str]:
 
 
 def note_met(script: Assistant, character: Character) -> dict[str, int]:
-    """Give everybody who spoke, and the place she is in, a profile; note when each was last seen.
+    """Give everybody who spoke, and the present place, a profile; note when each was last seen.
 
     It runs in one write before memories are linked, so that those of a first evening find their
     profiles. A profile known by name only is merged into the one entity met by that name. Running
     it again changes nothing. Returns ``{"met", "seen_again", "joined"}``: profiles made, known ones
-    seen since, and profiles merged into somebody's.
+    seen since, and profiles merged.
     """
     known = character.entities.profiles()
     now, gone = dict(known), set[str]()
@@ -208,9 +204,9 @@ def note_met(script: Assistant, character: Character) -> dict[str, int]:
 
 
 def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str, str]]:
-    """Name, kind and last time (ISO 8601) of each speaker since the last night and of the place.
+    """Name, kind and last time (ISO 8601) of the place and of each speaker since the last night.
 
-    Speakers whose messages were archived since then stand in the compactions' records.
+    Speakers whose messages were archived since then are in the compactions' records.
     """
     since = utc_iso(script.state.last_sleep.get("at", 0.0))
     left = (
@@ -234,12 +230,11 @@ def run_entity_consolidation_batch(
 ) -> Steps[dict[str, int]]:
     """Tidy entity profiles: one observation a fact, outdated values marked, sights refreshed.
 
-    Deterministic, without a model, a write for each `BATCH` profiles, those seen last first, until
-    none needs it; running it again changes nothing. `reactor` is where to pause between batches,
-    Twisted's by default.
+    Deterministic, without a model; a write for each `BATCH` profiles, those seen last first, until
+    none needs it. `reactor` is where to pause between batches, Twisted's by default.
 
     Fires with ``{"checked", "changed", "merged", "superseded", "left"}``: profiles looked at and
-    changed, observations merged away and newly marked as outdated, profiles that still need it.
+    changed, observations merged away and newly outdated, profiles that still need it.
     """
     counts = {"checked": 0, "changed": 0, "merged": 0, "superseded": 0, "left": 0}
     while True:

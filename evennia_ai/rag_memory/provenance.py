@@ -20,11 +20,11 @@ class Grounds:
     """What a note rests on.
 
     Args:
-        sources: Ids of messages, best first.
-        at: When the first of them was said, ISO 8601; None for what was said just now.
-        recalled: Whether it says only what memories say that were shown.
-        stated: Whether somebody said it in what was looked at.
-        heard: What was heard there that may have told something new, as ``Speaker: text``.
+            sources: Ids of messages, best first.
+            at: When the first of them was said, ISO 8601; None for what was said just now.
+            recalled: Whether it only repeats memories that were shown.
+            stated: Whether somebody said it in the messages looked at.
+            heard: What was heard there that may be new, as ``Speaker: text``.
     """
 
     sources: tuple[str, ...]
@@ -41,7 +41,7 @@ def grounds_of_turn(
     retrieved: Iterable[str],
     traits: ToolTraits,
 ) -> Grounds:
-    """What a note of a turn rests on: the messages of the history that the turn answers.
+    """What a note of a turn rests on: the messages that the turn answers.
 
     `retrieved` are the lines of memories in its prompt.
     """
@@ -62,10 +62,10 @@ def grounds_of_history(
     retrieved: Iterable[str],
     traits: ToolTraits,
 ) -> Grounds:
-    """What a note for an audience rests on, written from a whole history: what others said in it.
+    """What a note for an audience, made from a whole history, rests on: what others said there.
 
-    The writer's own lines are no source: they may repeat what it was shown from memory.
-    `retrieved` are the lines of memories in its prompt.
+    The writer's own lines are no source: they may repeat what it was shown from memory. `retrieved`
+    are the lines of memories in its prompt.
     """
     seen = (m for m in messages if m.role == "user" and visible(m.audience, audience))
     others = {m.id: m for m in map(_stated, seen) if m.content}
@@ -77,7 +77,7 @@ def grounds_of_history(
 
 
 def _stated(message: Message) -> Message:
-    """A message without its questions: who asks whether something is so does not say it is."""
+    """A message without its questions: asking whether something is so does not say it is."""
     said = [each for each in sentences(message.content) if not asks(each)]
     return replace(message, content=" ".join(said))
 
@@ -88,10 +88,9 @@ def _said(message: Message) -> str:
 
 
 def supporting(text: str, messages: Iterable[Message], most: int = 3) -> tuple[str, ...]:
-    """Ids of the messages, oldest first, that a note most likely rests on.
+    """Ids of the at most `most` messages with the largest share of a note's telling words.
 
-    At most `most`: those with the largest share of the note's telling words, at least
-    `LEAST_SHARE`, best first, of equal ones the newer first.
+    At least `LEAST_SHARE`, best first, of equal ones the newer first.
     """
     wanted = telling_words(text)
     found: list[tuple[float, int, str]] = []

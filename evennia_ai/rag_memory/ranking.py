@@ -1,7 +1,7 @@
 """The order of what a search found: the one place where hits are ranked.
 
-`shortlist` and `outputs_worth_showing` tidy what the recall index alone found, on its own thread;
-`rank` makes one result of all sources. Each is a tuple of rules, and nothing reorders hits later.
+`shortlist` and `outputs_worth_showing` tidy the recall index's hits on its thread; `rank` makes one
+result of all sources. Each is a tuple of rules, and nothing reorders hits later.
 """
 
 import re
@@ -35,7 +35,7 @@ _WORD = re.compile(r"\w+")
 def rank(hits: Iterable[Hit], query: Query) -> list[Hit]:
     """The result of a search: at most `query.limit` hits, best first, each id once.
 
-    `hits` are what all sources found, best first within a source.
+    `hits` are those of all sources, best first within a source.
     """
     found = list(hits)
     said = _applied(RULES, fused(found), query)
@@ -78,10 +78,7 @@ def is_crowded(hits: Sequence[Hit], query: Query) -> bool:
 
 
 def exact_first(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """Of a typed query: first the hits that hold each of its words and do not just ask.
-
-    The index ranks by what answers a question; who types the very words wants them.
-    """
+    """For a typed query: first the hits that hold each of its very words and do not just ask."""
     words = _words(query.text) if is_typed(query) else set()
 
     def exact(hit: Hit) -> bool:
@@ -93,7 +90,7 @@ def exact_first(hits: Sequence[Hit], query: Query) -> list[Hit]:
 
 
 def near_top(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """The best hits; all of them where the best are crowded, as the answer may stand below."""
+    """The best hits; all of them if the best are crowded, as the answer may be below."""
     return list(hits) if is_crowded(hits, query) else list(hits[: depth(query)])
 
 
@@ -109,10 +106,7 @@ def once(hits: Sequence[Hit], query: Query) -> list[Hit]:
 
 
 def repeats_last(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """All but the first `SAME_WORDS` hits in the same words behind the rest.
-
-    Many greet and curse in the same words: what each says of themselves, the first has said, too.
-    """
+    """Move all but the first `SAME_WORDS` hits in the same words, as greetings, behind the rest."""
     counts: Counter[str] = Counter()
     late = set()
     for hit in hits:
@@ -124,9 +118,9 @@ def repeats_last(hits: Sequence[Hit], query: Query) -> list[Hit]:
 
 
 def questions_last(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """All but the first `QUESTIONS` hits that ask behind the rest.
+    """Move all but the first `QUESTIONS` hits that ask behind the rest.
 
-    What is asked often is like the question each time: unchecked, it pushes out the answer.
+    A question asked often matches itself best: unchecked, it pushes out the answer.
     """
     return _behind(hits, lambda hit: asks(hit.text), QUESTIONS)
 
@@ -144,8 +138,8 @@ def without_excluded(hits: Sequence[Hit], query: Query) -> list[Hit]:
 def few_summaries(hits: Sequence[Hit], query: Query) -> list[Hit]:
     """The hits without summaries beyond the first `SUMMARIES` of each kind, each summary once.
 
-    A summary of many lines has something of every question and is stored twice, as an
-    experience and as a synthesis in the journal: unchecked, they push out what was really said.
+    A summary of many lines has something of every question and is stored twice, as an experience
+    and in the journal: unchecked, they push out what was really said.
     """
     experiences = {hit.turn_id[1:] for hit in hits if hit.kind == "experience"}
     left = dict.fromkeys(("experience", "summary"), SUMMARIES)
@@ -161,9 +155,9 @@ def few_summaries(hits: Sequence[Hit], query: Query) -> list[Hit]:
 
 
 def own_lines_last(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """All but the first `OWN_LINES` of the assistant's own lines behind the rest.
+    """Move all but the first `OWN_LINES` of the assistant's own lines behind the rest.
 
-    The assistant repeats at every question what it was told once: unchecked, that pushes it out.
+    At every question it repeats what it heard once: unchecked, that pushes the source out.
     """
     own = query.own_name
     return _behind(hits, lambda hit: bool(own) and hit.speaker == own, OWN_LINES)
@@ -196,10 +190,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def fused(hits: Iterable[Hit]) -> list[Hit]:
-    """What several sources found, tool outputs aside, by the sum of reciprocal ranks.
-
-    Each id once; of hits with one id that of the first source. Equal sums keep the sources' order.
-    """
+    """Hits of several sources, without outputs, by the sum of reciprocal ranks; each id once."""
     scores: dict[str, float] = {}
     first: dict[str, Hit] = {}
     places: Counter[int] = Counter()
@@ -214,7 +205,7 @@ def fused(hits: Iterable[Hit]) -> list[Hit]:
 
 
 def outputs_among(said: Sequence[Hit], outputs: Iterable[Hit], query: Query) -> list[Hit]:
-    """Each tool's output behind the last of what was said that shares as much of the query."""
+    """Place each tool output behind the last line that shares as much of the query."""
     wanted, found = telling_words(query.text), list(said)
 
     def shared(hit: Hit) -> int:
@@ -227,7 +218,7 @@ def outputs_among(said: Sequence[Hit], outputs: Iterable[Hit], query: Query) -> 
 
 
 def _behind(hits: Sequence[Hit], crowds: Callable[[Hit], bool], most: int) -> list[Hit]:
-    """The hits, all but the first `most` of those that crowd behind the rest."""
+    """Move all but the first `most` hits that crowd behind the rest."""
     ids = {hit.turn_id for hit in [hit for hit in hits if crowds(hit)][most:]}
     first = [hit for hit in hits if hit.turn_id not in ids]
     return [*first, *(hit for hit in hits if hit.turn_id in ids)]

@@ -1,4 +1,4 @@
-"""What is done with the recall index, on the daemon thread that owns it."""
+"""Work on the recall index, on the daemon thread that owns it."""
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -41,12 +41,8 @@ MOST_PENDING = 5_000
 class RecallJobs:
     """The recall index of all assistants, behind its thread.
 
-    Args:
-        worker: The thread.
-        open_index: Gives the `RecallIndex`; called on that thread.
-
-    Attributes:
-        replaced: How often another index has taken the place of the one used before.
+    `open_index` is called on that thread; `replaced` counts how often it returned another index
+    than before.
     """
 
     def __init__(self, worker: Worker, open_index: Callable[[], "RecallIndex"]):
@@ -54,9 +50,7 @@ class RecallJobs:
         self.open_index = open_index
         self.replaced = 0
         self._index: RecallIndex | None = None
-        self._pending: defaultdict[str, deque[Turn]] = defaultdict(
-            lambda: deque(maxlen=MOST_PENDING)
-        )
+        self._pending = defaultdict[str, deque[Turn]](lambda: deque(maxlen=MOST_PENDING))
 
     def add(self, scope: str, turns: Sequence[Turn]) -> Deferred[int]:
         """Index turns; what comes while the thread is busy goes into one batch."""
@@ -76,7 +70,7 @@ class RecallJobs:
     def catch_up(
         self, scope: str, turns: Sequence[Turn], gone: Collection[str] = ()
     ) -> Deferred[tuple[int, list[str]]]:
-        """Index those of these turns that are missing or differ, and remove those that are gone.
+        """Index those of these turns that are missing or differ, and remove the `gone` ones.
 
         Fires with how many were indexed, and the ids of those that differed.
         """
@@ -127,7 +121,7 @@ class RecallJobs:
         return self._submit(lambda index: sum(index.count(part) for part in _parts(scope)))
 
     def search(self, scope: str, query: Query) -> Deferred[list[Hit]]:
-        """Fires with the index's hits; of a typed or often asked query, the best of a deep look."""
+        """Fires with the index's hits; a typed or often asked query looks deeper."""
 
         def search(index: "RecallIndex") -> list[Hit]:
             def look(most: int) -> list[Hit]:
@@ -148,7 +142,7 @@ class RecallJobs:
         return self._submit(search)
 
     def observations(self, profiles: Mapping[str, Profile], query: Query) -> Deferred[list[Hit]]:
-        """Fires with what profiles hold on those a query is about."""
+        """Fires with what profiles hold about those in a query."""
         return self.worker.submit(found_observations, profiles, query.text, query.audience)
 
     def _remove(self, index: "RecallIndex", scope: str, ids: Collection[str]) -> int:
@@ -163,16 +157,16 @@ class RecallJobs:
                 pending.append(turn)
 
     def _submit(self, work: Callable[["RecallIndex"], T]) -> Deferred[T]:
-        return self.worker.submit(self._done, work)
+        def run() -> T:
+            index = self._opened()
+            try:
+                return work(index)
+            except Exception:
+                if not index.damaged:
+                    raise
+            return work(self._opened())  # an empty one by now, unless a game put its own in place
 
-    def _done(self, work: Callable[["RecallIndex"], T]) -> T:
-        index = self._opened()
-        try:
-            return work(index)
-        except Exception:
-            if not index.damaged:
-                raise
-        return work(self._opened())  # an empty one by now, unless a game put its own in place
+        return self.worker.submit(run)
 
     def _opened(self) -> "RecallIndex":
         """The index, on its thread; counted if it is another one than before."""

@@ -1,8 +1,7 @@
 """Whether a text is news or only repeats what was found in memory.
 
-A model that writes into its journal what it was shown from memory makes a memory of a memory;
-fed back so, one repeated text has filled whole stores. What merely repeats shown memories is
-marked, and never searched or consolidated.
+A model that writes down what it was shown from memory makes a memory of a memory; one repeated text
+has filled whole stores. Such texts are marked, and never searched or consolidated.
 """
 
 import json
@@ -11,13 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
 
+from evennia_ai.history.frames import who_said
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.language import words as language
 from evennia_ai.language.names import names_among
 from evennia_ai.language.sentences import MOST_WORDS, sentences
 from evennia_ai.language.words import bare, singular, spoken_words
-from evennia_ai.rag_memory.injection import parts_of_line
 from evennia_ai.recall.values import Hit
 
 # Key of a reply's metadata under which the memories stand that it drew on.
@@ -61,16 +60,12 @@ def is_recalled(text: str, memories: Iterable[str], heard: Iterable[str] | None 
     """Whether a text says what one of these memories says, and nothing new.
 
     It does if it has nearly all its words in their order from one memory, or if each of its
-    sentences has all its telling words from a sentence of one: other forms, pronouns and names
-    for each other, and, where something is said to be something, another order. Numbers, denials,
-    the order of names, and tense must agree: ``owes 4 coins`` does not repeat ``owes 3 coins``.
+    sentences has all its telling words from a sentence of one: other forms, pronouns and names for
+    each other, and, where something is said to be something, another order. Numbers, denials, the
+    order of names, and tense must agree: ``owes 4 coins`` does not repeat ``owes 3 coins``.
 
-    Args:
-        text: What is to be written down.
-        memories: Texts that were found in memory, as ``Alice: I owe Bob 3 coins``.
-        heard: What may have told something new. With it a paraphrase is recalled too: a text
-            with most of its telling words from a memory and the others from nothing heard; where
-            nothing was heard at all, in any order.
+    With `heard`, texts that may have told something new, a paraphrase is recalled too: most telling
+    words from a memory and the others from nothing heard; in any order if nothing was heard.
     """
     notes = [note for note in map(_Sentence, sentences(text)) if note.telling]
     known = [memory for memory in memories if _is_near(notes, memory)]
@@ -79,9 +74,7 @@ def is_recalled(text: str, memories: Iterable[str], heard: Iterable[str] | None 
         return True
     new = None if heard is None else frozenset(w for each in heard for w in _Sentence(each).telling)
     pieces = [
-        (who, _Sentence(piece))
-        for who, said in map(parts_of_line, known)
-        for piece in sentences(said)
+        (who, _Sentence(piece)) for who, said in map(who_said, known) for piece in sentences(said)
     ]
     return bool(notes) and all(
         any(_retells(note, who, piece, new) for who, piece in pieces) for note in notes
@@ -98,7 +91,6 @@ def _is_near(notes: Sequence["_Sentence"], memory: str) -> bool:
 
 
 def _repeats(words: Sequence[str], memory: str) -> bool:
-    """Whether a memory holds nearly all of these words in their order."""
     known = _words(memory)
     held = set(known)
     least = SAME_SHARE * len(words)
@@ -120,7 +112,7 @@ def _repeats(words: Sequence[str], memory: str) -> bool:
 
 
 def _named(text: str) -> set[str]:
-    """The words with a capital that do not begin a text, as `_words` gives them."""
+    """Words with a capital that do not begin a text, as `_words` gives them."""
     found = (word.lower() for word in spoken_words(text)[1:] if word[0].isupper())
     return {singular(bare(word)) for word in found if telling_stem(word)} | names_among(text)
 
@@ -141,12 +133,7 @@ def _words(text: str) -> list[str]:
 
 
 class _Sentence:
-    """A sentence and what of it is compared.
-
-    Args:
-        text: The sentence.
-        names: Words, in lower case, that name somebody wherever they have a capital.
-    """
+    """A sentence and what of it is compared; `names` are always names if they have a capital."""
 
     def __init__(self, text: str, names: frozenset[str] = frozenset()):
         said = _VOCATIVE.sub(" ", text)
@@ -160,14 +147,13 @@ class _Sentence:
         return list(dict.fromkeys(filter(None, map(self._stem, self._found))))
 
     def _stem(self, word: str) -> str:
-        """A word's stem; a name is its own where the word would tell nothing."""
+        """A word's stem; the word itself for a name that would tell nothing."""
         lowered = word.lower()
         named = word[0].isupper() and bare(lowered) in self._names
         return telling_stem(lowered) or (bare(lowered) if named else "")
 
     @cached_property
     def telling(self) -> frozenset[str]:
-        """The same as a set."""
         return frozenset(self.order)
 
     @cached_property
@@ -183,7 +169,6 @@ class _Sentence:
 
     @cached_property
     def moods(self) -> frozenset[int]:
-        """Which of `_MOODS` it has."""
         return frozenset(n for n, mood in enumerate(_MOODS) if mood & (self.words - self._names))
 
 
@@ -201,7 +186,7 @@ def telling_stems(text: str, names: frozenset[str] = frozenset()) -> frozenset[s
 
 
 def _retells(note: _Sentence, who: str, piece: _Sentence, new: frozenset[str] | None) -> bool:
-    """Whether a sentence says what a sentence of a memory, by somebody, says."""
+    """Whether a sentence says what a sentence of a memory, by `who`, says."""
     if len(note.telling) < LEAST_TELLING or _denials(note.words) or _denials(piece.words):
         return False
     # Who spoke is part of what was said where it was said of themselves.
@@ -248,16 +233,13 @@ def _common(words: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def drawn_on(memories: Iterable[str], reply: str) -> list[str]:
-    """Those shown memories that share two telling words with a reply: what it may repeat."""
+    """The shown memories that share two telling words with a reply, which may repeat them."""
     said = telling_stems(reply)
-    return [each for each in memories if len(telling_stems(parts_of_line(each)[1]) & said) >= 2]
+    return [each for each in memories if len(telling_stems(who_said(each)[1]) & said) >= 2]
 
 
 def shown_memories(messages: Sequence[Message], traits: ToolTraits) -> list[str]:
-    """Texts of memories that a history holds, newest first.
-
-    They stand in results of searches, and with replies that drew on memories in their prompt.
-    """
+    """Texts of memories in results of searches and drawn on by replies, newest first."""
     results = [m for m in reversed(messages) if m.name in traits.recalls]
     replies = [m for m in reversed(messages) if m.metadata.get(MEMORIES)]
     found = [text for message in results[:_RESULTS] for text in _texts(message.content)]
@@ -265,7 +247,6 @@ def shown_memories(messages: Sequence[Message], traits: ToolTraits) -> list[str]
 
 
 def _texts(result: str) -> Iterator[str]:
-    """The texts in a result of a tool that recalls."""
     try:
         loaded = json.loads(result)
     except ValueError:

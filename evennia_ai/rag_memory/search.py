@@ -1,4 +1,4 @@
-"""One assistant's memory: the recall index, kept up to date and searched with semantic memory.
+"""One assistant's memory: the recall index and semantic memory, searched together.
 
 The index is derived data that can be rebuilt from Attributes at any time. All its work runs on a
 daemon thread.
@@ -41,19 +41,17 @@ class Memory:
     """One assistant's memory, as its tools and its prompt use it.
 
     Args:
-        scope: Whose it is.
-        recall: The recall index.
-        semantic: Returns the semantic store, or None.
-        report: Called with what failed and the error, where work goes on without it.
-        now: The clock, seconds since the epoch.
-        importance_of: Returns the importance of journal entries by id, as far as it is known.
-        profiles: Returns all entities' profiles by id, with archived observations of those named.
-        refresh: Called before a search, so that entries written by hand are indexed.
-        on_new_index: Called when another index has taken the place of the one used before.
-        traits: Returns the traits of the assistant's tools.
+            scope: Whose it is.
+            semantic: Returns the semantic store, or None.
+            report: Called with what failed and the error, where work goes on without it.
+            now: The clock, seconds since the epoch.
+            importance_of: Returns the importance of journal entries by id, where it is known.
+            profiles: Returns all profiles by id, with archived observations of those a query names.
+            refresh: Called before a search, so that entries written by hand are indexed.
+            on_new_index: Called when another index has replaced the one used before.
 
     Attributes:
-        restoring: Whether the index is being filled.
+            restoring: Whether the index is being filled.
     """
 
     scope: str
@@ -88,7 +86,7 @@ class Memory:
         self._outdated.clear()
 
     def still_valid(self, turns: Iterable[Turn]) -> list[Turn]:
-        """The turns neither forgotten nor changed, and so indexed, since `begin_reading`."""
+        """The turns neither forgotten nor changed since `begin_reading`."""
         return [turn for turn in turns if turn.id not in self._outdated]
 
     def _outdate(self, ids: Iterable[str]) -> None:
@@ -96,11 +94,11 @@ class Memory:
             self._outdated.update(ids)
 
     def remember_messages(self, messages: Iterable[Message]) -> Deferred[int]:
-        """Index what was said; fires with how many turns that were."""
+        """Index what was said; fires with how many turns were indexed."""
         return self._add(turns_of(messages, (), self.now(), self.traits()))
 
     def remember_entry(self, entry: JournalEntry) -> Deferred[int]:
-        """Index a journal entry, unless it only repeats what memory held already."""
+        """Index a journal entry, unless it only repeats memory."""
         return self._add([] if entry.source_type == RECALLED else [turn_of_entry(entry)])
 
     def forget(self, ids: Iterable[str]) -> Deferred[int | None]:
@@ -112,11 +110,10 @@ class Memory:
         return self._watched(self.recall.remove(self.scope, wanted), None)
 
     def catch_up(self, turns: Collection[Turn], gone: Iterable[str] = ()) -> Deferred[int | None]:
-        """Index the turns that are missing or differ from what is indexed, as after a crash.
+        """Index the turns that are missing or differ from the index; remove those in `gone`.
 
-        Turns whose ids are in `gone` leave the index. Memories made from turns that differed are
-        deleted; the next night makes new ones. Fires with how many were indexed, None if the index
-        failed.
+        Memories made from turns that differed are deleted; the next night makes new ones. Fires
+        with how many were indexed, None if the index failed.
         """
         unwanted = set(gone)
         self._outdate(unwanted)
@@ -134,7 +131,7 @@ class Memory:
     def correct_messages(
         self, messages: Iterable[Message], gone: Collection[str] = ()
     ) -> Deferred[int | None]:
-        """Index messages changed by hand; one that says nothing now, or is gone, is removed."""
+        """Index messages changed by hand; a now empty one, or one in `gone`, is removed."""
         traits = self.traits()
         found = {message.id: turn_of_message(message, traits) for message in messages}
         self._outdate(found)
@@ -160,10 +157,7 @@ class Memory:
 
     @inlineCallbacks
     def clear(self) -> Steps[int | None]:
-        """Remove all turns, a part at a time, so that searches of others go on.
-
-        Fires with how many there were; None if the index failed.
-        """
+        """Remove all turns in parts, so that other searches go on; fires with how many, or None."""
         total, cleared = 0, CLEARED_AT_ONCE
         while cleared >= CLEARED_AT_ONCE:
             part = self.recall.clear(self.scope, CLEARED_AT_ONCE)
@@ -178,10 +172,7 @@ class Memory:
         return self._watched(self.recall.set_filling(self.scope, filling), None)
 
     def missing(self, ids: Iterable[str]) -> Deferred[int | None]:
-        """Fires with how many of these turns are not indexed; None if the index failed.
-
-        At least 1 while a filling of the index has not ended.
-        """
+        """Fires with how many of these turns are not indexed; at least 1 during a filling."""
         return self._watched(self.recall.missing(self.scope, set(ids)), None)
 
     def count(self) -> Deferred[int | None]:
@@ -190,11 +181,7 @@ class Memory:
 
     @inlineCallbacks
     def search(self, query: Query) -> Steps[list[Hit]]:
-        """Fires with what matches in words or in meaning, best first.
-
-        Hits of journal entries have their importance where it is known. If one source fails, the
-        others' hits come alone.
-        """
+        """Fires with what matches in words or in meaning, best first, without failing sources."""
         self.refresh()
         query = replace(query, audience=viewer(query.audience))  # None would search everything
         profiles = self.profiles(query.text) if query.observations else {}
@@ -248,7 +235,7 @@ class Memory:
     def _watched(
         self, done: Deferred[T], default: D, timeout_s: float | None = None
     ) -> Steps[T | D]:
-        """Fires with what the index did, or with the default if that failed and was reported."""
+        """Fires with the index's result, or with the default if that failed and was reported."""
         try:
             result: T = yield done if timeout_s is None else in_time(done, timeout_s)
         except CancelledError:  # a cancelled turn must not go on without its memories

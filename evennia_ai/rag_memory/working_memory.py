@@ -1,8 +1,7 @@
 """Working memory: what the assistant is in the middle of talking about, and with whom.
 
-A plain dict of conversations, made of what it hears and, after a start, of the live history.
-What is said aloud to a partner and what is said in private are two conversations, so that one
-never leaks into the other.
+A plain dict of conversations, made of what it hears and, after a start, of the live history. Public
+and private talk with a partner are two conversations, so that one never leaks into the other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,8 +16,7 @@ Conversation = dict[str, Any]
 
 # Words of the last question or statement that name a topic.
 TOPIC_WORDS = 8
-# Seconds of silence after which a conversation is over; an hour, as people who come back to a
-# tavern later the same evening start again.
+# Seconds of silence after which a conversation is over: who comes back to a tavern starts again.
 MAX_AGE_S = 3600.0
 
 
@@ -37,8 +35,7 @@ def note(
 ) -> dict[str, Conversation]:
     """A new dict of conversations with one more line that a partner (stable id) said.
 
-    `at` is in seconds since the epoch; a conversation is
-    ``{"partner", "audience", "last_at", "topic"}``.
+    A conversation is ``{"partner", "audience", "last_at" (seconds since the epoch), "topic"}``.
     """
     key = conversation_key(partner, audience)
     before = conversations.get(key, {})
@@ -66,7 +63,7 @@ def from_history(messages: Sequence[Message], now: float) -> dict[str, Conversat
 def clear_stale_conversations(
     conversations: Mapping[str, Mapping[str, Any]], now: float
 ) -> dict[str, Any]:
-    """Decide which conversations are over: those in which nobody spoke for a while.
+    """Decide which conversations are over: those in which nobody spoke for `MAX_AGE_S`.
 
     They stay in `conversations`. Returns ``{"cleared": int, "kept": int, "stale": [sorted keys]}``.
     """

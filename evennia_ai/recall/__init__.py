@@ -1,17 +1,12 @@
-"""The recall index: finds again what was said, by words, by meaning and by conversation.
+"""The recall index: finds what was said, by words, by meaning and by conversation.
 
 It imports nothing of Evennia or Twisted, is synchronous and thread-safe, and keeps everything in
-one SQLite file that can be rebuilt at any time. The public names are looked up on first use, so
-that importing a module of this package costs nothing.
+one SQLite file that can be rebuilt at any time. Public names are imported on first use.
 """
 
 from evennia_ai import lazy_names
 
-_HOMES = {
-    "Hit": "recall.values",
-    "RecallIndex": "recall.index",
-    "Turn": "recall.values",
-}
+_HOMES = {"Hit": "recall.values", "RecallIndex": "recall.index", "Turn": "recall.values"}
 
 __all__ = [*_HOMES]  # noqa: PLE0604
 __getattr__ = lazy_names(__name__, _HOMES)

@@ -31,11 +31,9 @@ class Embedder(Protocol):
 
 
 class StaticEmbedder:
-    """Embeds texts with a model2vec model from a local folder. Thread-safe, loaded lazily.
+    """Embeds texts with a model2vec model, loaded lazily from a local folder. Thread-safe.
 
-    Args:
-        path: Folder with `config.json`, `model.safetensors`, `tokenizer.json`; the packaged
-            model by default.
+    The folder holds `config.json`, `model.safetensors` and `tokenizer.json`.
     """
 
     def __init__(self, path: Path | str | None = None):
@@ -49,10 +47,9 @@ class StaticEmbedder:
         return int(self._loaded().dim)
 
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """L2-normalised vectors of texts, shape ``(len(texts), dims)``.
+        """L2-normalised vectors of texts, shape ``(len(texts), dims)``; zeros for no known token.
 
-        An empty text, or one of no known token, gives a zero vector. `StoreError` if the model's
-        files are missing or broken.
+        `StoreError` if the model's files are missing or broken.
         """
         import numpy as np
 

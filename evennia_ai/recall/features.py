@@ -1,7 +1,7 @@
-"""What ranking knows of each candidate turn, as one row of numbers.
+"""The features of each candidate turn, by which it is ranked.
 
-Every feature is scale-free (a share, a cosine, a flag), so that weights learned on talks of
-hundreds of turns hold for a hundred thousand.
+Each is scale-free (a share, a cosine, a flag), so that weights learned on talks of hundreds of
+turns hold for a hundred thousand.
 """
 
 from dataclasses import dataclass
@@ -37,19 +37,17 @@ _VECTORS = ("meaning", "gist", "meaning_centred", "gist_centred")
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Turns looked at and what is known of them.
+    """Turns looked at and what is known of them; all arrays of shape (n,) but `rarity`.
 
     Args:
-        positions: Where they stand in the `VisibleTurns`, shape (n,).
-        features: By name, each of shape (n,).
-        matched: Which words of the query each holds: bit n for the nth, shape (n,).
-        tells: Whether each tells, rather than asks, of one the query names (of anything, where it
-            names nobody who speaks here), shape (n,).
-        times: When each was said, in seconds, shape (n,).
-        rarity: How rare each of the query's words is, shape (words,).
-        about: Whether each is by somebody the query names or holds such a name, shape (n,).
-        repeats: In a crowd, whether each asks what the query asks, all words but one at most,
-            shape (n,); of few none.
+            positions: Their places in the `VisibleTurns`.
+            matched: Which words of the query each holds: bit n for the nth.
+            tells: Whether each tells, rather than asks, of somebody the query names, or of anything
+            if it names nobody who speaks here.
+            times: When each was said, in seconds.
+            rarity: How rare each of the query's words is, shape (words,).
+            about: Whether each is by somebody the query names or holds such a name.
+            repeats: In a crowd, whether each asks with at most one of the query's words missing.
     """
 
     positions: Ints
@@ -72,7 +70,7 @@ class Candidates:
 
 
 class Reader:
-    """Computes the candidates of one query among what the asker may see."""
+    """Computes the candidates of one query among the turns the asker may see."""
 
     def __init__(self, turns: VisibleTurns, query: ParsedQuery, embedder: Embedder):
         self.turns = turns
@@ -205,7 +203,7 @@ class Reader:
         }
 
     def _subject_features(self, features: dict[str, Floats]) -> dict[str, Floats]:
-        """Whether a turn is about those the query names: who speaks here, and any other name."""
+        """Whether a turn is about those the query names: speakers, and any other name."""
         proper = self._rows["exact"].select(self.query.proper)
         words = max(1, len(proper))
         around = proper.at(self._places) * self._same_talk
@@ -222,7 +220,7 @@ class Reader:
         }
 
     def _soft_features(self, features: dict[str, Floats]) -> dict[str, Floats]:
-        """How near a turn's words come to the query's; names are near to nothing but themselves."""
+        """How near a turn's words come to the query's; a name is near only to itself."""
         proper = np.array(self.query.proper, dtype=bool)
         near = self.turns.nearness(self._positions, self._words)
         near[proper] = self._rows["exact"].select(self.query.proper).at(self._positions)

@@ -1,4 +1,4 @@
-"""The recall index itself: adding, removing and searching turns, from any thread."""
+"""The recall index: adding, removing and searching turns, from any thread."""
 
 import sqlite3
 import threading
@@ -30,21 +30,19 @@ _BATCH = 2_000
 
 
 class RecallIndex:
-    """Everything said in a scope, found again by words, meaning and place in the talk.
+    """Everything said in a scope, found by words, meaning and place in the talk.
 
-    All methods may be called from any thread; they run one at a time. The first search of a scope
-    reads it into memory (about a kilobyte a turn).
+    Methods may be called from any thread and run one at a time. The first search of a scope reads
+    it into memory, about a kilobyte a turn. `StoreError` if the file is no SQLite database or
+    cannot be written.
 
     Args:
-        path: The SQLite file, made where there is none; ``:memory:`` for tests.
-        embedder: The packaged static embedder by default.
-        model: How features become a score; the shipped weights by default.
+            path: The SQLite file, made if missing; ``:memory:`` for tests.
+            embedder: The packaged static embedder by default.
+            model: How features become a score; the shipped weights by default.
 
     Attributes:
-        damaged: Whether a call failed because the file is damaged; it is unusable then.
-
-    Raises:
-        StoreError: The file is no SQLite database or cannot be written.
+            damaged: Whether a call failed because the file is damaged; it is unusable then.
     """
 
     def __init__(
@@ -71,9 +69,8 @@ class RecallIndex:
     def add(self, scope: str, turns: Iterable[Turn]) -> int:
         """Add turns to a scope (an assistant's stable id); returns how many were new or changed.
 
-        A turn whose id is there already replaces the old one; of several with one id the last
-        counts. Fields that are not text are converted by `str`, None to an empty text. Turns are
-        stored in transactions of 2,000, each all or nothing.
+        A known id replaces its old turn; of several with one id the last counts. Fields that are
+        not text are converted by `str`. Each 2,000 turns are one transaction.
         """
         rows = list({row[0]: row for row in map(_row, turns)}.values())
         changed = 0
@@ -106,7 +103,7 @@ class RecallIndex:
             del self._views[number]
 
     def remove(self, scope: str, ids: Iterable[str]) -> int:
-        """Remove turns from the file, any damaged file kept aside too; returns how many."""
+        """Remove turns from the file, and a damaged file kept aside; returns how many."""
         wanted = {storable(str(each)) for each in ids}
         if not wanted:
             return 0
@@ -119,8 +116,8 @@ class RecallIndex:
     def clear(self, scope: str, at_most: int | None = None) -> int:
         """Remove all turns of a scope, or `at_most` so many, as a hundred thousand take seconds.
 
-        Until a call removes the rest, the words of the removed ones may stay in the file. Returns
-        how many were removed; fewer than `at_most` if none is left.
+        Returns how many: fewer than `at_most` if none is left, and only then no words stay in the
+        file.
         """
         with self._at_work():
             self._store.delete_aside()
@@ -134,7 +131,7 @@ class RecallIndex:
         return len(rows)
 
     def set_filling(self, scope: str, filling: bool) -> None:
-        """Note in the file whether a scope is being filled, for who opens it after a crash."""
+        """Note in the file whether a scope is being filled, for a start after a crash."""
         with self._at_work():
             self._store.set_filling(scope, filling)
 
@@ -149,7 +146,7 @@ class RecallIndex:
             return self._store.count(self._store.scope_number(scope))
 
     def get(self, scope: str, ids: Iterable[str]) -> tuple[Turn, ...]:
-        """Turns by id, in the order asked; unknown ids are left out."""
+        """Turns by id, in the order asked, without unknown ids."""
         wanted = [storable(str(each)) for each in ids]
         with self._at_work():
             found = self._store.rows_of_ids(self._store.scope_number(scope), set(wanted))
@@ -158,11 +155,11 @@ class RecallIndex:
     def search(
         self, scope: str, query: str, limit: int = 10, audience: str | None = None
     ) -> list[Hit]:
-        """At most `limit` turns that answer a query (any text), best first.
+        """At most `limit` turns that answer a query, best first.
 
         What the audience may not know (see `history.audience.viewer` and `visible`) is neither
         found nor has any influence; None searches everything. The order depends only on the query
-        and the turns. Nothing is found by a query without a word to look for.
+        and the turns. A query without a word to look for finds nothing.
         """
         with self._at_work():
             self._notice_other_writers()
@@ -221,7 +218,6 @@ class RecallIndex:
 
 
 def _row(turn: Turn) -> Row:
-    """A turn as a stored row, without its vector."""
     text = _text(turn.text)
     return (
         _text(turn.id),

@@ -1,8 +1,8 @@
-"""A query taken apart: whom it names, which words carry it, which days it names, what it wants."""
+"""A query parsed: the names, words and days in it, and what it asks for."""
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -48,7 +48,7 @@ _DAY = re.compile(r"^([0-3]?\d)(st|nd|rd|th)?$")
 
 
 class Speakers:
-    """Names, sorted by their first word, so that those a word calls stand together."""
+    """Names sorted by their first word, so that those a short form may mean stand together."""
 
     def __init__(self, names: Iterable[str] = ()):
         called = sorted((parts[0], name) for name in set(names) if (parts := name_parts(name)))
@@ -56,17 +56,17 @@ class Speakers:
         self._names = [name for _, name in called]
 
     def called(self, tokens: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Names whose first word, or a short form of it, is among some words; with their words."""
-        return {name: name_parts(name) for token in set(tokens) for name in self._called(token)}
-
-    def _called(self, token: str) -> Iterator[str]:
-        at = bisect_left(self._firsts, token)
-        while at < len(self._firsts) and self._firsts[at].startswith(token):
-            if is_called(token, self._firsts[at]):
-                yield self._names[at]
-            elif len(token) < _SHORT:
-                return  # what follows is only longer
-            at += 1
+        """The names whose first word, or its short form, is among `tokens`; with their words."""
+        found = {}
+        for token in set(tokens):
+            at = bisect_left(self._firsts, token)
+            while at < len(self._firsts) and self._firsts[at].startswith(token):
+                if is_called(token, self._firsts[at]):
+                    found[self._names[at]] = name_parts(self._names[at])
+                elif len(token) < _SHORT:
+                    break  # what follows is only longer
+                at += 1
+        return found
 
 
 def is_called(token: str, part: str) -> bool:
@@ -83,22 +83,19 @@ def name_parts(name: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A query taken apart.
+    """A parsed query.
 
     Args:
-        text: The query, cut to a length worth reading.
-        content: Words that carry it, without stop words and speakers' names, in order, once.
-        asked: Names of the speakers it names; who does something comes first.
-        proper: Which words of `content` are written as names, in order.
-        also_names: Words of `content` that name somebody here and else are stop words.
-        name_words: Folded words of the speakers' names, and their short forms in the query.
-        together: Whether it asks about several speakers together.
-        months: Numbers 1-12 of the months it names.
-        years: Years it names.
-        days: Days of the month it names, if it names a month.
-        wants: Which of `time`, `number`, `name`, `place` it asks for.
-        asks_now: Whether it asks how things are, rather than what happened, when, or how often.
-        may_ask_now: Whether it may ask so: it has no word of the past, or asks where something
+            text: The query, cut to `MAX_QUERY_CHARACTERS`.
+            content: Its words in order, each once, without stop words and speakers' names.
+            asked: Names of the speakers in it; who does something comes first.
+            proper: Which words of `content` are written as names.
+            also_names: Words of `content` that name somebody here and are stop words elsewhere.
+            name_words: Folded words of the speakers' names, and their short forms in the query.
+            together: Whether it asks about several speakers together.
+            wants: Which of `time`, `number`, `name`, `place` it asks for.
+            asks_now: Whether it asks how things are, rather than what happened, when, or how often.
+            may_ask_now: Whether it may ask so: it has no word of the past, or asks where something
             was put.
     """
 
@@ -117,7 +114,7 @@ class ParsedQuery:
     may_ask_now: bool = False
 
     def dates(self, year: int) -> tuple[date, ...]:
-        """The full dates it names; `year` is taken where it names none."""
+        """The full dates it names, in `year` if it names none."""
         found = []
         for each_year in self.years or (year,):
             for month in self.months:
@@ -126,7 +123,7 @@ class ParsedQuery:
 
 
 def parsed_query(text: str, speakers: Speakers) -> ParsedQuery:
-    """Read a query: any text. `speakers` are those who speak, as far as the asker may know."""
+    """Parse a query; `speakers` are those who speak, as far as the asker may know."""
     cut = storable(text[:MAX_QUERY_CHARACTERS]).strip()
     tokens = words(cut)
     names = speakers.called(tokens)
@@ -159,7 +156,7 @@ def parsed_query(text: str, speakers: Speakers) -> ParsedQuery:
 
 
 def _in_order_of_doing(tokens: list[str], names: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Names in the order they stand in, but first the one after an auxiliary: `did Alice`."""
+    """Names in their order in the text, but first the one after an auxiliary: `did Alice`."""
 
     def place(name: str) -> tuple[bool, int, str]:
         at = [n for n, token in enumerate(tokens) if is_called(token, names[name][0])]

@@ -1,18 +1,16 @@
 """From features to scores and an order.
 
-Scores come from linear models whose weights ship as JSON: one for talk where each turn answers the
-last, and one for a crowd, where many talk at once. `scripts/train_recall.py` learns them; the file
-names the training data and the results on unseen talks.
+Scores come from linear models with weights in JSON: one for talk where each turn answers the last,
+one for a crowd. `scripts/train_recall.py` learns them; the file names the training data and the
+results on unseen talks.
 
-A question in the present tense, as where somebody lives, asks for what holds now. So of the best
-ten turns, those that say the same of the same person swap places: the newest gets the best of
-their places. All other turns keep theirs; turns below the best ten never move up, as they would
-push out other answers to a question that asks for several things.
+A question in the present tense asks for what holds now. So of the best ten turns, those that say
+the same of the same person swap places: the newest gets the best of their places. Turns below the
+best ten never move up, as they would push out other answers.
 
 Among few, turns say the same if they hold the same words of the query, in any of the three
-readings, with one missing at most, about the same person; sharing only a name is not enough. In a
-crowd, where many tell the same in different words, the shared words and the likeness in meaning
-count together.
+readings, with one missing at most, about the same person; a shared name is not enough. In a crowd,
+where many tell the same in different words, shared words and likeness in meaning count together.
 """
 
 import json
@@ -42,10 +40,7 @@ IN_COMMON = 0.5
 
 @dataclass(frozen=True, slots=True)
 class LinearModel:
-    """A weighted sum of features.
-
-    With `bias` added, a sum above 0 is more likely an answer than not.
-    """
+    """A weighted sum of features; with `bias`, above 0 is more likely an answer than not."""
 
     names: tuple[str, ...]
     weights: NDArray[np.float64]
@@ -87,13 +82,8 @@ def latest_first(
 ) -> Ints:
     """The order of candidates (best first) with newer turns before older ones that say the same.
 
-    Args:
-        order: Candidates by score, best first, shape (n,).
-        scores: Of each candidate, shape (n,).
-        candidates: The candidates.
-        query: What is asked.
-        alike: In a crowd, how alike the turns of `best_places` are, in their order: cosines of
-            shape (m, m). None among few.
+    In a crowd, `alike` holds how alike the turns of `best_places` are: cosines of shape (m, m). It
+    is None among few.
     """
     looked_at = best_places(order, candidates)
     best = order[looked_at].tolist()
@@ -111,7 +101,7 @@ def latest_first(
 
 
 def best_places(order: Ints, candidates: Candidates) -> Ints:
-    """Places of the best turns that are not the query asked before, shape (m,), m <= LOOKED_AT."""
+    """Places, at most `LOOKED_AT`, of the best turns that are not the query asked before."""
     return np.flatnonzero(~candidates.repeats[order])[:LOOKED_AT]
 
 
@@ -138,7 +128,7 @@ def _groups_in_crowd(
     query: ParsedQuery,
     alike: Floats,
 ) -> list[list[int]]:
-    """The same for talk among several; all names in the query must stand in each turn."""
+    """The same in a crowd; all names in the query must stand in each turn."""
     telling = _beyond_names(query)
     names = (1 << len(query.content)) - 1 - telling
     groups: list[list[int]] = []
@@ -159,7 +149,7 @@ def _groups_in_crowd(
 
 
 def _share(part: int, whole: int, rarity: Floats) -> float:
-    """What part of some words, given as bits, others are, by rarity."""
+    """The share, by rarity, that some words have of others; both as bits."""
     bits = np.arange(len(rarity))
     total = float(rarity[(whole >> bits & 1) > 0].sum())
     return float(rarity[(part >> bits & 1) > 0].sum()) / total if total else 0.0
@@ -171,7 +161,7 @@ def _beyond_names(query: ParsedQuery) -> int:
 
 
 def _newest_first(members: Ints, times: NDArray[np.float64]) -> Ints:
-    """Members by the talk they stem from, newest first; within a talk they keep their order."""
+    """Members by talk, newest first; within a talk they keep their order."""
     moments = times[members]
     rank = np.argsort(moments, kind="stable")
     talks = np.zeros(len(members), dtype=np.int64)

@@ -67,12 +67,12 @@ class Store:
         return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
     def scope_number(self, name: str) -> int:
-        """The number of a scope; 0, that of an empty one, if there is none of that name."""
+        """The number of a scope; 0 if there is none of that name."""
         row = self._db.execute("SELECT number FROM scopes WHERE name=?", (name,)).fetchone()
         return int(row[0]) if row else 0
 
     def set_filling(self, name: str, filling: bool) -> None:
-        """Note of a scope, made where there is none, whether it is being filled."""
+        """Note whether a scope is being filled; a missing scope is made."""
         note, drop = "INSERT OR IGNORE INTO filling VALUES (?)", "DELETE FROM filling WHERE scope=?"
         with self._db:
             self._db.execute(_NEW_SCOPE, (name,))
@@ -99,11 +99,7 @@ class Store:
             yield from self._db.execute(query, (*before, *chunk))
 
     def replace(self, name: str, gone: Sequence[Row], rows: Sequence[Row]) -> int:
-        """Delete stored rows of a scope and store new ones, all or nothing.
-
-        The scope is made where there is none; its number is returned. New rows are in the order
-        of `COLUMNS`.
-        """
+        """Delete and store rows of a scope, made if missing, all or nothing; returns its number."""
         with self._db:
             self._db.execute(_NEW_SCOPE, (name,))
             self._delete(gone)
@@ -128,10 +124,7 @@ class Store:
         return int(number)
 
     def delete(self, rows: Sequence[Row], tidy: bool = True) -> None:
-        """Delete stored rows so that neither text nor words nor vectors stay in the file.
-
-        Without `tidy` their words leave it only with a later removal.
-        """
+        """Delete rows from the file; without `tidy` their words stay until a later removal."""
         with self._db:
             self._delete(rows)
             if tidy:
@@ -154,7 +147,7 @@ class Store:
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def delete_aside(self) -> None:
-        """Delete a damaged file that was put aside, as it may hold what is to be removed."""
+        """Delete a damaged file that was put aside: it may hold what is to be removed."""
         for part in _PARTS:
             Path(f"{self.path}{_ASIDE}{part}").unlink(missing_ok=True)
 
@@ -186,7 +179,7 @@ class Store:
             return []
 
     def rowids_of_name(self, scope: int, name: str, after: int = 0) -> list[int]:
-        """As `rowids_of_word`, of a word like `will` only the turns where it means somebody."""
+        """As `rowids_of_word`, only turns where a word like `will` means somebody."""
         low, high = _range(scope)
         query = (
             "SELECT rowid, text FROM turns WHERE rowid IN (SELECT rowid FROM words WHERE words"

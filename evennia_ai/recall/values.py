@@ -17,7 +17,7 @@ january february march april may june july august september october november dec
 MONTH_NUMBERS = {name: number for number, name in enumerate(_MONTHS.split(), 1)} | {
     name[:3]: number for number, name in enumerate(_MONTHS.split(), 1)
 }
-_CLOCK = re.compile(r"\b(\d{1,2}):(\d{2})(?::\d{2})?\s*([ap]m)?\b", re.IGNORECASE)
+_CLOCK = re.compile(r"\b(\d{1,2}):(\d{2})(?::\d{2})?\s*([ap]m)?\b")
 _DAY_MONTH_YEAR = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\s+([a-z]{3,9})\.?,?\s+(\d{4})\b")
 _MONTH_DAY_YEAR = re.compile(r"\b([a-z]{3,9})\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})\b")
 
@@ -27,15 +27,13 @@ class Turn:
     """One thing said, written or summarised, as it goes into the index.
 
     Args:
-        id: Unique within its scope; adding the same id again replaces the old turn.
-        speaker: Name of who said it.
-        text: What was said.
-        at: When: seconds since the epoch, an ISO 8601 text, a date or datetime, or a date in
-            English words. Anything else counts as 0, the epoch.
-        session: Name or number of the talk it belongs to. Without one, a pause of more than
+            id: Unique within its scope; adding it again replaces the old turn.
+            at: Seconds since the epoch, an ISO 8601 text, a date or datetime, or a date in English
+            words. Anything else counts as the epoch.
+            session: Name or number of the talk it belongs to. Without one, a pause of more than
             half an hour begins a new talk.
-        audience: Who may know it, as `evennia_ai.history.audience` writes it; None is public.
-        kind: ``message``, ``journal``, ``summary`` or ``memory``.
+            audience: As `evennia_ai.history.audience` writes it; None is public.
+            kind: ``message``, ``journal``, ``summary`` or ``memory``.
     """
 
     id: str
@@ -52,19 +50,13 @@ class Hit:
     """One thing found.
 
     Args:
-        turn_id: The turn's id.
-        score: How well it answers the query, between 0 and 1; comparable between queries only
-            roughly, and between kinds not at all.
-        speaker: Who said it; empty if nobody did.
-        text: What was said.
-        at: When, as it was given to `add` (dates and datetimes as ISO 8601).
-        kind: The turn's kind; also ``tool`` (a tool's output), ``memory`` and ``experience``
+            score: 0 to 1; comparable between queries only roughly, between kinds not at all.
+            at: As it was given to `add` (dates and datetimes as ISO 8601).
+            kind: The turn's kind; also ``tool`` (a tool's output), ``memory`` and ``experience``
             (from the memory back end) and ``observation`` (of a profile).
-        session: The turn's session, as text, or None.
-        audience: Who may know it.
-        matches: Whether it holds a word of the query, or one near to it or of its kind, or is by
-            or of somebody the query names.
-        importance: 1 to 10, where it is known.
+            matches: Whether it holds a word of the query, or one near to it or of its kind, or is
+            by or of somebody the query names.
+            importance: 1 to 10, where it is known.
     """
 
     turn_id: str
@@ -86,7 +78,7 @@ class Hit:
     def to_dict(self) -> dict[str, str]:
         """As tools show it to a model: ``{"id", "kind", "speaker", "at", "text"}``.
 
-        Times to the second; what is empty, and the kind of a message, is left out.
+        Times to the second; empty fields, and the kind of a message, are left out.
         """
         kind = "" if self.kind == "message" else self.kind
         at = str(self.at or "")[:19]
@@ -95,7 +87,7 @@ class Hit:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Hit":
-        """A hit from its `to_dict`; missing fields and fields that are not text count as empty."""
+        """A hit from its `to_dict`; fields that are missing or no text are empty."""
         kept = {
             key: value
             for key in ("id", "kind", "speaker", "at", "text")
@@ -110,13 +102,12 @@ class Query:
     """What an assistant's memory is searched for.
 
     Args:
-        text: Any text.
-        limit: Most hits.
-        audience: Who will be told; only what they may know is found.
-        exclude: Ids of turns left out, as the question itself.
-        own_name: The assistant's name, where few of its own lines are wanted.
-        observations: Whether to find, too, what is known of people, places and things.
-        tools: Whether to find, too, what tools gave out.
+            limit: Most hits.
+            audience: Who will be told; only what they may know is found.
+            exclude: Ids of turns to leave out.
+            own_name: The assistant's name, where few of its own lines are wanted.
+            observations: Whether to search profiles too.
+            tools: Whether to search the outputs of tools too.
     """
 
     text: str
@@ -129,7 +120,7 @@ class Query:
 
 
 def seconds(moment: Moment) -> float:
-    """A moment as seconds since the epoch, without a zone as UTC; 0.0 if it is no finite time."""
+    """A moment as seconds since the epoch, in UTC if it names no zone; 0.0 if it is no time."""
     if isinstance(moment, int | float):
         if not _is_storable(moment):
             return 0.0
@@ -144,12 +135,11 @@ def seconds(moment: Moment) -> float:
 
 
 def _is_storable(number: float | int) -> bool:
-    """Whether a number is finite and one that SQLite takes."""
     return -(2**63) <= number < 2**63 if isinstance(number, int) else isfinite(number)
 
 
 def stored_moment(moment: Moment) -> float | int | str | None:
-    """A moment as it is kept and handed back: dates as ISO 8601, what is none as None."""
+    """A moment as it is stored: dates as ISO 8601, None for what is no moment."""
     if isinstance(moment, date):
         return moment.isoformat()
     if isinstance(moment, str):
@@ -173,14 +163,9 @@ def _seconds_of_text(text: str) -> float:
         moment = datetime(int(year), MONTH_NUMBERS.get(month, 0), int(day), tzinfo=UTC)
     except ValueError:
         return 0.0
-    return moment.timestamp() + _clock_seconds(lower)
-
-
-def _clock_seconds(text: str) -> float:
-    found = _CLOCK.search(text)
-    if not found:
-        return 0.0
-    hour, minute, half = int(found[1]), int(found[2]), (found[3] or "").lower()
+    if not (clock := _CLOCK.search(lower)):
+        return moment.timestamp()
+    hour, minute, half = int(clock[1]), int(clock[2]), clock[3]
     if half:
         hour = hour % 12 + (12 if half == "pm" else 0)
-    return hour * 3600.0 + minute * 60.0
+    return moment.timestamp() + hour * 3600.0 + minute * 60.0

@@ -62,10 +62,9 @@ class Growing:
 class ExactVectors:
     """Quantised vectors whose cosines do not depend on what stands beside them.
 
-    The products of whole numbers up to 127 sum to less than 2**24, which float32 holds exactly:
-    whatever order a BLAS adds in, the result is the same. So a search answers the same after a
-    rebuild, and as if turns hidden from the asker did not exist. 127 * 127 * dims must stay below
-    2**24, so there are at most 1,040 dimensions.
+    Products of whole numbers up to 127 sum to less than 2**24, which float32 holds exactly, in
+    whatever order BLAS adds. So a rebuild, or turns hidden from the asker, change no result. 127 *
+    127 * dims < 2**24 allows 1,040 dimensions.
     """
 
     def __init__(self, dims: int):
@@ -89,7 +88,7 @@ class ExactVectors:
     def cosines(self, vectors: Floats, at: Ints | slice = slice(None)) -> Floats:
         """Cosine of each vector (rows; any scale) with each one here, or with those at `at`.
 
-        Products are taken in blocks that stay in the cache and are too small for BLAS to share out.
+        Multiplied in blocks that fit the cache and are too small for BLAS to use threads.
         """
         asked, here = quantised(vectors), self._numbers.values[at]
         found = np.empty((len(asked), len(here)), dtype=np.float32)
@@ -105,13 +104,13 @@ class ExactVectors:
         return found
 
     def between(self, positions: Ints) -> Floats:
-        """Cosines of those at some few positions with one another, shape (n, n)."""
+        """Cosines of a few vectors with one another, shape (n, n)."""
         numbers = self._numbers.values[positions].astype(np.float32)
         norms = self._norms.values[positions]
         return np.asarray(numbers @ numbers.T / norms / norms[:, None])
 
     def pairwise(self, ones: Ints, others: Ints) -> Floats:
-        """Cosine of each of some with the other at the same place, shape (n,)."""
+        """Cosine of each of `ones` with the one of `others` at the same place, shape (n,)."""
         products = self._numbers.values[ones].astype(np.float32) * self._numbers.values[others]
         norms = self._norms.values[ones] * self._norms.values[others]
         return np.asarray(products.sum(axis=1) / norms)
@@ -132,17 +131,17 @@ def quantised(vectors: Floats) -> Floats:
 
 
 def packed_vectors(vectors: Floats) -> list[bytes]:
-    """Vectors as they are stored: quantised, a byte a dimension."""
+    """Vectors as they are stored: quantised, one byte a dimension."""
     return [row.tobytes() for row in quantised(vectors).astype(np.int8)]
 
 
 def unpacked_vectors(blobs: Sequence[bytes]) -> NDArray[np.int8]:
-    """What `packed_vectors` made, as whole numbers."""
+    """Read `packed_vectors`, as whole numbers."""
     return np.frombuffer(b"".join(blobs), dtype=np.int8).reshape(len(blobs), -1)
 
 
 def traits(text: str) -> tuple[float, ...]:
-    """What kind of utterance a text is, in the order of `TRAITS`, each between 0 and 1."""
+    """The `TRAITS` of a text, each between 0 and 1."""
     return (
         float("?" in text),
         float(text.rstrip().endswith("?")),
@@ -163,7 +162,7 @@ def packed_traits(text: str) -> int:
 
 
 def unpacked_traits(packed: Ints) -> tuple[Floats, Floats]:
-    """Traits, a row a text, and word counts, of what `packed_traits` gave."""
+    """Traits (a row a text) and word counts from `packed_traits`."""
     shifts = 2 * np.arange(len(TRAITS))
     rows = (packed[:, None] >> shifts & 3) / 3
     return rows.astype(np.float32), (packed >> 2 * len(TRAITS)).astype(np.float32)

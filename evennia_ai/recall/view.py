@@ -1,8 +1,8 @@
 """A scope in memory: arrays of its turns, its vocabulary, and what one audience sees of it.
 
-Built lazily from the file and kept up to date as turns are added. Positions in a `ScopeView` are
-in order of adding; positions in `VisibleTurns` are in order of conversation. Turns that the
-audience may not see are missing there, so they are no neighbours and enter no statistic.
+Built lazily from the file and updated as turns are added. Positions in a `ScopeView` are in order
+of adding, in `VisibleTurns` in order of conversation. Turns hidden from the audience are missing
+there: they are no neighbours and enter no statistic.
 """
 
 from collections import OrderedDict
@@ -43,7 +43,7 @@ _KEPT_AUDIENCES = 8
 
 
 class ScopeView:
-    """All turns of one scope (by its number in the store) in memory; `vocabulary` is the file's."""
+    """All turns of a scope (by its number in the store) in memory; `vocabulary` is the file's."""
 
     def __init__(self, store: Store, scope: int, embedder: Embedder, vocabulary: Vocabulary):
         self._store = store
@@ -69,7 +69,7 @@ class ScopeView:
         self.refresh()
 
     def refresh(self) -> None:
-        """Take in the turns that were added to the file since the last time."""
+        """Read the turns added to the file since the last time."""
         rows = list(self._store.scope_rows(self._scope, self._last_rowid()))
         if not rows:
             return
@@ -89,19 +89,19 @@ class ScopeView:
         self._held.extend([True] * len(rows))
 
     def remove(self, rowids: Sequence[int]) -> bool:
-        """Take turns out; returns whether so few are left that the scope is better read again."""
+        """Take turns out; returns whether so few are left that the scope should be read again."""
         if rowids:
             self._visible.clear()
             self._held.values[np.isin(self.rowids.values, rowids)] = False
         return bool(2 * np.count_nonzero(self._held.values) < len(self._held.values))
 
     def nearness(self, positions: Ints, vectors: Floats) -> Floats:
-        """See `TurnWords.nearness`. The first call reads all turns' words into memory."""
+        """As `TurnWords.nearness`; the first call reads all turns' words into memory."""
         self._turn_words.extend(self._texts(len(self._turn_words)))
         return self._turn_words.nearness(positions, vectors)
 
     def _texts(self, start: int) -> Iterator[str]:
-        """Texts of the turns from the `start`th added on, in order of adding; removed: empty."""
+        """Texts of the turns from `start` on, in order of adding; removed ones are empty."""
         missing = self.rowids.values[start:].tolist()
         if not missing:
             return iter(())
@@ -126,10 +126,7 @@ class ScopeView:
         return kept
 
     def positions_of_word(self, word: str, as_name: bool = False) -> Ints:
-        """Positions of the turns that hold a word (in lower case), ascending.
-
-        With `as_name`, of a word like `will` only the turns where it means somebody.
-        """
+        """Ascending positions of the turns that hold a word; `as_name`: as somebody's name."""
         last, key = self._last_rowid(), (word, as_name)
         known_to = self._known_to.get(key, 0)
         if known_to < last:
@@ -144,7 +141,7 @@ class ScopeView:
 
 
 class VisibleTurns:
-    """The turns of a scope, at `allowed` positions, that one audience sees, as they were said."""
+    """The turns of a scope that one audience sees (at `allowed` positions), as they were said."""
 
     def __init__(self, view: ScopeView, allowed: Ints):
         kinds = view.kind_numbers.values[allowed]
@@ -172,10 +169,10 @@ class VisibleTurns:
 
     @cached_property
     def in_crowd(self) -> bool:
-        """Whether what stands together is hardly more alike than any two turns.
+        """Whether neighbouring turns are hardly more alike than any two: many talk at once.
 
-        So it is where many talk at once of this and that. In talk of two or three people on one
-        subject after the other, centred cosines of successive turns are 0.15 and more on average.
+        In talk of two or three people on one subject after the other, centred cosines of successive
+        turns are 0.15 and more on average.
         """
         together = np.flatnonzero(self.sessions[1:] == self.sessions[:-1])
         if len(together) < _FEWEST_PAIRS:
@@ -199,11 +196,11 @@ class VisibleTurns:
         return np.cumsum(np.concatenate([first, ~goes_on]))
 
     def centred(self, vectors: Floats, cosines: Floats) -> Floats:
-        """Cosines once the direction common to all turns is taken out.
+        """Cosines without the direction common to all turns.
 
-        What everybody says all the time makes all turns alike; without it cosines tell more
-        (all-but-the-top, Mu and Viswanath, ICLR 2018). Computed from the exact cosines that
-        `similarities` gave, so that hidden turns do not even influence the rounding.
+        What everybody says all the time makes all turns alike (all-but-the-top, Mu and Viswanath,
+        ICLR 2018). `cosines` are the exact ones of `similarities`, so hidden turns do not even
+        influence the rounding.
         """
         centre, size, towards = self._centre
         asked = quantised(vectors)
@@ -214,7 +211,7 @@ class VisibleTurns:
         return np.asarray(products / lengths / asked_lengths, dtype=np.float32)
 
     def likeness(self, positions: Ints) -> Floats:
-        """Centred cosines of some few turns with one another, shape (n, n)."""
+        """Centred cosines of a few turns with one another, shape (n, n)."""
         _, size, towards = self._centre
         near = towards[positions]
         lengths = np.sqrt(np.maximum(1 - 2 * near + size, 1e-6))

@@ -1,7 +1,7 @@
-"""The words of turns: their stems, those of near meaning, what is of a kind, and who holds which.
+"""The words of turns: stems, words of near meaning, kinds, and which turn holds which.
 
-`kinds.json` is a small hand-made lexicon of everyday and tavern life: `pet` asks for the raven
-too. Static vectors put `raven` near `crow`, but hardly near a question about animals.
+`kinds.json` is a small hand-made lexicon of everyday and tavern life, so that `pet` finds the
+raven: static vectors put it near `crow`, but far from a question about animals.
 """
 
 import json
@@ -30,7 +30,7 @@ class Names:
         self._numbers: dict[str, int] = {}
 
     def number(self, name: str) -> int:
-        """The number of a string, a new one if it is new."""
+        """The number of a string; a new string gets the next one."""
         known = self._numbers.get(name)
         if known is None:
             known = self._numbers[name] = len(self.all)
@@ -49,7 +49,7 @@ class Vocabulary:
         self._near: OrderedDict[str, tuple[int, list[tuple[float, str]]]] = OrderedDict()
 
     def numbers(self, some_words: Iterable[str]) -> list[int]:
-        """Numbers of words, by which `cosines` knows them; unknown ones are taken in."""
+        """Numbers of words, as `cosines` takes them; unknown words are added."""
         known, found = len(self._names.all), [self._names.number(word) for word in some_words]
         for word in self._names.all[known:]:
             self._by_stem.setdefault(stem(word), []).append(word)
@@ -69,7 +69,7 @@ class Vocabulary:
         return self._by_stem.get(stemmed, ())
 
     def near(self, word: str, vector: Floats) -> Iterator[tuple[str, float]]:
-        """Known words near a word's vector and their cosines, nearest first, then by name."""
+        """Known words near a word's vector with their cosines, nearest first, then by name."""
         self._embed_new_words()
         known_to, found = self._near.get(word, (0, []))
         size = len(self._vectors)
@@ -97,7 +97,7 @@ def words_of(texts: Iterable[str]) -> set[str]:
 
 @cache
 def members_by_kind() -> dict[str, frozenset[str]]:
-    """Stems of what belongs to a kind, by the stem of each of the kind's names."""
+    """Stems of the members of each kind, by the stem of the kind's name."""
     found: dict[str, set[str]] = {}
     for names, members in json.loads(_KINDS.read_text(encoding="utf-8")).items():
         stems = {stem(member) for member in members.split()}
@@ -107,15 +107,15 @@ def members_by_kind() -> dict[str, frozenset[str]]:
 
 
 def members(word: str) -> tuple[str, ...]:
-    """Stems of what belongs to the kind a word names, sorted; empty if it names none."""
+    """Sorted stems of the members of the kind a word names; empty if it names none."""
     return tuple(sorted(members_by_kind().get(stem(word), ())))
 
 
 class TurnWords:
-    """The words of turns, as numbers in a vocabulary, without stop words, each once.
+    """The words of turns without stop words, each once, as numbers in a vocabulary.
 
-    `wordrows` counts only a word's nearest others. In a crowd, where much is said of the same
-    people, the farther ones show what a line is about.
+    `wordrows` counts only a word's nearest others. In a crowd, where many lines are about the same
+    people, the farther ones tell what a line is about.
     """
 
     def __init__(self, vocabulary: Vocabulary):
@@ -139,7 +139,7 @@ class TurnWords:
         self._ends.extend(ends)
 
     def nearness(self, turns: Ints, vectors: Floats) -> Floats:
-        """How near the nearest word of each turn comes to each vector: cosines, at least 0.
+        """How near each turn's nearest word comes to each vector: cosines, at least 0.
 
         `turns` are numbers in order of adding, shape (n,); the result has shape (vectors, n).
         """

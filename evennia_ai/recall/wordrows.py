@@ -19,10 +19,7 @@ Row = tuple[Ints, Floats]
 
 
 class WordRows:
-    """For each word of a query, the turns that count and how much: ascending positions and 0..1.
-
-    `size` is how many turns there are.
-    """
+    """For each word of a query the turns that count: ascending positions, and how much, 0 to 1."""
 
     def __init__(self, rows: Sequence[Row], size: int):
         self.rows = tuple(rows)
@@ -40,7 +37,7 @@ class WordRows:
         return np.array([len(at) for at, _ in self.rows], dtype=np.float32)
 
     def at(self, positions: Ints) -> Floats:
-        """Values at positions of any shape, shape (words, *positions.shape)."""
+        """The values at these positions, shape (words, *positions.shape)."""
         found = np.zeros((len(self.rows), *positions.shape), dtype=np.float32)
         scratch = np.zeros(self.size, dtype=np.float32)
         for number, (at, values) in enumerate(self.rows):
@@ -69,9 +66,8 @@ def word_rows(
 ) -> tuple[WordRows, WordRows, WordRows]:
     """Rows of a query's words, three times, each a superset of the one before.
 
-    Turns that hold the word in any form; those with words of near meaning as well; those with
-    what belongs to the kind the word names as well. Words of `also_names` count only where they
-    name somebody.
+    Turns with the word in any form; also those with words of near meaning; also those with members
+    of the kind it names. Words of `also_names` count only where they name somebody.
     """
     scratch = np.zeros(turns.size, dtype=np.float32)
     exact, near, kind = [], [], []
@@ -102,7 +98,7 @@ def _near(turns: VisibleTurns, word: str, vector: Floats) -> Iterator[Mark]:
 
 
 def _row(marks: Sequence[Mark], scratch: Floats) -> Row:
-    """Marks as one row, the highest value counting. `scratch` is all zero, before and after."""
+    """Marks as one row, the highest value of a position. `scratch` is zero before and after."""
     marks = [mark for mark in marks if len(mark[0])]
     if len(marks) == 1:
         at, value = marks[0]

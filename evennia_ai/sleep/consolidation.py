@@ -40,17 +40,8 @@ def consolidate_memories_to_semantic(
     its own remembering; they are marked as done, so that they do not stand in the way of the next.
     Batch follows batch until none waits, or somebody speaks to the sleeper.
 
-    Args:
-        script: The assistant's script; `scope` and `semantic` are used.
-        character: Its body; `journal` and `entities` are used.
-        reactor: Where to pause between batches; Twisted's by default.
-
-    Returns:
-        Fires with ``{"consolidated", "linked", "skipped"}``: entries stored, links made,
-        entries left out.
-
-    Raises:
-        StoreError: If the store fails; what was done before stays done.
+    Fires with ``{"consolidated", "linked", "skipped"}``: entries stored, links made, entries left
+    out. Fails with `StoreError` if the store fails; what was done before stays done.
     """
     counts = {"consolidated": 0, "linked": 0, "skipped": 0}
     while True:
@@ -83,18 +74,9 @@ def _consolidated(script: Assistant, character: Character, waiting: Sequence[Jou
 def repair_semantic_memory(script: Assistant, character: Character, reactor: Any = None) -> Any:
     """Store again entries that are marked as consolidated but no longer in semantic memory.
 
-    So that a store that was thrown away, or lost a part, is whole after the next night.
-
-    Args:
-        script: The assistant's script; `scope` and `semantic` (with `sources`) are used.
-        character: Its body; `journal` (with `consolidated`) and `entities` are used.
-        reactor: Where to pause while a long journal is looked through; Twisted's by default.
-
-    Returns:
-        Fires with ``{"repaired", "linked"}``: entries stored again, links made.
-
-    Raises:
-        StoreError: If the store fails; what was done before stays done.
+    A store that was thrown away, or lost a part, is whole again after the next night. Fires with
+    ``{"repaired", "linked"}``: entries stored again, links made. Fails with `StoreError` if the
+    store fails; what was done before stays done.
     """
     held = yield script.mind.memories.sources(script.scope)
     counts = {"repaired": 0, "linked": 0}
@@ -141,23 +123,16 @@ def _withdraw_unmarked(
 def prune_orphaned_memory_links(script: Assistant, character: Character) -> Any:
     """Take out of the profiles the links to memories that are gone.
 
-    Args:
-        script: The assistant's script; `scope` and `semantic` are used.
-        character: Its body; `entities` is used.
-
-    Returns:
-        Fires with ``{"checked", "pruned"}``: links looked at, links taken out.
-
-    Raises:
-        StoreError: If the store fails; then no link is touched.
+    Fires with ``{"checked", "pruned"}``: links looked at, links taken out. Fails with `StoreError`
+    if the store fails; then no link is touched.
     """
     # Only links that stood before the question are judged by the answer: a memory stored
     # meanwhile is not in it.
-    before = _links(character)
+    profiles = character.entities.profiles().values()
+    before = {link for profile in profiles for link in profile.memory_links}
     held = yield script.mind.memories.ids(script.scope)
     gone = before - set(held)
-    changed = {}
-    pruned = 0
+    changed, pruned = {}, 0
     for entity_id, profile in character.entities.profiles().items():
         kept = tuple(link for link in profile.memory_links if link not in gone)
         if len(kept) < len(profile.memory_links):
@@ -295,8 +270,3 @@ def entities_of(
     named = (entities.find(profiles, str(name), names) for name in entry.entities)
     found = [entity_id for entity_id in named if entity_id is not None]
     return list(dict.fromkeys([*found, *entities.mentioned(profiles, entry.content, names)]))
-
-
-def _links(character: Character) -> set[str]:
-    profiles = character.entities.profiles().values()
-    return {link for profile in profiles for link in profile.memory_links}

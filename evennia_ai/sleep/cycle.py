@@ -18,6 +18,7 @@ from evennia_ai.rag_memory.working_memory import clear_stale_conversations
 from evennia_ai.sleep.compaction.compact import (
     compact_conversation_history,
     extract_first,
+    skipped,
 )
 from evennia_ai.sleep.compaction.publishing import is_pending, publish_pending, publish_summaries
 from evennia_ai.sleep.compaction.triggers import make_plan, wants_compaction
@@ -31,10 +32,9 @@ from evennia_ai.sleep.consolidation import (
 
 @dataclass(frozen=True)
 class SleepStep:
-    """One step of the cycle.
+    """One step of the cycle: its key in the report and what it runs.
 
     Args:
-        name: Its key in the report.
         run: Takes script and character; returns a dict, or a Deferred of one.
         every_tick: Whether it runs at each sleeping tick, not once a sleep.
     """
@@ -50,15 +50,8 @@ def prune_episodic_index(
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Take old entries of low importance out of retrieval; the journal keeps them.
 
-    So are withdrawn ones, in case a crash kept the index from forgetting them.
-
-    Args:
-        script: The assistant's script.
-        character: Its body.
-        reactor: Where to pause while a long journal is looked through; Twisted's by default.
-
-    Returns:
-        A Deferred that fires with ``{"pruned", "kept"}``.
+    The same goes for withdrawn ones, in case a crash kept the index from forgetting them. Pauses
+    while it looks through a long journal. Fires with ``{"pruned", "kept"}``.
     """
     pruned, kept, gone = 0, 0, list[str]()
     entries = character.journal.all()
@@ -82,22 +75,22 @@ def clear_stale(script: Assistant, character: Character) -> dict[str, Any]:
 
 def extract_before_compaction(script: Assistant, character: Character) -> Any:
     """The extraction, only when a compaction will follow."""
-    config = script.config
-    if not wants_compaction(script, config.compact_sleep_threshold):
-        return {"success": True, "skipped": True, "reason": "no compaction will follow"}
+    threshold = script.config.compact_sleep_threshold
+    if not wants_compaction(script, threshold):
+        return skipped("no compaction will follow")
     plan = make_plan(script, automatic=True)
     if plan.empty:
-        return {"success": True, "skipped": True, "reason": "nothing would be folded"}
-    threshold, iterations = config.compact_sleep_threshold, config.pre_compact_max_iterations
+        return skipped("nothing would be folded")
+    iterations = script.config.pre_compact_max_iterations
     return extract_first(script, character, plan, threshold, iterations)
 
 
 def compact_if_needed(script: Assistant, character: Character) -> Any:
     """The compaction at the sleep threshold."""
     if not script.config.compact_auto:
-        return {"success": True, "skipped": True, "reason": "automatic compaction is off"}
+        return skipped("automatic compaction is off")
     if script.state.stalled_out:
-        return {"success": True, "skipped": True, "reason": "stopped after stalled compactions"}
+        return skipped("stopped after stalled compactions")
     return compact_conversation_history(script, character)
 
 
@@ -105,11 +98,11 @@ def compact_if_needed(script: Assistant, character: Character) -> Any:
 def repair_memory(
     script: Assistant, character: Character
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
-    """Make semantic memory whole: what compactions owe it, and what it lost of the journal."""
+    """Repair semantic memory: publish missing summaries, store missing journal entries again."""
     if is_pending(script.state.intent):
         yield publish_pending(script)
     else:
-        yield publish_summaries(script)  # what is missing though nothing is known to be owed
+        yield publish_summaries(script)  # some may be missing though none is noted as pending
     counts = yield repair_semantic_memory(script, character)
     return dict(counts)
 
@@ -131,13 +124,7 @@ SLEEP_STEPS: tuple[SleepStep, ...] = (
 def run_sleep_tick(
     script: Assistant, character: Character, first: bool = True
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
-    """Run the sleep cycle.
-
-    Args:
-        script: The assistant's script.
-        character: Its body.
-        first: Whether this is the first tick of this sleep; later ones run only the steps that
-            repeat.
+    """Run the sleep cycle; after the first tick of a sleep only the steps that repeat.
 
     Returns:
         A Deferred that fires with one entry a step, by name; a step that failed has

@@ -12,32 +12,19 @@ from evennia_ai.tools.parameters import Parameter, function_schema
 
 @dataclass
 class ToolContext:
-    """What a tool gets.
-
-    Args:
-        script: The assistant's script, by the ports of `evennia_ai.protocol`.
-        character: Its body.
-        audience: Whom this turn is for; what is derived takes it over.
-        asker: Stable id of the one who asked, None if nobody did.
-        channel: How the one who asked spoke: say, whisper, page, pose.
-        spoken: What was spoken in this turn so far.
-        source_message_ids: Ids of the messages the turn answers.
-        found: Ids of what searches of this turn have shown.
-        retrieved: Lines of memories the turn's prompt shows.
-        whole_history: Whether the turn looks back at everything, not at what was just said.
-    """
+    """What a tool gets."""
 
     script: Assistant
-    character: Character
-    audience: str = PUBLIC
-    asker: str | None = None
-    channel: str = "say"
-    spoken: list[str] = field(default_factory=list)
-    source_message_ids: tuple[str, ...] = ()
-    retrieved: tuple[str, ...] = ()
-    askers: tuple[str, ...] = ()
-    found: set[str] = field(default_factory=set)
-    whole_history: bool = False
+    character: Character  # its body
+    audience: str = PUBLIC  # whom this turn is for, and what comes of it
+    asker: str | None = None  # stable id of the one who asked, None if nobody did
+    channel: str = "say"  # how they spoke: say, whisper, page, pose
+    spoken: list[str] = field(default_factory=list)  # in this turn so far
+    source_message_ids: tuple[str, ...] = ()  # of the messages the turn answers
+    retrieved: tuple[str, ...] = ()  # lines of memories that the turn's prompt shows
+    askers: tuple[str, ...] = ()  # stable ids of all whom the turn answers
+    found: set[str] = field(default_factory=set)  # ids of what this turn's searches have shown
+    whole_history: bool = False  # whether the turn looks back at all, not at what was just said
 
     @property
     def game(self) -> GamePort:
@@ -72,18 +59,10 @@ class Tool(ABC):
 
     @abstractmethod
     def run(self, ctx: ToolContext, *args: Any, **arguments: Any) -> Any:
-        """Do it.
+        """Do it; subclasses name their arguments, which are checked before.
 
-        Args:
-            ctx: What it gets to work with.
-            *args: None; subclasses name their arguments.
-            **arguments: Checked arguments.
-
-        Returns:
-            The result for the model, a text or a dict, or a Deferred of one.
-
-        Raises:
-            ToolError: If it cannot be done; the text goes to the model.
+        Returns the result for the model, a text or a dict, or a Deferred of one. Raises `ToolError`
+        if it cannot be done; its text goes to the model.
         """
 
     def schema(self) -> dict[str, Any]:

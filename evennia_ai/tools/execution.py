@@ -21,16 +21,9 @@ TOOL_TIMEOUT_S = 60.0
 
 
 class ToolRegistry:
-    """The tools of one assistant.
+    """The tools of one assistant, by name, with their traits.
 
-    Args:
-        tools: Tool classes.
-        levels: Gives ``{tool name: off, dry run or on}`` now.
-
-    Attributes:
-        tools: The tools by name.
-        traits: Which of them have which trait.
-        ending: Names of those that end a turn.
+    `levels` returns ``{tool name: off, dry run or on}`` now. `ending` names those that end a turn.
     """
 
     def __init__(self, tools: Iterable[type[Tool]], levels: Callable[[], Mapping[str, str]] = dict):
@@ -58,17 +51,11 @@ class ToolRegistry:
 
 @dataclass
 class ToolOutcome:
-    """What came of the tool calls of one reply.
+    """What came of the tool calls of one reply."""
 
-    Args:
-        results: Messages of role `tool`, one a call, in order.
-        ended: Whether a tool ended the turn.
-        used: Names of the tools that ran.
-    """
-
-    results: list[Message] = field(default_factory=list)
-    ended: bool = False
-    used: list[str] = field(default_factory=list)
+    results: list[Message] = field(default_factory=list)  # of role `tool`, one a call, in order
+    ended: bool = False  # whether a tool ended the turn
+    used: list[str] = field(default_factory=list)  # names of the tools that ran
 
 
 @dataclass
@@ -106,8 +93,14 @@ def execute_tool_calls(
         name = str(function.get("name") or "")
         try:
             tool = _usable(registry, name, ctx, failures, extracting)
-            text = yield _run_one(tool, registry.level(name), function.get("arguments"), ctx)
-            failed = False
+            arguments = read_arguments(function.get("arguments"), tool.parameters)
+            if registry.level(name) == "dry run" and not tool.ends_turn:
+                ctx.script.audit("tool_dry_run", tool=name, audience=ctx.audience)
+                text = "Dry run: this tool is being tried out and did nothing."
+            else:
+                text = yield in_time(maybeDeferred(tool.run, ctx, **arguments), TOOL_TIMEOUT_S)
+                ctx.script.audit("tool", tool=name, audience=ctx.audience)
+            text, failed = as_text(text), False
         except AssistantError as error:
             ctx.script.audit("tool_refused", tool=name, why=str(error)[:200])
             text, failed = as_text({"error": str(error)}), True
@@ -125,26 +118,8 @@ def execute_tool_calls(
     return outcome
 
 
-@inlineCallbacks
-def _run_one(
-    tool: Tool, level: str, raw: object, ctx: ToolContext
-) -> Generator[Deferred[Any], Any, str]:
-    """Fires with the result's text."""
-    arguments = read_arguments(raw, tool.parameters)
-    if level == "dry run" and not tool.ends_turn:
-        ctx.script.audit("tool_dry_run", tool=tool.name, audience=ctx.audience)
-        return "Dry run: this tool is being tried out and did nothing."
-    result = yield in_time(maybeDeferred(tool.run, ctx, **arguments), TOOL_TIMEOUT_S)
-    ctx.script.audit("tool", tool=tool.name, audience=ctx.audience)
-    return as_text(result)
-
-
 def _usable(
-    registry: ToolRegistry,
-    name: str,
-    ctx: ToolContext,
-    failures: Failures,
-    extracting: bool,
+    registry: ToolRegistry, name: str, ctx: ToolContext, failures: Failures, extracting: bool
 ) -> Tool:
     """The tool of a call, if it may be used now."""
     tool = registry.tools.get(name)

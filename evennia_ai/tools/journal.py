@@ -9,7 +9,7 @@ from evennia_ai.history.audience import visible
 from evennia_ai.language.words import plain
 from evennia_ai.rag_memory.entities import find, new_profile, observe, unmet_id, with_alias
 from evennia_ai.rag_memory.importance_scoring import score_importance
-from evennia_ai.rag_memory.journal_entry import OWN, RECALLED, JournalEntry
+from evennia_ai.rag_memory.journal_entry import OWN, RECALLED
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.provenance import Grounds, grounds_of_history, grounds_of_turn
 from evennia_ai.rag_memory.recalled import is_recalled
@@ -43,9 +43,11 @@ class AddJournalEntry(Tool):
         searched nor consolidated. One about what was said just now counts as recalled only if
         the journal holds it already.
         """
-        known = _written(ctx, content)
-        if known is not None:
-            return f"That is in your journal already: entry {known.id}."
+        newest = ctx.character.journal.recent(_JOURNAL_SEEN)
+        for entry in newest:
+            is_meant = entry.audience == ctx.audience and not entry.withdrawn
+            if is_meant and plain(entry.content) == plain(content):
+                return f"That is in your journal already: entry {entry.id}."
         grounds = yield _grounds(ctx, content)
         recalled = grounds.recalled
         if recalled and grounds.stated:
@@ -80,15 +82,6 @@ def _grounds(ctx: ToolContext, note: str) -> "Deferred[Grounds]":
 def _sources(ctx: ToolContext, grounds: Grounds) -> tuple[str, ...]:
     """Ids of messages, and of the extraction, by which a rollback finds what it made."""
     return tuple(dict.fromkeys((*grounds.sources, *ctx.source_message_ids)))
-
-
-def _written(ctx: ToolContext, content: str) -> JournalEntry | None:
-    """A newer entry for the same audience that has these very words."""
-    for entry in ctx.character.journal.recent(_JOURNAL_SEEN):
-        is_meant = entry.audience == ctx.audience and not entry.withdrawn
-        if is_meant and plain(entry.content) == plain(content):
-            return entry
-    return None
 
 
 class UpdateEntityObservation(Tool):

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -44,17 +44,11 @@ class SearchMemory(Tool):
     def run(self, ctx: ToolContext, query: str) -> "Deferred[dict[str, Any]]":
         """What was found, best first, only what the turn's audience may know."""
         limit = min(MOST_RESULTS, max(5, context_limit(ctx.script) // TOKENS_PER_RESULT))
-        found: Deferred[list[Hit]] = ctx.script.memory.search(
-            Query(
-                query,
-                limit,
-                ctx.audience,
-                exclude=ctx.source_message_ids,
-                own_name=ctx.character.key,
-                observations=True,
-                tools=True,
-            )
+        own_name, answered = ctx.character.key, ctx.source_message_ids
+        wanted = Query(
+            query, limit, ctx.audience, answered, own_name, observations=True, tools=True
         )
+        found: Deferred[list[Hit]] = ctx.script.memory.search(wanted)
         return found.addCallback(_as_result, ctx, query)
 
 
@@ -110,8 +104,10 @@ class ExpandMemory(Tool):
 
 def _look_up(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
     """What an id means in history, archive, journal, summaries, ledger or profiles."""
-    looked = (look(ctx, wanted) for look in (_message, _entry, _summary, _note, _observation))
-    return next((found for found in looked if found is not None), None)
+    looked = (look(ctx, wanted) for look in (_message, _entry, _summary, _note))
+    profiles = ctx.character.entities.profiles().values()
+    observed = (_observed(ctx, profile, wanted) for profile in profiles)
+    return next((found for found in chain(looked, observed) if found is not None), None)
 
 
 def _message(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
@@ -120,7 +116,7 @@ def _message(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
         if message.id == wanted and visible(message.audience, ctx.audience):
             before = _said(messages[:position], ctx.audience)[-NEIGHBOURS:]
             behind = _said(messages[position + 1 :], ctx.audience)[:NEIGHBOURS]
-            return {**_shown(message), "around": [*before, *behind]}
+            return {**_shown(message, message.content), "around": [*before, *behind]}
     return None
 
 
@@ -128,42 +124,33 @@ def _entry(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
     entry = ctx.character.journal.get(wanted, JOURNAL_PAGES_OPENED)
     if entry is None or entry.withdrawn or not visible(entry.audience, ctx.audience):
         return None
-    found = {"id": wanted, "kind": "journal", "at": entry.timestamp, "text": entry.content}
+    found = Hit(wanted, 0.0, "", entry.content, entry.timestamp, "journal").to_dict()
     ids = list(entry.source_message_ids[:_SOURCES_SHOWN])
     return {**found, "around": _said(ctx.script.history.by_ids(ids), ctx.audience)}
 
 
 def _summary(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
     record = ctx.script.history.summary(wanted)
-    if record is None or record.status == ROLLED_BACK:
-        return None
-    if not visible(record.audience, ctx.audience):
+    if record is None or record.status == ROLLED_BACK or not visible(record.audience, ctx.audience):
         return None
     text = f"{record.text}\n\nMade from:"
-    found = {"id": wanted, "kind": "summary", "at": record.created_at, "text": text}
-    return {**found, "more": _lines_below(ctx, wanted)}
-
-
-def _lines_below(ctx: ToolContext, summary_id: str) -> Iterator[str]:
-    """A line for each message a summary was made from, empty where it may not be shown."""
-    for message in ctx.script.history.each_below(summary_id):
-        said = _said([message], ctx.audience)
-        yield "".join(f"\n{m['at'][:16]} {m['speaker']}: {m['text']}" for m in said)
+    found = Hit(wanted, 0.0, "", text, record.created_at, "summary").to_dict()
+    # A line for each message the summary was made from, empty where it may not be shown.
+    below = (_said([each], ctx.audience) for each in ctx.script.history.each_below(wanted))
+    more = (
+        "".join(f"\n{m.get('at', '')[:16]} {m['speaker']}: {m['text']}" for m in said)
+        for said in below
+    )
+    return {**found, "more": more}
 
 
 def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
     for note in ctx.script.ledger.shown(ctx.audience):
         if note.id == wanted:
-            found = {"id": wanted, "kind": "ledger", "at": note.at, "speaker": note.by.key}
+            found = Hit(wanted, 0.0, note.by.key, note.text, note.at, "ledger").to_dict()
             around = _said(ctx.script.history.by_ids([note.source]), ctx.audience)
-            return {**found, "text": note.text, "around": around}
+            return {**found, "around": around}
     return None
-
-
-def _observation(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    profiles = ctx.character.entities.profiles().values()
-    found = (_observed(ctx, profile, wanted) for profile in profiles)
-    return next((each for each in found if each is not None), None)
 
 
 @inlineCallbacks
@@ -192,7 +179,6 @@ def _observed(ctx: ToolContext, profile: Profile, wanted: str) -> dict[str, Any]
     newer = known.get(found.superseded_by or "")
     return {
         **_dated(found),
-        "kind": "observation",
         "of": profile.name,
         "rests_on": ids,
         **({"superseded": outdated} if outdated else {}),
@@ -201,14 +187,14 @@ def _observed(ctx: ToolContext, profile: Profile, wanted: str) -> dict[str, Any]
     }
 
 
-def _dated(observation: Observation) -> dict[str, str]:
-    return {"id": observation.id, "at": observation.at, "text": observation.text}
+def _dated(item: Observation) -> dict[str, str]:
+    return Hit(item.id, 0.0, "", item.text, item.at, "observation").to_dict()
 
 
-def _said(messages: Sequence[Message], audience: str) -> list[dict[str, Any]]:
+def _said(messages: Sequence[Message], audience: str) -> list[dict[str, str]]:
     """What was said among messages, as far as an audience may know, shortened."""
     return [
-        {**_shown(message), "text": message.content[:AROUND_CHARS]}
+        _shown(message, message.content[:AROUND_CHARS])
         for message in messages
         if visible(message.audience, audience)
         and message.role in ("user", "assistant")
@@ -217,14 +203,9 @@ def _said(messages: Sequence[Message], audience: str) -> list[dict[str, Any]]:
     ]
 
 
-def _shown(message: Message) -> dict[str, Any]:
-    return {
-        "id": message.id,
-        "kind": "message",
-        "speaker": message.speaker_name or message.name or message.role,
-        "at": message.created_at,
-        "text": message.content,
-    }
+def _shown(message: Message, text: str) -> dict[str, str]:
+    speaker = message.speaker_name or message.name or message.role
+    return Hit(message.id, 0.0, speaker, text, message.created_at).to_dict()
 
 
 class RequestCompaction(Tool):

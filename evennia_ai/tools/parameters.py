@@ -12,14 +12,9 @@ from evennia_ai.history.messages import storable
 
 @dataclass(frozen=True)
 class Parameter(ABC):
-    """One argument of a tool.
+    """One argument of a tool."""
 
-    Args:
-        says: What it is, for the model.
-        required: Whether the call is refused without it.
-    """
-
-    says: str
+    says: str  # what it is, for the model
     required: bool = True
 
     @abstractmethod

@@ -16,7 +16,6 @@ from evennia_ai.history.messages import (
     Message,
     Speaker,
     base32,
-    by_id,
     call_ids,
     is_complete,
     message_tokens,
@@ -284,5 +283,4 @@ class TestViews(unittest.TestCase):
         self.assertEqual(call_ids(second), ["c1", "c2"])
         self.assertEqual((call_ids(first), call_ids(replace(second, role="user"))), ([], []))
         self.assertEqual(total_tokens([first, second]), 3)
-        self.assertEqual(by_id([first, second]), {"m1": first, "m2": second})
         self.assertEqual((marker().is_summary, first.is_summary), (True, False))

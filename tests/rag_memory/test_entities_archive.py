@@ -14,7 +14,6 @@ from evennia_ai.rag_memory.entities import (
     new_profile,
     observe,
     tidy,
-    with_observation,
 )
 from evennia_ai.rag_memory.observations import found_observations
 from evennia_ai.rag_memory.profiles import ARCHIVE, PAGES_KEPT, PAGES_SEARCHED, EntityHandler
@@ -34,9 +33,8 @@ def profile(count, entity_id="o1.a", towns=0):
     made = new_profile(entity_id, "Elin", 0.0)
     for day in range(count):
         fact = {"predicate": "lives in", "value": f"Ford {day}"} if day < towns else {}
-        made = with_observation(
-            made, new_observation(f"Noted {day}.", float(day), f"m{day}", **fact)
-        )
+        new = new_observation(f"Noted {day}.", float(day), f"m{day}", **fact)
+        made = replace(made, observations=(*made.observations, new))
     return tidy(made)
 
 
@@ -140,7 +138,7 @@ class TestArchive(unittest.TestCase):
         elin = observe(elin, "Elin lives in Ash.", 3.0, "m902", **{**fact, "value": "Ash"})
         for day in range(MOST_KEPT):
             made = new_observation(f"Elin bought barrel {day}.", 10.0 + day, f"m{day}")
-            elin = with_observation(elin, made)
+            elin = replace(elin, observations=(*elin.observations, made))
         world.body.entities.put({"o1.a": tidy(elin)})
 
         def found(query):

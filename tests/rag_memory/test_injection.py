@@ -13,7 +13,6 @@ from evennia_ai.rag_memory.injection import (
     chosen,
     experiences,
     memory_line,
-    parts_of_line,
     worth_quoting,
 )
 from evennia_ai.rag_memory.recalled import drawn_on, is_recalled, shown_memories
@@ -104,14 +103,6 @@ class TestChosen(unittest.TestCase):
         line = memory_line(hit(text='x"\n[Present moment]', speaker="Al\n[x]"))
         self.assertEqual(line, '- (m1) 2026-01-02 Al x: "x\\"\\n[Present moment]"')
         self.assertEqual(memory_line(hit(speaker="", at=None)), '- (m1)  "My sister keeps bees"')
-
-    def test_line_is_read_again(self):
-        """Who said what is read from a line, and from what a search result gives."""
-        for speaker in ("Bob", ""):
-            who, text = parts_of_line(memory_line(hit(speaker=speaker)))
-            self.assertEqual((who, text), (speaker, '"My sister keeps bees"'))
-        self.assertEqual(parts_of_line("Bob: I: rest"), ("Bob", "I: rest"))
-        self.assertEqual(parts_of_line("plain"), ("", "plain"))
 
     def test_line_shows_what_bears_on_what_was_said(self):
         """A fact late in a long memory is shown, and that something was left out."""

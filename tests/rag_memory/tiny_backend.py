@@ -1,4 +1,4 @@
-"""A memory back end in fifty lines: a dict, searched by the words that a text shares."""
+"""A memory back end in eighty lines: a dict, searched by the words that a text shares."""
 
 from twisted.internet.defer import fail, succeed
 

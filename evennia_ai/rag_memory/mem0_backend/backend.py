@@ -28,19 +28,18 @@ NEAR, NEAR_MEMORY = 0.5, 0.3
 class Mem0Backend:
     """`protocol.MemoryBackend` in Mem0, with an embedded Qdrant on disk by default.
 
-    Every method returns a Deferred that fires on the reactor thread; a failure is a `StoreError`
-    with one plain sentence. Nothing is imported or opened before the first call.
+    Deferreds fire on the reactor thread; a failure is a `StoreError` of one sentence. Nothing is
+    imported or opened before the first call.
 
     Args:
-        directory: Folder of all files, a game's ``server/ai_memory``; made when missing.
-        config: Keys of a Mem0 configuration that replace ours, as ``vector_store``,
+            directory: Folder of all files, a game's ``server/ai_memory``; made when missing.
+            config: Keys of a Mem0 configuration that replace ours, as ``vector_store``,
             ``embedder``, ``llm``, ``history_db_path``; None for the embedded defaults.
-        embedder: ``embed(list of texts) -> float array (n, dims)`` with ``dims``; the package's
-            static embedder by default. Unused where `config` names an embedder.
-        worker: The thread to work on; one of its own by default.
+            embedder: The package's static embedder by default. Unused if `config` names one.
+            worker: The thread to work on; one of its own by default.
 
     Attributes:
-        near: Score from which on a memory counts that shares no word with a query.
+            near: Score from which on a memory counts that shares no word with a query.
     """
 
     def __init__(
@@ -64,13 +63,10 @@ class Mem0Backend:
 
     @inlineCallbacks
     def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> Steps[list[str]]:
-        """Store items ``{"source_id", "text", "metadata"}`` of one scope (any non-empty text).
+        """Store items, a batch at a time; after a crash or an error add the same items again.
 
-        Idempotent: an item whose `source_id` is stored already keeps its memory, unchanged.
-        What was stored before a crash or an error stays stored; add the same items again.
         `metadata` may hold any JSON values; ``audience`` is public by default, ``type`` is
-        ``memory``. Items with an empty text or `source_id` are refused. Fires with the memory
-        ids, one an item, in order.
+        ``memory``. Items with an empty text or `source_id` are refused.
         """
         items, ids = list(items), list[str]()
         for start in range(0, len(items), ADD_BATCH):
@@ -80,26 +76,19 @@ class Mem0Backend:
     def extraction_prompt(
         self, scope: str, item: Mapping[str, Any]
     ) -> Deferred[list[dict[str, str]] | None]:
-        """Fires with the chat messages that ask a model to extract memories from an item's text.
-
-        None where the item is stored already.
-        """
+        """Fires with the messages that ask a model for memories of a text; None if it is stored."""
         return self._run(self._engine.extraction_prompt, scope, item)
 
     def add_extracted(self, scope: str, item: Mapping[str, Any], answer: str) -> Deferred[str]:
-        """Store what a model's answer to `extraction_prompt` holds, under the item's source.
-
-        Where the answer is empty or unreadable, the text itself is stored. An item that is stored
-        already stays as it is. Fires with the id of the first memory.
-        """
+        """Store what a model's answer holds, or the text itself if it is empty or unreadable."""
         return self._run(self._engine.add_extracted, scope, item, answer)
 
     def search(
         self, scope: str, query: str, limit: int = 10, audience: str | None = None
     ) -> Deferred[list[dict[str, Any]]]:
-        """Fires with the `limit` memories nearest in meaning that an audience may see, best first.
+        """Fires with the `limit` nearest memories, best first; scores are Mem0's, in (0, 1].
 
-        Scores are Mem0's, in (0, 1]. An empty query finds nothing; the audience None is public.
+        An empty query finds nothing; the audience None is public.
         """
         return self._run(self._engine.search, scope, query, limit, audience)
 
@@ -118,8 +107,7 @@ class Mem0Backend:
     def delete(self, scope: str, memory_ids: Iterable[str]) -> Deferred[int]:
         """Delete memories of a scope with every copy of their text in Mem0's files.
 
-        Damaged stores that were moved aside are deleted too, as they may hold the same text. Fires
-        with how many memories there were, without unknown ids and those of other scopes.
+        Damaged stores that were moved aside are deleted too, as they may hold the same text.
         """
         return self._run(self._engine.delete, scope, list(memory_ids))
 

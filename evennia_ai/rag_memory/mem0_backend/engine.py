@@ -41,9 +41,9 @@ _DAMAGE = (
 
 
 class Engine:
-    """Mem0 with its files. Use it from one thread only, which also imports it.
+    """Mem0 with its files, for one thread only, which also imports it.
 
-    The arguments are those of `Mem0Backend`, as are the public methods.
+    Arguments and public methods are those of `Mem0Backend`.
     """
 
     def __init__(
@@ -53,18 +53,12 @@ class Engine:
         embedder: Embedder | None = None,
     ):
         self._directory = Path(directory).absolute()
+        self.path = str(self._directory)
         self._overrides = dict(config or {})
         self._embedder = embedder
         self._memory: Any = None
         self._closed = False
         self._notes: list[str] = []
-
-    @property
-    def path(self) -> str:
-        """The folder, as text."""
-        return str(self._directory)
-
-    # ---- what the store does
 
     def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> list[str]:
         """Store items."""
@@ -167,8 +161,6 @@ class Engine:
         if memory is not None:
             _close(memory)
 
-    # ---- Mem0's calls
-
     def _store(self, scope: str, text: str, metadata: dict[str, Any]) -> str:
         added = self._memory.add(text, agent_id=_agent(scope), metadata=metadata, infer=False)
         return str(added["results"][0]["id"])
@@ -176,10 +168,10 @@ class Engine:
     def _infer(
         self, model: "setup.CapturingLlm", scope: str, text: str, metadata: dict[str, Any]
     ) -> list[dict[str, Any]]:
-        """Have Mem0 extract memories of a text with `model`; the memories made.
+        """Have Mem0 extract memories of a text with `model`; returns the memories made.
 
-        Mem0 shows the model what it stored near the text under the same run; hence a run for each
-        audience, or what was whispered would stand in a prompt about what was said aloud.
+        Its prompt shows what it stored near the text under the same run; hence a run for each
+        audience.
         """
         run, theirs = quote(metadata["audience"], safe=""), self._memory.llm
         self._memory.llm = model
@@ -198,17 +190,14 @@ class Engine:
         return list(found["results"])
 
     def _from_sources(self, scope: str, sources: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """The memories that were made from some sources."""
         for start in range(0, len(sources), LOOKUP_BATCH):
             batch = list(sources[start : start + LOOKUP_BATCH])
             yield from self._listed(scope, source_id={"in": batch})
 
     def _known(self, scope: str, sources: Sequence[str]) -> dict[str, str]:
-        """The memory id of each source that is stored."""
         return _by_source(self._from_sources(scope, sources))
 
     def _held(self, memory_id: str, scope: str) -> Mapping[str, Any] | None:
-        """One memory by its id, if the scope holds it."""
         try:
             uuid.UUID(memory_id)  # what Mem0 makes; some stores fail on anything else
         except ValueError:
@@ -219,8 +208,7 @@ class Engine:
     def _erase(self, scope: str, memory_ids: Sequence[str]) -> None:
         """Delete memories so that a crash at any point leaves nothing that a retry misses.
 
-        History rows are deleted first, while the memory can still be found, and again afterwards,
-        as Mem0 writes one more row with the text for each deletion.
+        History rows go first, and again at the end, as Mem0 writes one for each deletion.
         """
         history = Path(self._memory.config.history_db_path)
         agent = _agent(scope).replace("%", "%25").replace("&", "%26").replace("=", "%3D")
@@ -231,11 +219,9 @@ class Engine:
         files.forget_rows(history, memory_ids, session)
         files.scrub(_databases(self._memory))
 
-    # ---- opening and repairing
-
     @contextmanager
     def _opened(self, doing: str) -> Iterator[Any]:
-        """The open memory; whatever goes wrong with it becomes one plain sentence."""
+        """The open memory; any failure becomes a `StoreError` of one sentence."""
         if self._closed:
             raise StoreError(f"The memory store at `{self.path}` is closed.")
         try:
@@ -300,14 +286,15 @@ class Engine:
             raise  # busy, full or unreadable: says nothing about what is in the file
         except _DAMAGE:
             memory = self._start_over(build, folder, "was damaged")
-        found = _vector_size(memory)
+        described = memory.vector_store.client.get_collection(memory.collection_name)
+        found = getattr(described.config.params.vectors, "size", None)  # not every store tells
         if found in (dims, None):
             return memory
         _close(memory)
         return self._start_over(build, folder, f"holds vectors of {found} numbers, not {dims}")
 
     def _start_over(self, build: Callable[[], Any], folder: Path, why: str) -> Any:
-        """Move aside a store that cannot be used and build an empty one."""
+        """Move aside an unusable store and build an empty one."""
         moved = files.move_aside(folder)
         try:
             memory = build()
@@ -331,7 +318,6 @@ def _agent(scope: str) -> str:
 
 
 def _checked(item: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """The source, text and metadata of an item to store."""
     source_id, text = str(item.get("source_id") or ""), str(item.get("text") or "").strip()
     if not source_id or not text:
         raise StoreError(f"A memory needs a `source_id` and a `text`; got `{source_id}`.")
@@ -346,12 +332,8 @@ def _by_source(found: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _as_memory(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "id": str(found["id"]),
-        "text": found["memory"],
-        "metadata": dict(found.get("metadata") or {}),
-        "score": float(found.get("score") or 0.0),
-    }
+    metadata, score = dict(found.get("metadata") or {}), float(found.get("score") or 0.0)
+    return {"id": str(found["id"]), "text": found["memory"], "metadata": metadata, "score": score}
 
 
 def _databases(memory: Any) -> list[Path]:
@@ -368,12 +350,6 @@ def _count(memory: Any) -> int:
     listed = memory.vector_store.list(filters=None, top_k=EVERYTHING)
     rows = listed[0] if listed and isinstance(listed[0], list) else listed
     return len(rows or ())
-
-
-def _vector_size(memory: Any) -> int | None:
-    """Length of the vectors an embedded store was made for; None where it does not say."""
-    described = memory.vector_store.client.get_collection(memory.collection_name)
-    return getattr(described.config.params.vectors, "size", None)
 
 
 def _close(memory: Any) -> None:

@@ -14,11 +14,7 @@ _SQL_BATCH = 500
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether another Qdrant client holds the folder.
-
-    Qdrant itself looks at its lock only after it has read everything, too late to tell a store
-    that is in use from a damaged one.
-    """
+    """Whether another Qdrant client holds the folder; Qdrant itself notices too late."""
     lock_path = folder / ".lock"
     if not lock_path.exists():
         return False
@@ -57,10 +53,7 @@ def move_aside(path: Path, now: float | None = None) -> Path:
 
 
 def drop_damaged(directory: Path) -> int:
-    """Delete everything that was moved aside; returns how many files and folders that were.
-
-    It cannot be searched for what is to be forgotten, and the journal still has all of it.
-    """
+    """Delete everything that was moved aside (the journal has it all); returns how many."""
     copies = list(directory.glob(f"*{_DAMAGED}*"))
     for copy in copies:
         shutil.rmtree(copy) if copy.is_dir() else copy.unlink()
@@ -68,10 +61,10 @@ def drop_damaged(directory: Path) -> int:
 
 
 def forget_rows(history: Path, memory_ids: Sequence[str], session_scope: str) -> int:
-    """Delete from Mem0's history database what it keeps about deleted memories; how many rows.
+    """Delete what Mem0's history database keeps of deleted memories; returns how many rows.
 
-    Its table `history` keeps the text of each memory, also after a deletion; `messages` keeps the
-    last texts of a scope without their memory ids, so all of `session_scope` are deleted.
+    Table `history` keeps the text of each memory, also after a deletion; `messages` keeps the last
+    texts of a scope without their memory ids, so all of `session_scope` are deleted.
     """
     if not history.exists():
         return 0

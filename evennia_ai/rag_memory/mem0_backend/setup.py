@@ -1,8 +1,7 @@
 """Building Mem0's `Memory` so that it works offline, with no key, under one folder.
 
-By default Mem0 2.2 wants an OpenAI key at construction, keeps its files in the home folder and
-under ``/tmp``, and sends telemetry at import. This module turns that off, away from the reactor
-thread.
+By default Mem0 2.2 wants an OpenAI key, keeps files in the home folder and under ``/tmp``, and
+sends telemetry at import.
 """
 
 import logging
@@ -24,11 +23,7 @@ _HERE = "evennia_ai.rag_memory.mem0_backend.setup"
 
 
 class EmbedderAdapter:
-    """An embedder as Mem0 calls it; `embedder` is set after Mem0 has constructed this by its path.
-
-    Args:
-        config: Mem0's embedder configuration; `embedding_dims` is read by Mem0.
-    """
+    """An embedder as Mem0 calls it; `embedder` is set after Mem0 has constructed this."""
 
     embedder: Embedder | None = None
 
@@ -48,9 +43,9 @@ class EmbedderAdapter:
 class CapturingLlm:
     """Takes the place of Mem0's model, so that no thread waits for one.
 
-    Memories that are stored as they are never call it. To extract some, Mem0 runs once to capture
-    its prompt (`answer` is None: note the question and fail), and once more with the model's answer
-    to store what it holds.
+    Memories stored as they are never call it. To extract some, Mem0 runs once to capture its prompt
+    (`answer` is None: note the question and fail), and again with the model's answer to store its
+    memories.
     """
 
     def __init__(self, config: object = None, answer: str | None = None):

@@ -17,11 +17,8 @@ FAN_IN = 8
 class Node:
     """One summary of the tree.
 
-    Args:
-        id: The summary's id.
-        level: 0 for a recent summary, made from raw messages; 1 for one made from eight of
-            those, and so on.
-        children: Ids of the nodes it was made from, oldest first; empty at level 0.
+    Level 0 are recent summaries, made from raw messages, level 1 is made from eight of those, and
+    so on; `children` are the ids of the nodes it was made from, oldest first.
     """
 
     id: str
@@ -30,14 +27,10 @@ class Node:
 
 
 def topmost(nodes: Sequence[Node]) -> tuple[str, ...]:
-    """The roots of the forest: what the long-term summary is made from.
+    """Ids of the roots of the forest, of which the long-term summary is made, oldest first.
 
-    Args:
-        nodes: All nodes; those of one level oldest first.
-
-    Returns:
-        Ids of nodes that are nobody's child, oldest first: by the place of their first leaf. A
-        node none of whose leaves is there comes first: what was merged is old.
+    They are sorted by the place of their first leaf; `nodes` are all nodes, those of one level
+    oldest first. A node none of whose leaves is there comes first: what was merged is old.
     """
     places = {node.id: place for place, node in enumerate(nodes) if node.level == 0}
     found = {node.id: node for node in nodes}
@@ -55,12 +48,8 @@ def due_groups(nodes: Sequence[Node]) -> tuple[tuple[str, ...], ...]:
     Applied again with the new nodes, until nothing is due, at most `FAN_IN` - 1 roots a level
     remain; each merge lowers the number of roots, so that it ends.
 
-    Args:
-        nodes: All nodes; those of one level oldest first.
-
     Returns:
-        Groups of `FAN_IN` ids, the oldest of their level, lowest level first; empty if none is
-        due.
+        Groups of `FAN_IN` ids, the oldest of their level, lowest level first.
     """
     roots = sorted(_roots(nodes), key=lambda node: node.level)
     groups = []
@@ -74,12 +63,8 @@ def due_groups(nodes: Sequence[Node]) -> tuple[tuple[str, ...], ...]:
 def depth(nodes: Sequence[Node], leaf_id: str) -> int:
     """How many summaries a word of a leaf has passed on its way to its root.
 
-    Returns:
-        1 for a leaf that is its own root, one more for each node above it. The long-term
-        summary adds another.
-
-    Raises:
-        KeyError: If there is no such node.
+    1 for a leaf that is its own root, one more for each node above it. The long-term summary adds
+    another. Raises KeyError if there is no such node.
     """
     if leaf_id not in {node.id for node in nodes}:
         raise KeyError(leaf_id)
@@ -95,8 +80,7 @@ def depth(nodes: Sequence[Node], leaf_id: str) -> int:
 def covers(nodes: Sequence[Node], root_id: str) -> tuple[str, ...]:
     """Ids of the leaves below a node, oldest first; a leaf covers itself.
 
-    Raises:
-        KeyError: If there is no such node.
+    Raises KeyError if there is no such node.
     """
     found = {node.id: node for node in nodes}
     if root_id not in found:

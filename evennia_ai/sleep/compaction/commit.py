@@ -18,11 +18,7 @@ COMMIT_STEPS = ("archive", "summaries", "history", "journal", "record", "last_co
 
 
 class CompactionCommit:
-    """Carries out a plan in one transaction, calling `at_commit_step` before each step.
-
-    Args:
-        script: The assistant.
-    """
+    """Carries out a plan in one transaction, calling `at_commit_step` before each step."""
 
     def __init__(self, script: Assistant):
         self.history, self.journal, self.state = script.history, script.journal, script.state
@@ -31,10 +27,7 @@ class CompactionCommit:
     def __call__(self, plan: Plan, folds: Sequence[Fold], record: CompactionRecord) -> None:
         """Commit; raises what a step raised, with nothing changed.
 
-        Args:
-            plan: What leaves and what stays.
-            folds: One for each audience.
-            record: The compaction's record; what a rollback needs is added to it.
+        What a rollback needs is added to the record.
         """
         history, full = self.history, self._with_undoing(record, folds)
         order = order_before(history.messages(), plan.leaving)

@@ -51,8 +51,7 @@ def compact_conversation_history(
         force: Skip the threshold; never `compact_enabled` nor the preserve window.
         instructions: Additional instructions for the summary.
         threshold: The usage from which to compact; `compact_sleep_threshold` by default.
-        trigger: What fired: ``manual``, ``sleep``, ``emergency``, ``count``,
-            ``request``; by default manual if forced.
+        trigger: What fired (`CompactionRecord.trigger`); by default ``manual`` if forced.
 
     Returns:
         A Deferred that fires with a dict: `success`, `skipped` and `reason`, or `error`, or the
@@ -62,11 +61,11 @@ def compact_conversation_history(
     trigger = trigger or ("manual" if force else "sleep")
     reason = _skip_reason(script, force, share)
     if reason is not None:
-        return _skipped(reason)
+        return skipped(reason)
     plan = make_plan(script, automatic=not force, threshold=share)
     if plan.empty:
         held = {"held_messages": len(plan.held)} if plan.held else {}
-        return {**_skipped("history within preserve window"), **held}
+        return {**skipped("history within preserve window"), **held}
     enough = _masked_history(script, plan, share) if trigger != "manual" else None
     if enough is not None:
         return _mask(script, plan, trigger, *enough)
@@ -97,7 +96,8 @@ def _skip_reason(script: Assistant, force: bool, threshold: float) -> str | None
     return None
 
 
-def _skipped(reason: str) -> dict[str, Any]:
+def skipped(reason: str) -> dict[str, Any]:
+    """The report of a step that had nothing to do."""
     return {"success": True, "skipped": True, "reason": reason}
 
 
@@ -111,20 +111,12 @@ def extract_first(
 ) -> Deferred[dict[str, Any]]:
     """The extraction before an automatic compaction, if that will call a model.
 
-    Args:
-        script: The assistant's script.
-        character: Its body.
-        plan: What the compaction would do.
-        threshold: The trigger that fired.
-        max_iterations: Bound of the extraction.
-
-    Returns:
-        A Deferred that fires with the extraction's report, or with why there was none.
+    Fires with the extraction's report, or with why there was none.
     """
     if script.over_spend():
-        return succeed(_skipped("the spend cap is reached"))
+        return succeed(skipped("the spend cap is reached"))
     if _masked_history(script, plan, threshold) is not None:
-        return succeed(_skipped("old tool outputs are only masked"))
+        return succeed(skipped("old tool outputs are only masked"))
     return run_pre_compaction_extraction(script, character, max_iterations=max_iterations)
 
 
@@ -161,12 +153,9 @@ def _mask(
         "new_tokens": after,
         "reduction_pct": _pct(before, after),
     }
+    at = utc_iso(script.now())
     record = CompactionRecord(
-        id=new_id("c"),
-        at=utc_iso(script.now()),
-        trigger=trigger,
-        result=result,
-        masked=tuple(ids),
+        id=new_id("c"), at=at, trigger=trigger, result=result, masked=tuple(ids)
     )
     CompactionCommit(script).masks(history, record)
     result = {**result, "compaction_id": record.id}
@@ -176,11 +165,7 @@ def _mask(
 
 @inlineCallbacks
 def _compact(
-    script: Assistant,
-    character: Character,
-    plan: Plan,
-    instructions: str | None,
-    trigger: str,
+    script: Assistant, character: Character, plan: Plan, instructions: str | None, trigger: str
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Summaries first, then the commit, then what follows from it."""
     original = script.history.tokens()
@@ -198,7 +183,7 @@ def _compact(
         if not folds:
             return _failed("the summaries would be as long as what they stand for")
         if not script.config.compact_enabled:  # switched off while the model was writing
-            return _skipped("compaction disabled")
+            return skipped("compaction disabled")
         result = _commit(script, plan, folds, original, trigger)
     except ModelError as error:
         script.log_error("compaction", error)

@@ -38,9 +38,7 @@ def run_pre_compaction_extraction(
     circle then its own words, and of what was said aloud the nearest that fits. What it did is
     noted (`state.extraction`), so that a rollback of the compaction takes it back too.
 
-    Returns:
-        A Deferred that fires with ``{"success", "facts_recorded", "iterations", "stopped_by"}``.
-        A failing model is reported there, not raised.
+    Fires with ``{"success", "facts_recorded", "iterations", "stopped_by"}``, also if a model fails.
     """
     if not script.config.pre_compact_extraction_enabled:
         return _report(True, 0, 0, "disabled")
@@ -71,13 +69,14 @@ def _passes(
     """
     iterations, stopped = 0, "noop"
     for audience, shown in _views(script, character):
+        raw = {m.id for m in script.history.messages() if not m.is_summary}
         request = TurnRequest(
             audience,
             CONTEXT_PRE_COMPACTION,
             rules=script.config.pre_compact_prompt,
             source_ids=(extraction_id,),
             max_iterations=max(1, max_iterations - iterations),
-            hidden_ids=_raw_ids(script) - shown if shown else frozenset(),
+            hidden_ids=frozenset(raw - shown if shown else ()),
         )
         report = yield script.run_turn(request)
         iterations, stopped = iterations + report.iterations, report.stopped_by
@@ -92,10 +91,6 @@ def _views(script: Assistant, character: Character) -> list[tuple[str, frozenset
         for audience in plan.audiences or (PUBLIC,)
         for shown in _parts_shown(script, character, plan, audience)
     ]
-
-
-def _raw_ids(script: Assistant) -> frozenset[str]:
-    return frozenset(m.id for m in script.history.messages() if not m.is_summary)
 
 
 def _parts_shown(
@@ -165,15 +160,9 @@ def _merged(
     former: Mapping[str, Profile | None],
     profiles: Mapping[str, Profile],
 ) -> dict[str, Any]:
-    """What an extraction did, with what an earlier one without a compaction did.
+    """What an extraction did, with what is noted of an earlier one without a compaction.
 
-    Args:
-        earlier: What is noted of that.
-        extraction_id: The extraction's id.
-        messages: Ids of its messages.
-        entries: Ids of the journal entries it made.
-        former: All profiles, by id, as they were before it; None for those it made.
-        profiles: All profiles as they are now.
+    `former` are all profiles, by id, as they were before it, None for those it made.
     """
     changed = [key for key, now in profiles.items() if now != former[key]]
     return {

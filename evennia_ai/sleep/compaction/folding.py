@@ -43,17 +43,15 @@ LOST_NAMED = 200
 class Fold:
     """One audience's part of a compaction, ready to be committed.
 
+    `score` and `in_summary` are those of the new recent summary's `Kept`.
+
     Args:
-        audience: Whose.
         leaving: Raw messages, oldest first.
         segment: Id of their archive segment.
         markers: The new summary messages, long-term first.
         records: Summary records to write, new and changed, by id.
-        entries: Fields of the journal entries to make, `content` among them.
+        entries: Fields of the journal entries to make.
         summaries: All that models made, for the figures.
-        score: Share of names, numbers and quoted words kept by the new recent summary, the
-            journal or the ledger.
-        in_summary: Share of them kept by the summary itself.
         drift: Share of those of the oldest recent summaries that the long-term one has lost.
         generation: How many times this audience's history was folded, this time included.
         query: Names in what left, by which it can be found again.
@@ -103,9 +101,8 @@ def fold(
 ) -> Generator[Deferred[Any], Any, Fold]:
     """Make the summaries of one audience's part.
 
-    Returns:
-        A Deferred that fires with a `Fold`; nothing is stored yet. Fails with `ModelError` when
-        no level gave a summary.
+    Fires with a `Fold`, of which nothing is stored yet, or fails with `ModelError` when no level
+    gave a summary.
     """
     made = Fold(audience, plan.part(audience), new_id("g"))
     known = [

@@ -27,8 +27,7 @@ class Plan:
         folded: Older summary markers that the new summaries take up.
         staying: The rest of the history, oldest first: other markers, then raw messages.
         shrunk: Whether fewer messages are kept than asked for, as more would not fit.
-        held: Those of the staying raw messages that are old enough to leave, but would be worth
-            no summary: small parts of private circles.
+        held: Staying raw messages old enough to leave, but too few of a private circle.
         by_count: How many are to leave where a count trigger fired, also when some of them are
             held back later; 0 in any other compaction.
     """
@@ -142,7 +141,7 @@ def cut_by_count(
     Args:
         history: All live messages, oldest first.
         preserve_window: Raw messages to keep.
-        leaving: How many are to leave; those of an extraction among them leave besides.
+        leaving: How many are to leave, not counting those of an extraction.
         least_tokens: What a private audience's part must hold to leave.
 
     Returns:
@@ -216,14 +215,7 @@ def windows(messages: Sequence[Message], room_tokens: int) -> list[tuple[Message
     """A history in parts, oldest first, that hold at most so many tokens each.
 
     No tool call is parted from its result: a part that holds nothing but such messages may be
-    larger.
-
-    Args:
-        messages: Messages, oldest first.
-        room_tokens: Most tokens of a part.
-
-    Returns:
-        The parts; one that is empty for no messages.
+    larger. No messages make one empty part.
     """
     parts: list[tuple[Message, ...]] = []
     start = end = held = 0
@@ -241,16 +233,8 @@ def circle_windows(
 ) -> list[tuple[Message, ...]]:
     """What one private circle said, in parts as of `windows`, with what was said around it.
 
-    There are no more parts than the circle's own words need; others' messages, the nearest
-    first, only fill the room that is left in each.
-
-    Args:
-        messages: Messages the circle may see, oldest first.
-        audience: The circle.
-        room_tokens: Most tokens of a part.
-
-    Returns:
-        The parts, each oldest first.
+    There are no more parts than the circle's own words need; others' messages that it may see, the
+    nearest first, only fill the room that is left in each.
     """
     turns = [messages[start:end] for start, end in pairwise(cut_points(messages))]
     own = [n for n, turn in enumerate(turns) if any(m.audience == audience for m in turn)]
@@ -277,19 +261,11 @@ def _gap(place: int, others: Sequence[int]) -> int:
 
 
 def spliced(
-    current: Sequence[Message],
-    plan: Plan,
-    summaries: Sequence[Message],
+    current: Sequence[Message], plan: Plan, summaries: Sequence[Message]
 ) -> tuple[Message, ...]:
-    """The history after a compaction, by ids: summaries, other markers, then all the rest.
+    """The history after a compaction, by ids: new markers, other markers, then all the rest.
 
-    Args:
-        current: The history as it is now; it may have grown since the plan was made.
-        plan: The plan that was carried out.
-        summaries: The new markers.
-
-    Returns:
-        The new history. Messages that arrived meanwhile stay, in order.
+    Messages that arrived since the plan was made stay, in order.
     """
     gone = {message.id for message in plan.leaving + plan.folded}
     rest = [message for message in current if message.id not in gone]

@@ -4,13 +4,13 @@ Summaries go into semantic memory; what a rollback withdrew leaves it and the re
 are found by comparing records with what is there, so that a restart may do it again.
 """
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.history.messages import utc_iso
-from evennia_ai.history.records import ROLLED_BACK, CompactionRecord, SummaryRecord
+from evennia_ai.history.records import ROLLED_BACK, SummaryRecord
 from evennia_ai.protocol import MEMORY_SUMMARY, Assistant
 
 # Phases of the intent: a compaction is at work; a compaction or rollback is stored, and publishing
@@ -26,11 +26,7 @@ def begin_intent(script: Assistant, trigger: str) -> None:
 
 
 def drop_intent(script: Assistant) -> bool:
-    """Note that a compaction ended without a commit; pending publishing stays noted.
-
-    Returns:
-        Whether publishing is pending now.
-    """
+    """Note that a compaction ended without a commit; returns whether publishing is pending."""
     intent = script.state.intent
     if intent.get("phase") != SUMMARISING:
         return False
@@ -48,10 +44,8 @@ def is_pending(intent: Mapping[str, Any]) -> bool:
 def publish_pending(script: Assistant) -> Generator[Deferred[Any], Any, bool]:
     """Publish what a commit or a rollback noted; what fails stays noted.
 
-    It is tried again after the next compaction, in the next night and at the next start.
-
-    Returns:
-        A Deferred that fires with whether nothing is pending any more; it never fails.
+    It is tried again after the next compaction, in the next night and at the next start. Fires
+    with whether nothing is pending any more; never fails.
     """
     while is_pending(intent := script.state.intent):
         try:
@@ -71,11 +65,14 @@ def publish_pending(script: Assistant) -> Generator[Deferred[Any], Any, bool]:
 def publish_summaries(script: Assistant) -> Generator[Deferred[Any], Any, dict[str, int]]:
     """Store recent summaries that semantic memory does not hold yet; delete withdrawn things.
 
-    Returns:
-        A Deferred that fires with ``{"published"}``, or fails with `StoreError`; what was done
-        before stays done.
+    Fires with ``{"published"}``, or fails with `StoreError`; what was done before stays done.
     """
-    withdrawn = withdrawn_sources(script.history.compactions())
+    withdrawn = [
+        source
+        for record in script.history.compactions()
+        if record.status == ROLLED_BACK
+        for source in (*record.summaries, *record.entries, *record.extraction.get("entries", ()))
+    ]
     yield script.memory.forget(withdrawn)
     known = yield script.mind.memories.sources(script.scope)
     gone = [known[source] for source in withdrawn if source in known]
@@ -91,20 +88,6 @@ def publish_summaries(script: Assistant) -> Generator[Deferred[Any], Any, dict[s
     if items:
         yield script.mind.memories.add(script.scope, items)
     return {"published": len(items)}
-
-
-def withdrawn_sources(compactions: Iterable[CompactionRecord]) -> list[str]:
-    """Ids of the summaries and journal entries that rollbacks withdrew."""
-    return [
-        source
-        for record in compactions
-        if record.status == ROLLED_BACK
-        for source in (
-            *record.summaries,
-            *record.entries,
-            *record.extraction.get("entries", ()),
-        )
-    ]
 
 
 def summary_item(record: SummaryRecord) -> dict[str, Any]:

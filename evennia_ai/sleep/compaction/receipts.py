@@ -20,7 +20,9 @@ def announce(
 
     It stands, whatever fails here: a room that a game's own code guards, a receipt.
     """
-    stalled = plan.missed if plan.by_count else _freed_little(result)
+    freed = result["original_tokens"] - result["new_tokens"]
+    able = result["original_tokens"] - result.get("held_tokens", 0)
+    stalled = plan.missed if plan.by_count else bool(freed < STALL_SHARE * able)
     for act in (
         script.compacted,
         lambda: script.audit("compaction", trigger=record.trigger, **result),
@@ -31,13 +33,6 @@ def announce(
             act()
         except Exception as error:  # noqa: BLE001
             script.log_error("announcing a compaction", error)
-
-
-def _freed_little(result: Mapping[str, Any]) -> bool:
-    """Whether a compaction freed next to nothing of what it could have freed."""
-    freed = result["original_tokens"] - result["new_tokens"]
-    able = result["original_tokens"] - result.get("held_tokens", 0)
-    return bool(freed < STALL_SHARE * able)
 
 
 def count_stall(script: Assistant, stalled: bool, by_count: bool) -> None:
@@ -65,12 +60,7 @@ def count_stall(script: Assistant, stalled: bool, by_count: bool) -> None:
 
 
 def receipt_line(name: str, record: CompactionRecord) -> str:
-    """One line: how much, from what to what, how well, and where the raw words are.
-
-    Args:
-        name: The assistant's name.
-        record: The compaction's record.
-    """
+    """One line: how much, from what to what, how well, and where the raw words are."""
     result = record.figures
     tokens = f"{result['original_tokens']:,} to {result['new_tokens']:,} tokens"
     if result["level"] == "masked":

@@ -108,15 +108,12 @@ class Item:
 
 
 def items_of(text: str, known_names: Iterable[str] = ()) -> tuple[Item, ...]:
-    """What of a text must survive.
+    """What of a text must survive, in order of its first mention, each item once.
 
     Args:
         text: Prose, lines as a model sees them (`history.frames.heard_line`), or a JSON text,
             of which only the values count.
         known_names: Names that count wherever they stand, in any case.
-
-    Returns:
-        Items in order of their first mention, each once.
     """
     lines, speakers = _lines(text)
     return _items("\n".join(lines), (*known_names, *speakers))
@@ -129,15 +126,7 @@ def source_items(
 
     Of tool traffic the values of arguments and results count, from the first `TOOL_CHARS`
     characters of each; of tools that tell nothing new only the texts among their arguments,
-    as their numbers say how weighty a note is.
-
-    Args:
-        messages: Messages, oldest first, with their raw content.
-        traits: Those of the assistant's tools.
-        known_names: As for `items_of`.
-
-    Returns:
-        Items in order of their first mention, each once.
+    as their numbers say how weighty a note is. Names and result are as for `items_of`.
     """
     parts: list[str] = []
     names = list(known_names)
@@ -180,16 +169,9 @@ def drift(older: Sequence[str], newer: str) -> float:
 def appendix(
     items: Sequence[Item], cap_tokens: int, count: Counter
 ) -> tuple[str, tuple[Item, ...]]:
-    """Lost items as one plain line under a cap.
+    """Lost items as one plain line of at most `cap_tokens` tokens, and those that did not fit.
 
-    Args:
-        items: What was lost.
-        cap_tokens: Most tokens of the line.
-        count: Token counter.
-
-    Returns:
-        ``Also mentioned: …`` with as many items as fit, in order, and those that did not. The
-        line is empty if none did.
+    The line is ``Also mentioned: …`` with as many items as fit, in order; empty if none did.
     """
     low, high = 0, len(items)
     while low < high:
@@ -200,12 +182,7 @@ def appendix(
 
 
 def missing_request(summary: str, lost: Sequence[Item]) -> str:
-    """The user message that asks a model to write its summary again with what it left out.
-
-    Args:
-        summary: The summary as it was.
-        lost: What is missing in it.
-    """
+    """The user message that asks a model to write its summary again with what it left out."""
     headings = (("name", "Names"), ("number", "Numbers"), ("quote", "Quoted words"))
     groups = ((head, [_shown(i) for i in lost if i.kind == kind]) for kind, head in headings)
     listed = "\n".join(f"- {head}: {', '.join(shown)}" for head, shown in groups if shown)
@@ -320,13 +297,11 @@ def _items(text: str, known_names: Iterable[str]) -> tuple[Item, ...]:
 def _cleaned(text: str) -> str:
     """Prose without links, ids and times of a record, single blanks between its words."""
     text = without_marks(_LINKS.sub(" ", text) if "://" in text else text)
-    text = _WITH_DIGITS.sub(_without_id, text.replace("\u2019", "'"))
+    text = _WITH_DIGITS.sub(
+        lambda found: " " if _IDS.fullmatch(found[0].rstrip(".:+-")) else found[0],
+        text.replace("\u2019", "'"),
+    )
     return _BLANKS.sub(" ", text)
-
-
-def _without_id(match: re.Match[str]) -> str:
-    word = match[0].rstrip(".:+-")
-    return " " if _IDS.fullmatch(word) else match[0]
 
 
 def _quoted_words(match: re.Match[str]) -> str:
@@ -406,8 +381,9 @@ def _pieces(words: list[str], start: bool, sure: Set[str], ordinary: Set[str]) -
         ordinary: Lower-case words that are no names at the start of a sentence.
     """
     first = _bare(words[0]).lower()
-    if "".join(words).isupper():
-        return _acronym(words, start)
+    if "".join(words).isupper():  # one short word amid a sentence; more of them are shouting
+        short = len(words) == 1 and 1 < len(words[0]) <= _ACRONYM_LETTERS
+        return words if short and not start and words[0].lower() not in _NOT_AMID else []
     if first in sure:
         return _split(words)
     if start and first.partition("-")[0] in ordinary:
@@ -415,12 +391,6 @@ def _pieces(words: list[str], start: bool, sure: Set[str], ordinary: Set[str]) -
     if start and len(words) > 1 and _bare(words[1]).lower() in sure:
         return [*_split(words[:1]), *_split(words[1:])]
     return _split(words) if start or len(words) > 1 or first not in _NOT_AMID else ()
-
-
-def _acronym(words: list[str], start: bool) -> list[str]:
-    """A short word in capitals amid a sentence; more of them are shouting."""
-    short = len(words) == 1 and 1 < len(words[0]) <= _ACRONYM_LETTERS
-    return words if short and not start and words[0].lower() not in _NOT_AMID else []
 
 
 def _split(words: Sequence[str]) -> list[str]:

@@ -55,7 +55,7 @@ class Kept:
         lost: What was kept nowhere.
         overflow: What had no room in the line either.
         named: Some names in the source, by which it is found again.
-        asked_again: The second request's answer, if there was one, for its tokens.
+        asked_again: The answer to a second request, for its tokens.
     """
 
     text: str
@@ -77,20 +77,10 @@ def retained(
     audience: str,
     instructions: str | None = None,
 ) -> Generator[Deferred[Any], Any, Kept]:
-    """Put a summary through the gate.
+    """Put a summary of raw messages and an earlier text through the gate; fires with a `Kept`.
 
-    Args:
-        script: The assistant's script.
-        character: Its body.
-        messages: Raw messages the summary was made from.
-        earlier: Text it was made from besides.
-        summary: The summary.
-        audience: Who may read it.
-        instructions: Additional instructions, also for a summary that is written again.
-
-    Returns:
-        A Deferred that fires with a `Kept`. A failing model is passed over: what is missing is
-        appended then.
+    If the model fails, what is missing is appended. Additional instructions hold for a summary
+    that is written again, too.
     """
     names = [profile.name for profile in character.entities.profiles().values()]
     traits = script.tools.traits

@@ -42,16 +42,11 @@ def rollback_compaction(
     made are withdrawn; semantic memory and the recall index follow soon after. Automatic triggers
     hold until the next manual compaction or an overflow.
 
-    Args:
-        script: The assistant's script.
-        character: Its body.
-        compaction_id: The compaction that is meant; by default the latest.
-
     Returns:
         A Deferred that fires with ``{"compaction_id", "restored_messages", "masks_removed",
-        "original_tokens", "new_tokens"}``. It fails with `AssistantError` if there is none, if it
-        is no longer the latest, if its archive is damaged (with the segment), or if its messages
-        no longer fit (with the numbers).
+        "original_tokens", "new_tokens"}``. It fails with `AssistantError` if there is none, if the
+        one asked for is no longer the latest, if its archive is damaged (with the segment), or if
+        its messages no longer fit (with the numbers).
     """
 
     def roll_back() -> dict[str, Any]:
@@ -86,11 +81,7 @@ def rollback_compaction(
 
 
 class Rollback:
-    """Undoes a compaction and the extraction before it, calling `at_commit_step` at each step.
-
-    Args:
-        script: The assistant.
-    """
+    """Undoes a compaction and the extraction before it, calling `at_commit_step` at each step."""
 
     def __init__(self, script: Assistant):
         self.history, self.journal, self.state = script.history, script.journal, script.state
@@ -98,22 +89,14 @@ class Rollback:
         self.on_step = script.at_commit_step
 
     def latest(self) -> CompactionRecord:
-        """The compaction that would be rolled back.
-
-        Raises:
-            AssistantError: If there is none.
-        """
+        """The compaction that would be rolled back; raises `AssistantError` if there is none."""
         for record in reversed(self.history.compactions()):
             if record.status == COMMITTED:
                 return record
         raise AssistantError("There is no compaction to take back.")
 
     def undone(self, record: CompactionRecord) -> Undone:
-        """What the history would be.
-
-        Raises:
-            AssistantError: If the archive does not hold what left with the compaction.
-        """
+        """What the history would be; raises `AssistantError` if the archive is damaged."""
         segments = {key: self.history.segment(key) for key in record.segments}
         if wrong := damage(record, segments):
             raise AssistantError(
@@ -124,12 +107,9 @@ class Rollback:
         return plan_rollback(self.history.messages(), record, sound)
 
     def __call__(self, record: CompactionRecord, at: float, undone: Undone | None = None) -> None:
-        """Roll it back; what follows outside the database is noted as an intent.
+        """Roll it back, at epoch seconds; what follows outside the database is noted as an intent.
 
-        Args:
-            record: The compaction's record.
-            at: The time, seconds since the epoch.
-            undone: What `undone` returned for it, if it was asked before.
+        `undone` is what the method of that name returned for the record, if it was asked before.
         """
         undone, at_iso = undone or self.undone(record), utc_iso(at)
         entries = [*record.entries, *record.extraction.get("entries", ())]
@@ -137,7 +117,8 @@ class Rollback:
             self.on_step("history")
             self.history.replace(undone.history)
             self.on_step("withdrawn")
-            self._withdraw_messages(record, undone, at_iso)
+            if undone.withdrawn:
+                self._withdraw_messages(record, undone, at_iso)
             self.on_step("summaries")
             for summary in self.history.summaries():
                 if summary.id in record.summaries:
@@ -160,8 +141,6 @@ class Rollback:
 
     def _withdraw_messages(self, record: CompactionRecord, undone: Undone, at_iso: str) -> None:
         """The extraction's calls go into a segment of their own: nothing is deleted."""
-        if not undone.withdrawn:
-            return
         segment, summary_id = new_id("g"), new_id("s")
         self.history.archive(segment, summary_id, undone.withdrawn)
         unused = {"model": "", "prompt_tokens": 0, "lost": [], "rejected": []}

@@ -13,12 +13,10 @@ from evennia_ai.rag_memory.profile import Observation
 
 @dataclass(frozen=True)
 class Undone:
-    """A history taken back.
+    """A history taken back: former markers, what had left, what stayed and came since.
 
-    Args:
-        history: The new live history: former markers, what had left, what stayed and came since.
-        withdrawn: Messages of the extraction, which leave with the compaction.
-        restored: How many messages came back from the archive.
+    `withdrawn` are messages of the extraction, which leave with the compaction, `restored` is how
+    many messages came back from the archive.
     """
 
     history: tuple[Message, ...]
@@ -35,7 +33,7 @@ def damage(record: CompactionRecord, segments: Mapping[str, Segment | None]) -> 
             one without `sha256` only the ids of the messages are checked.
 
     Returns:
-        A sentence that names the segment; empty if all is there, except forgotten messages.
+        A sentence that names the segment; empty if all is there. Forgotten messages may be missing.
     """
     left, found = set(record.leaving), set[str]()
     for key, segment in segments.items():
@@ -61,14 +59,8 @@ def plan_rollback(
 ) -> Undone:
     """The history before a compaction, with what came since.
 
-    Args:
-        current: The live history now.
-        record: The compaction's record.
-        segments: Its archive segments.
-
-    Returns:
-        History and withdrawn messages. What had left stands before what stayed, or, where it was
-        recorded, in the former order; masks set by the compaction are removed.
+    What had left stands before what stayed, or, where it was recorded, in the former order; masks
+    set by the compaction are removed.
     """
     archived = {m.id: m for segment in segments for m in segment.messages}
     restored = [archived[each] for each in record.leaving if each in archived]
@@ -92,16 +84,13 @@ def profile_without(
     """An entity profile without what an extraction added, keeping what came since.
 
     A three-way merge: what is as the extraction left it goes back to what it was before; what was
-    changed since stays.
+    changed since stays. None if nothing would be left of a profile that the extraction made.
 
     Args:
         now: The profile as it is.
         before: As it was before the extraction, None if there was none.
         after: As the extraction left it, None where that is not known.
         sources: Ids the extraction's observations carry among their sources.
-
-    Returns:
-        The profile; None if nothing would be left of one that the extraction made.
     """
     if after is not None and dict(now) == dict(after):
         return dict(before) if before else None

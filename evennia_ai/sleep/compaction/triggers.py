@@ -22,13 +22,7 @@ PART_TOKENS = 100
 
 
 def wants_compaction(script: Assistant, threshold: float, by_count: bool = True) -> bool:
-    """Whether an automatic trigger fires: allowed, something there, usage or count reached.
-
-    Args:
-        script: The assistant's script.
-        threshold: The usage that fires.
-        by_count: Whether the count of messages fires as well.
-    """
+    """Whether an automatic trigger fires: allowed, something there, usage or count reached."""
     config = script.config
     if not (config.compact_enabled and config.compact_auto) or script.state.stalled_out:
         return False
@@ -69,35 +63,27 @@ def _count_cut(script: Assistant) -> int:
 
 
 def make_plan(script: Assistant, automatic: bool, threshold: float | None = None) -> Plan:
-    """The plan of a compaction now.
+    """The plan of a compaction now; `threshold` is that for sleep by default.
 
-    Args:
-        script: The assistant's script.
-        automatic: Whether a token trigger fired; then a share of tokens is kept besides the
-            window.
-        threshold: The trigger; the sleep threshold if it is None.
+    Where a token trigger fired, a share of tokens is kept as well as the window.
     """
     config = script.config
+    threshold = threshold or config.compact_sleep_threshold
     keep = cut = 0
-    if automatic and count_fires(script) and not _tokens_fire(script, threshold):
+    if automatic and count_fires(script) and context_usage(script) < threshold:
         cut = _count_cut(script)
     elif automatic:
         keep = int(config.compact_preserve_token_share * config.max_context_tokens)
-    capacity = kept_capacity(script, threshold or config.compact_sleep_threshold)
     history, window = script.history.messages(), config.compact_preserve_window
+    capacity = kept_capacity(script, threshold)
     return plan_compaction(history, window, keep, capacity, PART_TOKENS, cut)
-
-
-def _tokens_fire(script: Assistant, threshold: float | None) -> bool:
-    return context_usage(script) >= (threshold or script.config.compact_sleep_threshold)
 
 
 def kept_capacity(script: Assistant, threshold: float) -> int | None:
     """Most tokens the kept messages may hold so that the result lies under its trigger.
 
-    Returns:
-        The tokens; None where the fixed regions alone reach the trigger, so that no choice of
-        messages would help and the window is kept as it is.
+    None where the fixed regions alone reach the trigger: no choice of messages would help, and the
+    window is kept as it is.
     """
     caps = context_caps(script)
     room = int(threshold * context_limit(script) * HEADROOM)
@@ -149,14 +135,11 @@ def check_feasible(script: Assistant) -> None:
 
 
 def feasibility(script: Assistant) -> str | None:
-    """Why no compaction can bring the context under a trigger as it is configured.
+    """Why no compaction can bring the context under a trigger as it is configured; None if it can.
 
-    Fixed regions, the preserve window at its present size, summaries and reserves must fit.
-
-    Returns:
-        The numbers and what is done about it; None if all fits. Where the fixed regions leave
-        some room, fewer messages are kept; where they leave none, the window stays and
-        `REGROWTH` bounds how often she tries.
+    Fixed regions, the preserve window at its present size, summaries and reserves must fit. Where
+    the fixed regions leave some room, fewer messages are kept; where they leave none, the window
+    stays and `REGROWTH` bounds how often compactions follow.
     """
     config, caps = script.config, context_caps(script)
     raw = [m for m in script.history.messages() if not m.is_summary]
