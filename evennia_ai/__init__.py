@@ -7,8 +7,10 @@ from typing import Any
 __version__ = "0.1.0"
 
 
-def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """A package's `__getattr__` that imports its public names on first use.
+def lazy_names(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """A package's `__getattr__`, which imports its public names on first use, and `__dir__`.
 
     So importing one module of the package costs nothing for the others. `homes` gives each name's
     module, relative to `evennia_ai`.
@@ -19,4 +21,4 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
             return getattr(import_module(f"evennia_ai.{homes[name]}"), name)
         raise AttributeError(f"module `{package}` has no attribute `{name}`")
 
-    return find
+    return find, lambda: sorted(homes)

@@ -19,4 +19,4 @@ _HOMES = {
 }
 
 __all__ = [*_HOMES]  # noqa: PLE0604
-__getattr__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -9,4 +9,4 @@ from evennia_ai import lazy_names
 _HOMES = {"Hit": "recall.values", "RecallIndex": "recall.index", "Turn": "recall.values"}
 
 __all__ = [*_HOMES]  # noqa: PLE0604
-__getattr__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

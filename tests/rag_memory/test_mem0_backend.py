@@ -451,7 +451,8 @@ class TestConfiguration(StoreCase):
         self.assertTrue(wait_for(self.store.status(), 60)["ok"])
         memory = self.store._engine._memory
         self.assertEqual(type(memory.embedding_model).__name__, "OpenAIEmbedding")
-        self.assertEqual(engine._vector_size(memory), 8)
+        made = memory.vector_store.client.get_collection(memory.collection_name)
+        self.assertEqual(made.config.params.vectors.size, 8)
 
     def test_a_server_has_no_files_to_scrub(self):
         """Of any other store nothing is rewritten, and its rows are counted by listing."""
