@@ -50,14 +50,14 @@ def publish_pending(script: Assistant) -> Generator[Deferred[Any], Any, bool]:
     while is_pending(intent := script.state.intent):
         try:
             yield publish_summaries(script)
+            if intent.get("phase") == SUMMARISING:
+                return False  # a compaction is at work; it publishes when it ends
+            # What was committed or rolled back meanwhile is still pending.
+            if script.state.intent == intent:
+                script.state.intend(None)
         except Exception as error:  # noqa: BLE001 - the compaction stands
             script.log_error("publishing summaries", error)
             return False
-        if intent.get("phase") == SUMMARISING:
-            return False  # a compaction is at work; it publishes when it ends, one way or the other
-        # What was committed or rolled back meanwhile is still pending.
-        if script.state.intent == intent:
-            script.state.intend(None)
     return True
 
 
