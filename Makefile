@@ -64,7 +64,7 @@ else
 endif
 
 test-e2e: $(STAMP)
-	$(BIN)/python -m pytest -m e2e --numprocesses 4 --dist loadscope $(TESTS)
+	$(BIN)/python -m pytest -m e2e --numprocesses 3 --dist loadscope $(TESTS)
 
 # `make -k lint` continues after a failure and runs all four.
 lint: lint-style lint-format lint-types lint-imports
