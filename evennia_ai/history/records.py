@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from evennia_ai.history.audience import STAFF, normalised
@@ -87,17 +88,23 @@ def as_stored(value: "DataclassInstance", optional: Collection[str] = ()) -> dic
 
     Optional fields are left out while they have their default.
     """
-    found: dict[str, Any] = {}
-    for each in fields(value):
-        held = getattr(value, each.name)
-        if each.name == "extra":
-            found = {**held, **found}
-        elif each.name not in optional or held != each.default:
-            found[each.name] = _plain(held)
+    found: dict[str, Any] = {**getattr(value, "extra", {})}
+    for name, default in _known_fields(type(value)):
+        held = getattr(value, name)
+        if name not in optional or held != default:
+            found[name] = _plain(held)
     return found
 
 
+@cache  # looking the fields up takes longer than reading them; a page is stored entry by entry
+def _known_fields(kind: "type[DataclassInstance]") -> tuple[tuple[str, object], ...]:
+    """The names and defaults of a dataclass's fields, `extra` left out."""
+    return tuple((each.name, each.default) for each in fields(kind) if each.name != "extra")
+
+
 def _plain(value: object) -> object:
+    if isinstance(value, str | int):  # first, as most values are; the checks below take longer
+        return value
     if isinstance(value, tuple):
         return list(map(_plain, value))
     if isinstance(value, Mapping):

@@ -38,10 +38,10 @@ class Page:
     """Some entries in a row, oldest first.
 
     Args:
-            number: Its place among the pages, from 1.
-            open_pages: On the newest page, the numbers of older pages with entries that are not in
+        number: Its place among the pages, from 1.
+        open_pages: On the newest page, the numbers of older pages with entries that are not in
             semantic memory.
-            consolidated: Ids of its entries that are in semantic memory.
+        consolidated: Ids of its entries that are in semantic memory.
     """
 
     number: int
@@ -86,9 +86,9 @@ class JournalHandler:
     """Reads and writes one assistant's journal.
 
     Args:
-            now: Clock, seconds since the epoch.
-            on_add: Called with each entry once it is certain that it stays stored.
-            on_change: Called with an entry of the newest page that was changed by hand; a removed
+        now: Clock, seconds since the epoch.
+        on_add: Called with each entry once it is certain that it stays stored.
+        on_change: Called with an entry of the newest page that was changed by hand; a removed
             one is marked as withdrawn.
     """
 

@@ -30,14 +30,14 @@ class JournalEntry:
     """What the assistant found worth keeping.
 
     Args:
-            id: Sorts by time unless somebody wrote the entry by hand.
-            timestamp: When it was written, UTC ISO 8601.
-            importance: 1 to 10.
-            source_type: ``assistant`` (it chose to), one of `DERIVED_SOURCES`, or ``import``.
-            entities: Names or ids of those it is about.
-            source_message_ids: Ids of the messages it rests on, and of the extraction that made it.
-            withdrawn: Whether it was taken back: kept, but neither found nor consolidated.
-            extra: What else is stored with it.
+        id: Sorts by time unless somebody wrote the entry by hand.
+        timestamp: When it was written, UTC ISO 8601.
+        importance: 1 to 10.
+        source_type: ``assistant`` (it chose to), one of `DERIVED_SOURCES`, or ``import``.
+        entities: Names or ids of those it is about.
+        source_message_ids: Ids of the messages it rests on, and of the extraction that made it.
+        withdrawn: Whether it was taken back: kept, but neither found nor consolidated.
+        extra: What else is stored with it.
     """
 
     id: str

@@ -92,16 +92,16 @@ class Note:
     """A note that people want pinned into every prompt.
 
     Args:
-            text: The note, on one line.
-            kind: One of `TYPES`; stored as ``type``.
-            weight: 1 to 10; heavier notes are shown first.
-            source: ``command`` or the id of the message it rests on.
-            about: Stable ids of the people it concerns.
-            state: One of `STATES`, since `decided_at` (UTC ISO 8601) by `decided_by`.
-            at: When it was written, UTC ISO 8601.
-            staff: Whether staff wrote it as staff; None in notes from before this was stored.
-            superseded_by: Id of the note that took its place; that one `replaces` it.
-            extra: What else is stored with it.
+        text: The note, on one line.
+        kind: One of `TYPES`; stored as ``type``.
+        weight: 1 to 10; heavier notes are shown first.
+        source: ``command`` or the id of the message it rests on.
+        about: Stable ids of the people it concerns.
+        state: One of `STATES`, since `decided_at` (UTC ISO 8601) by `decided_by`.
+        at: When it was written, UTC ISO 8601.
+        staff: Whether staff wrote it as staff; None in notes from before this was stored.
+        superseded_by: Id of the note that took its place; that one `replaces` it.
+        extra: What else is stored with it.
     """
 
     id: str
@@ -243,9 +243,9 @@ class Concern:
     """Whom a text concerns.
 
     Args:
-            own: Whether its author.
-            others: Stable ids of other people it names.
-            unnamed: Whether others without a name, as ``you`` or ``everybody``.
+        own: Whether its author.
+        others: Stable ids of other people it names.
+        unnamed: Whether others without a name, as ``you`` or ``everybody``.
     """
 
     own: bool

@@ -27,11 +27,11 @@ class LedgerState:
     """The Attribute of the living notes, repaired.
 
     Args:
-            entries: The living notes, oldest first.
-            leaving: Closed notes that are still among them.
-            pages: Keys of the pages of closed notes, oldest first.
-            day: The day of the newest note, as ``2026-01-31``.
-            counts: How many notes each person added on it, by stable id.
+        entries: The living notes, oldest first.
+        leaving: Closed notes that are still among them.
+        pages: Keys of the pages of closed notes, oldest first.
+        day: The day of the newest note, as ``2026-01-31``.
+        counts: How many notes each person added on it, by stable id.
     """
 
     entries: tuple[Note, ...]

@@ -181,9 +181,9 @@ class _Asked:
     """What a query asks for.
 
     Args:
-            wanted: The stems of its telling words.
-            names: Its words, in lower case, that tell something because they mean somebody.
-            people: Those of `wanted` that name people of whom the audience may know something.
+        wanted: The stems of its telling words.
+        names: Its words, in lower case, that tell something because they mean somebody.
+        people: Those of `wanted` that name people of whom the audience may know something.
     """
 
     def __init__(self, profiles: Mapping[str, Profile], query: str, audience: str):

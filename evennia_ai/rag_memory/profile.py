@@ -24,15 +24,15 @@ class Observation:
     """One thing that was observed.
 
     Args:
-            subject: What it is about; None is the entity itself.
-            predicate: Which property, as ``lives in``.
-            value: The property's value, as ``the mill``.
-            source: Id of the message or journal entry it rests on; all ids are in `sources` if
+        subject: What it is about; None is the entity itself.
+        predicate: Which property, as ``lives in``.
+        value: The property's value, as ``the mill``.
+        source: Id of the message or journal entry it rests on; all ids are in `sources` if
             there are several.
-            status: `CURRENT` or `SUPERSEDED`, by which other observation and when.
-            last_at: When it was last observed, if more than once (`times`).
-            other_texts: Other wordings of the same.
-            extra: What else is stored with it.
+        status: `CURRENT` or `SUPERSEDED`, by which other observation and when.
+        last_at: When it was last observed, if more than once (`times`).
+        other_texts: Other wordings of the same.
+        extra: What else is stored with it.
     """
 
     id: str
@@ -104,14 +104,14 @@ class Profile:
     """What is known of a person, place or thing.
 
     Args:
-            id: Its stable id.
-            kind: ``person``, ``place``, ``thing`` or ``unknown``.
-            relationship: What it is to the assistant.
-            memory_links: Ids of memories about it.
-            archived: Keys of pages of older observations.
-            summary: One line of what everyone may know.
-            tidied: The state of the observations when they were last tidied.
-            extra: What else is stored with it.
+        id: Its stable id.
+        kind: ``person``, ``place``, ``thing`` or ``unknown``.
+        relationship: What it is to the assistant.
+        memory_links: Ids of memories about it.
+        archived: Keys of pages of older observations.
+        summary: One line of what everyone may know.
+        tidied: The state of the observations when they were last tidied.
+        extra: What else is stored with it.
     """
 
     id: str

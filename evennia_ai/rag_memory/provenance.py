@@ -20,11 +20,11 @@ class Grounds:
     """What a note rests on.
 
     Args:
-            sources: Ids of messages, best first.
-            at: When the first of them was said, ISO 8601; None for what was said just now.
-            recalled: Whether it only repeats memories that were shown.
-            stated: Whether somebody said it in the messages looked at.
-            heard: What was heard there that may be new, as ``Speaker: text``.
+        sources: Ids of messages, best first.
+        at: When the first of them was said, ISO 8601; None for what was said just now.
+        recalled: Whether it only repeats memories that were shown.
+        stated: Whether somebody said it in the messages looked at.
+        heard: What was heard there that may be new, as ``Speaker: text``.
     """
 
     sources: tuple[str, ...]

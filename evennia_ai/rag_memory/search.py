@@ -41,14 +41,14 @@ class Memory:
     """One assistant's memory, as its tools and its prompt use it.
 
     Args:
-            scope: Whose it is.
-            semantic: Returns the semantic store, or None.
-            report: Called with what failed and the error, where work goes on without it.
-            now: The clock, seconds since the epoch.
-            importance_of: Returns the importance of journal entries by id, where it is known.
-            profiles: Returns all profiles by id, with archived observations of those a query names.
-            refresh: Called before a search, so that entries written by hand are indexed.
-            on_new_index: Called when another index has replaced the one used before.
+        scope: Whose it is.
+        semantic: Returns the semantic store, or None.
+        report: Called with what failed and the error, where work goes on without it.
+        now: The clock, seconds since the epoch.
+        importance_of: Returns the importance of journal entries by id, where it is known.
+        profiles: Returns all profiles by id, with archived observations of those a query names.
+        refresh: Called before a search, so that entries written by hand are indexed.
+        on_new_index: Called when another index has replaced the one used before.
 
     Attributes:
             restoring: Whether the index is being filled.

@@ -40,14 +40,14 @@ class Candidates:
     """Turns looked at and what is known of them; all arrays of shape (n,) but `rarity`.
 
     Args:
-            positions: Their places in the `VisibleTurns`.
-            matched: Which words of the query each holds: bit n for the nth.
-            tells: Whether each tells, rather than asks, of somebody the query names, or of anything
+        positions: Their places in the `VisibleTurns`.
+        matched: Which words of the query each holds: bit n for the nth.
+        tells: Whether each tells, rather than asks, of somebody the query names, or of anything
             if it names nobody who speaks here.
-            times: When each was said, in seconds.
-            rarity: How rare each of the query's words is, shape (words,).
-            about: Whether each is by somebody the query names or holds such a name.
-            repeats: In a crowd, whether each asks with at most one of the query's words missing.
+        times: When each was said, in seconds.
+        rarity: How rare each of the query's words is, shape (words,).
+        about: Whether each is by somebody the query names or holds such a name.
+        repeats: In a crowd, whether each asks with at most one of the query's words missing.
     """
 
     positions: Ints

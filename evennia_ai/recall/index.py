@@ -37,9 +37,9 @@ class RecallIndex:
     cannot be written.
 
     Args:
-            path: The SQLite file, made if missing; ``:memory:`` for tests.
-            embedder: The packaged static embedder by default.
-            model: How features become a score; the shipped weights by default.
+        path: The SQLite file, made if missing; ``:memory:`` for tests.
+        embedder: The packaged static embedder by default.
+        model: How features become a score; the shipped weights by default.
 
     Attributes:
             damaged: Whether a call failed because the file is damaged; it is unusable then.

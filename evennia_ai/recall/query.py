@@ -86,16 +86,16 @@ class ParsedQuery:
     """A parsed query.
 
     Args:
-            text: The query, cut to `MAX_QUERY_CHARACTERS`.
-            content: Its words in order, each once, without stop words and speakers' names.
-            asked: Names of the speakers in it; who does something comes first.
-            proper: Which words of `content` are written as names.
-            also_names: Words of `content` that name somebody here and are stop words elsewhere.
-            name_words: Folded words of the speakers' names, and their short forms in the query.
-            together: Whether it asks about several speakers together.
-            wants: Which of `time`, `number`, `name`, `place` it asks for.
-            asks_now: Whether it asks how things are, rather than what happened, when, or how often.
-            may_ask_now: Whether it may ask so: it has no word of the past, or asks where something
+        text: The query, cut to `MAX_QUERY_CHARACTERS`.
+        content: Its words in order, each once, without stop words and speakers' names.
+        asked: Names of the speakers in it; who does something comes first.
+        proper: Which words of `content` are written as names.
+        also_names: Words of `content` that name somebody here and are stop words elsewhere.
+        name_words: Folded words of the speakers' names, and their short forms in the query.
+        together: Whether it asks about several speakers together.
+        wants: Which of `time`, `number`, `name`, `place` it asks for.
+        asks_now: Whether it asks how things are, rather than what happened, when, or how often.
+        may_ask_now: Whether it may ask so: it has no word of the past, or asks where something
             was put.
     """
 

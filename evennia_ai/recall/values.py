@@ -27,13 +27,13 @@ class Turn:
     """One thing said, written or summarised, as it goes into the index.
 
     Args:
-            id: Unique within its scope; adding it again replaces the old turn.
-            at: Seconds since the epoch, an ISO 8601 text, a date or datetime, or a date in English
+        id: Unique within its scope; adding it again replaces the old turn.
+        at: Seconds since the epoch, an ISO 8601 text, a date or datetime, or a date in English
             words. Anything else counts as the epoch.
-            session: Name or number of the talk it belongs to. Without one, a pause of more than
+        session: Name or number of the talk it belongs to. Without one, a pause of more than
             half an hour begins a new talk.
-            audience: As `evennia_ai.history.audience` writes it; None is public.
-            kind: ``message``, ``journal``, ``summary`` or ``memory``.
+        audience: As `evennia_ai.history.audience` writes it; None is public.
+        kind: ``message``, ``journal``, ``summary`` or ``memory``.
     """
 
     id: str
@@ -50,13 +50,13 @@ class Hit:
     """One thing found.
 
     Args:
-            score: 0 to 1; comparable between queries only roughly, between kinds not at all.
-            at: As it was given to `add` (dates and datetimes as ISO 8601).
-            kind: The turn's kind; also ``tool`` (a tool's output), ``memory`` and ``experience``
+        score: 0 to 1; comparable between queries only roughly, between kinds not at all.
+        at: As it was given to `add` (dates and datetimes as ISO 8601).
+        kind: The turn's kind; also ``tool`` (a tool's output), ``memory`` and ``experience``
             (from the memory back end) and ``observation`` (of a profile).
-            matches: Whether it holds a word of the query, or one near to it or of its kind, or is
+        matches: Whether it holds a word of the query, or one near to it or of its kind, or is
             by or of somebody the query names.
-            importance: 1 to 10, where it is known.
+        importance: 1 to 10, where it is known.
     """
 
     turn_id: str
@@ -102,12 +102,12 @@ class Query:
     """What an assistant's memory is searched for.
 
     Args:
-            limit: Most hits.
-            audience: Who will be told; only what they may know is found.
-            exclude: Ids of turns to leave out.
-            own_name: The assistant's name, where few of its own lines are wanted.
-            observations: Whether to search profiles too.
-            tools: Whether to search the outputs of tools too.
+        limit: Most hits.
+        audience: Who will be told; only what they may know is found.
+        exclude: Ids of turns to leave out.
+        own_name: The assistant's name, where few of its own lines are wanted.
+        observations: Whether to search profiles too.
+        tools: Whether to search the outputs of tools too.
     """
 
     text: str

@@ -32,11 +32,11 @@ class Mem0Backend:
     imported or opened before the first call.
 
     Args:
-            directory: Folder of all files, a game's ``server/ai_memory``; made when missing.
-            config: Keys of a Mem0 configuration that replace ours, as ``vector_store``,
+        directory: Folder of all files, a game's ``server/ai_memory``; made when missing.
+        config: Keys of a Mem0 configuration that replace ours, as ``vector_store``,
             ``embedder``, ``llm``, ``history_db_path``; None for the embedded defaults.
-            embedder: The package's static embedder by default. Unused if `config` names one.
-            worker: The thread to work on; one of its own by default.
+        embedder: The package's static embedder by default. Unused if `config` names one.
+        worker: The thread to work on; one of its own by default.
 
     Attributes:
             near: Score from which on a memory counts that shares no word with a query.
