@@ -226,7 +226,7 @@ class Tavern:
         shown = self._wait(self.admin, r"would be live again|There is no compaction") or ""
         if "live again" not in shown:
             return
-        self._send(self.admin, "y")
+        self._send(self.admin, "compact/rollback Aria = yes")
         shown = self._wait(self.admin, r"Taken back|no longer fit") or ""
         self.counts["rollbacks"] += "Taken back" in shown
 

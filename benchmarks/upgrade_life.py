@@ -202,8 +202,10 @@ class Stay(Staff):
     def roll_back(self) -> None:
         """Roll back the latest compaction."""
         self.admin.drain(1)
-        self.admin.ask("compact/rollback Aria", "live again", ANSWER_S)
-        self.admin.ask("y", "Taken back", ANSWER_S)
+        shown = self.admin.ask("compact/rollback Aria", r"live again\. \S+", ANSWER_S)
+        # Older versions ask for a `y`.
+        yes = "compact/rollback Aria = yes" if "again. To" in shown else "y"
+        self.admin.ask(yes, "Taken back", ANSWER_S)
 
     def ask_all(self) -> None:
         """Check all answers; what was told in private is answered only to those who told it."""

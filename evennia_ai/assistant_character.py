@@ -9,10 +9,12 @@ from evennia.utils.create import create_script
 from evennia.utils.utils import lazy_property, make_iter
 
 from evennia_ai.assistant.evennia_internals import AttributeStore
+from evennia_ai.assistant.events import ANSWER
 from evennia_ai.assistant.game import is_assistant, is_private_room, plain
 from evennia_ai.assistant.identity import speaker_of, stable_id
+from evennia_ai.assistant.room import is_to_answer
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.messages import Message, new_id, storable, utc_iso
+from evennia_ai.history.messages import SPEECH, Message, new_id, storable, utc_iso
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.profiles import EntityHandler
@@ -130,6 +132,9 @@ class AssistantMixin:
         """Hear a message: what others say, whisper, pose, and their coming and going."""
         event = heard_event(self, text, from_obj)
         if event is not None:
+            if event.channel in SPEECH:
+                answers = is_to_answer(self, event, time.time())
+                event = replace(event, metadata={**event.metadata, ANSWER: answers})
             self.hear(event)
         return super().at_msg_receive(text=text, from_obj=from_obj, **kwargs)  # type: ignore
 

@@ -4,10 +4,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from evennia import DefaultScript
 from evennia.utils.gametime import gametime
+from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred, succeed
 
 from evennia_ai.assistant.deletions import delete_later
 from evennia_ai.assistant.evennia_internals import restart_timer, retime
+from evennia_ai.assistant.events import wants_answer
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.ports import AssistantPorts
 from evennia_ai.assistant.recovery import (
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
 T = TypeVar("T")
+
+# What a tick may have done for the next one to follow at once, if somebody waits for an answer.
+GOES_ON = ("turn", "heard", "cooldown", "late")
 
 
 def all_assistants() -> "list[AssistantScript]":
@@ -79,9 +84,12 @@ class AssistantScript(AssistantPorts, DefaultScript):
             self.save_queue()
             return succeed("late")
         runtime.counts["ticks"] += 1
+        if runtime.called is not None:  # this is the tick that was planned
+            runtime.called.cancel()
+            runtime.called = None
         with self.state.pinned():  # until the tick first waits for something
             done = maybeDeferred(run_tick, self, self.obj)
-        runtime.in_flight = done
+        runtime.hold(done)
         done.addErrback(self._tick_failed)
         done.addBoth(self._tick_done)
         self.save_queue()  # the tick may wait a long time before it stores what was heard
@@ -96,19 +104,61 @@ class AssistantScript(AssistantPorts, DefaultScript):
 
     def _tick_done(self, result: T) -> T:
         runtime = self.runtime
-        runtime.in_flight = None
+        runtime.release()
         runtime.counts[f"tick {result}"] += 1
         self.save_queue()
+        runtime.signed = runtime.signed and bool(runtime.pending())
         retime(self, self.config.tick_interval_s)
+        if result in GOES_ON and any(map(wants_answer, runtime.heard())):
+            self._tick_soon()
         return result
+
+    def _tick_soon(self) -> None:
+        """Begin a tick as soon as the reply cooldown lets it, unless one is about to begin."""
+        runtime = self.runtime
+        if runtime.in_flight is None and runtime.called is None:
+            rest = self.config.reply_cooldown_s - (self.now() - runtime.last_turn_at)
+            runtime.called = reactor.callLater(max(0.0, rest), self._tick_now)
+
+    def _tick_now(self) -> None:
+        self.runtime.called = None
+        if self.pk:
+            self.at_tick()
 
     def _run_sleep_tick(self) -> "Deferred[dict[str, Any]]":
         """Run the sleep cycle now; fires with one entry a step."""
         return run_sleep_tick(self, self.obj)
 
     def hear(self, event: Message) -> None:
-        """Queue what the body heard for the next tick."""
+        """Queue what the body heard; what it is to answer begins a tick at once."""
         self.runtime.hear(event, self.now())
+        if wants_answer(event, self.config.greet_arrivals):
+            self._tick_soon()
+            self._sign_after(self.config.thinking_after_s)
+
+    def _sign_after(self, wait_s: float) -> None:
+        """Look in `wait_s` seconds whether somebody still waits, unless that is planned."""
+        runtime, is_shown = self.runtime, self.config.thinking_emote is not None
+        if runtime.sign is None and not runtime.signed and is_shown and self.enabled:
+            runtime.sign = reactor.callLater(wait_s, self._sign)
+
+    def _sign(self) -> None:
+        """Show once that it thinks, if somebody has waited long enough for an answer."""
+        runtime, config = self.runtime, self.config
+        runtime.sign = None
+        greets = config.greet_arrivals
+        waiting = [event for event in runtime.pending() if wants_answer(event, greets)]
+        if not self.pk or not waiting or not config.thinking_emote:
+            return
+        first = waiting[0]
+        left_s = config.thinking_after_s - runtime.waited_s(first, self.now())
+        if left_s > 0:
+            self._sign_after(left_s)
+            return
+        runtime.signed = True
+        self.game.show(
+            config.thinking_emote, first.audience, first.channel, first.speaker_id or None
+        )
 
     def fall_asleep(self) -> None:
         """Go to sleep; the next tick dreams."""
@@ -126,8 +176,16 @@ class AssistantScript(AssistantPorts, DefaultScript):
         self.log("wakes up")
 
     def dreamt(self, report: dict[str, Any]) -> None:
-        """Keep the report of a sleep cycle, for `aistatus`."""
-        self.db.last_sleep = {"at": self.now(), "steps": report}
+        """Keep the report of a sleep cycle, for `aistatus`.
+
+        What a later tick of the same sleep did joins the report of the dream.
+        """
+        if self.state.dreamt:
+            dream = self.state.last_sleep
+            later = {name: step for name, step in report.items() if not step.get("skipped")}
+            self.db.last_sleep = {**dream, "steps": {**dream.get("steps", {}), **later}}
+        else:
+            self.db.last_sleep = {"at": self.now(), "steps": report}
 
     def compacted(self) -> None:
         """Show a compaction to players present, if that is wanted."""
@@ -167,6 +225,9 @@ class AssistantScript(AssistantPorts, DefaultScript):
     def at_script_delete(self) -> bool:
         """Stop thinking, drop the live state and queue the deletion of derived data."""
         self.stop_thinking()
+        for planned in (self.runtime.called, self.runtime.sign):
+            if planned is not None and planned.active():
+                planned.cancel()
         delete_later(self.scope)
         forget_runtime(stable_id(self))
         return True

@@ -26,5 +26,16 @@ class ToolError(AssistantError):
     """A tool could not do what was asked; the text goes back to the model as its result."""
 
 
+class NotObeyedError(ToolError):
+    """The assistant takes no orders from the one who asks."""
+
+    SAYS = "you take no orders from"
+
+    def __init__(self, asker: str):
+        super().__init__(
+            f"{self.SAYS} {asker}; stay at your post, and refuse in character with a few words"
+        )
+
+
 class StoreError(AssistantError):
     """The semantic memory store or the recall index failed."""

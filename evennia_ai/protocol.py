@@ -173,6 +173,10 @@ class Mind(Protocol):
     def work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
         """Call a function that computes long, and only computes; fires with its result."""
 
+    @property
+    def down(self) -> set[str]:
+        """Names of the models whose last call for a turn failed."""
+
     def warm_up(self, model: str) -> Deferred[None]:
         """Load what is slow; fires when it is loaded."""
 
@@ -185,6 +189,9 @@ class GamePort(Protocol):
 
     def speak(self, text: str, audience: str, channel: str, asker: str | None) -> None:
         """Answer a turn's audience the way it spoke."""
+
+    def show(self, text: str, audience: str, channel: str, asker: str | None) -> None:
+        """Show a line about the assistant to a turn's audience alone; nobody hears it as speech."""
 
     def say(self, text: str) -> None:
         """Speak aloud."""
@@ -204,6 +211,12 @@ class GamePort(Protocol):
     def move(self, direction: str) -> str:
         """Walk through an exit; returns what it sees there."""
 
+    def get(self, thing: str, asker: str | None = None) -> str:
+        """Pick up something here, for whoever asks; returns what it did and carries now."""
+
+    def give(self, thing: str, to: str, asker: str | None = None) -> str:
+        """Give somebody here what it carries or picks up; returns what it did and carries now."""
+
     def present(self) -> tuple[dict[str, Any], ...]:
         """Those here: ``{"id", "key", "player": bool, "assistant": bool}``."""
 
@@ -219,11 +232,17 @@ class GamePort(Protocol):
     def people_in(self, text: str) -> dict[str, Profile]:
         """Everybody a text may mean by name: ``{stable id: {"id", "name", ...}}``."""
 
+    def time(self, now: float) -> str:
+        """The time as people in the game say it; `now` is in seconds since the epoch."""
+
     def place(self) -> dict[str, Any]:
         """``{"id", "key", "description", "exits": [...], "private": bool}``."""
 
     def allowed(self, lock: str, asker: str | None) -> bool:
         """Whether a lock string lets pass the assistant and the one who asks."""
+
+    def obeys(self, asker: str) -> bool:
+        """Whether the assistant takes orders from somebody, by stable id."""
 
     def only_present(self, audience: str) -> bool:
         """Whether nobody outside an audience is here."""

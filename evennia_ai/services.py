@@ -89,6 +89,7 @@ class InlineMind:
     ):
         self.model, self.memories = model, memories
         self.recall, self.work = recall, desk.submit
+        self.down: set[str] = set()
 
     def warm_up(self, model: str) -> "Deferred[None]":
         """Load the model library, the index and the token vocabularies."""

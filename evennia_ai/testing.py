@@ -10,6 +10,7 @@ import copy
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
@@ -23,6 +24,7 @@ from evennia_ai.background import Worker
 from evennia_ai.errors import ModelError, ToolError
 from evennia_ai.history.audience import PUBLIC, members, visible
 from evennia_ai.history.messages import new_id
+from evennia_ai.language.times import spoken_time
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
 from evennia_ai.protocol import MemoryBackend, ModelBackend, Store
@@ -344,16 +346,24 @@ class MemoryIndex:
 
 
 class FakeGame:
-    """A tavern with Alice, Bob and Cora in it; `said` keeps what was said, with its audience."""
+    """A tavern with Alice, Bob and Cora in it.
+
+    `said` keeps what was said and `shown` what was posed, with its audience.
+    """
 
     people = {"Alice": "o1.a", "Bob": "o2.b", "Cora": "o3.c"}
 
     def __init__(self) -> None:
         self.said: list[tuple[str, str]] = []
+        self.shown: list[tuple[str, str]] = []
 
     def speak(self, text: str, audience: str, channel: str, asker: str | None) -> None:
         """Keep what was said."""
         self.said.append((audience, text))
+
+    def show(self, text: str, audience: str, channel: str, asker: str | None) -> None:
+        """Keep what was posed before an audience."""
+        self.shown.append((audience, text))
 
     def say(self, text: str) -> None:
         """Keep what was said aloud."""
@@ -379,6 +389,15 @@ class FakeGame:
         """There is no exit."""
         raise ToolError(f"there is no exit `{direction}`")
 
+    def get(self, thing: str, asker: str | None = None) -> str:
+        """There is nothing to pick up."""
+        raise ToolError(f"there is no `{thing}` here")
+
+    def give(self, thing: str, to: str, asker: str | None = None) -> str:
+        """Keep what was given, under the person's name."""
+        self.said.append((to, thing))
+        return f"You give {thing} to {to}. You carry nothing."
+
     def present(self) -> tuple[dict[str, Any], ...]:
         """The three people, all players."""
         return tuple(
@@ -403,11 +422,19 @@ class FakeGame:
         """Those of the people whom a text names."""
         return {each: Profile(each, key) for key, each in self.people.items() if key in text}
 
+    def time(self, now: float) -> str:
+        """The time in UTC."""
+        return spoken_time(datetime.fromtimestamp(now, UTC))
+
     def place(self) -> dict[str, Any]:
         """The tavern."""
         return {"id": "r1", "key": "Tavern", "description": "", "exits": [], "private": False}
 
     def allowed(self, lock: str, asker: str | None) -> bool:
+        """Always."""
+        return True
+
+    def obeys(self, asker: str) -> bool:
         """Always."""
         return True
 
@@ -522,6 +549,10 @@ class FakeAssistant(AssistantParts):
 
     def spent(self, reply: ModelReply, purpose: str) -> None:
         """Costs nothing."""
+
+    def note_reply(self, to: str) -> None:
+        """Keep whom it answered."""
+        self.audit("replied", to=to)
 
     def fall_asleep(self) -> None:
         """Go to sleep."""

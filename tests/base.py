@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 from django.test import override_settings
-from evennia import create_object
+from evennia import DefaultCharacter, create_object
 from evennia.utils.test_resources import BaseEvenniaTest
 from twisted.internet import reactor
 
@@ -18,6 +18,13 @@ from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 from tests.waiting import wait_for
 
 CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"
+PLAYED = "tests.base.PlayedCharacter"
+
+
+class PlayedCharacter(DefaultCharacter):
+    """A character whose player is connected."""
+
+    has_account = True
 
 
 def label(number):

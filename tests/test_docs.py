@@ -140,6 +140,14 @@ class TestDocs(unittest.TestCase):
         rows = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
         self.assertEqual([name for name in KNOWN if f"| `{name}` |" not in rows], [])
 
+    def test_tools(self):
+        """The page of tools lists those of the package."""
+        from evennia_ai.tools import BUILTIN_TOOLS
+
+        rows = "\n".join(table_rows(ROOT / "docs" / "tools.md"))
+        listed = re.findall(r"^\| `(\w+)` \|", rows, re.MULTILINE)
+        self.assertEqual(sorted(listed), sorted(tool.name for tool in BUILTIN_TOOLS))
+
     def test_benchmarks(self):
         """Each benchmark in the table is a module."""
         rows = table_rows(ROOT / "docs" / "benchmarks.md")

@@ -11,9 +11,12 @@ from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
+from evennia_ai.assistant.manners import ATTENTION, THREAD_S
 from evennia_ai.errors import ConfigError
 
 Check = Callable[[object], Any]
+_LOCK = r"(?:(?:not|NOT)\s+)?\w+\([^():;]*\)"
+_LOCKS = re.compile(rf"{_LOCK}(?:\s+(?:and|or|AND|OR)\s+{_LOCK})*")
 _CLOCK_SPAN = re.compile(r"^(?:(game|real)\s+)?(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})$")
 
 
@@ -68,6 +71,13 @@ def _schedule(value: object) -> str:
     if not match or any(int(match[i]) > (59 if i % 2 else 23) for i in (2, 3, 4, 5)):
         raise ValueError(value)
     return re.sub(r"\s*-\s*", "-", text)
+
+
+def _lock(value: object) -> str:
+    text = _text(value)
+    if not _LOCKS.fullmatch(text):
+        raise ValueError(value)
+    return text
 
 
 def within_hours(schedule: str, clock: Callable[[bool], tuple[int, int]]) -> bool:
@@ -127,6 +137,9 @@ SCHEDULE = Kind(
     or_none(Kind("", _schedule)).check,
     "clock times",
 )
+
+
+LOCK = Kind("a lock string such as perm(Builder) or id(5) or all()", _lock)
 
 
 def _option(group: str, default: object, kind: Kind, says: str) -> Any:
@@ -252,6 +265,9 @@ class AssistantConfig:
         choice("native", "text"),
         "native: the provider's tool calling. text: tool calls written as text lines.",
     )
+    llm_offline_fallback: bool = model(
+        True, FLAG, "When no model answers, let the offline model answer, from memory and by rules."
+    )
     persona: str = life(
         "A friendly regular of this place, curious about people and honest about what "
         "they do not know.",
@@ -285,8 +301,46 @@ class AssistantConfig:
         or_none(TEXT),
         "Emote shown at a compaction if `compact_notice` is on.",
     )
+    thinking_after_s: float = life(
+        2.0, number(0, 3600, "seconds"), "Wait for an answer after which `thinking_emote` is shown."
+    )
+    thinking_emote: str | None = life(
+        "thinks for a moment.",
+        or_none(TEXT),
+        "Emote shown once to those who wait for an answer. None: no emote.",
+    )
+    trouble_emote: str | None = life(
+        "shakes their head, as if the words would not come.",
+        or_none(TEXT),
+        "Emote shown to those who wait when no model answers. None: no emote.",
+    )
+    attention: str = life(
+        "room",
+        choice(*ATTENTION),
+        "addressed: answers only when called by name. room: also goes on with a talk, and answers "
+        "one player who is alone with assistants. all: answers every line of a player.",
+    )
+    thread_s: float = life(
+        THREAD_S, number(0, 3600, "seconds"), "Time for which a talk goes on without its name."
+    )
+    stale_after_s: float = life(
+        90.0, number(1, 86_400, "seconds"), "Age of a line that is remembered, but not answered."
+    )
+    max_says: int = life(2, whole(1, 20, "lines"), "Most lines and poses in one turn.")
     greet_arrivals: bool = life(
         False, FLAG, "Start a turn when a player arrives, not only when one speaks."
+    )
+    post: bool = life(
+        True,
+        FLAG,
+        "It stays where it was put and walks only when somebody it obeys asks. Off: it may walk "
+        "by itself.",
+    )
+    obeys: str = life(
+        "perm(Builder)",
+        LOCK,
+        "Who may order it to walk, to fetch and to give. Who controls its body always may. Anyone "
+        "may have things whose own lock `give` lets them.",
     )
     tool_levels: dict[str, str] = life(
         {}, LEVELS, "Switches tools: off, dry run (does nothing) or on (default)."

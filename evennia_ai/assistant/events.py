@@ -1,59 +1,43 @@
 """Heard events: what makes the assistant think, and for whom."""
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from evennia_ai.history.audience import is_private
 from evennia_ai.history.messages import SPEECH, Message
 
-_ARTICLES = ("a", "an", "the")
+# Key of an event's metadata: whether this assistant is to answer it.
+ANSWER = "answer"
 
 
 @dataclass(frozen=True)
 class Group:
-    """The events of one audience, oldest first."""
+    """What one speaker said to one audience, oldest first."""
 
     audience: str
     events: tuple[Message, ...]
 
-    def triggers(self, greet_arrivals: bool) -> tuple[Message, ...]:
-        """The events that call for a turn: speech of others, arrivals where they are greeted."""
-        wanted = (*SPEECH, "arrive") if greet_arrivals else SPEECH
-        return tuple(event for event in self.events if event.channel in wanted)
+    @property
+    def key(self) -> tuple[str, str]:
+        """Audience and speaker, which no two groups share."""
+        return self.audience, self.events[0].speaker_id
 
 
-def by_audience(events: Iterable[Message]) -> tuple[Group, ...]:
-    """Events in groups of one audience each, in order of the audiences' first event."""
-    groups: dict[str, list[Message]] = {}
+def by_speaker(events: Iterable[Message]) -> tuple[Group, ...]:
+    """Events in groups of one audience and one speaker each, in order of their first event."""
+    groups: dict[tuple[str, str], list[Message]] = {}
     for event in events:
-        groups.setdefault(event.audience, []).append(event)
-    return tuple(Group(audience, tuple(items)) for audience, items in groups.items())
+        groups.setdefault((event.audience, event.speaker_id), []).append(event)
+    return tuple(Group(audience, tuple(items)) for (audience, _), items in groups.items())
 
 
-def names(text: str, name: str) -> bool:
-    """Whether a text names somebody, by the whole name or its first word that is no article."""
-    words = name.lower().split()
-    first = next((word for word in words if word not in _ARTICLES), "")
-    wanted = {" ".join(words), first} - {""}
-    return any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text.lower()) for word in wanted)
+def wants_answer(event: Message, greet_arrivals: bool = False) -> bool:
+    """Whether an event calls for a turn: speech this assistant is to answer, a greeted arrival.
 
-
-def addressed(events: Sequence[Message], name: str, listeners: int) -> bool:
-    """Whether somebody speaks to the assistant.
-
-    True for a whisper or page, for speech that names it, and for speech if there are no other
-    `listeners` (the speaker not counted).
+    What was heard by a version that did not note who answers is answered.
     """
-    for event in events:
-        channel = event.channel
-        if channel in ("whisper", "page") or is_private(event.audience):
-            return True
-        if channel in ("say", "pose") and names(event.content, name):
-            return True
-        if channel == "say" and listeners == 0:
-            return True
-    return False
+    if event.channel in SPEECH:
+        return bool(event.metadata.get(ANSWER, True))
+    return greet_arrivals and event.channel == "arrive"
 
 
 def resolved(events: Iterable[Message], here: Iterable[str]) -> list[Message]:

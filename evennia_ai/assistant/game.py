@@ -4,17 +4,22 @@ Text of models never reaches Evennia's parsers: it is escaped and sent as a mapp
 """
 
 import re
+from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from evennia import AccountDB, DefaultCharacter, DefaultObject, ObjectDB
+from django.utils.timezone import get_default_timezone
+from evennia import AccountDB, DefaultCharacter, DefaultObject, ObjectDB, settings_default
 from evennia.utils import logger
 from evennia.utils.ansi import raw, strip_ansi
 from evennia.utils.create import create_message
+from evennia.utils.gametime import gametime
 
 from evennia_ai.assistant.identity import find, stable_id
-from evennia_ai.errors import ToolError
+from evennia_ai.errors import NotObeyedError, ToolError
 from evennia_ai.history.audience import STAFF, is_private, members
+from evennia_ai.language.times import spoken_time, spoken_units
 from evennia_ai.llm_interaction.reply import speakable
 from evennia_ai.rag_memory.profile import Profile
 
@@ -27,6 +32,8 @@ DESCRIPTION_CHARS = 600
 _NAME_WORDS = 60
 # Evennia finds links (|lc, |lu, |lt, |le) after it has turned doubled pipes into single ones, so
 # doubling does not protect them: the pipe before such a tag becomes a broken one.
+_ARTICLE = re.compile(r"^(?:the|an?|some|another|my|your)\s+", re.IGNORECASE)
+_MEASURE = re.compile(r"^.*\bof\s+", re.IGNORECASE)  # `a pint of ale` may be drawn as ale
 _LINK_TAG = re.compile(r"\|(?=l[cute])")
 
 
@@ -103,9 +110,7 @@ class GameHandler:
 
     def page(self, target_id: str, text: str) -> None:
         """Answer a page: shown if they are online, kept as a page if not."""
-        account = find(self._pager(target_id) or target_id)
-        if not isinstance(account, AccountDB):
-            account = getattr(account, "account", None)
+        account = self._account_of(target_id)
         if account is None:
             raise ToolError("whoever paged is gone")
         shown = " ".join(self._pieces(text))
@@ -114,6 +119,11 @@ class GameHandler:
             self.character, shown, receivers=[account], locks=locks, tags=[("page", "comms")]
         )
         account.msg(f"|c{self.character.key}|n |wpages:|n {shown}", from_obj=self.character)
+
+    def _account_of(self, speaker_id: str) -> AccountDB | None:
+        """The account behind the speaker of a page."""
+        found = find(self._pager(speaker_id) or speaker_id)
+        return found if isinstance(found, AccountDB) else getattr(found, "account", None)
 
     def _pager(self, speaker_id: str) -> str | None:
         """The account that sent the newest page under a speaker's id; None if none is known."""
@@ -138,6 +148,17 @@ class GameHandler:
         else:
             self._whisper_all(asker or next(iter(members(audience))), text, audience)
 
+    def show(self, text: str, audience: str, channel: str, asker: str | None) -> None:
+        """Show a line about the assistant to a turn's audience alone; nobody hears it as speech."""
+        here = self.character.location.contents if self.character.location else ()
+        account = self._account_of(asker) if channel == "page" and asker else None
+        circle = members(audience) if is_private(audience) else None
+        seers = [obj for obj in here if circle is None or stable_id(obj) in circle]
+        line = literal(f"{self.character.key} {text}")
+        for person in [account] if account else seers:
+            if person is not self.character:
+                person.msg(text=(line, {"type": "sign"}), from_obj=self.character)
+
     def look(self, target: str | None = None) -> str:
         """The room, or one thing in it or carried, as the assistant sees it."""
         thing = self._room if target is None else self._thing(target)
@@ -161,6 +182,39 @@ class GameHandler:
             raise ToolError(f"you could not go `{way.key}`")
         return self.look()
 
+    def get(self, thing: str, asker: str | None = None) -> str:
+        """Pick something up in the room, for whoever asks; tells what is carried then."""
+        found = self._thing(thing, self._room.contents)
+        self._check_order(found, asker)
+        taken = self._pick_up(found)
+        return f"You pick up {self._numbered(taken)}. {self._carried()}"
+
+    def give(self, thing: str, to: str, asker: str | None = None) -> str:
+        """Hand something carried, else something that lies here, to somebody here."""
+        person = self._person(to)
+        if person is self.character:
+            raise ToolError("you cannot give anything to yourself")
+        carried = self._found(thing, self.character.contents)
+        gift = carried[0] if carried else self._thing(thing, self._room.contents)
+        self._check_order(gift, asker)
+        if not carried:
+            gift = self._pick_up(gift)
+        name, receiver = self._numbered(gift), plain(person.get_display_name(self.character))
+        if not (
+            gift.at_pre_give(self.character, person)
+            and gift.move_to(person, quiet=True, move_type="give")
+        ):
+            raise ToolError(f"you could not give {name} to {receiver}. {self._carried()}")
+        gift.at_give(self.character, person)
+        self._room.msg_contents(
+            "$You() $conj(give) {gift} to {receiver}.",
+            exclude=[person],
+            from_obj=self.character,
+            mapping={"gift": name, "receiver": person},
+        )
+        person.msg(f"{self.character.get_display_name(person)} gives you {name}.")
+        return f"You give {name} to {receiver}. {self._carried()}"
+
     def present(self) -> tuple[dict[str, Any], ...]:
         """Characters here besides the assistant: id, name, whether a player, an assistant."""
         room = self.character.location
@@ -176,6 +230,19 @@ class GameHandler:
             for obj in room.contents
             if obj is not self.character and isinstance(obj, DefaultCharacter)
         )
+
+    def time(self, now: float) -> str:
+        """The time as people say it: of the game's calendar, else of the server's time zone.
+
+        A game has a calendar of its own if it sets ``TIME_UNITS`` (as for Evennia's contrib
+        `custom_gametime`) or ``TIME_GAME_EPOCH``, or changes ``TIME_FACTOR``.
+        """
+        if units := getattr(settings, "TIME_UNITS", None):
+            return spoken_units(gametime(absolute=True), units)
+        factor = settings_default.TIME_FACTOR
+        if settings.TIME_GAME_EPOCH is not None or factor != settings.TIME_FACTOR:
+            now = gametime(absolute=True)
+        return spoken_time(datetime.fromtimestamp(now, get_default_timezone()))
 
     def place(self) -> dict[str, Any]:
         """The room: id, name, description, exits, whether it is private."""
@@ -246,10 +313,52 @@ class GameHandler:
         person = find(asker)
         return person is not None and self._passes(person, lock)
 
+    def obeys(self, asker: str) -> bool:
+        """Whether `asker` controls the body or passes the option `obeys`."""
+        person, script = find(asker), self.character.assistant
+        if person is None or script is None:
+            return False
+        return self.character.access(person, "control") or self._passes(
+            person, f"tool:{script.config.obeys}"
+        )
+
     def only_present(self, audience: str) -> bool:
         """Whether everybody here is a member of a private audience: it may be said aloud."""
         circle = members(audience)
         return all(p["id"] in circle for p in self.present() if p["player"] or p["assistant"])
+
+    def _check_order(self, thing: DefaultObject, asker: str | None) -> None:
+        """Raise `NotObeyedError` unless the assistant may fetch or give a thing for `asker`.
+
+        By itself it may, for those it obeys, and for anybody who passes the thing's lock `give`.
+        """
+        if asker is None or self.obeys(asker):
+            return
+        person = find(asker)
+        if person is None or not thing.access(person, "give", default=False):
+            raise NotObeyedError(plain(person.key) if person else "whoever asks")
+
+    def _pick_up(self, thing: DefaultObject) -> DefaultObject:
+        """What is carried after picking up a thing: the thing, or what it dispensed instead."""
+        body, before, name = self.character, self.character.contents, self._numbered(thing)
+        if not thing.access(body, "get"):
+            why = plain(thing.db.get_err_msg)
+            raise ToolError(f"you cannot pick up {name}" + (f": {why}" if why else ""))
+        if thing.at_pre_get(body) and thing.move_to(body, quiet=True, move_type="get"):
+            thing.at_get(body)
+            self._room.msg_contents(f"$You() $conj(pick) up {name}.", from_obj=body)
+            return thing
+        for dispensed in body.contents:
+            if dispensed not in before:
+                return dispensed
+        raise ToolError(f"you cannot pick up {name} now")
+
+    def _numbered(self, thing: DefaultObject) -> str:
+        return plain(thing.get_numbered_name(1, self.character, return_string=True))
+
+    def _carried(self) -> str:
+        names = ", ".join(self._numbered(thing) for thing in self.character.contents)
+        return f"You carry {names or 'nothing'}."
 
     def _passes(self, obj: DefaultObject, lock: str) -> bool:
         # Without a superuser's bypass: an assistant acts with the rights they were granted.
@@ -271,24 +380,40 @@ class GameHandler:
     def _person(self, name: str) -> DefaultCharacter:
         thing = self._thing(name)
         if not isinstance(thing, DefaultCharacter):
-            raise ToolError(f"{thing.key} is nobody to whisper to")
+            raise ToolError(f"{thing.key} is not a person")
         return thing
 
-    def _thing(self, name: str) -> DefaultObject:
-        wanted = name.strip()
-        for obj in [*self._room.contents, *self.character.contents]:
-            if wanted == stable_id(obj) and obj is not self.character:
-                return obj
-        places = (self._room, self.character)
-        found = self.character.search(wanted, quiet=True)
-        here = [obj for obj in found if obj.location in places or obj is self._room]
-        if not here:
+    def _thing(self, name: str, among: Sequence[DefaultObject] | None = None) -> DefaultObject:
+        """The thing or person that a name means, in the room or carried, or only `among` some."""
+        room = self._room
+        if among is None:
+            among = [*room.contents, *self.character.contents, room]
+        found = self._found(name, among)
+        if not found:
             raise ToolError(f"there is no `{name}` here")
-        people = [obj for obj in here if isinstance(obj, DefaultCharacter)]
+        people = [obj for obj in found if isinstance(obj, DefaultCharacter)]
         if len(people) > 1:
             ids = ", ".join(f"{plain(obj.key)} [{stable_id(obj)}]" for obj in people)
             raise ToolError(f"there are several `{name}` here, say which id: {ids}")
-        return here[0]
+        return found[0]
+
+    def _found(self, name: str, among: Sequence[DefaultObject]) -> list[DefaultObject]:
+        """Those of some things that a stable id or a name means, in whole or in its last words."""
+        wanted = name.strip()
+        for obj in among:
+            if wanted == stable_id(obj) and obj is not self.character:
+                return [obj]
+        bare = _ARTICLE.sub("", wanted)
+        for words in dict.fromkeys((wanted, bare, _MEASURE.sub("", bare))):
+            found = self.character.search(words, candidates=among, quiet=True)
+            if here := [obj for obj in found if obj in among]:
+                return here
+        return []
+
+
+def is_person(obj: DefaultObject) -> bool:
+    """Whether an object is a character: a player's, an assistant's body, or a scripted one."""
+    return isinstance(obj, DefaultCharacter)
 
 
 def is_assistant(obj: DefaultObject) -> bool:

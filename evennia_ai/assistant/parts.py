@@ -11,6 +11,7 @@ from evennia_ai.assistant.react_loop import run_turn
 from evennia_ai.assistant.runtime import LiveAssistant
 from evennia_ai.assistant.state import SpendHandler, StateHandler
 from evennia_ai.assistant.tick import is_called
+from evennia_ai.errors import ModelError
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.rag_memory.indexing import memory_of
@@ -18,6 +19,9 @@ from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.rag_memory.search import Memory
+
+# While no model answers, those who wait are shown so at most this often.
+TROUBLE_SHOWN_S = 60.0
 
 
 class AssistantParts:
@@ -76,6 +80,32 @@ class AssistantParts:
     def run_exclusive(self: LiveAssistant, function: Callable[[], Any]) -> Deferred[Any]:
         """Run something while no tick runs, after the one in flight; fires with its result."""
         return self.runtime.run_exclusive(function)
+
+    def model_failed(self: LiveAssistant, error: ModelError, request: TurnRequest) -> None:
+        """No model answered: show it to those who wait, and alert staff once for a model."""
+        name, config = self.model_name, self.config
+        fallback = config.llm_offline_fallback
+        if name not in self.mind.down:
+            self.mind.down.add(name)
+            instead = "the offline model answers" if fallback else "what was asked is tried again"
+            self.alert(f"no model answers ({error}); {instead} until one does")
+        else:
+            self.log(f"no model answers: {error}", warning=True)
+        runtime = self.runtime
+        runtime.counts["model failures"] += 1
+        runtime.model_failed = True
+        is_due = not fallback or self.now() - runtime.trouble_shown_at > TROUBLE_SHOWN_S
+        if config.trouble_emote and is_due:
+            runtime.trouble_shown_at = self.now()
+            self.game.show(config.trouble_emote, request.audience, request.channel, request.asker)
+
+    def model_answered(self: LiveAssistant) -> None:
+        """A model answered; tell staff if it had been down."""
+        if self.runtime.model_failed:
+            self.runtime.model_failed, self.runtime.last_error = False, ""
+        if self.model_name in self.mind.down:
+            self.mind.down.discard(self.model_name)
+            self.tell_staff(f"{self.obj.key}: the model answers again")
 
     def is_called(self: LiveAssistant) -> bool:
         """Whether somebody has spoken to it since its last tick."""

@@ -15,7 +15,9 @@ from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.game import GameHandler, literal
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.parts import AssistantParts
+from evennia_ai.assistant.room import has_replied
 from evennia_ai.assistant.runtime import Runtime, runtime_for
+from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import counter_for, counter_name
 from evennia_ai.llm_interaction.values import ModelReply
@@ -88,6 +90,10 @@ class AssistantPorts(AssistantParts):
         """The name of that counter."""
         return counter_name(self.model_name)
 
+    def note_reply(self, to: str) -> None:
+        """Note that somebody (stable id) was answered, so that the talk goes on."""
+        has_replied(self.obj, to, self.now())
+
     def log(self, text: str, warning: bool = False) -> None:
         """A line in the server log that names the assistant."""
         (logger.log_warn if warning else logger.log_info)(f"[ai] {self.key}: {text}")
@@ -104,7 +110,7 @@ class AssistantPorts(AssistantParts):
 
     def alert(self, text: str) -> None:
         """As `trouble`, and send a line to followers and to the admins who are online."""
-        self.trouble(text)
+        self._note_trouble(text)
         line = f"{self.obj.key if self.obj else self.key}: {text}"
         self.tell_staff(line)
         followers = self.state.followers()
@@ -114,15 +120,19 @@ class AssistantPorts(AssistantParts):
 
     def trouble(self, text: str) -> None:
         """Log something staff should know and show it in `aistatus`."""
-        self.runtime.last_error = text
-        self.runtime.counts["troubles"] += 1
         self.log(text, warning=True)
+        self._note_trouble(text)
+
+    def _note_trouble(self, text: str) -> None:
+        self.runtime.note_trouble(text, self.now())
+        self.runtime.counts["troubles"] += 1
         self.audit("trouble", text=text)
 
     def log_error(self, what: str, error: BaseException) -> None:
         """Count, log and show in `aistatus` an error that was survived."""
         self.runtime.counts["errors"] += 1
-        self.runtime.last_error = f"{what}: {error or type(error).__name__}"
+        text = f"{what}: {error or type(error).__name__}"
+        self.runtime.note_trouble(text, self.now(), isinstance(error, ModelError))
         logger.log_err(f"[ai] {self.key}: {what}: {type(error).__name__}: {error}")
         self.audit("error", what=what, error=f"{type(error).__name__}: {error}")
 

@@ -8,12 +8,18 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.assistant.runtime import LiveAssistant
-from evennia_ai.errors import ToolError
-from evennia_ai.history.audience import PUBLIC, private
+from evennia_ai.errors import ModelError, ToolError
+from evennia_ai.history.audience import PUBLIC, private, visible
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
-from evennia_ai.history.pairs import ANSWERED
+from evennia_ai.history.pairs import ANSWERED, ASKER
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, CONTEXTS
-from evennia_ai.llm_interaction.prompt import build_prompt, context_limit, model_request
+from evennia_ai.llm_interaction.prompt import (
+    OFFLINE_MODEL,
+    build_prompt,
+    context_limit,
+    model_request,
+)
+from evennia_ai.llm_interaction.regions import Prompt
 from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, strip_thoughts
 from evennia_ai.llm_interaction.tool_calls import (
     batches,
@@ -23,7 +29,8 @@ from evennia_ai.llm_interaction.tool_calls import (
 )
 from evennia_ai.llm_interaction.values import ModelReply, TurnReport, TurnRequest
 from evennia_ai.protocol import Character
-from evennia_ai.rag_memory.recalled import MEMORIES, drawn_on
+from evennia_ai.rag_memory.recalled import MEMORIES, drawn_on, found_texts
+from evennia_ai.recall.values import brief
 from evennia_ai.tools.base import ToolContext
 from evennia_ai.tools.execution import Failures, execute_tool_calls
 
@@ -60,15 +67,14 @@ def run_turn(
             break
         text, calls = turn.read(reply)
         if not calls:
-            turn.store(request.audience, text, (), reply)
-            turn.speak(text or ("" if report.spoken else aside))
+            turn.end(text, aside, reply)
             break
         aside = text or aside
         if turn.context.extracting and any(c["function"]["name"] not in usable for c in calls):
             report.stopped_by = "other_tool"
         ended = yield turn.act(text, calls, reply)
         if ended or report.stopped_by == "other_tool":
-            if aside and not report.spoken:
+            if aside and not report.spoken and turn.is_fit(aside, reply.model):
                 turn.speak(aside)
             report.stopped_by = "noop" if ended else "other_tool"
             break
@@ -91,9 +97,12 @@ class _Turn:
             self.report.spoken,
             request.source_ids,
             request.retrieved,
-            request.askers,
             whole_history=request.context == CONTEXT_PRE_COMPACTION,
         )
+        seen = reversed(script.history.messages())
+        newest = next((m for m in seen if visible(m.audience, request.audience)), None)
+        self.since = newest.id if newest else None  # what the turn itself adds comes behind it
+        self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
 
     @inlineCallbacks
     def ask(self) -> Generator[Deferred[Any], Any, Any]:
@@ -118,20 +127,43 @@ class _Turn:
             rules=request.rules,
             talks=request.talks,
             hidden_ids=request.hidden_ids,
+            answering=request.answering,
+            since=self.since,
+            found=self.found,
         )
         if not prompt.fits:
             report.stopped_by = "too_large"
             script.trouble(f"the prompt cannot fit: {prompt.budget}")
             return None
-        asked = model_request(script, self.character, prompt, purpose=request.context)
-        left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
         report.iterations += 1
-        reply = yield script.mind.model.complete(
-            replace(asked, timeout_s=min(asked.timeout_s, left_s))
-        )
+        reply = yield self._complete(prompt)
         report.prompt_tokens += reply.prompt_tokens
         report.completion_tokens += reply.completion_tokens
         script.spent(reply, request.context)
+        return reply
+
+    @inlineCallbacks
+    def _complete(self, prompt: Prompt) -> Generator[Deferred[Any], Any, ModelReply]:
+        """Ask the assistant's model, and where none answers, the offline one if that is wanted."""
+        script, request = self.script, self.request
+        asked = model_request(script, self.character, prompt, purpose=request.context)
+        left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
+        try:
+            reply: ModelReply = yield script.mind.model.complete(
+                replace(asked, timeout_s=min(asked.timeout_s, left_s))
+            )
+        except ModelError as error:
+            if not self.context.speaks:
+                raise
+            script.model_failed(error, request)
+            if not script.config.llm_offline_fallback or script.model_name == OFFLINE_MODEL:
+                raise
+            asked = model_request(
+                script, self.character, prompt, purpose=request.context, offline=True
+            )
+            reply = yield script.mind.model.complete(asked)
+        else:
+            script.model_answered()
         return reply
 
     def read(self, reply: ModelReply) -> tuple[str, Sequence[Mapping[str, Any]]]:
@@ -167,9 +199,10 @@ class _Turn:
                     registry, batch, self.tools, self.failures, self.context.extracting
                 )
                 answered = request.audience if outcome.ended else ""
-                meta = {"context": request.context, ANSWERED: answered}
+                meta = {**self._meta, ANSWERED: answered}
                 history.append(
-                    replace(result, audience=audience, metadata=meta) for result in outcome.results
+                    replace(self._kept(result), audience=audience, metadata=meta)
+                    for result in outcome.results
                 )
             except Exception:
                 try:
@@ -180,6 +213,21 @@ class _Turn:
             self.report.tools += outcome.used
             ended, text = ended or outcome.ended, ""
         return ended
+
+    def _kept(self, result: Message) -> Message:
+        """A result as it is stored: of what was found in memory only ids and beginnings."""
+        if result.name not in self.script.tools.traits.recalls:
+            return result
+        kept = replace(result, id=new_id("m"), content=brief(result.content))
+        self.found[kept.id] = result.content
+        self.tools.retrieved += tuple(found_texts(result.content))
+        return kept
+
+    @property
+    def _meta(self) -> dict[str, Any]:
+        """What all messages of the turn note: its context, and whom it answers."""
+        asker = self.request.asker
+        return {"context": self.request.context, **({ASKER: asker} if asker else {})}
 
     def _whispered_to(self, call: Mapping[str, Any]) -> str | None:
         """Stable id of whom a call in a public turn whispers to; None if it whispers to nobody."""
@@ -198,10 +246,10 @@ class _Turn:
         """Add the assistant's message to the history, unless it is empty or unspoken."""
         if not calls and not (text and self.context.speaks):
             return
-        metadata: dict[str, Any] = {"model": reply.model, "context": self.request.context}
-        if self.request.retrieved:  # an extraction must not learn what only repeats a memory
+        metadata: dict[str, Any] = {"model": reply.model, **self._meta}
+        if self.tools.retrieved:  # an extraction must not learn what only repeats a memory
             said = " ".join([text, *(str(call["function"].get("arguments")) for call in calls)])
-            if memories := drawn_on(self.request.retrieved, said[:_DRAWN_CHARS]):
+            if memories := drawn_on(self.tools.retrieved, said[:_DRAWN_CHARS]):
                 metadata[MEMORIES] = memories
         counted = reply.content_tokens if len(text) > _COUNT_CHARS else None
         message = Message(
@@ -216,15 +264,38 @@ class _Turn:
         )
         self.script.history.append([message])
 
+    def end(self, text: str, aside: str, reply: ModelReply) -> None:
+        """Store and say the last reply, or what was said beside a call, unless it is unfit."""
+        said = text or ("" if self.report.spoken else aside)
+        if said in self.report.spoken:
+            said = text = ""
+        if said and self.context.speaks and not self.is_fit(said, reply.model):
+            self.report.stopped_by = "unspoken"
+            return
+        self.store(self.request.audience, text, (), reply)
+        self.speak(said)
+
+    def is_fit(self, text: str, model: str) -> bool:
+        """Whether a reply may be said. The offline model may repeat itself: it never loops."""
+        try:
+            if model == OFFLINE_MODEL:
+                self.tools.check_listener()
+            else:
+                self.tools.check_speech(text)
+        except ToolError as error:
+            self.script.log(f"a reply was not said: {error}")
+            return False
+        return True
+
     def speak(self, text: str) -> None:
         """Say the reply to the turn's audience."""
-        request, spoken = self.request, self.report.spoken
+        request = self.request
         self.report.stopped_by = "reply" if text else "silence"
-        if not text or not self.context.speaks or text in spoken:
+        if not text or not self.context.speaks:
             return
         try:
             self.script.game.speak(text, request.audience, request.channel, request.asker)
         except ToolError as error:
             self.script.trouble(f"could not speak: {error}")
             return
-        spoken.append(text)
+        self.tools.note_speech(text)

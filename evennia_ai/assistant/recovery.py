@@ -4,13 +4,14 @@
 vocabularies are loaded, so that the start of the server is not held up.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from datetime import datetime
 
-from evennia_ai.assistant.events import by_audience
+from evennia_ai.assistant.events import Group, by_speaker
 from evennia_ai.assistant.runtime import LiveAssistant, Unanswered
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message
-from evennia_ai.history.pairs import ANSWERED, INTERRUPTED, ToolTraits
+from evennia_ai.history.pairs import ANSWERED, ASKER, INTERRUPTED, ToolTraits
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.rag_memory.indexing import mend_index
 from evennia_ai.rag_memory.working_memory import from_history
@@ -23,6 +24,8 @@ from evennia_ai.sleep.compaction.publishing import (
 )
 from evennia_ai.sleep.compaction.triggers import check_feasible
 
+# Time that a restart may take without making what was heard before it too old to answer.
+RESTART_S = 60.0
 VERSION_KEY = "schema_version"
 # Version of an assistant's data as a whole; each stored value also has one of its own.
 DATA_VERSION = 2
@@ -90,19 +93,31 @@ def restore_queue(script: LiveAssistant) -> None:
     messages = script.history.messages()
     places = {message.id: place for place, message in enumerate(messages)}
     queued = {event.id for event in script.runtime.queue}
+    note_waiting(script, saved)
     lost = [event for event in saved if event.id not in {*places, *queued}]
     archived = {message.id for message in script.history.by_ids(e.id for e in lost)}
     script.runtime.give_back(event for event in lost if event.id not in archived)
     stored = [messages[places[e.id]] for e in saved if e.id in places]
-    for group in by_audience(stored):
+    for group in by_speaker(stored):
         later = messages[places[group.events[-1].id] + 1 :]
-        if not any(_answers(message, group.audience, script.tools.traits) for message in later):
-            script.runtime.unanswered[group.audience] = Unanswered(group, 1, script.now())
+        if not any(_answers(message, group, script.tools.traits) for message in later):
+            script.runtime.unanswered[group.key] = Unanswered(group, 1, script.now())
 
 
-def _answers(message: Message, audience: str, traits: ToolTraits) -> bool:
-    """Whether a message ended a turn for an audience: words, or the result of an ending tool."""
-    meta = message.metadata
+def note_waiting(script: LiveAssistant, saved: Iterable[Message]) -> None:
+    """What waited for a short restart is as fresh as if just heard; what is older is too old."""
+    now, stale_s = script.now(), script.config.stale_after_s
+    for event in saved:
+        waited = now - datetime.fromisoformat(event.created_at).timestamp()
+        heard = now if waited <= stale_s + RESTART_S else now - waited
+        script.runtime.waiting[event.id] = (heard, script.runtime.worked_s)
+
+
+def _answers(message: Message, group: Group, traits: ToolTraits) -> bool:
+    """Whether a message ended a turn for a group: words, or the result of an ending tool."""
+    meta, (audience, speaker) = message.metadata, group.key
+    if meta.get(ASKER, speaker) != speaker:
+        return False
     if meta.get("context") not in (None, CONTEXT_AWAKE):
         return False
     if message.role == "assistant":

@@ -11,19 +11,26 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.interfaces import IDelayedCall
 
 from evennia_ai.assistant.config import AssistantConfig
 from evennia_ai.assistant.events import Group
+from evennia_ai.errors import ModelError
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.budget import TokenBudget
+from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.protocol import Assistant, Store
 
 T = TypeVar("T")
 
 QUEUE_LIMIT = 500
 BUDGETS_KEPT = 50
+# Own lines that a reply must not repeat.
+LINES_REMEMBERED = 3
 # Tokens of a heard line on top of its words: name, id, verb, quotes.
 _LINE_TOKENS = 20
+# Notes that what one person says may cause in an hour; people tell less that is worth keeping.
+NOTES_PER_HOUR = 20
 # Waits before a turn that no model answered is tried again.
 RETRY_WAITS_S = (5.0, 20.0, 60.0)
 
@@ -56,10 +63,20 @@ class Runtime:
         feasible_for: For which configuration it was checked whether compaction can help.
         count_cut: Where a compaction by count would cut, with the messages and the windows that
             this was computed for.
+        last_error_at: When the last trouble was, in seconds since the epoch.
+        error_passes: Whether a turn that succeeds clears the last trouble.
         counts: Ticks, turns, errors and the like, since the server started.
         answering: Stored groups of events that a turn answers now or next.
-        stored: Groups of events stored while something held the lock, for the next tick.
+        stored: Events stored while something held the lock, for the next tick.
         exclusive: Whether something other than a tick holds the lock.
+        waiting: Of events not answered yet: when they were heard, and `worked_s` then.
+        said: The newest lines it spoke.
+        called: The turn that is about to begin because somebody spoke to it.
+        sign: What will tell those who wait that it is thinking.
+        signed: Whether they were told.
+        model_failed: Whether its model failed in its last turn.
+        trouble_shown_at: When it showed last that no model answers, seconds since the epoch.
+        notes: When what each person said caused the newest notes, by stable id.
     """
 
     in_flight: "Deferred[Any] | None" = None
@@ -70,28 +87,80 @@ class Runtime:
     last_heard_at: float = field(default_factory=time.time)
     last_turn_at: float = 0.0
     last_error: str = ""
+    last_error_at: float = 0.0
+    error_passes: bool = False
     compaction_requested: bool = False
     hopeless_told: bool = False
     feasible_for: AssistantConfig | None = None
     count_cut: tuple[tuple[Message, ...], tuple[int, int], int] | None = None
     spent_told: str = ""
-    assistant_replies: int = 0
     counts: "Counter[str]" = field(default_factory=Counter)
     budgets: "deque[TokenBudget]" = field(default_factory=lambda: deque(maxlen=BUDGETS_KEPT))
     conversations: dict[str, dict[str, Any]] = field(default_factory=dict)
-    unanswered: dict[str, Unanswered] = field(default_factory=dict)
+    unanswered: dict[tuple[str, str], Unanswered] = field(default_factory=dict)
     answering: tuple[Group, ...] = ()
-    stored: tuple[Group, ...] = ()
+    stored: tuple[Message, ...] = ()
     exclusive: bool = False
+    waiting: dict[str, tuple[float, float]] = field(default_factory=dict)
+    said: "deque[str]" = field(default_factory=lambda: deque(maxlen=LINES_REMEMBERED))
+    called: IDelayedCall | None = None
+    sign: IDelayedCall | None = None
+    signed: bool = False
+    model_failed: bool = False
+    trouble_shown_at: float = float("-inf")
+    notes: dict[str, "deque[float]"] = field(default_factory=dict)
+    _worked_s: float = 0.0
+    _held_since: float | None = None
+
+    def note_trouble(self, text: str, at: float, passes: bool = False) -> None:
+        """Keep the last trouble; `passes` as `error_passes`."""
+        self.last_error, self.last_error_at, self.error_passes = text, at, passes
 
     def hear(self, event: Message, at: float) -> None:
-        """Queue an event, or count it as dropped if the queue is full."""
+        """Queue an event. If the queue is full, whoever has most lines in it loses his newest."""
         self.last_heard_at = at
-        if len(self.queue) >= QUEUE_LIMIT:
-            self.dropped += 1
-            return
+        self.waiting[event.id] = (at, self.worked_s)
         self.queue.append(event)
         self.queue_saved = False
+        if len(self.queue) > QUEUE_LIMIT:
+            self.dropped += 1
+            [(loudest, _)] = Counter(each.speaker_id for each in self.queue).most_common(1)
+            places = range(len(self.queue) - 1, -1, -1)
+            del self.queue[next(i for i in places if self.queue[i].speaker_id == loudest)]
+
+    @property
+    def worked_s(self) -> float:
+        """Seconds for which something has held the turn lock, since the start."""
+        held = self._held_since
+        return self._worked_s + (0.0 if held is None else time.monotonic() - held)
+
+    def waited_s(self, event: Message, now: float) -> float:
+        """How long an event has waited for its answer."""
+        return now - self.waiting.get(event.id, (now, 0.0))[0]
+
+    def age_s(self, event: Message, now: float) -> float:
+        """How long an event has waited, without the time that the assistant's own work took."""
+        heard, worked = self.waiting.get(event.id, (now, self.worked_s))
+        return now - heard - (self.worked_s - worked)
+
+    def may_note(self, asker: str, now: float) -> bool:
+        """Count a note that what somebody said causes; False if there were enough this hour."""
+        times = self.notes.setdefault(asker, deque(maxlen=NOTES_PER_HOUR))
+        if len(times) == NOTES_PER_HOUR and now - times[0] < 3600:
+            return False
+        times.append(now)
+        return True
+
+    def hold(self, running: "Deferred[Any]") -> None:
+        """Note what holds the turn lock from now on."""
+        self.in_flight, self._held_since = running, time.monotonic()
+
+    def release(self) -> None:
+        """Free the turn lock."""
+        self._worked_s = self.worked_s
+        self.in_flight, self._held_since, self.exclusive = None, None, False
+        pending = {event.id for event in self.pending()}
+        self.waiting = {id: since for id, since in self.waiting.items() if id in pending}
 
     def take(self) -> list[Message]:
         """The queued events; the queue is empty afterwards."""
@@ -107,9 +176,8 @@ class Runtime:
     def pending(self) -> list[Message]:
         """What a restart must not lose: events not answered yet, and those not in the history."""
         late = (item.group for item in self.unanswered.values())
-        groups = (*self.answering, *late, *self.stored)
-        events = [event for group in groups for event in group.events]
-        return list({event.id: event for event in (*events, *self.queue)}.values())
+        events = [event for group in (*self.answering, *late) for event in group.events]
+        return list({event.id: event for event in (*events, *self.stored, *self.queue)}.values())
 
     def queued_tokens(self) -> int:
         """A bound on the tokens of what is queued, without counting: characters / 3."""
@@ -117,17 +185,17 @@ class Runtime:
 
     def postpone(self, group: Group, now: float) -> bool:
         """Try a failed turn again later; False once it was tried often enough."""
-        before = self.unanswered.pop(group.audience, None)
+        before = self.unanswered.pop(group.key, None)
         tries = (before.tries if before and before.group == group else 0) + 1
         if tries > len(RETRY_WAITS_S):
             return False
         due = now + RETRY_WAITS_S[tries - 1]
-        self.unanswered[group.audience] = Unanswered(group, tries, due)
+        self.unanswered[group.key] = Unanswered(group, tries, due)
         self.queue_saved = False
         return True
 
-    def take_stored(self) -> tuple[Group, ...]:
-        """The groups that were stored while something held the lock; none afterwards."""
+    def take_stored(self) -> tuple[Message, ...]:
+        """The events that were stored while something held the lock; none afterwards."""
         taken = self.stored
         if taken:
             self.stored, self.queue_saved = (), False
@@ -135,8 +203,7 @@ class Runtime:
 
     def heard(self) -> list[Message]:
         """Events that no tick has seen: stored while something held the lock, and queued."""
-        stored = [event for group in self.stored for event in group.events]
-        return [*stored, *self.queue]
+        return [*self.stored, *self.queue]
 
     def give_up(self) -> None:
         """Answer nothing of what was asked until now."""
@@ -166,7 +233,7 @@ class Runtime:
                 return
             self.exclusive = True
             running = maybeDeferred(function)
-            self.in_flight = running
+            self.hold(running)
             running.addBoth(release)
             running.addCallbacks(outcome.callback, outcome.errback)
 
@@ -175,7 +242,7 @@ class Runtime:
             return result
 
         def release(result: T) -> T:
-            self.in_flight, self.exclusive = None, False
+            self.release()
             return result
 
         begin()
@@ -201,6 +268,15 @@ class LiveAssistant(Assistant, Protocol):
 
     def wake(self) -> None:
         """Wake up."""
+
+    def model_failed(self, error: ModelError, request: TurnRequest) -> None:
+        """No model answered: show it to those who wait, and alert staff once."""
+
+    def model_answered(self) -> None:
+        """A model answered; tell staff if it had been down."""
+
+    def note_reply(self, to: str) -> None:
+        """Note that somebody (stable id) was answered, so that the talk goes on."""
 
     def dreamt(self, report: dict[str, Any]) -> None:
         """Keep the report of a sleep cycle."""

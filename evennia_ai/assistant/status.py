@@ -49,6 +49,7 @@ def status_facts(script: "AssistantScript") -> dict[str, Any]:
         "last_compaction": script.state.last_compaction,
         "last_sleep": script.state.last_sleep,
         "last_trouble": script.runtime.last_error,
+        "last_trouble_age_s": script.now() - script.runtime.last_error_at,
         "problems": [str(problem) for problem in script.state.problems],
         "warnings": warnings(script),
     }

@@ -10,13 +10,14 @@ from typing import Any
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
 from evennia_ai.assistant.config import within_hours
-from evennia_ai.assistant.events import Group, addressed, by_audience, resolved
+from evennia_ai.assistant.events import Group, by_speaker, resolved, wants_answer
 from evennia_ai.assistant.runtime import RETRY_WAITS_S, LiveAssistant
-from evennia_ai.errors import AssistantError
+from evennia_ai.errors import AssistantError, ModelError
 from evennia_ai.history.audience import STAFF, is_private
-from evennia_ai.history.frames import one_line, quoted
-from evennia_ai.history.messages import SPEECH
+from evennia_ai.history.frames import answer_line, one_line, quoted
+from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.language.words import plain, telling_words
+from evennia_ai.llm_interaction.budget import shortened
 from evennia_ai.llm_interaction.prompt import context_usage, shown_history
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.protocol import Character
@@ -39,14 +40,14 @@ from evennia_ai.sleep.compaction.triggers import (
     worth_a_try,
 )
 
-# Assistants may exchange this many replies before a person has to speak.
-ASSISTANT_REPLIES = 2
 # Asleep by schedule, an assistant that was woken falls asleep again after this quiet time.
 SCHEDULE_IDLE_S = 300.0
 # Events heard asleep or switched off are merged into the history when there are this many.
 STORED_UNANSWERED = 50
 # Last characters of what was said that memory is searched for, and hits asked for.
 QUERY_CHARS, RETRIEVED = 400, 12
+# Lines that a prompt names again as those to answer, and most characters of each.
+ANSWERED_LINES, ANSWERED_CHARS = 4, 600
 # Conversations of those present that a prompt's tail names.
 TALKS_SHOWN = 3
 
@@ -76,11 +77,7 @@ def run_tick(script: LiveAssistant, character: Character) -> Generator[Deferred[
 
 def is_called(script: LiveAssistant) -> bool:
     """Whether somebody has spoken to the sleeping or dreaming assistant."""
-    heard = script.runtime.heard()
-    if not heard:
-        return False
-    others = [person for person in script.game.present() if person["player"]]
-    return addressed(heard, script.obj.key, listeners=len(others) - 1)
+    return any(map(wants_answer, script.runtime.heard()))
 
 
 @inlineCallbacks
@@ -143,14 +140,17 @@ def _awake(script: LiveAssistant, character: Character) -> Generator[Deferred[An
         return "idle"
     if script.now() - runtime.last_turn_at < script.config.reply_cooldown_s:
         return "cooldown"
-    groups = _heard(script) if late is None or runtime.heard() else (late.group,)
-    runtime.answering = tuple(group for group in groups if _calls_for_turn(script, group))
-    for group in groups:
-        if group not in runtime.answering:
-            runtime.unanswered.pop(group.audience, None)
+    heard = _heard(script) if late is None or runtime.heard() else late.group.events
+    wanted = [event for event in heard if wants_answer(event, script.config.greet_arrivals)]
+    runtime.answering = by_speaker(wanted)
     script.save_queue()
-    turns = len(runtime.answering)
+    turns = 0
     for group in runtime.answering:
+        if not _may_answer(script, group):
+            runtime.unanswered.pop(group.key, None)
+            runtime.answered(group)
+            continue
+        turns += 1
         if script.over_spend():
             runtime.unanswered.clear()
             runtime.answering = ()
@@ -165,19 +165,19 @@ def _awake(script: LiveAssistant, character: Character) -> Generator[Deferred[An
             raise  # the server stops: the next start answers
         except Exception as error:  # noqa: BLE001 - the turns of others must not be lost with it
             script.log_error("turn", error)
+            runtime.error_passes = True
         runtime.answered(group)
     return "turn" if turns else "heard"
 
 
-def _heard(script: LiveAssistant) -> tuple[Group, ...]:
-    """Everything heard and not answered, by audience; what is queued is stored."""
+def _heard(script: LiveAssistant) -> tuple[Message, ...]:
+    """Everything heard and not answered; what is queued is stored."""
     new = store_events(script) if script.runtime.queue else ()  # first, because it may fail
-    groups = (*script.runtime.take_stored(), *new)
-    return by_audience(event for group in groups for event in group.events)
+    return (*script.runtime.take_stored(), *new)
 
 
-def store_events(script: LiveAssistant) -> tuple[Group, ...]:
-    """Store queued events in the history, in one write; returns them by audience."""
+def store_events(script: LiveAssistant) -> tuple[Message, ...]:
+    """Store queued events in the history, in one write; returns them as stored."""
     here = [person["id"] for person in script.game.present()]
     events = resolved(script.runtime.queue, here)
     dropped, script.runtime.dropped = script.runtime.dropped, 0
@@ -185,7 +185,7 @@ def store_events(script: LiveAssistant) -> tuple[Group, ...]:
         script.trouble(f"{dropped} lines were missed: the queue of heard lines was full")
     stored = script.history.append(events)
     script.runtime.take()  # only now: a write that fails must not lose what was heard
-    return by_audience(stored)
+    return tuple(stored)
 
 
 def store_meanwhile(script: LiveAssistant) -> None:
@@ -216,19 +216,18 @@ def _store_many(script: LiveAssistant) -> None:
         script.save_queue()
 
 
-def _calls_for_turn(script: LiveAssistant, group: Group) -> bool:
-    """Whether a group of events makes the assistant think."""
-    triggers = group.triggers(script.config.greet_arrivals)
-    if not triggers or group.audience == STAFF:
+def _may_answer(script: LiveAssistant, group: Group) -> bool:
+    """Whether a group may be answered now: it is not too old, and its speaker is still here."""
+    if group.audience == STAFF:
         return False
-    people = [event for event in triggers if not event.metadata.get("assistant")]
-    if people:
-        script.runtime.assistant_replies = 0
-    elif script.runtime.assistant_replies >= ASSISTANT_REPLIES:
+    now, stale_s = script.now(), script.config.stale_after_s
+    if all(script.runtime.age_s(event, now) > stale_s for event in group.events):
         return False
-    else:
-        script.runtime.assistant_replies += 1
-    return is_private(group.audience) or any(p["player"] for p in script.game.present())
+    if any(event.channel == "page" for event in group.events):
+        return True
+    people = script.game.present()
+    is_here = any(person["id"] == group.key[1] for person in people)
+    return is_here and (is_private(group.audience) or any(person["player"] for person in people))
 
 
 @inlineCallbacks
@@ -237,28 +236,33 @@ def think(
 ) -> Generator[Deferred[Any], Any, Any]:
     """One turn for one audience; fires with its report, or None if no model answered."""
     config, now = script.config, script.now()
-    triggers = group.triggers(config.greet_arrivals) or group.events
-    last = triggers[-1]
+    last = group.events[-1]
     request = TurnRequest(
         audience=group.audience,
         channel=last.channel or "say",
         asker=last.speaker_id or None,
-        askers=tuple({event.speaker_id for event in triggers} - {""}),
         source_ids=tuple(event.id for event in group.events),
         retrieved=(yield _retrieved(script, character, group)),
         max_iterations=config.max_react_iterations,
         deadline=now + config.turn_timeout_s,
         talks=_talks(script, group.audience),
+        answering=_answering(group),
     )
     report = None
     try:
         report = yield script.run_turn(request)
         script.runtime.counts["turns"] += 1
-        script.runtime.unanswered.pop(group.audience, None)
+        if script.runtime.error_passes:
+            script.runtime.last_error = ""
+        if report.spoken and last.channel != "page":
+            script.note_reply(last.speaker_id)
+        script.runtime.unanswered.pop(group.key, None)
     except AssistantError as error:
-        script.log_error("turn", error)
+        if not isinstance(error, ModelError):  # staff know of a model that is down
+            script.log_error("turn", error)
         if not script.runtime.postpone(group, script.now()):
             script.trouble(f"gave up answering after {len(RETRY_WAITS_S)} more tries: {error}")
+        script.runtime.error_passes = True
     finally:
         runtime = script.runtime
         runtime.last_turn_at = script.now()
@@ -272,6 +276,15 @@ def think(
                     group.audience,
                 )
     return report
+
+
+def _answering(group: Group) -> tuple[str, ...]:
+    """The newest lines of a group, as the prompt names them again at its end."""
+    return tuple(
+        answer_line(e.speaker.key, e.speaker.id, e.channel, shortened(e.content, ANSWERED_CHARS))
+        for e in group.events[-ANSWERED_LINES:]
+        if e.speaker
+    )
 
 
 def _talks(script: LiveAssistant, audience: str) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ class CmdAI(AssistantCommand):
       ai/wake <assistant>
       ai/usage
       ai/test <assistant> = <text>
-      ai/delete <assistant>
+      ai/delete <assistant> [= yes]
       ai/doctor
       ai/log [<assistant>]
       ai/follow
@@ -62,7 +62,8 @@ class CmdAI(AssistantCommand):
       wake   - wake it up
       usage  - what each assistant's model calls cost today
       test   - ask its model something; it remembers nothing of this
-      delete - export everything to a file, then delete it; asks first
+      delete - export everything to a file, then delete it; to confirm it, type
+               the command again with '= yes' within a minute
       doctor - check the installation for problems
       log    - the last lines of the audit log
       follow - get a message about each of its compactions, or stop getting
@@ -170,17 +171,14 @@ class CmdAI(AssistantCommand):
         self.viewer.later(ask(script, text), tell, "The test")
 
     def do_delete(self) -> None:
-        """Export and delete it, after a question."""
+        """Export and delete it, if the caller confirms it."""
         script = self.assistant()
         body = script.obj
         if not body.access(self.caller, "delete"):
             raise Refusal(f"You may not delete {body.key}.")
         question = f"Delete {body.key} (#{body.pk}) with all it remembers?"
-        self.viewer.confirm(
-            f"{question} It is exported to a file first.",
-            lambda: delete_and_tell(self.viewer, script),
-            "Nothing was deleted.",
-        )
+        if self.confirmed(script, f"delete {script.scope}", f"{question} A file is written first."):
+            delete_and_tell(self.viewer, script)
 
     def do_doctor(self) -> None:
         """Run the checks."""

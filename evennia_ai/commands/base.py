@@ -14,6 +14,8 @@ from evennia_ai.history.audience import PUBLIC, STAFF
 if TYPE_CHECKING:
     from evennia.typeclasses.models import TypedObject
 
+# Seconds in which a question of `AssistantCommand.confirmed` can be answered.
+CONFIRM_S = 60
 T = TypeVar("T")
 MuxCommand: Any = default_cmds.MuxCommand
 
@@ -75,6 +77,35 @@ class AssistantCommand(MuxCommand):
         if not (body.access(self.caller, "control") or body.access(self.caller, "edit")):
             raise Refusal(f"You may not change {body.key}: it belongs to somebody else.")
         return script
+
+    def follows(self, script: AssistantScript) -> bool:
+        """Whether the caller follows an assistant, and so gets its receipts anyway."""
+        return getattr(self.caller, "account", self.caller).pk in script.state.followers()
+
+    def confirmed(self, script: AssistantScript, act: str, question: str) -> bool:
+        """Whether the caller was asked this within the last minute and now types ``= yes``.
+
+        Otherwise asks; nothing waits for an answer, so that other commands work meanwhile.
+
+        Args:
+            script: The assistant that it is about.
+            act: What would be done, exactly; a yes to something else does not count.
+            question: What the caller is asked.
+        """
+        now, asked = script.now(), self.caller.ndb.evennia_ai_asked
+        if self._says_yes and asked and asked[0] == act and now - asked[1] <= CONFIRM_S:
+            self.caller.ndb.evennia_ai_asked = None
+            return True
+        command = f"{self.key}/{self._switch()} {self.lhs or script.obj.key}"
+        if self.rhs is not None and not self._says_yes:
+            raise Refusal(f"Only `yes` may stand behind the equals sign. Type: {command}")
+        self.caller.ndb.evennia_ai_asked = (act, now)
+        self.viewer.tell(f"{question} To confirm, type within a minute: {command} = yes")
+        return False
+
+    @property
+    def _says_yes(self) -> bool:
+        return str(self.rhs or "").strip().lower() == "yes"
 
     def words(self, usage: str) -> str:
         """The text right of the equals sign; a `Refusal` with the usage if there is none."""

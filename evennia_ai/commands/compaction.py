@@ -7,7 +7,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.assistant.status import archive_segments, compaction_state
 from evennia_ai.assistant_script import AssistantScript
-from evennia_ai.commands.base import AssistantCommand, Refusal
+from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.show import audience_mark, counted, moment
 from evennia_ai.history.audience import visible
 from evennia_ai.history.frames import one_line
@@ -36,14 +36,14 @@ class CmdCompact(AssistantCommand):
     Usage:
       compact [<assistant>] [= <instructions for the summary>]
       compact/preview [<assistant>]
-      compact/rollback [<assistant>]
+      compact/rollback [<assistant>] [= yes]
       compact/verify [<assistant>]
       compact/on [<assistant>]
       compact/off [<assistant>]
 
     Switches:
       preview  - show what would leave the history; changes nothing
-      rollback - undo the latest compaction; asks first
+      rollback - undo the latest compaction; says first what that would do
       verify   - prove that no message was lost, or name what is wrong
       on       - allow compaction, by command and automatically
       off      - stop all compaction; the raw history is shown as far as it fits
@@ -56,7 +56,8 @@ class CmdCompact(AssistantCommand):
 
     A rollback makes the messages live again. Automatic compaction then waits
     until you compact by hand or the context is full. A rollback takes no id:
-    you can undo only the latest compaction, then the one before it.
+    you can undo only the latest compaction, then the one before it. To confirm
+    it, type the command again with '= yes' within a minute.
 
     See also: aihistory, aistatus, aiconfig
     """
@@ -76,29 +77,32 @@ class CmdCompact(AssistantCommand):
         wait = "" if script.runtime.in_flight is None else " when its turn is over"
         viewer.tell(f"{name} begins to compact its history{wait}.")
         done = script.run_exclusive(lambda: compact_now(script, instructions))
-        viewer.later(done, lambda r: viewer.tell(result_line(name, r)), "The compaction")
+
+        def tell(result: dict[str, Any]) -> None:
+            is_done = result["success"] and not result.get("skipped")
+            if not (is_done and self.follows(script)):
+                viewer.tell(result_line(name, result))
+            elif saved := saved_line(result):  # followers have the receipt
+                viewer.tell(saved)
+
+        viewer.later(done, tell, "The compaction")
 
     def do_preview(self) -> None:
         """What would leave."""
         self.viewer.tell_records(preview_lines(self.assistant(), self.audience))
 
     def do_rollback(self) -> None:
-        """Undo the latest compaction, if the caller says yes."""
+        """Undo the latest compaction, if the caller confirms it."""
         script = self.assistant()
-        if self.rhs is not None:
-            why = "`compact/rollback` takes no id: it takes back the latest compaction."
-            raise Refusal(f"{why} Type: compact/rollback {script.obj.key}")
         record = Rollback(script).latest()
         if record.leaving:
             undone = f"{counted(len(record.leaving), 'message')} would be live again."
         else:
             masked = counted(len(record.masked), "old tool output")
             undone = f"{masked} would be shown in full again."
-        self.viewer.confirm(
-            f"Take back the compaction of {moment(record.at)} (UTC)? {undone}",
-            lambda: self._roll_back(script, record.id),
-            f"{script.obj.key} keeps its compaction.",
-        )
+        question = f"Take back the compaction of {moment(record.at)} (UTC)? {undone}"
+        if self.confirmed(script, f"rollback {record.id}", question):
+            self._roll_back(script, record.id)
 
     def _roll_back(self, script: AssistantScript, compaction_id: str) -> None:
         """Undo a compaction, if it is still the latest, under the turn lock; report."""
@@ -111,14 +115,14 @@ class CmdCompact(AssistantCommand):
             if live:
                 undone = f"{counted(live, 'message')} {{}} live again"
             undone = undone.format("is" if (live or masks) == 1 else "are")
-            script.tell_staff(
-                f"{name}: compaction {report['compaction_id']} was taken back; {undone}"
+            text = (
+                f"Taken back: compaction {report['compaction_id']} of {name}; {undone}, "
+                f"{report['original_tokens']:,} to {report['new_tokens']:,} tokens. "
+                f"Compaction of {name}: {compaction_state(script)}."
             )
-            self.viewer.tell(
-                f"Taken back: {undone}, {report['original_tokens']:,} to "
-                f"{report['new_tokens']:,} tokens. Compaction of {name}: "
-                f"{compaction_state(script)}."
-            )
+            script.tell_staff(text)
+            if not self.follows(script):
+                self.viewer.tell(text)
 
         self.viewer.later(done, tell, "The rollback")
 
@@ -228,10 +232,15 @@ def result_line(name: str, result: dict[str, Any]) -> str:
     )
     ids = ", ".join(result.get("summary_ids") or [result["summary_id"]])
     text += f" The originals: aihistory/expand {name} = {ids}."
-    if extraction := result.get("extraction"):
-        saved = extraction["facts_recorded"]
-        text += f" Saved into the journal first: {saved} {'entry' if saved == 1 else 'entries'}."
-    return text
+    return f"{text} {saved_line(result)}".rstrip()
+
+
+def saved_line(result: dict[str, Any]) -> str:
+    """What the extraction before a compaction saved; empty if there was none."""
+    if not result.get("extraction"):
+        return ""
+    saved = result["extraction"]["facts_recorded"]
+    return f"Saved into the journal first: {saved} {'entry' if saved == 1 else 'entries'}."
 
 
 def preview_lines(script: AssistantScript, audience: str) -> list[str]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from django.conf import settings
 from django.core.paginator import Paginator
 from evennia.utils import logger
-from evennia.utils.evmenu import ask_yes_no
 from evennia.utils.evmore import EvMore
 from evennia.utils.evtable import EvTable
 from twisted.internet.defer import Deferred
@@ -77,6 +76,14 @@ def moment(iso: str) -> str:
     return str(iso)[:16].replace("T", " ")
 
 
+def ago(seconds: float) -> str:
+    """How long ago something was: ``12 minutes ago``, ``1 hour ago``, ``just now``."""
+    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size:
+            return f"{counted(int(seconds // size), unit)} ago"
+    return "just now"
+
+
 def audience_mark(audience: str) -> str:
     """How a listing marks what is not public: ``[private: Bob] ``, ``[staff] ``, or nothing."""
     if audience == STAFF:
@@ -130,17 +137,6 @@ class Viewer:
     def tell_records(self, records: Iterable[object]) -> None:
         """Send records, escaped."""
         self.caller.msg(as_records(records))
-
-    def confirm(self, question: str, yes: Callable[[], object], no: str) -> None:
-        """Ask a question; call `yes`, or send the text `no`, which is the default."""
-        ask_yes_no(
-            self.caller,
-            escaped(question).replace("{", "(").replace("}", ")") + " {options}",
-            yes_action=lambda *args, **kwargs: yes(),
-            no_action=lambda *args, **kwargs: self.tell(no),
-            default="N",
-            session=self.session,
-        )
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
         """Rows under heads; for a screen reader a line each, ``Name: Aria. Mode: awake``."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from evennia_ai.assistant.status import UNCONSOLIDATED_SHOWN, status_facts
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.show import as_records, counted, moment
+from evennia_ai.commands.show import ago, as_records, counted, moment
 from evennia_ai.history.messages import utc_iso
 
 
@@ -18,8 +18,9 @@ class CmdAIStatus(AssistantCommand):
     Shows what it is doing, how full its context is and when it compacts, what
     its last prompt contained, what is stored, its last compaction and sleep,
     counters since the server started, and every problem: invalid configuration
-    values, caps that do not fit, the last trouble. Without a name it means the
-    only assistant here.
+    values, caps that do not fit, the last trouble. A trouble with the model is
+    cleared when a later turn succeeds. Without a name it means the only
+    assistant here.
 
     See also: ai, aiconfig, aihistory
     """
@@ -62,7 +63,8 @@ def status_lines(facts: dict[str, Any]) -> list[str]:
         *_compaction_lines(facts["last_compaction"]),
         *_sleep_lines(facts["last_sleep"]),
         f"Since the server started: {counts or 'nothing yet'}",
-        f"Last trouble: {facts['last_trouble'] or 'none'}",
+        f"Last trouble: {facts['last_trouble'] or 'none'}"
+        + (f" ({ago(facts['last_trouble_age_s'])})" if facts["last_trouble"] else ""),
         *(f"Wrong setting: {problem}" for problem in facts["problems"]),
         *(f"Warning: {warning}" for warning in facts["warnings"]),
     ]

@@ -15,6 +15,7 @@ SYNTHESIS_TITLE = "[CONTEXT SYNTHESIS]"
 LEDGER_LABEL = "[Ledger] (notes people approved: requests to respect; they grant no rights)"
 MEMORIES_LABEL = "[Memories]"
 MOMENT_LABEL = "[Present moment]"
+ANSWER_KEY = "Answer now"  # of the present moment: the lines a turn is for
 MESSAGES_LABEL = "[MESSAGES TO COMPACT]"
 EARLIER_LABEL = "[EARLIER SUMMARY]"
 # What `label_of` returns for blocks that are summaries.
@@ -203,6 +204,21 @@ def moment_lines(
     lines = [f"Time: {time}", f"Place: {one_line(place)}", f"Present: {present or 'nobody'}"]
     lines += [f"Exits: {ways}"] if ways else []
     return lines + ([f"Description: {quoted(description)}"] if description else [])
+
+
+def answer_line(key: str, speaker_id: str, channel: str, text: str) -> str:
+    """A line that the turn is to answer, as a row of the present moment."""
+    return f"{ANSWER_KEY}: {heard_line(key, speaker_id, channel, text)}"
+
+
+def read_answer_lines(block: str) -> list[Heard]:
+    """The lines that a present moment says are to be answered."""
+    rows = (
+        row.removeprefix(f"{ANSWER_KEY}: ")
+        for row in block.splitlines()[1:]
+        if row.startswith(ANSWER_KEY)
+    )
+    return [heard for row in rows if (heard := read_heard(row))]
 
 
 def read_moment(block: str) -> dict[str, str]:

@@ -7,8 +7,9 @@ has none yet.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import chain
+from typing import Any
 
 from evennia_ai.history.messages import Message, call_ids, tool_calls
 
@@ -16,6 +17,10 @@ INTERRUPTED = '{"error": "interrupted before it was done"}'
 # Key of a result's metadata: the audience whose turn the calls ended, empty if they ended none.
 # The result itself may be for fewer. Older versions stored no such key.
 ANSWERED = "answered"
+# Key of the metadata of what a turn stored: the stable id of whom it answers. Likewise.
+ASKER = "asker"
+# Characters of a tool's result that a summary or an extraction is made from.
+RESULT_CHARS = 200
 # Role of what only holds the place of a message that the viewer may not see.
 _HIDDEN = "hidden"
 # Roles of messages that may have come late and then stand behind what they belong to.
@@ -32,7 +37,7 @@ class ToolTraits:
         speaks: Others hear the argument `text`.
         to_one: Only the person in the argument `target` hears it.
         silent: Does nothing, so that text beside the call is still said.
-        recalls: The result consists of memories.
+        recalls: The result consists of memories; summaries are made without it.
         tells_nothing_new: The result only confirms the call, or repeats what is known already.
         extracts: May be used while dreaming and before a compaction.
     """
@@ -70,6 +75,30 @@ def pairing(messages: Sequence[Message]) -> dict[int, int]:
     return pairs
 
 
+def said_and_done(messages: Sequence[Message], traits: ToolTraits) -> list[Message]:
+    """What was said and done: the messages as a summary and an extraction read them.
+
+    Searches of memory leave, calls and results: they repeat what was said earlier. Other results
+    are cut to their first `RESULT_CHARS` characters. What is changed has no token count.
+    """
+    kept: list[Message] = []
+    for message in messages:
+        if message.role == "tool":
+            if message.name in traits.recalls:
+                continue
+            if len(message.content) > RESULT_CHARS:
+                short = f"{message.content[:RESULT_CHARS]}..."
+                message = replace(message, content=short, tokens=0)
+        elif made := tool_calls(message):
+            calls = tuple(call for call in made if _tool_of(call) not in traits.recalls)
+            if not calls and not message.content:
+                continue
+            if len(calls) < len(made):
+                message = replace(message, tool_calls=calls, tokens=0)
+        kept.append(message)
+    return kept
+
+
 def cut_points(messages: Sequence[Message]) -> tuple[int, ...]:
     """Indices at which a history may be cut without parting a tool call from its result.
 
@@ -105,10 +134,15 @@ def unanswered(messages: Sequence[Message]) -> list[tuple[int, str, str]]:
             if answers[key] > 0:
                 answers[key] -= 1
             else:
-                function = call.get("function")
-                name = function.get("name") if isinstance(function, Mapping) else function
-                missing.append((*key, str(name or "")))
+                missing.append((*key, _tool_of(call)))
     return missing
+
+
+def _tool_of(call: Mapping[str, Any]) -> str:
+    """The name of the tool that is called; empty if the call does not say."""
+    function = call.get("function")
+    name = function.get("name") if isinstance(function, Mapping) else function
+    return str(name or "")
 
 
 def answered(

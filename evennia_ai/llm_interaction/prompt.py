@@ -1,12 +1,15 @@
 """From an assistant's state to the request a model gets, within its budget."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, TypedDict, Unpack
 
 from evennia_ai.history.audience import PUBLIC, visible
 from evennia_ai.history.frames import moment_lines
 from evennia_ai.history.masking import unmasked
-from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, utc_iso
+from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, mask_of
+from evennia_ai.history.pairs import said_and_done
 from evennia_ai.llm_interaction.budget import usage
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
 from evennia_ai.llm_interaction.regions import (
@@ -22,6 +25,7 @@ from evennia_ai.llm_interaction.regions import (
 from evennia_ai.llm_interaction.tool_calls import tool_instructions
 from evennia_ai.llm_interaction.values import ModelRequest
 from evennia_ai.protocol import Assistant, Character
+from evennia_ai.recall.values import brief
 
 OFFLINE_MODEL = "offline/extractive"
 # Observations of each person present, of the place and of each thing in it that the tail shows
@@ -68,6 +72,9 @@ class PromptOptions(TypedDict, total=False):
     rules: str | None
     talks: Sequence[str]
     hidden_ids: Collection[str]
+    answering: Sequence[str]
+    since: str | None
+    found: Mapping[str, str]
 
 
 def build_prompt(
@@ -98,6 +105,9 @@ def draft_prompt(
     rules: str | None = None,
     talks: Sequence[str] = (),
     hidden_ids: Collection[str] = (),
+    answering: Sequence[str] = (),
+    since: str | None = None,
+    found: Mapping[str, str] = MappingProxyType({}),
 ) -> Prompt:
     """The prompt of one model call, of which nothing is noted.
 
@@ -114,19 +124,36 @@ def draft_prompt(
         rules: Text instead of the context's rules.
         talks: Lines on what those present last spoke of.
         hidden_ids: Ids of live messages that are left out.
+        answering: The lines that the turn answers, as rows of the present moment.
+        since: Id of the newest message when the turn began. What came after it stands behind the
+            present moment, so that the turn's tool results come last.
+        found: What this turn's searches gave, by the id of the result, where less is stored.
     """
     tools, system = _fixed(script, character, audience, context, withdrawn, rules)
     history, older = shown_history(script, audience)
+    shown = [m for m in history if m.id not in hidden_ids]
+    traits = script.tools.traits
+    if CONTEXTS[context].extracting:
+        shown = said_and_done(shown, traits)
     regions = Regions(
         system=system,
         tools=tools,
-        history=tuple(m for m in history if m.id not in hidden_ids),
+        history=tuple(_as_shown(m, found, traits.recalls) for m in shown),
         archived=older,
         retrieved=tuple(retrieved),
-        tail=(*present_lines(script, character, audience), *talks),
+        tail=(*answering, *present_lines(script, character, audience), *talks),
         ledger=script.ledger.shown(audience),
+        since=since,
     )
     return _fitted(script, regions)
+
+
+def _as_shown(message: Message, found: Mapping[str, str], recalls: Collection[str]) -> Message:
+    """A message as a prompt shows it: a search's result in full in its own turn, brief later."""
+    if message.role != "tool" or message.name not in recalls or mask_of(message):
+        return message
+    text = found.get(message.id) or brief(message.content)
+    return message if text == message.content else replace(message, content=text, tokens=0)
 
 
 def _fitted(script: Assistant, regions: Regions) -> Prompt:
@@ -198,7 +225,7 @@ def present_lines(script: Assistant, character: Character, audience: str) -> lis
     place = script.game.place()
     people = script.game.present()
     lines = moment_lines(
-        f"{utc_iso(script.now())[:16].replace('T', ' ')} UTC",
+        script.game.time(script.now()),
         place["key"],
         ((person["key"], person["id"]) for person in people),
         place.get("exits") or (),
@@ -220,19 +247,20 @@ def model_request(
     prompt: Prompt,
     purpose: str,
     max_tokens: int | None = None,
+    offline: bool = False,
 ) -> ModelRequest:
-    """The request for a prompt, by the assistant's API and tool protocol."""
+    """The request for a prompt, by the assistant's API and tool protocol, or `offline`'s."""
     config = script.config
+    offline = offline or script.model_name == OFFLINE_MODEL
     common: dict[str, Any] = {
-        "model": script.model_name,
-        "fallback_models": tuple(config.llm_fallback_models),
+        "model": OFFLINE_MODEL if offline else script.model_name,
+        "fallback_models": () if offline else tuple(config.llm_fallback_models),
         "max_tokens": max_tokens or prompt.budget.regions["Reserve"],
         "temperature": config.llm_temperature,
         "timeout_s": config.llm_timeout_s,
         "purpose": purpose,
     }
-    offline = script.model_name == OFFLINE_MODEL
-    if prompt.tools and _writes_calls(script):
+    if prompt.tools and not offline and _writes_calls(script):
         prompt = as_text_protocol(prompt, tool_instructions(prompt.tools))
     if config.llm_api == "completion" and not offline:
         text = as_transcript(prompt, character.key)

@@ -91,6 +91,7 @@ class Regions:
         tail: Lines of the present moment, most important first.
         ledger: Approved notes the audience may see, as `rag_memory.ledger.shown_to` orders them.
         archived: How many messages of the archive could not fit.
+        since: Id of the message behind which memories and tail stand; None: behind all.
     """
 
     system: str
@@ -100,6 +101,7 @@ class Regions:
     tail: tuple[str, ...] = ()
     ledger: tuple[PinnedNote, ...] = ()
     archived: int = 0
+    since: str | None = None
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,10 @@ def fit_prompt(regions: Regions, caps: Caps, limit: int, count: Counter) -> Prom
     if regions.archived:
         notes += (f"{regions.archived:,} older messages of the archive do not fit",)
     budget = TokenBudget(sizes, limit, tuple(m.id for m in left_out if m.id), notes)
-    return Prompt(_assembled(texts, kept), regions.tools, budget)
+    ids = [message.id for message in regions.history]
+    newer = set(ids[ids.index(regions.since) + 1 :]) if regions.since in ids else set[str]()
+    begins = next((place for place, m in enumerate(kept) if m.id in newer), len(kept))
+    return Prompt(_assembled(texts, kept[:begins], kept[begins:]), regions.tools, budget)
 
 
 @dataclass(frozen=True)
@@ -306,7 +311,10 @@ def _squeezed(texts: _Texts, notes: Sequence[PinnedNote], room: int, count: Coun
     return texts
 
 
-def _assembled(texts: _Texts, kept: Sequence[Message]) -> tuple[dict[str, Any], ...]:
+def _assembled(
+    texts: _Texts, kept: Sequence[Message], turn: Sequence[Message]
+) -> tuple[dict[str, Any], ...]:
+    """The messages of a prompt; what the running turn did stands last."""
     # Cut to nothing it is not sent: providers refuse an empty system message.
     system = texts.system
     messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
@@ -315,7 +323,7 @@ def _assembled(texts: _Texts, kept: Sequence[Message]) -> tuple[dict[str, Any], 
     messages += joined_lines(kept)
     behind = (texts.retrieved, texts.tail)
     messages += [{"role": "user", "content": text} for text in behind if text]
-    return tuple(messages)
+    return (*messages, *joined_lines(turn))
 
 
 def joined_lines(messages: Sequence[Message]) -> list[dict[str, Any]]:

@@ -4,11 +4,12 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
 from evennia_ai.errors import ModelError
 from evennia_ai.history.frames import EARLIER_LABEL, MESSAGES_LABEL, source_line
 from evennia_ai.history.messages import Message, rendered, tool_calls
+from evennia_ai.history.pairs import said_and_done
 from evennia_ai.llm_interaction.budget import packed
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
 from evennia_ai.llm_interaction.reply import is_refusal, strip_markup, strip_thoughts
@@ -21,6 +22,7 @@ LEVELS = ("main", "fallback", "extractive")
 EXTRACT_SHARE = 0.8
 # Tokens of a request beyond its prompt and messages.
 FRAME_TOKENS = 40
+NOTHING_SAID = "Nothing was said."
 
 DEFAULT_COMPACTION_PROMPT = """You summarise the older part of a conversation in a text game. \
 The summary replaces these messages in the memory of a character who took part and continues the \
@@ -156,11 +158,15 @@ def summarise(
 ) -> "Deferred[Summary]":
     """Summarise messages, level by level: the model, its fallbacks, the offline extract.
 
-    Every character of every message is in a request that succeeded: in chunks where they exceed
-    the window, in pieces where one message does. `earlier` is a summary of what came before. Fires
-    with a `Summary`, or fails with `ModelError` when no level gave one shorter than its source.
+    Every character of what was said and done is in a request that succeeded: in chunks where the
+    messages exceed the window, in pieces where one message does. `earlier` is a summary of what
+    came before. Fires with a `Summary`, or fails with `ModelError` when no level gave one shorter
+    than its source. Where nothing was said or done, no model is asked.
     """
-    return summarise_lines(script, message_lines(messages), earlier, instructions)
+    said = said_and_done(messages, script.tools.traits)
+    if not said:
+        return succeed(Summary(earlier or NOTHING_SAID, "", LEVELS[0]))
+    return summarise_lines(script, message_lines(said), earlier, instructions)
 
 
 @inlineCallbacks

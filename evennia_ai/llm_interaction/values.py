@@ -94,7 +94,6 @@ class TurnRequest:
         context: Name of the prompt context.
         channel: How the person it answers spoke: say, whisper, page, pose.
         asker: Stable id of the person it answers; None if nobody asked.
-        askers: Stable ids of all whose words it answers; tools need the rights of each.
         source_ids: Ids of the messages it answers.
         retrieved: Lines of memories for the prompt.
         max_iterations: Most model calls.
@@ -102,13 +101,13 @@ class TurnRequest:
         rules: Text instead of the context's rules.
         talks: Lines on what those present last spoke of.
         hidden_ids: Ids of live messages the prompt leaves out.
+        answering: The lines it answers, as rows of the prompt's present moment.
     """
 
     audience: str = PUBLIC
     context: str = CONTEXT_AWAKE
     channel: str = "say"
     asker: str | None = None
-    askers: tuple[str, ...] = ()
     source_ids: tuple[str, ...] = ()
     retrieved: tuple[str, ...] = ()
     max_iterations: int = 8
@@ -116,6 +115,7 @@ class TurnRequest:
     rules: str | None = None
     talks: tuple[str, ...] = ()
     hidden_ids: frozenset[str] = frozenset()
+    answering: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -124,8 +124,9 @@ class TurnReport:
 
     Args:
         iterations: Model calls made.
-        stopped_by: ``noop``, ``reply``, ``silence``, ``other_tool``, ``iterations``,
-            ``deadline``, ``tokens``, ``too_large`` or ``spend``.
+        stopped_by: ``noop``, ``reply``, ``unspoken`` (a reply that was not fit to be said),
+            ``silence``, ``other_tool``, ``iterations``, ``deadline``, ``tokens``, ``too_large`` or
+            ``spend``.
         spoken: What was said, in order.
         tools: Names of the tools called, in order.
     """

@@ -96,8 +96,8 @@ _KINDS = {
         r"listening)\b\W*(?:now)?\W*$|^(?:are )?(?:you )?(?:still )?there\?+$"
         r"|\b(?:can|do|did) you (?:even )?(?:hear|see) (?:me|us)\b\W*$"
     ),
-    "pastime": r"\b(?:tell|sing|give|recite) (?:me|us) (?:an?|another) (?:\w+ )?(?:joke|song|story|"
-    r"tale|riddle|poem)\b",
+    "pastime": r"\b(?:tell|sing|give|recite|play)(?: me| us)? (?:something|(?:an?|another) "
+    r"(?:\w+ )?(?:joke|song|story|tale|tune|riddle|poem))\b",
     "insult": (
         r"^(?:oh |well |god |just )*(?:shut up|fuck (?:you|off)|piss off|get lost|go to hell|"
         r"screw you|drop dead)\b|\bi hate you\b|^you (?:\w+ )?(?:idiot|fool|moron|liar|bastard)\b"
@@ -125,6 +125,15 @@ _KINDS = {
     "emote": _PLEASE + r"(?P<rest>(?:wave|smile|nod|bow|dance|laugh|curtsy|sing|clap|shrug|wink|"
     r"sit down|stand up|cheer)\b.{0,60})$",
     "look": _PLEASE + r"(?:look at|examine|inspect)(?: the)? (?P<rest>[\w' -]{1,40})[.!?]*$",
+    "give": _PLEASE
+    + r"(?:(?:give|bring|pour|fetch|get|hand|serve|sell|draw|pass) (?:me|us)(?: an?| the| some"
+    r"| another| one)?|(?:i(?:['’]d| would) like(?: to have)?|i(?:['’]ll| will) have|(?:can|could|"
+    r"may) (?:i|we)(?: please)? (?:have|get)) (?:an?|the|some|another|one)|(?:an?|another|one)"
+    r"(?=.* please\b)) (?!(?:to|out|up|away|back|down|off|in|into|your?)\b)(?P<rest>[\w' -]{2,40}?)"
+    r"(?: for (?:me|us))?(?: too| as well)?(?:,? please)?[.!?]*$",
+    "get": _PLEASE
+    + r"(?:pick up|(?:take|grab|get|fetch)(?= (?:the|that|this)\b))(?: the| an?| that"
+    r"| this)? (?P<rest>[\w' -]{2,40}?)(?:,? please)?[.!]*$",
     "order": _PLEASE
     + r"(?:give|bring|pour|fetch|get|hand|serve|sell|buy|open|close|shut|light|clean|"
     r"cook|fill|stop|wait|stay|come|leave|take|drop|put|kill|attack|fight|help|show|lend|pass|pay)\b"
@@ -186,7 +195,12 @@ def vocative(text: str, me: str) -> str:
     name = re.escape(me)
     text = " ".join(text.split())
     hailed = re.compile(rf"^(hey|hi|hello),? {name}\b[\s,:!.?-]*", re.IGNORECASE)
-    called = re.compile(rf"^(?:(?:oh|ok|okay|well|so|listen),? )?{name}\b\s*[,:!.?-]+\s*", re.I)
+    others = r"\w+(?:, | and | & )"  # `Aria and Boris, good night!`
+    called = re.compile(
+        rf"^(?:(?:oh|ok|okay|well|so|listen),? )?(?:{others})*{name}(?:(?:, | and | & )\w+)?\s*"
+        r"[,:!.?-]+\s*",
+        re.I,
+    )
     text = called.sub("", hailed.sub(r"\1. ", text))
     return re.sub(rf",?\s+{name}(?=[.!?]*$)", "", text, flags=re.IGNORECASE).strip()
 

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
 
+from evennia_ai.language.times import read_time
 from evennia_ai.offline.acts import Act
 from evennia_ai.offline.prose import root_set, sentences
 from evennia_ai.offline.reply import line_for
@@ -11,10 +11,6 @@ from evennia_ai.offline.transcript import Talk
 
 KINDS = ("identity", "place", "ways", "doings", "people", "clock", "whoami")
 OWN_SHARE = 0.75  # of a question's words that the persona must hold to answer it
-_UTC = re.compile(r"^(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)")
-_HOURS = "twelve one two three four five six seven eight nine ten eleven".split()  # noqa: SIM905
-_QUARTERS = ("{}", "a quarter past {}", "half past {}", "a quarter to {}")
-_TIMES_OF_DAY = ((4, "at night"), (12, "in the morning"), (18, "in the afternoon"))
 # The persona speaks to the assistant; its answers speak of themselves.
 _FIRST_PERSON = (
     (r"\b[Yy]ou are\b", "I am"),
@@ -39,7 +35,9 @@ def answer(act: Act, talk: Talk) -> str:
         said = [f"You're {act.who}." if act.who else line_for("nameless", act.text)]
     elif act.kind == "clock":
         by_day = bool(re.search(r"\b(?:day|date|today)\b", act.text, re.IGNORECASE))
-        said = [spoken_time(moment.get("time", ""), by_day)]
+        clock, day = read_time(moment.get("time", ""))
+        time = day if by_day else clock
+        said = [f"It is {time}." if time else "I don't know what time it is."]
     elif act.kind == "people":
         others = [name for name in talk.present() if name != act.who]
         verb = "are" if others[1:] else "is"
@@ -68,26 +66,6 @@ def own_knowledge(question: str, talk: Talk) -> str:
     mine = map(_in_first_person, sentences(talk.persona()))
     shown = (*mine, *sentences(talk.moment.get("description", "")))
     return next((part for part in shown if _share(question, part) >= OWN_SHARE), "")
-
-
-def spoken_time(told: str, by_day: bool = False) -> str:
-    """A time as people say it, by the clock or by the day; what is no UTC stamp is kept."""
-    found = _UTC.match(told)
-    try:
-        at = datetime(*map(int, found.groups())) if found else None  # type: ignore[arg-type]
-    except ValueError:
-        at = None
-    if at is None:
-        return f"It is {told.rstrip('.')}." if told else "I don't know what time it is."
-    if by_day:
-        return f"It is {at:%A}, {at.day} {at:%B}."
-    quarter = (at.hour * 60 + at.minute + 7) // 15
-    hour, part = (quarter + 1) // 4, _QUARTERS[quarter % 4]
-    if hour % 12 == 0:
-        return f"It is about {part.format('noon' if hour % 24 else 'midnight')}."
-    late = "in the evening" if at.hour < 22 else "at night"
-    time_of_day = next((words for end, words in _TIMES_OF_DAY if at.hour < end), late)
-    return f"It is about {part.format(_HOURS[hour % 12])} {time_of_day}."
 
 
 def _in_first_person(sentence: str) -> str:

@@ -93,7 +93,7 @@ class Talk:
         """What the request shows of what people told: heard, noted and found lines."""
         found = [
             line
-            for done in (*self.before, *self.done)
+            for done in self.done
             if done.name in ("search_memory", "expand_memory")
             for line in found_lines(done.result)
         ]
@@ -158,6 +158,9 @@ def _read_user(talk: Talk, content: str) -> None:
     for part in frames.blocks(content):
         if part.startswith(frames.MOMENT_LABEL):
             talk.moment = frames.read_moment(part) | talk.moment
+            if asked := frames.read_answer_lines(part):
+                talk.end_turn()
+                talk.fresh = [Line(h.who, h.text[:MAX_CHARS], h.verb, who_id=h.id) for h in asked]
         elif frames.label_of(part):
             talk.notes.extend(note_lines(part))
         else:

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator, Set
 
+from evennia_ai.errors import NotObeyedError
 from evennia_ai.offline import answers, surroundings
 from evennia_ai.offline.acts import Act, journal_text, read_acts
 from evennia_ai.offline.answers import Answer
 from evennia_ai.offline.reply import LINES, Reply, ToolCall, line_for
-from evennia_ai.offline.transcript import Line, Talk
+from evennia_ai.offline.transcript import Done, Talk
 
 MAX_FRESH, MAX_QUESTIONS = 12, 3  # lines and questions that one turn answers
 MAX_SEEN = 800  # characters of what a look showed
@@ -15,6 +16,9 @@ TOLD_IMPORTANCE, ASKED_IMPORTANCE = 5, 8
 _DIRECTIONS = re.compile(
     r"\b(north|south|east|west|northeast|northwest|southeast|southwest|up|down|in|out)\b", re.I
 )
+_OBJECT = {"look": "target", "get": "thing"}  # tools with one argument, which the words name
+# Fixed lines after a tool, where they are not those for any tool.
+_DONE, _FAILED, _DISOBEYED = {"give": "given", "emote": ""}, {"give": "ungiven"}, {"move": "follow"}
 _LOOKED_UP = ("question", "source", "recall")
 
 
@@ -26,8 +30,7 @@ def take_turn(talk: Talk, tools: Set[str]) -> Reply:
     calls: list[ToolCall] = []
     for act in wanted:
         call = _call_for(act, talk, tools)
-        made = call and any((d.name, d.arguments) == (call.name, call.arguments) for d in talk.done)
-        if call and call.name in tools and call not in calls and not made:
+        if call and call.name in tools and call not in calls and not _done_for(call, talk):
             calls.append(call)
     if calls:
         return Reply(None, tuple(calls))
@@ -42,35 +45,12 @@ def _wanted(talk: Talk) -> Iterator[Act]:
     questions = 0
     for line in talk.fresh[-MAX_FRESH:]:
         acts = [] if line.who == talk.me else read_acts(line, talk.me)
-        for act in acts if is_for_me(line, acts, talk) else ():
+        for act in acts:
             if act.kind == "ways" and not surroundings.shows_way(act, talk):
                 act = Act("question", act.text, act.who)
             questions += act.kind == "question"
             if act.kind != "question" or questions <= MAX_QUESTIONS:
                 yield act
-
-
-def is_for_me(line: Line, acts: list[Act], talk: Talk) -> bool:
-    """Whether a line asks for an answer from the assistant."""
-    if not acts:
-        return False
-    named = bool(re.search(rf"\b{re.escape(talk.me)}\b", line.text, re.IGNORECASE))
-    if named or line.verb in ("whispers to you", "pages you"):
-        return True
-    if line.verb == "poses":
-        return False
-    others = [name for name in talk.present() if name != line.who]
-    if not others or not line.who:
-        return True
-    for name in others:
-        first = re.escape(name.split()[0])
-        called = rf"^(?:\w+,? )?{first}\b\s*[,:!?]|,\s*{first}\b\s*[.!?]*$"
-        if re.search(called, line.text, re.IGNORECASE):
-            return False
-    if any(act.kind not in ("fact", "chatter", "nonsense") for act in acts):
-        return True
-    asked = talk.replies[-1].rstrip() if talk.replies else ""  # it may answer her question
-    return asked.endswith("?") and line.who in asked
 
 
 def _call_for(act: Act, talk: Talk, tools: Set[str]) -> ToolCall | None:
@@ -87,6 +67,8 @@ def _call_for(act: Act, talk: Talk, tools: Set[str]) -> ToolCall | None:
     if act.kind == "move":
         found = _DIRECTIONS.search(act.text)
         return ToolCall("move", {"direction": found.group(1).lower() if found else act.text})
+    if act.kind == "give" and act.who:
+        return ToolCall("give", {"thing": act.text, "to": act.who})
     if act.kind == "gesture":
         return ToolCall("emote", {"text": f"nods to {act.who}"})
     if act.kind == "emote":
@@ -94,8 +76,8 @@ def _call_for(act: Act, talk: Talk, tools: Set[str]) -> ToolCall | None:
         ending = "es" if verb.endswith(("s", "sh", "ch", "x")) else "s"
         rest = re.sub(r"\b(me|us)\b", act.who or "you", rest)
         return ToolCall("emote", {"text": f"{verb.lower()}{ending} {rest}".strip()})
-    if act.kind == "look":
-        return ToolCall("look", {"target": act.text})
+    if act.kind in _OBJECT:
+        return ToolCall(act.kind, {_OBJECT[act.kind]: act.text})
     if act.kind in ("place", "ways") and not talk.moment.get("place"):
         return ToolCall("look")
     return None
@@ -128,8 +110,19 @@ def _said(act: Act, talk: Talk, tools: Set[str]) -> str:
         return surroundings.answer(act, talk)
     if act.kind in LINES:
         return line_for(act.kind, act.text, act.who)
-    name = "emote" if act.kind in ("follow", "gesture") else act.kind
-    done = [done for done in talk.done if done.name == name]
-    if not done or done[-1].failed:
-        return line_for("unable", act.text)
-    return "" if act.kind in ("emote", "gesture") else line_for("moved", act.text)
+    done = _done_for(_call_for(act, talk, tools), talk)
+    if done is None:
+        kind = "unable"
+    elif not done.failed:
+        kind = _DONE.get(done.name, "moved")
+    elif NotObeyedError.SAYS in done.result:
+        kind = _DISOBEYED.get(done.name, "disobeyed")
+    else:
+        kind = _FAILED.get(done.name, "unable")
+    return line_for(kind, act.text, act.who) if kind else ""
+
+
+def _done_for(call: ToolCall | None, talk: Talk) -> Done | None:
+    """The call as it was made in this turn, with its result."""
+    made = (d for d in talk.done if call and (d.name, d.arguments) == (call.name, call.arguments))
+    return next(made, None)

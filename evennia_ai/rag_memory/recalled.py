@@ -242,11 +242,12 @@ def shown_memories(messages: Sequence[Message], traits: ToolTraits) -> list[str]
     """Texts of memories in results of searches and drawn on by replies, newest first."""
     results = [m for m in reversed(messages) if m.name in traits.recalls]
     replies = [m for m in reversed(messages) if m.metadata.get(MEMORIES)]
-    found = [text for message in results[:_RESULTS] for text in _texts(message.content)]
+    found = [text for message in results[:_RESULTS] for text in found_texts(message.content)]
     return [*found, *(str(t) for m in replies[:_RESULTS] for t in m.metadata[MEMORIES])]
 
 
-def _texts(result: str) -> Iterator[str]:
+def found_texts(result: str) -> Iterator[str]:
+    """The texts in a result of searching or opening memory, with who said them."""
     try:
         loaded = json.loads(result)
     except ValueError:

@@ -1,5 +1,6 @@
 """What goes into the recall index and what comes out."""
 
+import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from evennia_ai.language.words import storable
 
 Moment = float | int | str | datetime | date | None
 
+# Of a stored search result: hits, characters of each, characters of a result without hits.
+BRIEF_HITS, BRIEF_TEXT_CHARS, BRIEF_CHARS = 3, 40, 200
 _MONTHS = """
 january february march april may june july august september october november december
 """
@@ -95,6 +98,30 @@ class Hit:
         }
         turn_id, speaker, text = (kept.get(key, "") for key in ("id", "speaker", "text"))
         return cls(turn_id, 0.0, speaker, text, kept.get("at"), kept.get("kind") or "message")
+
+
+def brief(result: str) -> str:
+    """A result of searching or opening memory as it is kept: ids with the first words of each.
+
+    What is found stands in memory already; kept whole, every question would add it once more.
+    """
+    try:
+        found = json.loads(result)
+    except ValueError:
+        found = {}
+    found = found if isinstance(found, dict) else {}
+    items = [found] if "text" in found else found.get("results")
+    if not isinstance(items, list) or not items:
+        return result[:BRIEF_CHARS]
+    hits = [Hit.from_dict(item) for item in items[:BRIEF_HITS] if isinstance(item, dict)]
+    rows = [{"id": hit.turn_id, "text": _beginning(hit.text)} for hit in hits]
+    more = found.get("more") or len(items) - len(rows)
+    return json.dumps({"results": rows, **({"more": more} if more else {})}, ensure_ascii=False)
+
+
+def _beginning(text: str) -> str:
+    words = " ".join(text[: 2 * BRIEF_TEXT_CHARS].split())
+    return words if len(words) <= BRIEF_TEXT_CHARS else f"{words[:BRIEF_TEXT_CHARS].rstrip()}…"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ A game adds its own by dotted path in `settings.EVENNIA_AI_TOOLS`.
 """
 
 from evennia_ai.tools.base import Tool, ToolContext
-from evennia_ai.tools.game import Emote, Look, Move, Noop, Say, Whisper
+from evennia_ai.tools.game import Emote, Get, Give, Look, Move, Noop, Say, Whisper
 from evennia_ai.tools.journal import AddJournalEntry, UpdateEntityObservation
 from evennia_ai.tools.ledger import ProposeLedgerEntry
 from evennia_ai.tools.memory import ExpandMemory, RequestCompaction, SearchMemory
@@ -15,6 +15,8 @@ BUILTIN_TOOLS: tuple[type[Tool], ...] = (
     Whisper,
     Look,
     Move,
+    Get,
+    Give,
     AddJournalEntry,
     SearchMemory,
     ExpandMemory,

@@ -5,9 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import PUBLIC
+from evennia_ai.language.words import plain
 from evennia_ai.protocol import Assistant, Character, GamePort
 from evennia_ai.tools.parameters import Parameter, function_schema
+
+# Anybody says `Aye, that may be so.` twice; a longer line said again is a model in a loop.
+REPEATABLE_CHARS = 40
+# Acts in one turn that others notice, besides words: enough to fetch and hand over two things.
+MOST_ACTS = 4
 
 
 @dataclass
@@ -21,15 +28,51 @@ class ToolContext:
     channel: str = "say"  # how they spoke: say, whisper, page, pose
     spoken: list[str] = field(default_factory=list)  # in this turn so far
     source_message_ids: tuple[str, ...] = ()  # of the messages the turn answers
-    retrieved: tuple[str, ...] = ()  # lines of memories that the turn's prompt shows
-    askers: tuple[str, ...] = ()  # stable ids of all whom the turn answers
+    retrieved: tuple[str, ...] = ()  # lines of memories that the turn has shown
     found: set[str] = field(default_factory=set)  # ids of what this turn's searches have shown
+    acts: int = 0  # others noticed in this turn, besides words
     whole_history: bool = False  # whether the turn looks back at all, not at what was just said
 
     @property
     def game(self) -> GamePort:
         """The game, to act in."""
         return self.script.game
+
+    def check_speech(self, text: str) -> None:
+        """Raise `ToolError` if a line may not be said.
+
+        Because this turn has spoken enough, because the line repeats one of the last (a model
+        that repeats itself would go on with it), or because the one who asked has left.
+        """
+        self.check_listener()
+        if len(text) > REPEATABLE_CHARS and plain(text) in self.script.runtime.said:
+            raise ToolError("you have just said that; say something else or call noop")
+
+    def check_listener(self) -> None:
+        """Raise `ToolError` if this turn has spoken enough, or who asked has left."""
+        most = self.script.config.max_says
+        if len(self.spoken) >= most:
+            raise ToolError(f"you have spoken {most} times in this turn; call noop")
+        here = (person["id"] for person in self.game.present())
+        if self.asker and self.channel != "page" and self.asker not in here:
+            raise ToolError("the one who asked has left; call noop")
+
+    def check_act(self) -> None:
+        """Count one act others notice; `ToolError` once there were enough in this turn."""
+        self.acts += 1
+        if self.acts > MOST_ACTS:
+            raise ToolError(f"you have done {MOST_ACTS} things in this turn; call noop")
+
+    def check_note(self) -> None:
+        """Count one note; `ToolError` once this asker has caused enough of them in an hour."""
+        runtime = self.script.runtime
+        if self.asker and not runtime.may_note(self.asker, self.script.now()):
+            raise ToolError("you have noted enough of what this person said for now; call noop")
+
+    def note_speech(self, text: str) -> None:
+        """Remember a line that was spoken."""
+        self.spoken.append(text)
+        self.script.runtime.said.append(plain(text))
 
 
 class Tool(ABC):
@@ -40,6 +83,7 @@ class Tool(ABC):
         parameters: What it takes, by argument name.
         lock: Evennia lock string, checked for the assistant and for the one who asked.
         public_act: Whether others than the turn's audience would notice. Refused in private.
+        obeyed: Whether it is done only for those whom the assistant obeys.
         ends_turn: Whether the turn is over after it.
         speaks, to_one, silent, recalls, tells_nothing_new, extracts: Traits the rest of the
             package asks for; `ToolTraits` says what each means.
@@ -49,6 +93,7 @@ class Tool(ABC):
     parameters: ClassVar[Mapping[str, Parameter]] = {}
     lock: ClassVar[str] = "tool:all()"
     public_act: ClassVar[bool] = False
+    obeyed: ClassVar[bool] = False
     ends_turn: ClassVar[bool] = False
     speaks: ClassVar[bool] = False
     to_one: ClassVar[bool] = False

@@ -8,7 +8,7 @@ from typing import Any
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
 
 from evennia_ai.background import in_time
-from evennia_ai.errors import AssistantError, ConfigError, ToolError
+from evennia_ai.errors import AssistantError, ConfigError, NotObeyedError, ToolError
 from evennia_ai.history.audience import is_private
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
@@ -131,9 +131,12 @@ def _usable(
         raise ToolError(f"`{name}` failed {WITHDRAW_AFTER} times and is withdrawn for this turn")
     if tool.public_act and is_private(ctx.audience) and not ctx.game.only_present(ctx.audience):
         raise ToolError("this talk is private; answer in plain text, others would notice that")
-    askers = ctx.askers or (ctx.asker,)
-    if not all(ctx.game.allowed(tool.lock, asker) for asker in askers):
+    if not ctx.game.allowed(tool.lock, ctx.asker):
         raise ToolError(f"`{name}` is not allowed for you or for the one who asks")
+    if tool.obeyed and ctx.asker and not ctx.game.obeys(ctx.asker):
+        raise NotObeyedError((ctx.game.identify(ctx.asker) or {"key": "whoever asks"})["key"])
+    if tool.public_act and not tool.speaks:
+        ctx.check_act()
     return tool
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from evennia_ai.errors import ToolError
 from evennia_ai.tools.base import Tool, ToolContext
 from evennia_ai.tools.parameters import Text
 
@@ -16,8 +17,9 @@ class _Aloud(Tool):
 
     def run(self, ctx: ToolContext, text: str) -> str:
         """Do it in the game, by the method of its name."""
+        ctx.check_speech(text)
         getattr(ctx.game, self.name)(text)
-        ctx.spoken.append(text)
+        ctx.note_speech(text)
         return _DONE
 
 
@@ -48,8 +50,9 @@ class Whisper(Tool):
 
     def run(self, ctx: ToolContext, target: str, text: str) -> str:
         """Whisper, in a private turn only to those it is for."""
+        ctx.check_speech(text)
         ctx.game.whisper(target, text, ctx.audience)
-        ctx.spoken.append(text)
+        ctx.note_speech(text)
         return _DONE
 
 
@@ -74,11 +77,42 @@ class Move(Tool):
     name = "move"
     parameters = {"direction": Text("Name of the exit.", limit=120)}
     lock = "tool:perm(Player)"
-    public_act = True
+    public_act = obeyed = True
 
     def run(self, ctx: ToolContext, direction: str) -> str:
-        """What the assistant sees where it comes to."""
+        """What the assistant sees where it comes to; by itself it does not leave its post."""
+        if ctx.asker is None and ctx.script.config.post:
+            raise ToolError("you stay at your post; nobody you obey asked you to walk")
         return str(ctx.game.move(direction))
+
+
+class Get(Tool):
+    """Pick up something in this room."""
+
+    name = "get"
+    parameters = {"thing": Text("Name of the thing.", limit=120)}
+    lock = "tool:perm(Player)"
+    public_act = tells_nothing_new = True
+
+    def run(self, ctx: ToolContext, thing: str) -> str:
+        """What the assistant did, and what it carries now."""
+        return ctx.game.get(thing, ctx.asker)
+
+
+class Give(Tool):
+    """Give somebody here a thing that you carry or that is in this room."""
+
+    name = "give"
+    parameters = {
+        "thing": Text("Name of the thing.", limit=120),
+        "to": Text("The person's name or id.", limit=120),
+    }
+    lock = "tool:perm(Player)"
+    public_act = tells_nothing_new = True
+
+    def run(self, ctx: ToolContext, thing: str, to: str) -> str:
+        """What the assistant did, and what it carries now."""
+        return ctx.game.give(thing, to, ctx.asker)
 
 
 class Noop(Tool):

@@ -48,6 +48,7 @@ class AddJournalEntry(Tool):
             is_meant = entry.audience == ctx.audience and not entry.withdrawn
             if is_meant and plain(entry.content) == plain(content):
                 return f"That is in your journal already: entry {entry.id}."
+        ctx.check_note()
         grounds = yield _grounds(ctx, content)
         recalled = grounds.recalled
         if recalled and grounds.stated:
@@ -114,6 +115,7 @@ class UpdateEntityObservation(Tool):
         Its time is when it was said, so that it replaces nothing said later. What only memories
         say is not noted as if it were new.
         """
+        ctx.check_note()
         grounds = yield _grounds(ctx, observation)
         if grounds.recalled and not grounds.stated:
             return "You know that from memory already; nobody said it now."

@@ -85,9 +85,10 @@ def _make_exit(way):
 def _make_thing(thing):
     location = find(thing.location)
     if location:
-        made = _make(thing, settings.BASE_OBJECT_TYPECLASS, location, home=location)
+        typeclass = thing.typeclass or settings.BASE_OBJECT_TYPECLASS
+        made = _make(thing, typeclass, location, home=location)
         if thing.fixed:
-            made.locks.add("get:false()")
+            made.locks.add(f"get:{thing.taken_by}")
             made.db.get_err_msg = thing.fixed
 
 

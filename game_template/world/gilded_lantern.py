@@ -14,6 +14,8 @@ class Part:
         aliases: Other names for it.
         location: Name of the room it starts in.
         fixed: Message for a player who tries to take it. If empty, it can be taken.
+        taken_by: For a fixed thing, the lock functions of those who may take it all the same.
+        typeclass: The typeclass of a thing. If empty, the game's own for objects.
         origin: For an exit, the room it leads from.
         destination: For an exit, the room it leads to.
     """
@@ -24,6 +26,8 @@ class Part:
     aliases: tuple[str, ...] = ()
     location: str = ""
     fixed: str = ""
+    taken_by: str = "false()"
+    typeclass: str = ""
     origin: str = ""
     destination: str = ""
 
@@ -179,6 +183,31 @@ THINGS = (
         "lantern",
     ),
     Part(
+        "tap",
+        "ale barrel",
+        "A barrel lies on a trestle behind the bar, with a brass tap in its head and a row of "
+        "earthenware mugs on hooks above it. Whoever wants a mug of ale asks at the bar.",
+        ("tap", "barrel", "ale", "beer", "mugs of ale"),
+        "lantern",
+        "The tap is behind the bar. Ask for an ale, and you will get one.",
+        taken_by="tag(aria, gilded_lantern) or perm(Builder)",
+        typeclass="typeclasses.tap.Tap",
+    ),
+    *(
+        Part(
+            name,
+            "copper coin",
+            "A worn copper coin, with a lamp on one side and a bridge on the other.",
+            ("coin", "copper"),
+            location,
+        )
+        for name, location in (
+            ("coin_1", "lantern"),
+            ("coin_2", "gallery"),
+            ("coin_3", "street"),
+        )
+    ),
+    Part(
         "soldier",
         "tin soldier",
         "The twelfth of a set: a drummer, his paint gone but for one "
@@ -282,5 +311,6 @@ ASSISTANT_PERSONA = (
     "your journal. You never invent facts; if you do not know something, you say so. You "
     "know the house well: the upper gallery with its four painted doors, the cellar with the one "
     "chained cask, the stable where Odo Marrek the ostler keeps Penny, the grey mare. A twelfth "
-    "tin soldier is missing from your mantel, and you would like it back."
+    "tin soldier is missing from your mantel, and you would like it back. Ale comes from the "
+    "barrel behind the bar: you give a mug of it to whoever asks."
 )

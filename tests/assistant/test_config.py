@@ -113,6 +113,18 @@ class TestChecked(unittest.TestCase):
         good = [({"say": "OFF", "look": "dry run"}, {"say": "off", "look": "dry run"})]
         self.assert_kind("tool_levels", good, [{"say": "perhaps"}, "say", None, {"": "on"}, 5])
 
+    def test_locks(self):
+        """Lock functions joined by `and`, `or` and `not`; no access type, no brackets around."""
+        good = [
+            (" perm(Builder) ", "perm(Builder)"),
+            ("all()", "all()"),
+            ("id(5) or not attr(feud, Marrek)", "id(5) or not attr(feud, Marrek)"),
+            ("perm(Player) AND NOT tag(thief)", "perm(Player) AND NOT tag(thief)"),
+        ]
+        bad = ["", "Bob", "perm(Builder", "tool:all()", "all();get:all()", "all() perm(Player)"]
+        bad += ["or all()", "(all())", "all() or", True, None, 5]
+        self.assert_kind("obeys", good, bad)
+
     def test_schedules(self):
         """A span of clock times, of the game's clock where it says so."""
         good = [

@@ -25,7 +25,7 @@ from evennia_ai.testing import call
 from tests.memory_assistant import MemoryWorldTest, StoreFailure
 from tests.waiting import wait_for
 
-CHAR = Speaker("Char", "o1.x")
+CHAR = Speaker("Alice", "o1.a")
 
 
 class TestFailures(MemoryWorldTest):
@@ -183,9 +183,10 @@ class TestCutShort(MemoryWorldTest):
 
     def ask(self):
         self.script.runtime.hear(
-            Message("user", "Aria?", id=new_id("m"), channel="say", speaker=CHAR), 0.0
+            Message("user", "Aria?", id=new_id("m"), channel="say", speaker=CHAR),
+            self.script.now(),
         )
-        self.world.later(100)
+        self.world.later(10)
         return run_tick(self.script, self.body)
 
     def stored(self):
@@ -245,7 +246,7 @@ class TestCutShort(MemoryWorldTest):
             ]
         )
         self.world.restart()
-        self.assertEqual(list(self.script.runtime.unanswered), ["public"])
+        self.assertEqual(list(self.script.runtime.unanswered), [("public", CHAR.id)])
 
     def test_silence_or_a_whisper_to_others_is_no_answer(self):
         """A turn for one audience says nothing to another whose turn was cut short."""
@@ -253,15 +254,15 @@ class TestCutShort(MemoryWorldTest):
         for ending in (call("noop"), call("whisper", target="Bob", text="Hush.")):
             self.hang()
             self.world.model.answers = [ending, call("look")]
-            whisper = Message("user", "Aria?", channel="whisper", audience=alice)
+            whisper = Message("user", "Aria?", channel="whisper", audience=alice, speaker=CHAR)
             said = Message("user", "Aria!", channel="say", speaker=CHAR)
             for event in (said, whisper):
-                self.script.runtime.hear(replace(event, id=new_id("m")), 0.0)
-            self.world.later(100)
+                self.script.runtime.hear(replace(event, id=new_id("m")), self.script.now())
+            self.world.later(10)
             running = run_tick(self.script, self.body)
             self.assertFalse(running.called)
             self.world.restart()
-            self.assertEqual(list(self.script.runtime.unanswered), [alice])
+            self.assertEqual(list(self.script.runtime.unanswered), [(alice, CHAR.id)])
 
 
 class TestArchiveReads(MemoryWorldTest):
@@ -350,8 +351,8 @@ class TestOffWithoutSummaries(MemoryWorldTest):
     def ask(self):
         """The text of the prompt for a question about the raven."""
         said = Message("user", "Aria, which raven steals spoons?", channel="say", speaker=CHAR)
-        self.script.runtime.hear(replace(said, id=new_id("m")), 0.0)
-        self.world.later(100)
+        self.script.runtime.hear(replace(said, id=new_id("m")), self.script.now())
+        self.world.later(10)
         wait_for(run_tick(self.script, self.body))
         return str(self.world.model.requests[-1].messages)
 

@@ -98,15 +98,17 @@ class TestAwakeTick(AssistantTest):
 
     def test_model_down(self):
         """A failing model is counted; what was said stays."""
+        self.script.db.llm_offline_fallback = False
         self.model.answers = [model_down()]
         self.say("hello")
         self.tick()
         self.assertEqual(self.contents(), [("user", "hello")])
-        self.assertEqual(self.script.runtime.counts["errors"], 1)
+        self.assertEqual(self.script.runtime.counts["model failures"], 1)
         self.assertIsNone(self.script.runtime.in_flight)
 
     def test_failed_turn_is_tried_again(self):
         """When the model is back, what was asked is answered without being asked again."""
+        self.script.db.llm_offline_fallback = False
         self.model.answers = [model_down(), "Sorry, I was far away."]
         self.say("Aria, are you there?")
         self.tick()

@@ -338,11 +338,21 @@ class TestDelete(CommandLineTest):
         return json.loads(path.read_text(encoding="utf-8"))
 
     def test_asks_first(self):
-        """A no, or an empty answer, deletes nothing."""
-        self.assertTold("ai/delete Aria", "Delete Aria (#", "file first")
-        self.assertTold("n", "Nothing was deleted")
-        self.typed("ai/delete Aria")
-        self.assertTold("", "Nothing was deleted")
+        """The first time, and after more than a minute, it only says what it would do."""
+        asked = ("Delete Aria (#", "A file is written first.", "ai/delete Aria = yes")
+        self.assertTold("ai/delete Aria = yes", *asked)
+        self.assertTold("ai/delete Aria", *asked)
+        now = self.script.now()
+        self.script.now = lambda: now + 61
+        self.assertTold("ai/delete Aria = yes", *asked)
+        self.assertTold("ai/delete Aria = no", "Only `yes`")
+        self.assertTrue(self.aria.pk)
+
+    def test_a_yes_to_something_else(self):
+        """A yes counts for the assistant it was asked about only."""
+        create_object(CHARACTER, key="Bo", location=self.room1)
+        self.typed("ai/delete Bo")
+        self.assertTold("ai/delete Aria = yes", "Delete Aria (#")
         self.assertTrue(self.aria.pk)
 
     def test_exports_then_deletes(self):
@@ -350,7 +360,7 @@ class TestDelete(CommandLineTest):
         self.fill(3)
         self.aria.journal.add("Bob keeps bees.")
         self.typed("ai/delete Aria")
-        shown = self.typed("y", until="is deleted")
+        shown = self.typed("ai/delete Aria = yes", until="is deleted")
         self.assertIn("ai_exports", shown)
         self.assertIsNone(self.aria.pk)
         self.assertIsNone(self.script.pk)
@@ -366,14 +376,14 @@ class TestDelete(CommandLineTest):
         self.script.at_tick()
         pump_until(lambda: self.model.requests)
         self.typed("ai/delete Aria")
-        self.typed("y", until="is deleted")
+        self.typed("ai/delete Aria = yes", until="is deleted")
         self.assertIsNone(self.aria.pk)
 
     def test_no_file_no_deletion(self):
         """If the file cannot be written it stays, as it was."""
         (Path(self.folder.name) / "server").write_text("in the way", encoding="utf-8")
         self.typed("ai/delete Aria")
-        self.typed("y", until="was not deleted")
+        self.typed("ai/delete Aria = yes", until="was not deleted")
         pump_until(lambda: "cannot be written" in self.shown())
         self.assertTrue(self.aria.pk)
         self.assertTrue(self.script.enabled)
@@ -384,7 +394,7 @@ class TestDelete(CommandLineTest):
         scope = self.script.scope
         self.semantic.add(scope, [{"source_id": "e1", "text": "Bob keeps bees."}])
         self.typed("ai/delete Aria")
-        self.typed("y", until="is deleted")
+        self.typed("ai/delete Aria = yes", until="is deleted")
         self.assertEqual(self.semantic.memories[scope], {})
         self.assertEqual(services.mind().recall.open_index().count(scope), 0)
 
@@ -405,7 +415,7 @@ class TestDelete(CommandLineTest):
         store = HangingStore()  # the process gets no further
         services.use(memories=store)
         self.typed("ai/delete Aria")
-        self.typed("y")
+        self.typed("ai/delete Aria = yes")
         pump_until(lambda: store.asked)
         self.assertIsNone(self.script.pk)
         services.use(memories=self.semantic)
@@ -422,7 +432,7 @@ class TestDelete(CommandLineTest):
         scope, left = self.remembered()
         services.use(memories=BrokenStore())
         self.typed("ai/delete Aria")
-        self.typed("y", until="is deleted")
+        self.typed("ai/delete Aria = yes", until="is deleted")
         wait_for(delete_queued())
         self.assertEqual((queued_scopes(), left()), ([scope], (0, 1)))
         services.use(memories=self.semantic)
@@ -448,7 +458,7 @@ class TestDelete(CommandLineTest):
         before = left()
         self.aria.at_object_delete = lambda: False
         self.typed("ai/delete Aria")
-        self.typed("y", until="was not deleted")
+        self.typed("ai/delete Aria = yes", until="was not deleted")
         self.assertEqual((queued_scopes(), left()), ([], before))
         enqueue(self.script.scope)  # a crash before the body went
         wait_for(delete_queued())

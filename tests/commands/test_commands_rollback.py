@@ -42,11 +42,24 @@ class TestHold(RollbackLineTest):
         self.fill(60)
         self.typed("compact Aria", until="compacted")
         self.typed("compact/rollback Aria")
-        shown = self.typed("y", until="Taken back")
+        shown = self.typed("compact/rollback Aria = yes", until="Taken back")
         self.assertIn("40 messages are live again", shown)
         self.assertIn(f"Compaction of Aria: {HELD}", shown)
         self.assertIn(HELD, self.status("Compaction:"))
         self.assertNotIn("asleep at", self.status("Compaction:"))
+
+    def test_other_commands_work_meanwhile(self):
+        """The question captures nothing, and a yes to it does not take back a later compaction."""
+        self.fill(60)
+        self.typed("compact Aria", until="compacted")
+        shown = "40 messages would be live again. To confirm, type within a minute: "
+        self.assertTold("compact/rollback Aria", f"{shown}compact/rollback Aria = yes")
+        self.assertTold("say Hello", 'You say, "Hello"')
+        self.fill(60)
+        self.typed("compact Aria", until="compacted")
+        self.assertTold("compact/rollback Aria = yes", "would be live again")
+        self.assertEqual(self.script.history.compactions()[-1].status, "committed")
+        self.typed("compact/rollback Aria = yes", until="Taken back")
 
     def test_over_after_a_compact(self):
         """A compaction by hand ends it."""
@@ -90,8 +103,8 @@ class TestHold(RollbackLineTest):
         """An id is refused, rather than another compaction taken back."""
         self.fill(60)
         self.typed("compact Aria", until="compacted")
-        self.assertTold("compact/rollback Aria = c123", "takes no id", "compact/rollback Aria")
-        self.assertTold("compact/rollback = c123", "takes no id")
+        self.assertTold("compact/rollback Aria = c123", "Only `yes`", "compact/rollback Aria")
+        self.assertTold("compact/rollback = c123", "Only `yes`")
         self.assertEqual(self.script.history.compactions()[-1].status, "committed")
 
 
@@ -128,4 +141,7 @@ class TestWhatIsStored(RollbackLineTest):
         )
         self.assertTold("aihistory/summaries Aria", "Aria masked 1 old tool output (sleep)")
         self.assertTold("compact/rollback Aria", "1 old tool output would be shown in full again.")
-        self.assertIn("1 old tool output is shown in full", self.typed("y", until="Taken back"))
+        self.assertIn(
+            "1 old tool output is shown in full",
+            self.typed("compact/rollback Aria = yes", until="Taken back"),
+        )

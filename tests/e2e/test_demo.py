@@ -69,6 +69,18 @@ class TestDemo(unittest.TestCase):
         player = self.enter()
         player.ask("say Aria, what is the name of my boat?", r"Aria says[^\n]*Heron", 30)
 
+    def test_a_player_gets_an_ale(self):
+        """A player asks at the bar, has a mug in hand, pays with a coin, and cannot order her."""
+        player = self.game.player("Bram")
+        self.addCleanup(player.close)
+        player.ask("get ale", r"Ask for an ale")
+        player.ask("say Aria, give me an ale please", r"Aria gives you a mug of ale", 30)
+        player.ask("inventory", r"mug of ale")
+        player.ask("look mug", r"two fingers of foam")
+        player.ask("get coin", r"You pick up a copper coin")
+        player.ask("give coin to Aria", r"You give a copper coin to Aria")
+        player.ask("say Aria, go up", r"I stay where I am needed", 30)
+
     def test_a_reload_doubles_nothing(self):
         """After a reload there are the same things, each once as before."""
         before = self.keys()

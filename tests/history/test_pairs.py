@@ -9,13 +9,16 @@ from hypothesis import given
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import (
     INTERRUPTED,
+    RESULT_CHARS,
+    ToolTraits,
     answered,
     cut_points,
     mended,
     pairing,
+    said_and_done,
     unanswered,
 )
-from tests.strategies import MANY, calls, faults, heard, histories, numbered, reply, result
+from tests.strategies import MANY, call, calls, faults, heard, histories, numbered, reply, result
 
 
 class TestPairing(unittest.TestCase):
@@ -181,6 +184,43 @@ class TestMended(unittest.TestCase):
         invented = [m for m in shown if not m.id]
         self.assertEqual(Counter(id(m) for m in shown if m.id), kept)
         self.assertEqual(len(invented), len(unanswered(history)))
+
+
+class TestSaidAndDone(unittest.TestCase):
+    """What a summary is made from."""
+
+    TRAITS = ToolTraits(speaks=frozenset({"say"}), recalls=frozenset({"search_memory"}))
+
+    def seen(self, *history):
+        return said_and_done(history, self.TRAITS)
+
+    def test_searches_leave(self):
+        """A search leaves with its result; the text and the other calls beside it stay."""
+        search, say = call("c1", "search_memory"), call("c2", "say")
+        found, done = result("c1", "{}", name="search_memory"), result("c2", name="say")
+        self.assertEqual(self.seen(reply("", tool_calls=(search,)), found), [])
+        (left,) = self.seen(reply("Let me think.", tool_calls=(search,), tokens=9), found)
+        self.assertEqual(left, reply("Let me think."))
+        both = self.seen(reply("", tool_calls=(search, say), tokens=9), found, done)
+        self.assertEqual(both, [reply("", tool_calls=(say,)), done])
+
+    def test_long_results_are_cut(self):
+        """Of a long result the beginning stays, of a short one all."""
+        short = result(content="x" * RESULT_CHARS, tokens=9)
+        long = result(content="x" * (RESULT_CHARS + 1), tokens=9)
+        cut = result(content="x" * RESULT_CHARS + "...")
+        self.assertEqual(self.seen(calls("c1"), short, long), [calls("c1"), short, cut])
+
+    @MANY
+    @given(histories())
+    def test_nothing_said_is_lost(self, history):
+        """Without searches all but results stays as it is, in order."""
+        left = said_and_done(history, ToolTraits())
+        self.assertEqual(
+            [m for m in left if m.role != "tool"],
+            [m for m in history if m.role != "tool"],
+        )
+        self.assertEqual(pairing(left), pairing(history))
 
 
 class TestByHand(unittest.TestCase):

@@ -32,17 +32,17 @@ class Nod(Tool):
 class TestTakenUp(MemoryWorldTest):
     """Two turns, of which the second hangs in a tool when the server dies."""
 
-    def hear(self, audience):
+    def hear(self, audience, name="Bob"):
         """A line of somebody who speaks to an audience."""
         event = Message(
             "user",
             "Aria, where is the cellar?",
             id=new_id("m"),
-            speaker=Speaker("Bob", PEOPLE["Bob"]),
+            speaker=Speaker(name, PEOPLE[name]),
             audience=audience,
             channel="say" if audience == PUBLIC else "whisper",
         )
-        self.script.runtime.hear(event, 0.0)
+        self.script.runtime.hear(event, self.script.now())
 
     def die(self, audiences, *answers):
         """Die in the last of some turns; the model gives these answers before."""
@@ -51,13 +51,13 @@ class TestTakenUp(MemoryWorldTest):
         for audience in audiences:
             self.hear(audience)
         self.world.model.answers = [*answers, call("look")]
-        self.world.later(100)
+        self.world.later(10)
         self.assertFalse(run_tick(self.script, self.body).called)
 
     def due(self):
         """The audiences whose turns are due after a restart."""
         self.world.restart()
-        return list(self.script.runtime.unanswered)
+        return [audience for audience, _ in self.script.runtime.unanswered]
 
     def test_a_whisper_ended_another_turn(self):
         """It is an answer to nobody but those whose turn it ended."""
@@ -80,6 +80,13 @@ class TestTakenUp(MemoryWorldTest):
                 self.setUp()
                 self.die([first, second], ending)
                 self.assertEqual(self.due(), [second])
+
+    def test_words_to_another(self):
+        """What was said to one in the same room is no answer to the other who asked."""
+        self.hear(PUBLIC, "Alice")
+        self.die([PUBLIC], "Down the stairs.")
+        self.world.restart()
+        self.assertEqual(list(self.script.runtime.unanswered), [(PUBLIC, PEOPLE["Bob"])])
 
     def test_a_whisper_that_failed(self):
         """A whisper to nobody ended no turn."""

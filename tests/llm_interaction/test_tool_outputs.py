@@ -103,17 +103,24 @@ class TestFound(ToolOutputTest):
             "In the corner.",
         ]
         self.ask("Aria, where is the halberd?")
-        results = [m for m in self.world.script.history.messages() if m.role == "tool"]
-        (item,) = json.loads(results[1].content)["results"]
+        shown = [m for m in self.world.model.requests[-1].messages if m["role"] == "tool"]
+        (item,) = json.loads(shown[1]["content"])["results"]
         self.assertEqual((item["id"], item["kind"]), (output, "tool"))
-        self.assertEqual(json.loads(results[2].content)["text"], HALBERD)
+        self.assertEqual(json.loads(shown[2]["content"])["text"], HALBERD)
+        stored = [m for m in self.world.script.history.messages() if m.role == "tool"]
+        for result in stored[1:]:
+            self.assertEqual([hit["id"] for hit in json.loads(result.content)["results"]], [output])
+            self.assertLess(len(result.content), 120)
+        self.ask("Aria, and the key?")
+        shown = [m for m in self.world.model.requests[-1].messages if m["role"] == "tool"]
+        self.assertEqual([m["content"] for m in shown], [m.content for m in stored])
 
     def ask(self, text):
         """A line and the turn it calls for."""
-        bram = Speaker("Bram", "o1.b")
-        event = Message("user", text, id=new_id("m"), speaker=bram, channel="say")
+        bob = Speaker("Bob", "o2.b")
+        event = Message("user", text, id=new_id("m"), speaker=bob, channel="say")
         self.world.script.runtime.hear(event, self.world.script.now())
-        self.world.later(100)
+        self.world.later(10)
         wait_for(run_tick(self.world.script, self.world.body))
 
     def test_never_unasked(self):

@@ -2,7 +2,7 @@
 
 import json
 
-from evennia_ai.history.frames import heard_line
+from evennia_ai.history.frames import answer_line, heard_line
 from evennia_ai.offline.brain import respond
 
 NAMES = (
@@ -10,6 +10,8 @@ NAMES = (
     "add_journal_entry",
     "noop",
     "move",
+    "get",
+    "give",
     "emote",
     "whisper",
     "look",
@@ -22,9 +24,13 @@ def said(who, text, channel="say"):
     return {"role": "user", "content": heard_line(who, f"o1.{who.lower()}", channel, text)}
 
 
-def moment(*people):
+def moment(*people, answer=None):
+    """The tail of a prompt; `answer` is who said what the turn answers, and what it was."""
     here = ", ".join(f"{name} [o1.{name.lower()}]" for name in people)
     text = f"[Present moment]\nTime: dusk\nPlace: The Gilded Lantern\nPresent: {here}"
+    if answer:
+        who, words = answer
+        text += "\n" + answer_line(who, f"o1.{who.lower()}", "say", words)
     return {"role": "user", "content": text}
 
 
@@ -58,7 +64,7 @@ def hit(text, who="Alice", memory_id="m1", at="2026-01-01T10:00:00", kind="messa
 
 def play(question, hits, who="Bob", before=(), people=("Bob",)):
     """Run the tool loop for one question; returns the final words."""
-    messages = [SYSTEM, *before, said(who, question), moment(*people)]
+    messages = [SYSTEM, *before, said(who, question), moment(*people, answer=(who, question))]
     for _ in range(6):
         reply = respond(messages, TOOLS)
         if not reply.tool_calls:

@@ -6,8 +6,10 @@ import unittest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evennia_ai.offline.acts import Act
 from evennia_ai.offline.brain import respond
-from evennia_ai.offline.surroundings import spoken_time
+from evennia_ai.offline.surroundings import answer
+from evennia_ai.offline.transcript import Talk
 from tests.offline.requests import SYSTEM, TOOLS, calling, hit, moment, play, result, said
 
 OFFER = r"^I don't know that for certain\. The nearest I know: "
@@ -205,19 +207,18 @@ class TestSource(unittest.TestCase):
 
 
 class TestTime(unittest.TestCase):
-    def test_as_people_say_it(self):
-        """UTC becomes a time of day; the game's own words for the time stay."""
-        for told, want in (
-            ("2026-11-22 00:03 UTC", "It is about midnight."),
-            ("2026-11-22 09:32 UTC", "It is about half past nine in the morning."),
-            ("2026-11-22 23:55 UTC", "It is about midnight."),
-            ("2026-11-22 12:14 UTC", "It is about a quarter past noon."),
-            ("dusk, on market day", "It is dusk, on market day."),
-            ("2026-99-99 12:14 UTC", "It is 2026-99-99 12:14 UTC."),
-            ("", "I don't know what time it is."),
+    def test_as_the_moment_says_it(self):
+        """The clock or the day, in the words of the present moment."""
+        for time, question, want in (
+            ("about noon, Sunday 22 November 2026", "What time is it?", "It is about noon."),
+            ("about noon, Sunday 22 May 2026", "What day is it?", "It is Sunday 22 May 2026."),
+            ("dusk", "What time is it?", "It is dusk."),
+            ("dusk", "What day is it?", "It is dusk."),
+            ("", "What time is it?", "I don't know what time it is."),
         ):
-            with self.subTest(told):
-                self.assertEqual(spoken_time(told), want)
+            with self.subTest(time=time, question=question):
+                act = Act("clock", question, "Alice")
+                self.assertEqual(answer(act, Talk(moment={"time": time})), want)
 
 
 class TestBenchmark(unittest.TestCase):

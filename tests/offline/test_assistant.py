@@ -7,10 +7,9 @@ from evennia import create_object
 from evennia_ai import services
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
-from tests.base import AssistantTest
+from tests.base import PLAYED, AssistantTest
 from tests.waiting import wait_for
 
-CHARACTER = "evennia.objects.objects.DefaultCharacter"
 TOLD = (
     ("Alice", "Aria, please remember that my brother Tomas lives in Oakhaven and keeps 14 goats."),
     ("Bob", "The key to the cellar is under the blue pot."),
@@ -46,8 +45,7 @@ class TestOffline(AssistantTest):
         services.use(model=client)
         self.configure(llm_model="offline/extractive", compact_preserve_window=4)
         self.people = {
-            name: create_object(CHARACTER, key=name, location=self.room1)
-            for name in ("Alice", "Bob")
+            name: create_object(PLAYED, key=name, location=self.room1) for name in ("Alice", "Bob")
         }
         for person in self.people.values():
             person.permissions.add("Player")

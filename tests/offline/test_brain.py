@@ -6,6 +6,7 @@ import unittest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evennia_ai.errors import NotObeyedError
 from evennia_ai.history.frames import heard_line
 from evennia_ai.offline.brain import Reply, ToolCall, respond
 from tests.offline.requests import NAMES, SYSTEM, TOOLS, calling, hit, moment, play, result, said
@@ -55,7 +56,9 @@ class TestSmallTalk(unittest.TestCase):
         persona = "You are Aria, keeper of the inn. A tin soldier is missing from your mantel."
         system = {"role": "system", "content": f"You are Aria\n{persona}\n\nRules."}
         tail = (
-            "[Present moment]\nTime: 2026-11-22 14:51 UTC\nPlace: The Gilded Lantern\n"
+            "[Present moment]\n"
+            "Time: about a quarter to three in the afternoon, Sunday 22 November 2026\n"
+            "Place: The Gilded Lantern\n"
             "Present: Bob [o1.bob], Cora [o1.cora]\nExits: up, out\n"
             'Description: "A fire mutters. Stairs climb into the dark."'
         )
@@ -66,7 +69,7 @@ class TestSmallTalk(unittest.TestCase):
             ("where does the stair lead", "Stairs climb.*up and out"),
             ("what can I do here", "talk to me.*up and out"),
             ("what time is it", "about a quarter to three in the afternoon"),
-            ("what day is it", "Sunday, 22 November"),
+            ("what day is it", "It is Sunday 22 November 2026"),
             ("what is missing from your mantel", "A tin soldier is missing from my mantel"),
         ):
             with self.subTest(text):
@@ -123,18 +126,15 @@ class TestSmallTalk(unittest.TestCase):
 
 
 class TestAddressing(unittest.TestCase):
-    def test_silent_when_not_addressed(self):
-        """In company, what is said to nobody in particular is left alone."""
-        people = moment("Alice", "Bob")
-        reply = respond([SYSTEM, said("Alice", "My feet hurt badly tonight."), people], TOOLS)
-        self.assertEqual(reply.tool_calls, (ToolCall("noop", {}),))
-        reply = respond([SYSTEM, said("Alice", "My feet hurt badly tonight."), people], [])
-        self.assertEqual(reply, Reply(""))
-
-    def test_question_to_another(self):
-        """A question to another who is here is not answered."""
-        request = [SYSTEM, said("Alice", "Bob, where do you live?"), moment("Alice", "Bob")]
-        self.assertEqual(respond(request, TOOLS).tool_calls, (ToolCall("noop", {}),))
+    def test_the_lines_of_the_turn(self):
+        """Only the lines that the prompt names are answered, however many were heard."""
+        people = moment("Alice", "Bob", answer=("Bob", "What time is it?"))
+        heard = [said("Bob", "What time is it?"), said("Alice", "remember that I keep bees")]
+        reply = respond([SYSTEM, *heard, people], TOOLS)
+        self.assertEqual(reply.tool_calls, ())
+        self.assertIn("It is", reply.content)
+        done = [{"role": "assistant", "content": "Hello, Alice."}]
+        self.assertEqual(respond([SYSTEM, *heard, *done, people], TOOLS), reply)
 
     def test_whisper_is_for_it(self):
         """A whisper is always meant for it."""
@@ -156,6 +156,83 @@ class TestActing(unittest.TestCase):
             request = [SYSTEM, said("Alice", text), moment("Alice")]
             self.assertEqual(respond(request, TOOLS).tool_calls, (want,))
             self.assertEqual(respond(request, []).tool_calls, ())
+
+    def answer_to(self, text, outcome, who="Bob"):
+        """The one call that `text` brings about, and the words after its result."""
+        request = [SYSTEM, said(who, text), moment(who)]
+        (called,) = respond(request, TOOLS).tool_calls
+        after = respond([*request, calling(called), result(0, called.name, outcome)], TOOLS)
+        self.assertEqual(after.tool_calls, ())
+        return called, after.content
+
+    def test_at_the_bar(self):
+        """Who wants something in whatever usual words gets it handed over, with a fixed line."""
+        for text, thing in (
+            ("give me an ale", "ale"),
+            ("Aria, I'd like a beer please", "beer"),
+            ("can I have a mug of ale?", "mug of ale"),
+            ("Please bring me some ale.", "ale"),
+            ("pour me an ale, Aria", "ale"),
+            ("Could you pour me another ale, please?", "ale"),
+            ("Hello Aria! An ale for me, please.", "ale"),
+            ("I'll have the tin soldier", "tin soldier"),
+        ):
+            with self.subTest(text):
+                called, words = self.answer_to(text, "You give a mug of ale to Bob.")
+                self.assertEqual(called, ToolCall("give", {"thing": thing, "to": "Bob"}))
+                self.assertIn("Here you are, Bob.", words)
+
+    def test_no_order_at_the_bar(self):
+        """What only begins like an order brings no thing."""
+        for text in (
+            "get me out of here",
+            "I'd like you to sing",
+            "I would like to know who rules here",
+            "give me your word",
+            "What does an ale cost?",
+            "I have an ale, thanks",
+            "take care",
+        ):
+            with self.subTest(text):
+                request = [SYSTEM, said("Bob", f"Aria, {text}"), moment("Bob")]
+                called = {call.name for call in respond(request, TOOLS).tool_calls}
+                self.assertFalse(called & {"give", "get"})
+
+    def test_picks_up(self):
+        """It picks up what it is told to."""
+        for text in ("pick up the coin", "take that coin please"):
+            called, words = self.answer_to(text, "You pick up a coin. You carry a coin.")
+            self.assertEqual(called, ToolCall("get", {"thing": "coin"}))
+            self.assertEqual(words, "Very well.")
+
+    def test_refuses_in_character(self):
+        """A tool that fails is answered in character: whether it may not, or cannot."""
+        may_not, cannot = {"error": str(NotObeyedError("Bob"))}, {"error": "there is no `x` here"}
+        for text, outcome, want in (
+            ("give me an ale", cannot, "I have none to give, Bob."),
+            ("give me the lantern", may_not, "I can't do that for you, Bob."),
+            ("pick up the coin", may_not, "I can't do that for you, Bob."),
+            ("go up", may_not, "I stay where I am needed, Bob."),
+            ("go up", cannot, "I can't do that here, I'm afraid."),
+        ):
+            self.assertEqual(self.answer_to(text, outcome)[1], want)
+        request = [SYSTEM, said("Bob", "Aria, follow me"), moment("Bob")]
+        self.assertEqual(respond(request, TOOLS).content, "I stay where I am needed, Bob.")
+
+    def test_two_want_an_ale(self):
+        """Each gets an answer of their own."""
+        request = [SYSTEM, said("Bob", "An ale, please"), said("Cora", "Give me an ale")]
+        request.append(moment("Bob", "Cora"))
+        calls = respond(request, TOOLS).tool_calls
+        self.assertEqual([call.arguments["to"] for call in calls], ["Bob", "Cora"])
+        request += [calling(*calls), result(0, "give", "ok"), result(1, "give", {"error": "none"})]
+        words = respond(request, TOOLS).content
+        self.assertEqual(words, "Here you are, Bob. I have none to give, Cora.")
+
+    def test_nothing_to_give_with(self):
+        """Without the tool, or for nobody known, it says that it cannot."""
+        for asked in (said("Bob", "give me an ale"), {"role": "user", "content": "give me ale"}):
+            self.assertIn("can't do that", respond([SYSTEM, asked], []).content)
 
 
 class TestJournal(unittest.TestCase):
@@ -199,8 +276,6 @@ class TestJournal(unittest.TestCase):
             with self.subTest(text=text):
                 reply = respond([SYSTEM, said("Bob", text), moment("Bob")], TOOLS)
                 self.assertNotIn("add_journal_entry", [call.name for call in reply.tool_calls])
-        reply = respond([SYSTEM, said("Bob", "waves.", "pose"), moment("Bob")], TOOLS)
-        self.assertEqual(reply.tool_calls, (ToolCall("noop"),))
 
     def test_gesture_is_returned(self):
         """A gesture at the assistant gets a gesture, without words, and is not journaled."""

@@ -24,8 +24,8 @@ class TestExpandMemory(AssistantTest):
         self.model.answers = [call("expand_memory", id=wanted, **asked), call("noop")]
         self.say("Aria, look that up")
         self.tick()
-        results = [m for m in self.script.history.messages() if m.name == "expand_memory"]
-        return json.loads(results[-1].content)
+        (result,) = [m for m in self.model.requests[-1].messages if m["role"] == "tool"][-1:]
+        return json.loads(result["content"])
 
     def hear(self, text, **fields):
         speaker = Speaker("Bob", "o9.b")

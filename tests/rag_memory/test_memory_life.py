@@ -29,7 +29,8 @@ def journals_all_it_was_shown(request):
     """A model that searches, then writes down whatever its prompt and its search showed."""
     last = [m for m in request.messages if not str(m["content"]).startswith("[")][-1]
     if last["role"] != "tool":
-        heard = [m["content"] for m in request.messages if " says: " in str(m["content"])]
+        said = [str(m["content"]) for m in request.messages if m["role"] == "user"]
+        heard = [words for words in said if " says: " in words and not words.startswith("[")]
         return call("search_memory", query=str(heard[-1])[-60:])
     if last["name"] == "add_journal_entry":
         return call("noop")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from twisted.internet.defer import succeed
 
-from evennia_ai.assistant.events import by_audience
+from evennia_ai.assistant.events import by_speaker
 from evennia_ai.assistant.tick import _retrieved
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.pairs import ToolTraits
@@ -79,7 +79,7 @@ class TestInjected(SearchTest):
         asked = self.world.script.history.append(
             [Message("user", QUESTION, channel="say", speaker=Speaker(key="Dora"))]
         )
-        (group,) = by_audience(asked)
+        (group,) = by_speaker(asked)
         quoted = wait_for(_retrieved(self.world.script, self.world.body, group))
         self.assertTrue(any(MOVED in line for line in quoted), quoted)
         self.assertFalse(any("Aria:" in line or "Guest" in line for line in quoted), quoted)

@@ -235,8 +235,8 @@ class TestMasking(LosslessTest):
 
     def test_masking_alone_may_do(self):
         """If it frees enough no model is called, and the raw text stays stored."""
-        self.configure(max_context_tokens=12_000, compact_preserve_token_share=0.0)
-        self.script.runtime.fixed_tokens = 1200
+        self.configure(max_context_tokens=13_000, compact_preserve_token_share=0.0)
+        self.script.runtime.fixed_tokens = 1700
         for _ in range(10):
             self.look(700)
         self.fill(20)

@@ -197,14 +197,14 @@ class TestSources(unittest.TestCase):
         self.assertEqual(quotes('May says: "bad \\x escape"'), [])
         self.assertEqual(names('May says: "bad \\x escape"'), ["May"])
 
-    def test_results_that_say_nothing_new(self):
-        """A confirmation or a recalled text brings no names; what the tool was told does."""
+    def test_results(self):
+        """Nobody said what a tool gave out; what it was called with counts."""
         kept = call("c1", "add_journal_entry", json.dumps({"content": "Roland owes 5."}))
         told = reply("", tool_calls=[kept])
         done = replace(result("c1", "Entry e1 written for Norvik."), name="add_journal_entry")
         seen = replace(result("c2", "You see the Tower of Ash."), name="look")
         found = [item.text for item in source_items([told, done, seen], TRAITS)]
-        self.assertEqual(found, ["Roland", "5", "Tower of Ash"])
+        self.assertEqual(found, ["Roland", "5"])
         self.assertEqual(names("Noted. I will."), [])
 
     def test_noise(self):
@@ -230,14 +230,13 @@ class TestSources(unittest.TestCase):
         self.assertEqual(items_of("[" * 20 + '"Alice"' + "]" * 20), ())
 
     def test_numbers_of_tools(self):
-        """Numbers in results count, and what a tool was told; how weighty a note is does not."""
+        """Numbers a tool was called with count; how weighty a note is does not."""
         paid = call("c1", "pay", json.dumps({"to": "Norvik", "amount": 200}))
         kept = call(
             "c2", "add_journal_entry", json.dumps({"content": "so Roland", "importance": 7})
         )
-        purse = replace(result("c1", json.dumps({"gold": 4700, "owner": "Mirabel"})), name="look")
-        found = [i.text for i in source_items([reply("", tool_calls=[paid, kept]), purse], TRAITS)]
-        self.assertEqual(found, ["Norvik", "200", "Roland", "4700", "Mirabel"])
+        found = [i.text for i in source_items([reply("", tool_calls=[paid, kept])], TRAITS)]
+        self.assertEqual(found, ["Norvik", "200", "Roland"])
         spoken = heard('{"gold": 4700, "owner": "Mirabel"}', speaker=Speaker("may", "o1.a"))
         self.assertEqual(
             [i.text for i in source_items([spoken], TRAITS)], ["may", "4700", "Mirabel"]
@@ -245,31 +244,29 @@ class TestSources(unittest.TestCase):
 
     def test_quotes_of_tools(self):
         """What stands in quotes in a text counts; the quotes of JSON that was cut off do not."""
+
+        def written(arguments):
+            return source_items([reply("", tool_calls=[call("c1", "write", arguments)])], TRAITS)
+
         sign = 'A sign reads "No credit".'
-        for content in (sign, json.dumps({"text": sign})):
-            self.assertIn(
-                Item("quote", "No credit"), source_items([result(content=content)], TRAITS)
-            )
+        for text in (sign, json.dumps({"text": sign})):
+            self.assertIn(Item("quote", "No credit"), written(text))
         cut = (
             json.dumps({"text": "so so", "more": ["Norvik"] * 9})[:-4] + " [... 4 more characters]"
         )
-        self.assertEqual(
-            {i.kind for i in source_items([result(content=cut)], TRAITS)} - {"name"}, {"number"}
-        )
+        self.assertEqual({item.kind for item in written(cut)} - {"name"}, {"number"})
 
     def test_messages(self):
-        """Speakers are names; of tool traffic what stands at its beginning counts."""
+        """Speakers are names; of what a tool was called with its beginning counts."""
         said = call("c1", "whisper", json.dumps({"text": 'to Roland: "not a quote" 4'}))
+        sung = call("c2", "sing", "the Golden Cup " + "so so " * TOOL_CHARS + "in Oldtown")
         messages = [
             heard("I owe 3 coins", speaker=Speaker("may", "o1.a")),
-            reply('so "be it"', tool_calls=(said, {"id": "x"})),
+            reply('so "be it"', tool_calls=(said, {"id": "x"}, sung)),
             result(content=json.dumps({"at": "in Norvik 9", "kind": 12})),
-            result(content="the Golden Cup " + "so so " * TOOL_CHARS + "in Oldtown"),
             heard(heard_line("Zed", "o2.b", "say", "of Ys")),
         ]
-        expected = (
-            "may / 3 / be it / Roland / not a quote / 4 / Norvik / 9 / 12 / Golden Cup / Zed / Ys"
-        )
+        expected = "may / 3 / be it / Roland / not a quote / 4 / Golden Cup / Zed / Ys"
         self.assertEqual(" / ".join(i.text for i in source_items(messages, TRAITS)), expected)
         self.assertEqual(source_items(messages, TRAITS)[0], Item("name", "may"))
         self.assertIn(Item("name", "coins"), source_items(messages, TRAITS, ["coins"]))

@@ -231,7 +231,7 @@ class TestCommand(CommandLineTest):
         history.store.set(key, "oops", category=ARCHIVE)
         live = history.messages()
         self.typed("compact/rollback Aria", until="Take back the compaction")
-        shown = self.typed("yes", until="failed")
+        shown = self.typed("compact/rollback Aria = yes", until="failed")
         self.assertIn(f"The rollback failed: Archive segment `{key}` is missing", shown)
         self.assertIn("`compact/verify`", shown)
         self.assertEqual(history.messages(), live)

@@ -8,6 +8,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC, visible
 from evennia_ai.history.messages import new_id, utc_iso
+from evennia_ai.history.pairs import said_and_done
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.llm_interaction.values import TurnRequest
@@ -97,7 +98,9 @@ def _parts_shown(
     script: Assistant, character: Character, plan: Plan, audience: str
 ) -> list[frozenset[str]]:
     """What each of an audience's turns is shown; no ids where one prompt has all that leaves."""
-    leaving = [m for m in plan.leaving if visible(m.audience, audience)]
+    known = [m for m in plan.leaving if visible(m.audience, audience)]
+    said = said_and_done(known, script.tools.traits)
+    leaving = [m if m.tokens else m.counted(script.counter) for m in said]
     rules = script.config.pre_compact_prompt
     prompt = draft_prompt(script, character, audience, CONTEXT_PRE_COMPACTION, rules=rules)
     if {m.id for m in leaving}.isdisjoint(prompt.budget.left_out):

@@ -29,8 +29,8 @@ APPENDIX_TITLE = "Also mentioned:"
 QUOTE_WORDS = 8
 _QUOTE_CHARS = 120
 _NAME_WORDS = 6
-# Of a tool's result only its beginning, more than most descriptions of a place hold: a long listing
-# is not what a talk was about, and every output is found again by its words.
+# Of what a tool was called with or gave out only the beginning: a long listing is not what a talk
+# was about.
 TOOL_CHARS = 2000
 _JSON_DEPTH = 6
 
@@ -124,20 +124,17 @@ def source_items(
 ) -> tuple[Item, ...]:
     """What of raw messages must survive: what was said and by whom.
 
-    Of tool traffic the values of arguments and results count, from the first `TOOL_CHARS`
-    characters of each; of tools that tell nothing new only the texts among their arguments,
-    as their numbers say how weighty a note is. Names and result are as for `items_of`.
+    Of tool traffic the values of arguments count, from the first `TOOL_CHARS` characters of each;
+    of tools that tell nothing new only the texts among them, as their numbers say how weighty a
+    note is. Results do not count: nobody said them. Names and result are as for `items_of`.
     """
     parts: list[str] = []
     names = list(known_names)
     for message in messages:
+        if message.role == "tool":
+            continue
         speaker = one_line(message.speaker_name)
         names += [speaker] if speaker else []
-        if message.role == "tool" and message.name in traits.tells_nothing_new:
-            continue
-        if message.role == "tool":
-            parts.append(_tool_text(message.content))
-            continue
         lines, speakers = _lines(message.content)
         parts += [speaker, *lines]
         names += speakers

@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import Message
-from evennia_ai.history.pairs import ToolTraits
+from evennia_ai.history.pairs import ToolTraits, said_and_done
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
 from evennia_ai.llm_interaction.summary import (
     Summary,
@@ -84,6 +84,7 @@ def retained(
     """
     names = [profile.name for profile in character.entities.profiles().values()]
     traits = script.tools.traits
+    messages = said_and_done(messages, traits)
     items = yield script.mind.work(items_to_keep, messages, earlier, names, character.key, traits)
     elsewhere = _elsewhere(script, character, audience)
     text, again = summary.text, None

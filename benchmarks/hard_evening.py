@@ -1,0 +1,239 @@
+"""An evening that goes wrong: memory asked for often, a model that is down, a flood of lines.
+
+    python -m benchmarks.hard_evening --questions 35 --down-s 60 --flooders 20 --flood-s 20
+
+A started game is played over telnet. The model is a local server that answers in character, and
+for a question from memory searches first. Printed are, as JSON:
+
+- ``memory``: by how many tokens the stored history grew with each question, and the share of the
+  context in use after all of them;
+- ``down``: for each line said while the server refused every request, seconds until the first sign
+  and until the first words; how often staff were alerted; whether the model spoke again after it;
+- ``flood``: how many of a player's ten lines were heard and answered while others flooded the room.
+"""
+
+import argparse
+import json
+import re
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+from tests.e2e.game import Game
+from tests.e2e.telnet import Telnet, Timeout
+from tests.loopback import RESET, Answer, LoopbackServer, call, calls, text
+
+SETTINGS = "CREATION_THROTTLE_LIMIT = None\nLOGIN_THROTTLE_LIMIT = None"
+NAMES = ("Alma", "Berit", "Cord", "Dietmar", "Elin", "Falk", "Gesine")
+THINGS = ("boat", "dog", "inn", "mill", "horse")
+LINE_EVERY_S, FLOOD_LINES_PER_S, LINES = 5.0, 5.0, 10
+ANSWERED_S = 60.0
+ARIA = "evennia.search_object('Aria')[0].assistant"
+
+
+class Model:
+    """Answers whom it is asked to, after a search where memory is asked for; may be down."""
+
+    def __init__(self) -> None:
+        self.down = False
+        self.answered: list[
+            str
+        ] = []  # the lines that were to be answered, as the prompt names them
+
+    def respond(self, body: Mapping[str, Any]) -> Answer:
+        """The answer to a request."""
+        if self.down:
+            return RESET
+        messages = body["messages"]
+        whole = "\n".join(str(m.get("content") or "") for m in messages)
+        rows = re.findall(r'Answer now: (\w+) \[[^\]]*\] \w+: "(.*)"', whole)
+        if not rows:
+            return text("They talked.")
+        who, asked = rows[-1]
+        if messages[-1]["role"] != "tool" and "called" in asked:
+            return calls(call("search_memory", {"query": asked}))
+        self.answered += [said for _, said in rows]
+        found = re.findall(r"is called ([A-Z]\w+)", str(messages[-1].get("content")))
+        return text(f"{found[0]}, {who}." if found else f"I hear you, {who}: {asked[:40]}")
+
+
+def memory(admin: Telnet, player: Telnet, questions: int) -> dict[str, Any]:
+    """Tell facts, then ask for them; by how much the stored history grows with each question."""
+    facts = [f"{name}'s {thing}" for name in NAMES for thing in THINGS][:questions]
+    for number, fact in enumerate(facts):
+        player.ask(f"say Aria, {fact} is called Num{number}x.", r"Aria says", ANSWERED_S)
+    grown = []
+    before = _tokens(admin)
+    right = 0
+    for number, fact in enumerate(facts):
+        reply = player.ask(f"say Aria, what is {fact} called?", r"Aria says[^\n]*", ANSWERED_S)
+        right += f"Num{number}x" in reply
+        now = _tokens(admin)
+        grown.append(now - before)
+        before = now
+    shown = admin.ask(f"py round({_usage()}, 4)", r"\n[0-9.]+")
+    return {
+        "questions": len(facts),
+        "answered_right": right,
+        "grown_tokens": {"median": median(grown), "most": max(grown)},
+        "context_share_after": float(shown.split()[-1]),
+    }
+
+
+def _tokens(admin: Telnet) -> int:
+    admin.drain(0.2)
+    return int(admin.ask(f"py {ARIA}.history.tokens()", r"\n\d+\s").split()[-1])
+
+
+def _usage() -> str:
+    return f"__import__('evennia_ai.llm_interaction.prompt', fromlist=['x']).context_usage({ARIA})"
+
+
+def down(admin: Telnet, player: Telnet, model: Model, down_s: float) -> dict[str, Any]:
+    """Talk on while the model is down, and after it."""
+    admin.drain(0.5)
+    seen = len(admin.transcript)
+    model.down = True
+    signs, words = [], []
+    end = time.monotonic() + down_s
+    while time.monotonic() < end:
+        player.drain(0.3)
+        begun = time.monotonic()
+        player.send(f"say Aria, how are you? I came {len(signs)} miles.")
+        try:
+            shown = player.read_until(r"\nAria [^\n]+", ANSWERED_S)
+            signs.append(time.monotonic() - begun)
+            if "Aria says" not in shown:
+                player.read_until(r"\nAria says[^\n]+", ANSWERED_S)
+            words.append(time.monotonic() - begun)
+        except Timeout:
+            words.append(float("inf"))
+        time.sleep(max(0.0, LINE_EVERY_S - (time.monotonic() - begun)))
+    model.down = False
+    time.sleep(35)  # the circuit breaker's pause
+    player.drain(0.3)
+    back = player.ask("say Aria, are you well again?", r"\nAria says[^\n]+", ANSWERED_S)
+    admin.drain(0.5)
+    return {
+        "lines": len(signs),
+        "seconds_to_sign": _spread(signs),
+        "seconds_to_words": _spread(words),
+        "alerts_to_staff": admin.transcript[seen:].count("no model answers"),
+        "model_speaks_again": "I hear you" in back,
+    }
+
+
+def _spread(seconds: list[float]) -> dict[str, float]:
+    return {"median": round(median(seconds), 2), "most": round(max(seconds), 2)}
+
+
+def flood(
+    game: Game, player: Telnet, model: Model, flooders: int, flood_s: float
+) -> dict[str, Any]:
+    """Ten lines of a player while others flood the room."""
+    crowd = [game.player(f"Flood{n:02d}", timeout_s=60) for n in range(flooders)]
+    over = threading.Event()
+
+    def shout(one: Telnet, number: int) -> None:
+        while not over.wait(1 / FLOOD_LINES_PER_S):
+            one.send(f"say Aria, noise {number} {time.monotonic():.2f}!")
+            one.drain(0.001)
+
+    threads = [
+        threading.Thread(target=shout, args=(one, number)) for number, one in enumerate(crowd)
+    ]
+    for thread in threads:
+        thread.start()
+    said = [f"my line number {n} of ten" for n in range(LINES)]
+    for line in said:
+        player.send(f"say Aria, {line}.")
+        time.sleep(flood_s / LINES)
+        player.drain(0.01)
+    over.set()
+    for thread in threads:
+        thread.join()
+    end = time.monotonic() + ANSWERED_S
+    while time.monotonic() < end and not any(said[-1] in line for line in model.answered):
+        time.sleep(0.5)
+        player.drain(0.05)
+    answered = [number for number, line in enumerate(said) if _places(line, model)]
+    order = [min(_places(said[number], model)) for number in answered]
+    for one in crowd:
+        one.close()
+    return {
+        "flooders": flooders,
+        "lines_of_flooders_answered": sum("noise" in line for line in model.answered),
+        "answered": len(answered),
+        "in_turn": order == sorted(order),
+        "said": said,
+    }
+
+
+def _places(said: str, model: Model) -> list[int]:
+    return [place for place, line in enumerate(model.answered) if said in line]
+
+
+def heard(game: Game, said: list[str]) -> int:
+    """How many lines stand exactly once in what is stored; the game is stopped."""
+    source = (
+        "import json\n"
+        "from evennia_ai.assistant_script import all_assistants\n"
+        "from benchmarks.kill_look import kept_lists\n"
+        "print(json.dumps([m.content for s in all_assistants() if s.obj.key == 'Aria'"
+        " for part in kept_lists(s) for m in part if m.role == 'user']))\n"
+    )
+    kept = json.loads(game.python(source).splitlines()[-1])
+    return sum(sum(line in content for content in kept) == 1 for line in said)
+
+
+def measure(questions: int, down_s: float, flooders: int, flood_s: float) -> dict[str, Any]:
+    """Play it and return the figures; a part with 0 is left out."""
+    model = Model()
+    found: dict[str, Any] = {}
+    with LoopbackServer(model.respond) as server:
+        env = {
+            "EVENNIA_AI_LLM_MODEL": "openai/loopback",
+            "EVENNIA_AI_LLM_API_BASE": server.url,
+            "EVENNIA_AI_LLM_API_KEY": "none",
+        }
+        with Game(env=env, settings=SETTINGS) as game:
+            admin = game.admin(60)
+            player = game.player("Alice", timeout_s=60)
+            time.sleep(2)
+            if questions:
+                found["memory"] = memory(admin, player, questions)
+            if down_s:
+                found["down"] = down(admin, player, model, down_s)
+            if flooders:
+                found["flood"] = flood(game, player, model, flooders, flood_s)
+            time.sleep(3)
+            player.close()
+            admin.close()
+            game.stop()
+            if flooders:
+                found["flood"]["heard_once"] = heard(game, found["flood"].pop("said"))
+            found["tracebacks"] = game.log("server.log").count("Traceback")
+    return found
+
+
+def main() -> None:
+    """Print the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--questions", type=int, default=35)
+    parser.add_argument("--down-s", type=float, default=60.0)
+    parser.add_argument("--flooders", type=int, default=20)
+    parser.add_argument("--flood-s", type=float, default=20.0)
+    options = parser.parse_args()
+    json.dump(
+        measure(options.questions, options.down_s, options.flooders, options.flood_s),
+        sys.stdout,
+        indent=1,
+    )
+    print()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""The world of the template: built once, with a barrel to draw from."""
+
+import importlib
+import sys
+import tempfile
+from pathlib import Path
+
+from django.test import override_settings
+from evennia import ObjectDB, create_object
+from evennia.commands.default.general import CmdGet, CmdGive
+from evennia.server.models import ServerConfig
+
+from evennia_ai.cli.new import create_game
+from evennia_ai.offline.brain import respond
+from evennia_ai.testing import call
+from tests.base import AssistantTest
+
+
+def offline(request):
+    """What the offline model answers."""
+    reply = respond(request.messages, request.tools)
+    if reply.tool_calls:
+        return [one for made in reply.tool_calls for one in call(made.name, **made.arguments)]
+    return reply.content or ""
+
+
+class TestGildedLantern(AssistantTest):
+    """The world around `self.room1`, where `self.char2`, a player, stands at the bar."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        with tempfile.TemporaryDirectory() as base:
+            sys.path.insert(0, str(create_game(Path(base) / "game")))
+            try:
+                for name in ("npcs", "rooms", "tap"):
+                    importlib.import_module(f"typeclasses.{name}")
+                cls.world = importlib.import_module("world.build")
+            finally:
+                sys.path.pop(0)
+
+    def setUp(self):
+        super().setUp()
+        self.aria.delete()
+        place = override_settings(START_LOCATION=f"#{self.room1.id}")
+        place.enable()
+        self.addCleanup(place.disable)
+        self.world.build_world()
+        self.aria = self.world.find("aria")
+        self.script = self.aria.assistant
+        self.script.stop()
+        self.tap = self.world.find("tap")
+        self.account2.permissions.clear()
+        self.account2.permissions.add("Player")
+        self.char2.account = self.account2
+        self.char2.sessions.add(self.session)  # so that a player speaks, not a scripted character
+        self.char2.location = self.room1
+        self.lines = []
+        self.char2.msg = lambda text=None, **kwargs: self.lines.append(
+            text[0] if isinstance(text, tuple) else text
+        )
+
+    def tearDown(self):
+        self.world.find("villager").delete()  # its ticker ends with it
+        super().tearDown()
+
+    def type(self, command, args, caller):
+        """Run one of Evennia's commands."""
+        command = command()
+        command.caller, command.args, command.raw_string = caller, args, args
+        command.cmdstring, command.session, command.msg = command.key, None, caller.msg
+        command.parse()
+        command.func()
+
+    def ask(self, text):
+        """The player says something to Aria, who thinks with the offline model."""
+        self.model.default = offline
+        self.say(text, self.char2)
+        self.tick()
+
+    def drawn(self):
+        """A mug that Aria draws."""
+        self.tap.at_pre_get(self.aria)
+        return self.aria.contents[0] if self.aria.contents else None
+
+    def keys(self):
+        """The names of everything there is."""
+        return sorted(ObjectDB.objects.values_list("db_key", flat=True))
+
+    def test_an_ale_is_asked_for_and_handed_over(self):
+        """In plain words, to the offline model: a mug of ale ends in the player's hand."""
+        self.ask("Aria, give me an ale")
+        (mug,) = self.char2.contents
+        self.assertEqual(mug.key, "mug of ale")
+        self.assertIn("Aria draws a mug of ale.", self.lines)
+        self.assertIn("Aria gives you a mug of ale.", self.lines)
+        self.assertTrue(any("Here you are" in str(line) for line in self.lines), self.lines)
+
+    def test_the_first_time_and_afterwards(self):
+        """A world built by an older version gets what is new once; another start adds nothing."""
+        new = {"tap", "coin_1", "coin_2", "coin_3"}
+        before = self.keys()
+        for name in new:
+            self.world.find(name).delete()
+        done = set(ServerConfig.objects.conf(self.world.DONE))
+        ServerConfig.objects.conf(self.world.DONE, sorted(done - new))
+        self.assertEqual(self.world.build_world(), len(new))
+        self.assertEqual(self.keys(), before)
+        self.assertEqual(self.world.build_world(), 0)
+
+    def test_players_ask_at_the_bar(self):
+        """A player cannot draw; whoever keeps the bar can, with the command `get` as well."""
+        self.type(CmdGet, "ale", self.char2)
+        self.assertIn("Ask for an ale", self.lines[-1])
+        self.type(CmdGet, "ale", self.aria)
+        self.assertEqual([thing.key for thing in self.aria.contents], ["mug of ale"])
+        self.assertIs(self.tap.location, self.room1)
+
+    def test_twelve_mugs(self):
+        """The oldest mug that nobody carries is filled again; with none left the barrel is dry."""
+        mugs = []
+        for _ in range(12):
+            mugs.append(self.drawn())
+            mugs[-1].location = self.char2
+        self.assertEqual(len({mug.id for mug in mugs}), 12)
+        self.assertIsNone(self.drawn())
+        mugs[7].location = self.room1
+        mugs[3].location = self.room2
+        self.assertEqual(self.drawn(), mugs[3])
+        self.assertEqual(self.keys().count("mug of ale"), 12)
+
+    def test_another_barrel(self):
+        """Each barrel counts its own mugs."""
+        other = create_object("typeclasses.tap.Tap", key="cider barrel", location=self.room1)
+        self.drawn()
+        other.at_pre_get(self.aria)
+        self.assertEqual(len(self.aria.contents), 2)
+
+    def test_a_coin_for_aria(self):
+        """A player finds a coin and pays."""
+        self.type(CmdGet, "coin", self.char2)
+        self.type(CmdGive, "coin to Aria", self.char2)
+        self.assertEqual([thing.key for thing in self.aria.contents], ["copper coin"])
+
+    def test_looks(self):
+        """Aria sees barrel, mug and coin by the names people use."""
+        self.drawn()
+        game = self.script.game
+        for name, want in (
+            ("tap", "brass tap"),
+            ("ale barrel", "brass tap"),
+            ("mug", "foam"),
+            ("mug of ale", "foam"),
+            ("coin", "bridge"),
+            ("me", "ink on her thumb"),
+        ):
+            self.assertIn(want, game.look(name), name)

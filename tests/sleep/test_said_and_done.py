@@ -1,0 +1,110 @@
+"""What the models read before a compaction: what was said and done, no searches, no listings."""
+
+import json
+import unittest
+
+from evennia_ai.history.live import verify_history
+from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.llm_interaction.summary import NOTHING_SAID, summarise
+from evennia_ai.sleep.compaction import (
+    compact_conversation_history,
+    run_pre_compaction_extraction,
+)
+from evennia_ai.testing import ScriptedModel, call
+from tests.memory_assistant import MemoryWorld
+from tests.waiting import wait_for
+
+FOUND = {"kind": "message", "speaker": "Doors of Norvik", "text": "pay 4711 to Mirabel"}
+SEARCH = json.dumps({"results": [FOUND] * 5})
+ROOM = "The Tower of Ash. Exits: gate. " + "Barrels stand along the wall. " * 20 + "By Oldtown."
+
+
+def used(tool, content, **arguments):
+    """A call of a tool and its result."""
+    calls = call(tool, **arguments)
+    answer = Message("tool", content, tool_call_id=calls[0]["id"], name=tool)
+    return [Message("assistant", "", tool_calls=tuple(calls)), answer]
+
+
+def talk():
+    """Twelve lines of talk among searches, looks and speech by a tool."""
+    history = []
+    for number in range(6):
+        history += [
+            Message("user", "What of the hay, the fence and the dog?", speaker=Speaker("Alice")),
+            *used("search_memory", SEARCH, query=f"Sorrel{number}"),
+            *used("expand_memory", SEARCH, id=f"Tansy{number}"),
+            *used("look", ROOM, target="tower"),
+            *used("say", "Done.", text="I owe Bram nine crowns for the hay."),
+        ]
+    return history
+
+
+class TestWhatModelsRead(unittest.TestCase):
+    """Searches leave, results are short, speech stays."""
+
+    def world(self, model, **config):
+        world = MemoryWorld(model, compact_preserve_window=2, **config)
+        world.script.history.append(talk())
+        return world
+
+    def assert_said_and_done(self, text):
+        for absent in ("Norvik", "4711", "Sorrel", "Tansy", "search_memory", "Oldtown"):
+            self.assertNotIn(absent, text)
+        for present in ("I owe Bram nine crowns", "What of the hay", "The Tower of Ash"):
+            self.assertIn(present, text)
+
+    def test_a_compaction(self):
+        """Neither the summariser nor the gate meets a search; nothing of it is lost."""
+        world = self.world(ScriptedModel(default="They talked."))
+        before = [m.to_dict() for m in world.script.history.messages()]
+        result = wait_for(compact_conversation_history(world.script, world.body, force=True))
+        first, again = world.model.requests
+        self.assert_said_and_done(first.messages[1]["content"])
+        self.assertIn("leaves out things", again.messages[1]["content"])
+        self.assert_said_and_done(again.messages[1]["content"])
+        self.assertNotIn("Ash", again.messages[1]["content"].partition("leaves out things")[2])
+        (record,) = world.script.history.summaries()
+        lost = ", ".join(record.extra["lost"])
+        self.assertIn("Bram", lost)
+        for absent in ("Tower", "Exits", "Doors", "Mirabel"):
+            self.assertNotIn(absent, lost + record.text)
+        # What leaves is counted and archived as it was.
+        left = result["compacted_messages"]
+        self.assertEqual(left, len(record.source_ids))
+        archived = world.script.history.each_below(record.id)
+        self.assertEqual([m.to_dict() for m in archived], before[:left])
+        self.assertEqual(verify_history(world.script), ())
+
+    def test_an_extraction(self):
+        """The extraction's prompt holds what was said and done."""
+        world = self.world(ScriptedModel(default=call("noop")))
+        wait_for(run_pre_compaction_extraction(world.script, world.body))
+        (request,) = world.model.requests
+        self.assert_said_and_done(str(request.messages))
+
+    def test_an_extraction_in_parts(self):
+        """Searches do not make more parts: what is shown is measured without them."""
+        requests = []
+        for searches in (0, 40):
+            world = MemoryWorld(
+                ScriptedModel(default=call("noop")),
+                compact_preserve_window=2,
+                max_context_tokens=6000,
+            )
+            said = [Message("user", f"Of the hay, {'word ' * 20}") for _ in range(300)]
+            for place in range(0, 6 * searches, 6):
+                said[place:place] = used("search_memory", SEARCH, query="hay")
+            world.script.history.append(said)
+            wait_for(run_pre_compaction_extraction(world.script, world.body))
+            requests.append(len(world.model.requests))
+        self.assertGreater(requests[0], 1)
+        self.assertEqual(requests[0], requests[1])
+
+    def test_nothing_said(self):
+        """Searches alone need no model; an earlier summary stays."""
+        world = MemoryWorld(ScriptedModel())
+        searches = used("search_memory", SEARCH, query="hay")
+        self.assertEqual(wait_for(summarise(world.script, searches)).text, NOTHING_SAID)
+        self.assertEqual(wait_for(summarise(world.script, searches, "They met.")).text, "They met.")
+        self.assertEqual(world.model.requests, [])
