@@ -117,20 +117,21 @@ class _Turn:
             if reached:
                 report.stopped_by = bound
                 return None
-        prompt = build_prompt(
-            script,
-            self.character,
-            request.audience,
-            request.context,
-            retrieved=request.retrieved,
-            withdrawn=self.failures.withdrawn,
-            rules=request.rules,
-            talks=request.talks,
-            hidden_ids=request.hidden_ids,
-            answering=request.answering,
-            since=self.since,
-            found=self.found,
-        )
+        with script.state.pinned():
+            prompt = build_prompt(
+                script,
+                self.character,
+                request.audience,
+                request.context,
+                retrieved=request.retrieved,
+                withdrawn=self.failures.withdrawn,
+                rules=request.rules,
+                talks=request.talks,
+                hidden_ids=request.hidden_ids,
+                answering=request.answering,
+                since=self.since,
+                found=self.found,
+            )
         if not prompt.fits:
             report.stopped_by = "too_large"
             script.trouble(f"the prompt cannot fit: {prompt.budget}")

@@ -57,12 +57,12 @@ class StateHandler:
     @contextmanager
     def pinned(self) -> Iterator[None]:
         """Read the configuration only once during synchronous work."""
-        self._pinned = None
+        before = self._pinned
         self._pinned = self.config()
         try:
             yield
         finally:
-            self._pinned = None
+            self._pinned = before
 
     def config(self) -> AssistantConfig:
         """The configuration now; read again when an Attribute was changed."""

@@ -45,7 +45,8 @@ class ToolRegistry:
 
         In a private turn too: acts others would notice are refused only when they are called.
         """
-        usable = (tool for name, tool in self.tools.items() if self.level(name) != "off")
+        levels = self._levels()
+        usable = (tool for name, tool in self.tools.items() if levels.get(name) != "off")
         return [tool for tool in usable if tool.extracts or not extracting]
 
 
