@@ -133,10 +133,20 @@ class AssistantMixin:
         event = heard_event(self, text, from_obj)
         if event is not None:
             if event.channel in SPEECH:
-                answers = is_to_answer(self, event, time.time())
+                answers = self._is_to_answer(event)
                 event = replace(event, metadata={**event.metadata, ANSWER: answers})
             self.hear(event)
         return super().at_msg_receive(text=text, from_obj=from_obj, **kwargs)  # type: ignore
+
+    def _is_to_answer(self, event: Message) -> bool:
+        """Whether it answers; a fault of one assistant must not keep a line from the room."""
+        try:
+            return is_to_answer(self, event, time.time())
+        except Exception as error:  # noqa: BLE001 - logged, and the line is heard
+            script = self.assistant
+            if script is not None:
+                script.log_error("deciding who answers", error)
+            return False
 
     def hear(self, event: Message) -> None:
         """Pass a heard event on to the assistant."""

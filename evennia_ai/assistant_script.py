@@ -9,7 +9,7 @@ from twisted.internet.defer import CancelledError, Deferred, maybeDeferred, succ
 
 from evennia_ai.assistant.deletions import delete_later
 from evennia_ai.assistant.evennia_internals import restart_timer, retime
-from evennia_ai.assistant.events import wants_answer
+from evennia_ai.assistant.events import by_speaker, wants_answer
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.ports import AssistantPorts
 from evennia_ai.assistant.recovery import (
@@ -107,7 +107,6 @@ class AssistantScript(AssistantPorts, DefaultScript):
         runtime.release()
         runtime.counts[f"tick {result}"] += 1
         self.save_queue()
-        runtime.signed = runtime.signed and bool(runtime.pending())
         retime(self, self.config.tick_interval_s)
         if result in GOES_ON and any(map(wants_answer, runtime.heard())):
             self._tick_soon()
@@ -137,28 +136,33 @@ class AssistantScript(AssistantPorts, DefaultScript):
             self._sign_after(self.config.thinking_after_s)
 
     def _sign_after(self, wait_s: float) -> None:
-        """Look in `wait_s` seconds whether somebody still waits, unless that is planned."""
-        runtime, is_shown = self.runtime, self.config.thinking_emote is not None
-        if runtime.sign is None and not runtime.signed and is_shown and self.enabled:
+        """Look in `wait_s` seconds who still waits, unless that is planned."""
+        runtime = self.runtime
+        if runtime.sign is None and self.config.thinking_emote and self.enabled:
             runtime.sign = reactor.callLater(wait_s, self._sign)
 
     def _sign(self) -> None:
-        """Show once that it thinks, if somebody has waited long enough for an answer."""
+        """Show that it thinks, once to each who has waited long enough for an answer."""
         runtime, config = self.runtime, self.config
         runtime.sign = None
-        greets = config.greet_arrivals
-        waiting = [event for event in runtime.pending() if wants_answer(event, greets)]
-        if not self.pk or not waiting or not config.thinking_emote:
+        greets, emote = config.greet_arrivals, config.thinking_emote
+        if not self.pk or not emote:
             return
-        first = waiting[0]
-        left_s = config.thinking_after_s - runtime.waited_s(first, self.now())
-        if left_s > 0:
-            self._sign_after(left_s)
-            return
-        runtime.signed = True
-        self.game.show(
-            config.thinking_emote, first.audience, first.channel, first.speaker_id or None
-        )
+        left_s, shown = [], set()
+        for group in by_speaker(e for e in runtime.pending() if wants_answer(e, greets)):
+            first = group.events[0]
+            rest_s = config.thinking_after_s - runtime.waited_s(first, self.now())
+            if group.key in runtime.signed:
+                continue
+            if rest_s > 0:
+                left_s.append(rest_s)
+                continue
+            runtime.signed.add(group.key)
+            if group.audience not in shown:
+                shown.add(group.audience)
+                self.game.show(emote, group.audience, first.channel, first.speaker_id or None)
+        if left_s:
+            self._sign_after(min(left_s))
 
     def fall_asleep(self) -> None:
         """Go to sleep; the next tick dreams."""

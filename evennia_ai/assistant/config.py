@@ -333,8 +333,8 @@ class AssistantConfig:
     post: bool = life(
         True,
         FLAG,
-        "It stays where it was put and walks only when somebody it obeys asks. Off: it may walk "
-        "by itself.",
+        "It stays where it was put and walks only when somebody it obeys asks. Off: it walks "
+        "wherever anybody asks it to.",
     )
     obeys: str = life(
         "perm(Builder)",

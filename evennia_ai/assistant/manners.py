@@ -13,6 +13,8 @@ from evennia_ai.language.words import is_common
 
 # Characters without a person behind them may get this many replies before a person speaks.
 REPLIES_WITHOUT_PERSON = 2
+# Characters in which a name is looked for: a form of address stands at one end of a short line.
+ADDRESS_CHARS = 600
 # Seconds for which a talk goes on without a name, as people who stand together expect.
 THREAD_S = 60.0
 ATTENTION = ("addressed", "room", "all")
@@ -174,14 +176,12 @@ def _by_talk(
     if partner in here and line.at - at <= here[partner].thread_s:
         listens = partner in assistants and assistants[partner].attention != "addressed"
         return (partner,) if listens else ()
-    mentioned = tuple(id for id in named if id in assistants)
-    if mentioned:
-        return mentioned
     if sum(person.kind == "player" for person in people) > 1:
         return ()
     nearest = sorted(
         (each for each in assistants.values() if each.attention == "room"),
         key=lambda each: (
+            each.id not in named,
             not each.awake,
             -concern(each.id),
             talk.spoke.get(each.id, float("-inf")),
@@ -197,22 +197,23 @@ def after(line: Line, people: Sequence[Person], talk: Talk, chosen: Sequence[str
         return replace(talk, spoke=spoke, unattended=talk.unattended + len(chosen))
     partners = dict(talk.partners)
     others = [person for person in people if person.id != line.speaker]
-    called = line.receivers if line.channel in DIRECT else addressed(line.text, others)[0]
-    if line.channel == "pose" or len(chosen) > 1:
+    called = () if line.channel in (*DIRECT, "pose") else addressed(line.text, others)[0]
+    if len(chosen) > 1:
         called = ()
     partner = next(iter((*called, *chosen)), None)
-    if partner is not None:
+    if partner is not None and line.channel not in DIRECT:  # whispers show nobody who talks
         partners[line.speaker] = (partner, line.at)
     return Talk(partners, spoke, 0)
 
 
 def replied(talk: Talk, assistant: str, to: str, at: float) -> Talk:
-    """The talk of a room once an assistant has answered somebody: their talk goes on."""
-    return replace(
-        talk,
-        partners={**talk.partners, to: (assistant, at)},
-        spoke={**talk.spoke, assistant: at},
-    )
+    """The talk of a room once an assistant has answered somebody: their talk goes on.
+
+    Unless the one answered has turned to somebody else meanwhile.
+    """
+    partner, _ = talk.partners.get(to, (assistant, 0.0))
+    partners = {**talk.partners, to: (assistant, at)} if partner == assistant else talk.partners
+    return replace(talk, partners=partners, spoke={**talk.spoke, assistant: at})
 
 
 def addressed(text: str, people: Sequence[Person]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -222,6 +223,7 @@ def addressed(text: str, people: Sequence[Person]) -> tuple[tuple[str, ...], tup
     by a comma or a colon, where it begins or ends the line as a form of address does, and behind
     a greeting. `everyone` calls all.
     """
+    text = " ".join(text[:ADDRESS_CHARS].split())
     marked, found = _marked(text, people)
     called: list[str] = []
     named: list[str] = []

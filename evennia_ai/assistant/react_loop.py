@@ -138,14 +138,20 @@ class _Turn:
             return None
         report.iterations += 1
         reply = yield self._complete(prompt)
+        if reply is None:
+            report.stopped_by = "model"
+            return None
         report.prompt_tokens += reply.prompt_tokens
         report.completion_tokens += reply.completion_tokens
         script.spent(reply, request.context)
         return reply
 
     @inlineCallbacks
-    def _complete(self, prompt: Prompt) -> Generator[Deferred[Any], Any, ModelReply]:
-        """Ask the assistant's model, and where none answers, the offline one if that is wanted."""
+    def _complete(self, prompt: Prompt) -> Generator[Deferred[Any], Any, ModelReply | None]:
+        """Ask the assistant's model, and where none answers, the offline one if that is wanted.
+
+        Fires with None if no model answers a turn that has spoken or acted: it would do so twice.
+        """
         script, request = self.script, self.request
         asked = model_request(script, self.character, prompt, purpose=request.context)
         left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
@@ -157,6 +163,8 @@ class _Turn:
             if not self.context.speaks:
                 raise
             script.model_failed(error, request)
+            if self.report.spoken or self.tools.acts:
+                return None
             if not script.config.llm_offline_fallback or script.model_name == OFFLINE_MODEL:
                 raise
             asked = model_request(

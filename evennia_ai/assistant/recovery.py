@@ -5,9 +5,8 @@ vocabularies are loaded, so that the start of the server is not held up.
 """
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
 
-from evennia_ai.assistant.events import Group, by_speaker
+from evennia_ai.assistant.events import Group, by_speaker, wants_answer
 from evennia_ai.assistant.runtime import LiveAssistant, Unanswered
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message
@@ -15,6 +14,7 @@ from evennia_ai.history.pairs import ANSWERED, ASKER, INTERRUPTED, ToolTraits
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.rag_memory.indexing import mend_index
 from evennia_ai.rag_memory.working_memory import from_history
+from evennia_ai.recall.values import seconds
 from evennia_ai.sleep.compaction.extraction import complete_extraction
 from evennia_ai.sleep.compaction.publishing import (
     COMMITTED,
@@ -97,7 +97,8 @@ def restore_queue(script: LiveAssistant) -> None:
     lost = [event for event in saved if event.id not in {*places, *queued}]
     archived = {message.id for message in script.history.by_ids(e.id for e in lost)}
     script.runtime.give_back(event for event in lost if event.id not in archived)
-    stored = [messages[places[e.id]] for e in saved if e.id in places]
+    greets = script.config.greet_arrivals
+    stored = [messages[places[e.id]] for e in saved if e.id in places and wants_answer(e, greets)]
     for group in by_speaker(stored):
         later = messages[places[group.events[-1].id] + 1 :]
         if not any(_answers(message, group, script.tools.traits) for message in later):
@@ -108,7 +109,7 @@ def note_waiting(script: LiveAssistant, saved: Iterable[Message]) -> None:
     """What waited for a short restart is as fresh as if just heard; what is older is too old."""
     now, stale_s = script.now(), script.config.stale_after_s
     for event in saved:
-        waited = now - datetime.fromisoformat(event.created_at).timestamp()
+        waited = now - (seconds(event.created_at) or now)
         heard = now if waited <= stale_s + RESTART_S else now - waited
         script.runtime.waiting[event.id] = (heard, script.runtime.worked_s)
 

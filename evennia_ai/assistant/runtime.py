@@ -70,10 +70,10 @@ class Runtime:
         stored: Events stored while something held the lock, for the next tick.
         exclusive: Whether something other than a tick holds the lock.
         waiting: Of events not answered yet: when they were heard, and `worked_s` then.
-        said: The newest lines it spoke.
+        said: The newest lines it spoke: audience, who was answered, and the words.
         called: The turn that is about to begin because somebody spoke to it.
         sign: What will tell those who wait that it is thinking.
-        signed: Whether they were told.
+        signed: Groups, by key, that were told so and wait on.
         model_failed: Whether its model failed in its last turn.
         trouble_shown_at: When it showed last that no model answers, seconds since the epoch.
         notes: When what each person said caused the newest notes, by stable id.
@@ -102,10 +102,12 @@ class Runtime:
     stored: tuple[Message, ...] = ()
     exclusive: bool = False
     waiting: dict[str, tuple[float, float]] = field(default_factory=dict)
-    said: "deque[str]" = field(default_factory=lambda: deque(maxlen=LINES_REMEMBERED))
+    said: "deque[tuple[str, str | None, str]]" = field(
+        default_factory=lambda: deque(maxlen=LINES_REMEMBERED)
+    )
     called: IDelayedCall | None = None
     sign: IDelayedCall | None = None
-    signed: bool = False
+    signed: set[tuple[str, str]] = field(default_factory=set)
     model_failed: bool = False
     trouble_shown_at: float = float("-inf")
     notes: dict[str, "deque[float]"] = field(default_factory=dict)
@@ -213,6 +215,7 @@ class Runtime:
     def answered(self, group: Group) -> None:
         """A group's turn is over, one way or the other."""
         self.answering = tuple(each for each in self.answering if each is not group)
+        self.signed.discard(group.key)
         self.queue_saved = False
 
     def due(self, now: float) -> Unanswered | None:

@@ -47,7 +47,7 @@ STORED_UNANSWERED = 50
 # Last characters of what was said that memory is searched for, and hits asked for.
 QUERY_CHARS, RETRIEVED = 400, 12
 # Lines that a prompt names again as those to answer, and most characters of each.
-ANSWERED_LINES, ANSWERED_CHARS = 4, 600
+ANSWERED_LINES, ANSWERED_CHARS = 12, 400
 # Conversations of those present that a prompt's tail names.
 TALKS_SHOWN = 3
 
@@ -142,7 +142,14 @@ def _awake(script: LiveAssistant, character: Character) -> Generator[Deferred[An
         return "cooldown"
     heard = _heard(script) if late is None or runtime.heard() else late.group.events
     wanted = [event for event in heard if wants_answer(event, script.config.greet_arrivals)]
-    runtime.answering = by_speaker(wanted)
+    if late is not None and late.group.events is heard and not wanted:
+        runtime.unanswered.pop(late.group.key)
+    # What somebody asked before and got no answer to is answered with what they say now.
+    before = [
+        runtime.unanswered[g.key].group for g in by_speaker(wanted) if g.key in runtime.unanswered
+    ]
+    events = {e.id: e for e in (*(e for group in before for e in group.events), *wanted)}
+    runtime.answering = by_speaker(events.values())
     script.save_queue()
     turns = 0
     for group in runtime.answering:
@@ -226,8 +233,10 @@ def _may_answer(script: LiveAssistant, group: Group) -> bool:
     if any(event.channel == "page" for event in group.events):
         return True
     people = script.game.present()
-    is_here = any(person["id"] == group.key[1] for person in people)
-    return is_here and (is_private(group.audience) or any(person["player"] for person in people))
+    speaker = next((person for person in people if person["id"] == group.key[1]), None)
+    if speaker is None or (group.events[-1].channel == "arrive" and not speaker["player"]):
+        return False
+    return is_private(group.audience) or any(person["player"] for person in people)
 
 
 @inlineCallbacks
@@ -254,7 +263,7 @@ def think(
         script.runtime.counts["turns"] += 1
         if script.runtime.error_passes:
             script.runtime.last_error = ""
-        if report.spoken and last.channel != "page":
+        if report.spoken and last.channel in ("say", "pose"):
             script.note_reply(last.speaker_id)
         script.runtime.unanswered.pop(group.key, None)
     except AssistantError as error:

@@ -125,8 +125,8 @@ class TurnReport:
     Args:
         iterations: Model calls made.
         stopped_by: ``noop``, ``reply``, ``unspoken`` (a reply that was not fit to be said),
-            ``silence``, ``other_tool``, ``iterations``, ``deadline``, ``tokens``, ``too_large`` or
-            ``spend``.
+            ``silence``, ``model`` (it failed after something was said), ``other_tool``,
+            ``iterations``, ``deadline``, ``tokens``, ``too_large`` or ``spend``.
         spoken: What was said, in order.
         tools: Names of the tools called, in order.
     """

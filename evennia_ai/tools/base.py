@@ -41,11 +41,13 @@ class ToolContext:
     def check_speech(self, text: str) -> None:
         """Raise `ToolError` if a line may not be said.
 
-        Because this turn has spoken enough, because the line repeats one of the last (a model
-        that repeats itself would go on with it), or because the one who asked has left.
+        Because this turn has spoken enough, because the line repeats one of the last to the same
+        person (a model that repeats itself would go on with it), or because the one who asked has
+        left.
         """
         self.check_listener()
-        if len(text) > REPEATABLE_CHARS and plain(text) in self.script.runtime.said:
+        said = (self.audience, self.asker, plain(text))
+        if len(text) > REPEATABLE_CHARS and said in self.script.runtime.said:
             raise ToolError("you have just said that; say something else or call noop")
 
     def check_listener(self) -> None:
@@ -72,7 +74,7 @@ class ToolContext:
     def note_speech(self, text: str) -> None:
         """Remember a line that was spoken."""
         self.spoken.append(text)
-        self.script.runtime.said.append(plain(text))
+        self.script.runtime.said.append((self.audience, self.asker, plain(text)))
 
 
 class Tool(ABC):

@@ -134,7 +134,8 @@ def _usable(
         raise ToolError("this talk is private; answer in plain text, others would notice that")
     if not ctx.game.allowed(tool.lock, ctx.asker):
         raise ToolError(f"`{name}` is not allowed for you or for the one who asks")
-    if tool.obeyed and ctx.asker and not ctx.game.obeys(ctx.asker):
+    is_posted = tool.obeyed and ctx.script.config.post
+    if is_posted and ctx.asker and not ctx.game.obeys(ctx.asker):
         raise NotObeyedError((ctx.game.identify(ctx.asker) or {"key": "whoever asks"})["key"])
     if tool.public_act and not tool.speaks:
         ctx.check_act()

@@ -6,7 +6,8 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.history.audience import visible
-from evennia_ai.language.words import plain
+from evennia_ai.history.messages import SPEECH
+from evennia_ai.language.words import plain, telling_words
 from evennia_ai.rag_memory.entities import find, new_profile, observe, unmet_id, with_alias
 from evennia_ai.rag_memory.importance_scoring import score_importance
 from evennia_ai.rag_memory.journal_entry import OWN, RECALLED
@@ -48,6 +49,8 @@ class AddJournalEntry(Tool):
             is_meant = entry.audience == ctx.audience and not entry.withdrawn
             if is_meant and plain(entry.content) == plain(content):
                 return f"That is in your journal already: entry {entry.id}."
+        if _is_small_talk(ctx):
+            return "Nothing worth keeping was said; nothing was written."
         ctx.check_note()
         grounds = yield _grounds(ctx, content)
         recalled = grounds.recalled
@@ -66,6 +69,18 @@ class AddJournalEntry(Tool):
             source_message_ids=_sources(ctx, grounds),
         )
         return f"Entry {entry.id} written."
+
+
+def _is_small_talk(ctx: ToolContext) -> bool:
+    """Whether what the turn answers tells nothing: greetings, or the echoes of assistants."""
+    if ctx.whole_history or not ctx.source_message_ids:
+        return False
+    heard = ctx.script.history.by_ids(list(ctx.source_message_ids))
+    spoken = [m for m in heard if m.channel in SPEECH]
+    return bool(spoken) and all(
+        m.metadata.get("assistant") or not telling_words(m.content, [ctx.character.key])
+        for m in spoken
+    )
 
 
 def _grounds(ctx: ToolContext, note: str) -> "Deferred[Grounds]":

@@ -143,10 +143,12 @@ class TestWhoAnswers(unittest.TestCase):
         self.assertEqual(chosen("Is it not strange?", talk=talk, at=112), ())
 
     def test_a_name_within_the_talk(self):
-        """In a talk with Aria a line about Boris is for Aria; outside it is for Boris."""
+        """In a talk with Aria a line about Boris is for Aria; one who is alone gets Boris."""
         talk = after(Line("alice", "Aria, hello", at=100), CROWD, Talk(), ("aria",))
         self.assertEqual(chosen("I asked Boris yesterday.", talk=talk, at=110), ("aria",))
-        self.assertEqual(chosen("I asked Boris yesterday."), ("boris",))
+        self.assertEqual(chosen("I asked Boris yesterday."), ())
+        alone = [person for person in CROWD if person.kind != "player" or person.id == "alice"]
+        self.assertEqual(chosen("I asked Boris yesterday.", people=alone), ("boris",))
 
     def test_one_person_alone(self):
         """The one whom it concerns most, then who has been silent longest, then who is awake."""

@@ -252,6 +252,7 @@ class TestCutShort(MemoryWorldTest):
         """A turn for one audience says nothing to another whose turn was cut short."""
         alice = private(["o1.a"])
         for ending in (call("noop"), call("whisper", target="Bob", text="Hush.")):
+            self.setUp()
             self.hang()
             self.world.model.answers = [ending, call("look")]
             whisper = Message("user", "Aria?", channel="whisper", audience=alice, speaker=CHAR)

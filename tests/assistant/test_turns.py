@@ -153,9 +153,9 @@ class TestTooLate(TurnTest):
 class TestBounds(TurnTest):
     """How much one line can make her do."""
 
-    def use(self, *calls):
+    def use(self, *calls, text="Aria, go on"):
         self.model.answers = [*calls, ""]
-        self.say("Aria, go on", self.alice)
+        self.say(text, self.alice)
         self.tick()
         return [m.content for m in self.script.history.messages() if m.role == "tool"]
 
@@ -184,10 +184,11 @@ class TestBounds(TurnTest):
             for n in range(NOTES_PER_HOUR)
         ]
         self.model.answers = [notes[:12], notes[12:], call("noop")]
-        self.say("Aria, listen", self.alice)
+        self.say("Aria, listen, I like all numbers", self.alice)
         self.tick()
         self.assertEqual(self.aria.journal.count(), NOTES_PER_HOUR)
-        refused = self.use(call("add_journal_entry", content="Alice is fond of herring, too."))
+        herring = call("add_journal_entry", content="Alice is fond of herring, too.")
+        refused = self.use(herring, text="Aria, I am fond of herring")
         self.assertIn("enough of what this person said", refused[-1])
         self.assertEqual(self.aria.journal.count(), NOTES_PER_HOUR)
         self.model.answers = [call("add_journal_entry", content="Bob owes a crown."), call("noop")]
@@ -198,6 +199,13 @@ class TestBounds(TurnTest):
         self.assertTrue(all(runtime.may_note("o1", n) for n in range(NOTES_PER_HOUR)))
         self.assertFalse(runtime.may_note("o1", 3599))
         self.assertTrue(runtime.may_note("o1", 3601))
+
+    def test_small_talk_is_not_kept(self):
+        """Nor is what another assistant says; the tool says so."""
+        for text in ("Hello Aria!", "Aria, how are you?"):
+            greeted = call("add_journal_entry", content="Alice said hello to Aria.")
+            self.assertIn("nothing was written", self.use(greeted, text=text)[-1])
+        self.assertEqual(self.aria.journal.count(), 0)
 
     def test_acts_of_a_turn(self):
         """So many things others notice, besides words."""
@@ -293,6 +301,34 @@ class TestModelDown(TurnTest):
         self.script.game.show("thinks.", f"private:{stable_id(self.alice)}", "whisper", None)
         self.assertEqual(len(self.shown("Alice", "Aria thinks.")), 1)
         self.assertEqual(self.shown("Bob", "thinks"), [])
+
+
+class TestCutShort(TurnTest):
+    """A model that dies behind a line or an act of its turn."""
+
+    def test_nothing_is_said_twice(self):
+        """What was said stays the answer, with and without the offline model."""
+        for fallback in (True, False):
+            self.configure(llm_offline_fallback=fallback)
+            self.model.answers = [call("say", text=f"The cellar is {fallback}."), model_down()]
+            self.say("Aria, may I see the cellar?", self.alice)
+            self.tick()
+            self.assertEqual(len(self.shown("Alice", f"cellar is {fallback}")), 1)
+            self.assertEqual(self.script.runtime.unanswered, {})
+        self.assertEqual(len(self.model.requests), 4)
+
+    def test_asked_again_while_it_is_down(self):
+        """What one asked before and got no answer to is answered with what they say next."""
+        self.configure(llm_offline_fallback=False)
+        self.model.answers = [model_down(), "Both."]
+        self.say("Aria, where is the key?", self.alice)
+        self.tick()
+        self.say("Aria, hello?", self.alice)
+        self.tick()
+        tail = self.asked()[-1]["content"]
+        self.assertIn("where is the key", tail)
+        self.assertIn("hello?", tail)
+        self.assertEqual(self.script.runtime.unanswered, {})
 
 
 class TestPrompt(TurnTest):

@@ -264,7 +264,7 @@ class TestAlone(unittest.TestCase):
 
     def test_orders_from_afar(self):
         """Whoever pages from elsewhere and is not obeyed is refused without a name."""
-        aria = FakeAssistant(ScriptedModel([call("move", direction="up"), ""]), post=False)
+        aria = FakeAssistant(ScriptedModel([call("move", direction="up"), ""]))
         aria.game.obeys = lambda asker: False
         wait_for(aria.run_turn(TurnRequest(asker="o404.far")))
         result = next(m.content for m in aria.history.messages() if m.role == "tool")
