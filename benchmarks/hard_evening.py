@@ -56,7 +56,9 @@ class Model:
         if messages[-1]["role"] != "tool" and "called" in asked:
             return calls(call("search_memory", {"query": asked}))
         self.answered += [said for _, said in rows]
-        found = re.findall(r"is called ([A-Z]\w+)", str(messages[-1].get("content")))
+        subject = re.search(r"what is (.+) called", asked)
+        result = str(messages[-1].get("content"))
+        found = re.findall(rf"{subject[1]} is called (\w+)", result) if subject else []
         return text(f"{found[0]}, {who}." if found else f"I hear you, {who}: {asked[:40]}")
 
 
