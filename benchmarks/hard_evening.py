@@ -53,7 +53,7 @@ class Model:
         if not rows:
             return text("They talked.")
         who, asked = rows[-1]
-        if messages[-1]["role"] != "tool" and "called" in asked:
+        if messages[-1]["role"] != "tool" and asked.endswith("called?"):
             return calls(call("search_memory", {"query": asked}))
         self.answered += [said for _, said in rows]
         subject = re.search(r"what is (.+) called", asked)
