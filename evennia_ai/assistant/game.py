@@ -32,9 +32,9 @@ DESCRIPTION_CHARS = 600
 _NAME_WORDS = 60
 # Evennia finds links (|lc, |lu, |lt, |le) after it has turned doubled pipes into single ones, so
 # doubling does not protect them: the pipe before such a tag becomes a broken one.
+_LINK_TAG = re.compile(r"\|(?=l[cute])")
 _ARTICLE = re.compile(r"^(?:the|an?|some|another|my|your)\s+", re.IGNORECASE)
 _MEASURE = re.compile(r"^.*\bof\s+", re.IGNORECASE)  # `a pint of ale` may be drawn as ale
-_LINK_TAG = re.compile(r"\|(?=l[cute])")
 
 
 def plain(text: object) -> str:

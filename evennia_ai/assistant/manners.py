@@ -223,7 +223,11 @@ def addressed(text: str, people: Sequence[Person]) -> tuple[tuple[str, ...], tup
     by a comma or a colon, where it begins or ends the line as a form of address does, and behind
     a greeting. `everyone` calls all.
     """
-    text = " ".join(text[:ADDRESS_CHARS].split())
+    return _addressed(" ".join(text[:ADDRESS_CHARS].split()), tuple(people))
+
+
+@lru_cache(maxsize=64)  # `answerers` and `after` ask the same of each line
+def _addressed(text: str, people: tuple[Person, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     marked, found = _marked(text, people)
     called: list[str] = []
     named: list[str] = []

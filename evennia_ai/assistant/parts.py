@@ -89,11 +89,11 @@ class AssistantParts:
             self.mind.down.add(name)
             instead = "the offline model answers" if fallback else "what was asked is tried again"
             self.alert(f"no model answers ({error}); {instead} until one does")
+            self.runtime.error_passes = True
         else:
             self.log(f"no model answers: {error}", warning=True)
         runtime = self.runtime
         runtime.counts["model failures"] += 1
-        runtime.model_failed = True
         is_due = not fallback or self.now() - runtime.trouble_shown_at > TROUBLE_SHOWN_S
         if config.trouble_emote and is_due:
             runtime.trouble_shown_at = self.now()
@@ -101,8 +101,6 @@ class AssistantParts:
 
     def model_answered(self: LiveAssistant) -> None:
         """A model answered; tell staff if it had been down."""
-        if self.runtime.model_failed:
-            self.runtime.model_failed, self.runtime.last_error = False, ""
         if self.model_name in self.mind.down:
             self.mind.down.discard(self.model_name)
             self.tell_staff(f"{self.obj.key}: the model answers again")

@@ -74,7 +74,6 @@ class Runtime:
         called: The turn that is about to begin because somebody spoke to it.
         sign: What will tell those who wait that it is thinking.
         signed: Groups, by key, that were told so and wait on.
-        model_failed: Whether its model failed in its last turn.
         trouble_shown_at: When it showed last that no model answers, seconds since the epoch.
         notes: When what each person said caused the newest notes, by stable id.
     """
@@ -108,7 +107,6 @@ class Runtime:
     called: IDelayedCall | None = None
     sign: IDelayedCall | None = None
     signed: set[tuple[str, str]] = field(default_factory=set)
-    model_failed: bool = False
     trouble_shown_at: float = float("-inf")
     notes: dict[str, "deque[float]"] = field(default_factory=dict)
     _worked_s: float = 0.0

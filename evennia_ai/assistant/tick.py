@@ -261,7 +261,7 @@ def think(
     try:
         report = yield script.run_turn(request)
         script.runtime.counts["turns"] += 1
-        if script.runtime.error_passes:
+        if script.runtime.error_passes and script.model_name not in script.mind.down:
             script.runtime.last_error = ""
         if report.spoken and last.channel in ("say", "pose"):
             script.note_reply(last.speaker_id)
