@@ -1,18 +1,19 @@
 # make demo       create a game with Aria in ./demo and start it
 # make demo-stop  stop the demo
 # make install    create the virtual environment (the other targets do this if needed)
-# make test       run the tests
+# make test       run the tests (some minutes; SHARE=1 tries every example of the longest ones)
 # make test-e2e   run the tests that start real games
 # make lint       run ruff, mypy and import-linter
 # make clean      stop and remove the demo, the virtual environment and caches
 #
 # Variables: VENV (default .venv), PYTHON (default: the newest working one of 3.13, 3.12, 3.11),
-# DEMO (default demo), TESTS (arguments for pytest), COVERAGE=1 (measure coverage and enforce the
-# minimum).
+# DEMO (default demo), TESTS (arguments for pytest), SHARE (share of the examples that the longest
+# property tests try, default 0.05), COVERAGE=1 (measure coverage and enforce the minimum).
 VENV ?= .venv
 DEMO ?= demo
 PYTHON ?=
 TESTS ?=
+SHARE ?= 0.05
 COVERAGE ?=
 # Minimum branch coverage of the package in per cent. Pure modules must reach 100.
 FLOOR := 85
@@ -22,6 +23,7 @@ SPREAD := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-re
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.evennia-ai-installed
 export EVENNIA_AI_MAKE := 1
+export TEST_SHARE := $(SHARE)
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-lint demo demo-stop test test-e2e lint lint-style lint-format \

@@ -169,13 +169,14 @@ class Crew:
         self.before = self.counts()
 
     def _prepare(self, script: Any, body: Any) -> None:
-        for name, value in (
-            ("max_context_tokens", CONTEXT_TOKENS),
-            ("reply_cooldown_s", 0),
-            ("sleep_after_idle_s", None),
-            ("llm_timeout_s", 30.0),
-        ):
-            script.state.configure(name, value)
+        script.state.configure(
+            {
+                "max_context_tokens": CONTEXT_TOKENS,
+                "reply_cooldown_s": 0,
+                "sleep_after_idle_s": None,
+                "llm_timeout_s": 30.0,
+            }
+        )
         self._fill(script)
         for _ in range(JOURNAL_ENTRIES):
             body.journal.add(line(self.rng), importance=6)

@@ -10,9 +10,11 @@ from evennia.utils.utils import lazy_property, make_iter
 
 from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.events import ANSWER
-from evennia_ai.assistant.game import is_assistant, is_private_room, plain
+from evennia_ai.assistant.game import is_assistant, is_ignored, is_private_room, plain
 from evennia_ai.assistant.identity import speaker_of, stable_id
 from evennia_ai.assistant.room import is_to_answer
+from evennia_ai.assistant.soundness import BODY
+from evennia_ai.assistant.stored_privacy import StoredPrivacy, copied_body
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import SPEECH, Message, new_id, storable, utc_iso
 from evennia_ai.rag_memory.journal import JournalHandler
@@ -37,7 +39,7 @@ OWNER_LOCKS = (
 )
 
 
-class AssistantMixin:
+class AssistantMixin(StoredPrivacy):
     """Hearing and remembering, for any character typeclass.
 
     A game with a character class of its own writes
@@ -82,6 +84,9 @@ class AssistantMixin:
         script = self.assistant
         if script is None:
             script = create_script(SCRIPT_TYPECLASS, key=self.key, obj=self)  # type: ignore
+            original = copied_body()
+            if isinstance(original, AssistantMixin) and original.assistant is not None:
+                script.state.configure_as(original.assistant.state)
         return script
 
     @property
@@ -108,13 +113,13 @@ class AssistantMixin:
     def journal(self) -> JournalHandler:
         """What the assistant found worth keeping."""
         return JournalHandler(
-            AttributeStore(self), on_add=self._index_entry, on_change=self._correct_entry
+            AttributeStore(self, BODY), on_add=self._index_entry, on_change=self._correct_entry
         )
 
     @lazy_property
     def entities(self) -> EntityHandler:
         """What is known of people, places and things."""
-        return EntityHandler(AttributeStore(self))
+        return EntityHandler(AttributeStore(self, BODY))
 
     def _index_entry(self, entry: JournalEntry) -> None:
         script = self.assistant
@@ -130,13 +135,20 @@ class AssistantMixin:
         self, text: object = None, from_obj: "Speaking | None" = None, **kwargs: Any
     ) -> bool:
         """Hear a message: what others say, whisper, pose, and their coming and going."""
-        event = heard_event(self, text, from_obj)
-        if event is not None:
-            if event.channel in SPEECH:
-                answers = self._is_to_answer(event)
-                event = replace(event, metadata={**event.metadata, ANSWER: answers})
-            self.hear(event)
+        try:
+            self._listen(heard_event(self, text, from_obj))
+        except Exception as error:  # noqa: BLE001 - the others in the room hear the line too
+            script = self.assistant
+            if script is not None:
+                script.log_error("hearing a line", error)
         return super().at_msg_receive(text=text, from_obj=from_obj, **kwargs)  # type: ignore
+
+    def _listen(self, event: Message | None) -> None:
+        if event is not None and event.channel in SPEECH:
+            answers = self._is_to_answer(event)
+            event = replace(event, metadata={**event.metadata, ANSWER: answers})
+        if event is not None:
+            self.hear(event)
 
     def _is_to_answer(self, event: Message) -> bool:
         """Whether it answers; a fault of one assistant must not keep a line from the room."""
@@ -157,10 +169,12 @@ class AssistantMixin:
     def hear_page(
         self, account: "DefaultAccount", text: str, puppet: "DefaultObject | None" = None
     ) -> bool:
-        """Hear a page of an account; returns whether there is anybody to hear it.
+        """Hear a page of an account; returns whether there is anybody to hear it, and may.
 
         `puppet` is the character the account typed it as; any it plays if None.
         """
+        if is_ignored(account):
+            return False
         body = puppet or next(iter(make_iter(account.get_all_puppets())), None) or account
         event = new_event(body, "page", text, private([stable_id(body)]))
         # The answer is for who paged, whoever plays that character by then.
@@ -198,6 +212,8 @@ def heard_event(
     if speaker is None or speaker is listener or not isinstance(text, tuple) or len(text) < 2:
         return None
     if not isinstance(speaker, DefaultCharacter) or not isinstance(text[1], dict):
+        return None
+    if is_ignored(speaker):
         return None
     kind, line = str(text[1].get("type")), storable(plain(text[0])[:LINE_CHARS])
     if kind in ("say", "whisper", "pose"):

@@ -19,7 +19,9 @@ from evennia_ai.assistant.recovery import (
     repair_when_ready,
 )
 from evennia_ai.assistant.runtime import forget_runtime
+from evennia_ai.assistant.stored_privacy import StoredPrivacy, copied_body
 from evennia_ai.assistant.tick import run_tick, store_meanwhile
+from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.history.messages import Message
 from evennia_ai.sleep import run_sleep_tick
 
@@ -34,16 +36,22 @@ GOES_ON = ("turn", "heard", "cooldown", "late")
 
 
 def all_assistants() -> "list[AssistantScript]":
-    """The scripts of all assistants that have a body, by name."""
-    found = [script for script in AssistantScript.objects.all_family() if script.obj]
+    """The scripts of all assistants, one for each body, by name."""
+    found = [script for script in AssistantScript.objects.all_family() if script.is_embodied]
     return sorted(found, key=lambda script: (script.obj.key.lower(), script.pk))
 
 
-class AssistantScript(AssistantPorts, DefaultScript):
+class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
     """Makes the character it sits on a living assistant.
 
     Everything it is lives in Attributes; `aiconfig` lists those that are for hands.
     """
+
+    def at_first_save(self, **kwargs: Any) -> None:
+        """Called once it is saved. A copied body has made its own script already."""
+        super().at_first_save(**kwargs)
+        if self.pk and self.obj and copied_body() is not None and self.obj.assistant != self:
+            self.delete()
 
     def at_script_creation(self) -> None:
         """Called once, when the script is made."""
@@ -54,10 +62,16 @@ class AssistantScript(AssistantPorts, DefaultScript):
         self.attributes.add(VERSION_KEY, DATA_VERSION)
 
     @property
+    def is_embodied(self) -> bool:
+        """Whether it is the script of an assistant's body; of two on one body only the first is."""
+        body = self.obj
+        first = body.assistant if isinstance(body, AssistantMixin) else None
+        return first is not None and first.pk == self.pk
+
+    @property
     def enabled(self) -> bool:
         """Whether it thinks: not switched off, in a body, and nobody puppets that body."""
-        body = self.obj
-        return bool(self.db.enabled is not False and body and not body.has_account)
+        return bool(self.db.enabled is not False and self.is_embodied and not self.obj.has_account)
 
     def access(
         self, accessing_obj: "TypedObject", access_type: str = "read", **kwargs: Any
@@ -69,8 +83,8 @@ class AssistantScript(AssistantPorts, DefaultScript):
         return bool(body and body.access(accessing_obj, access_type))
 
     def at_repeat(self, **kwargs: Any) -> None:
-        """Called by the timer."""
-        self.at_tick()
+        """Called by the timer, which an exception would stop."""
+        self.survived("tick", self.at_tick, None)
 
     def at_tick(self) -> "Deferred[Any]":
         """One tick; fires with a word for what it did. Errors are logged and counted.
@@ -131,9 +145,10 @@ class AssistantScript(AssistantPorts, DefaultScript):
     def hear(self, event: Message) -> None:
         """Queue what the body heard; what it is to answer begins a tick at once."""
         self.runtime.hear(event, self.now())
-        if wants_answer(event, self.config.greet_arrivals):
-            self._tick_soon()
-            self._sign_after(self.config.thinking_after_s)
+        with self.state.pinned():
+            if wants_answer(event, self.config.greet_arrivals):
+                self._tick_soon()
+                self._sign_after(self.config.thinking_after_s)
 
     def _sign_after(self, wait_s: float) -> None:
         """Look in `wait_s` seconds who still waits, unless that is planned."""
@@ -214,15 +229,19 @@ class AssistantScript(AssistantPorts, DefaultScript):
 
     def at_server_start(self) -> None:
         """Repair what a crash left; the rest follows when everything is loaded."""
-        restart_timer(self)
+        self.survived("starting the timer", lambda: restart_timer(self), None)
+        self.survived("repairs at the start", self._repair, None)
+
+    def _repair(self) -> None:
         repair_at_start(self)
         if self.ready:
             repair_when_ready(self)
 
     def at_server_reload(self) -> None:
-        """Save what is only in memory."""
-        self.save_queue()
-        self.history.checkpoint()
+        """Save what is only in memory. An exception would stop the reload of the whole game."""
+        self.survived("saving the queue", self.save_queue, None)
+        self.survived("saving the history", self.history.checkpoint, None)
+        self.survived("saving the budgets", self.budgets.save, None)
 
     at_server_shutdown = at_server_reload
 

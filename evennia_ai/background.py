@@ -11,6 +11,7 @@ stops imports on these threads first.
 import asyncio
 import atexit
 import functools
+import itertools
 import queue
 import socket
 import sys
@@ -173,12 +174,18 @@ def in_time(
 
 
 class Worker:
-    """One daemon thread that runs plain functions in order; results go to the reactor."""
+    """One daemon thread that runs plain functions; results go to the reactor.
+
+    Functions run in the order in which they were submitted, those of `submit_later` when no other
+    waits.
+    """
 
     def __init__(self, name: str, reactor: ReactorBase | None = None):
         self.name = name
         self._reactor = reactor
-        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._jobs: queue.PriorityQueue[tuple[bool, int, Callable[[], None]]]
+        self._jobs = queue.PriorityQueue()
+        self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
@@ -187,6 +194,17 @@ class Worker:
 
         Cancelling the Deferred drops the result and skips a job that has not begun.
         """
+        return self._submit(False, function, *args, **kwargs)
+
+    def submit_later(
+        self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> Deferred[T]:
+        """As `submit`, but behind all that is submitted before the function begins."""
+        return self._submit(True, function, *args, **kwargs)
+
+    def _submit(
+        self, is_later: bool, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> Deferred[T]:
         deferred: Deferred[T] = Deferred()
         reactor = self._reactor or _default_reactor()
 
@@ -203,12 +221,13 @@ class Worker:
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = _spawn(self.name, self._run)
-        self._jobs.put(job)
+        self._jobs.put((is_later, next(self._numbers), job))
         return deferred
 
     def _run(self) -> None:
         while True:
-            self._jobs.get()()
+            _, _, job = self._jobs.get()
+            job()
 
 
 class DaemonExecutor(ThreadPoolExecutor):

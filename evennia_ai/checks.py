@@ -20,6 +20,7 @@ MODEL = "EVENNIA_AI_LLM_MODEL"
 API_BASE = "EVENNIA_AI_LLM_API_BASE"
 API_KEY = "EVENNIA_AI_LLM_API_KEY"
 TOOLS = "EVENNIA_AI_TOOLS"
+MODELS = "EVENNIA_AI_MODELS"
 MEMORY_BACKEND = "EVENNIA_AI_MEMORY_BACKEND"
 MEM0_CONFIG = "EVENNIA_AI_MEM0_CONFIG"
 # Environment variables that are not settings of a game.
@@ -65,6 +66,15 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool], str, str]] = {
         "not a dict",
         "Set a Mem0 configuration, or None for the embedded store.",
     ),
+    MODELS: (
+        "E013",
+        lambda value: (
+            isinstance(value, list | tuple)
+            and all(isinstance(name, str) and "://" not in name for name in value)
+        ),
+        "not a list of names of models without addresses",
+        'Set a list such as ["openai/gpt-4o-mini", "ollama/*", "local/*"].',
+    ),
     "EVENNIA_AI_DATA_DIR": ("E009", _is_path, "not a path", _SET_PATH),
     "EVENNIA_AI_LOG_FILE": ("E009", _is_path, "not a path", _SET_PATH),
     "EVENNIA_AI_MEM0_INFER": (
@@ -72,6 +82,12 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool], str, str]] = {
         lambda value: isinstance(value, bool),
         "neither True nor False",
         "Set True if the model should extract memories from the journal; else remove it.",
+    ),
+    "EVENNIA_AI_LISTENING_NOTICE": (
+        "E014",
+        lambda value: isinstance(value, bool),
+        "neither True nor False",
+        "Set False to tell players at login nothing of the assistants; else remove it.",
     ),
     MEMORY_BACKEND: (
         "E011",

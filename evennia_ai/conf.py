@@ -14,7 +14,13 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.protocol import MemoryBackend
 
 PREFIX = "EVENNIA_AI_"
+# Models that options may name where `EVENNIA_AI_MODELS` is not set, besides the game's own.
+OTHER_MODELS = (OFFLINE_MODEL, "local/*")
 MEM0_BACKEND = "evennia_ai.rag_memory.mem0_backend.backend.Mem0Backend"
+NOTICE = (
+    "AI assistants listen in this game: they hear and remember what is said near them. "
+    "See 'help ai' and 'help aiforget'."
+)
 _TRUTHS = {"1": True, "true": True, "yes": True, "on": True}
 _TRUTHS |= {"0": False, "false": False, "no": False, "off": False}
 
@@ -48,7 +54,9 @@ def _paths(text: str) -> Any:
 # few words, and other text is left for the checks to find.
 _READERS: dict[str, Callable[[str], Any]] = {
     "TOOLS": _paths,
+    "MODELS": _paths,
     "MEM0_CONFIG": _json,
+    "LISTENING_NOTICE": lambda text: _TRUTHS.get(text.strip().lower(), text),
     "MEM0_INFER": lambda text: _TRUTHS.get(text.strip().lower(), text),
 }
 
@@ -56,6 +64,18 @@ _READERS: dict[str, Callable[[str], Any]] = {
 def model_name() -> str:
     """The game's model; by default the offline model."""
     return str(setting("LLM_MODEL", OFFLINE_MODEL))
+
+
+def listening_notice() -> str:
+    """What players are told at login; empty if ``EVENNIA_AI_LISTENING_NOTICE`` is False."""
+    return NOTICE if setting("LISTENING_NOTICE", True) else ""
+
+
+def allowed_models() -> tuple[str, ...]:
+    """The models that assistants' options may name: the game's own, and ``EVENNIA_AI_MODELS``."""
+    named = setting("MODELS", OTHER_MODELS)
+    listed = named if isinstance(named, list | tuple) else ()
+    return (model_name(), *(each for each in listed if isinstance(each, str)))
 
 
 def data_dir() -> Path:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # for annotations only
     from evennia_ai.assistant.state import SpendHandler, StateHandler
     from evennia_ai.background import Worker
     from evennia_ai.history.live import HistoryHandler
+    from evennia_ai.llm_interaction.budget import BudgetEvent
+    from evennia_ai.llm_interaction.budget_log import BudgetLog
     from evennia_ai.llm_interaction.values import (
         ModelReply,
         ModelRequest,
@@ -324,6 +326,10 @@ class Assistant(Protocol):
         """What its calls cost today."""
 
     @property
+    def budgets(self) -> BudgetLog:
+        """The token budgets of its requests."""
+
+    @property
     def model_name(self) -> str:
         """The model it thinks with."""
 
@@ -359,8 +365,8 @@ class Assistant(Protocol):
     def over_spend(self) -> bool:
         """Whether today's cap is reached."""
 
-    def spent(self, reply: ModelReply, purpose: str) -> None:
-        """Count and log one model call."""
+    def spent(self, reply: ModelReply, purpose: str, budget: BudgetEvent | None = None) -> None:
+        """Count and log one model call, with the budget of its prompt."""
 
     def log(self, text: str, warning: bool = False) -> None:
         """A line in the server log that names the assistant."""
@@ -374,8 +380,11 @@ class Assistant(Protocol):
     def alert(self, text: str) -> None:
         """As `trouble`, and send a line to followers and to the admins who are online."""
 
-    def tell_staff(self, text: str) -> None:
-        """Log a line and send it to staff who follow the assistant."""
+    def tell_staff(self, text: str, logged: str | None = None) -> None:
+        """Log a line and send it to staff who follow the assistant.
+
+        `logged` is what the log gets instead of a line that quotes people.
+        """
 
     def audit(self, kind: str, **fields: object) -> None:
         """A line in the audit log."""

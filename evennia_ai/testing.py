@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from twisted.internet.defer import Deferred, execute, fail, succeed
 from twisted.internet.task import Clock
 
+from evennia_ai.assistant.config import Known
 from evennia_ai.assistant.parts import AssistantParts
 from evennia_ai.assistant.recovery import repair_at_start, repair_when_ready
 from evennia_ai.assistant.runtime import LiveAssistant, Runtime
@@ -25,6 +26,7 @@ from evennia_ai.errors import ModelError, ToolError
 from evennia_ai.history.audience import PUBLIC, members, visible
 from evennia_ai.history.messages import new_id
 from evennia_ai.language.times import spoken_time
+from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
 from evennia_ai.protocol import MemoryBackend, ModelBackend, Store
@@ -287,6 +289,8 @@ class InlineWorker(Worker):
         """Run a function now; the Deferred has fired already."""
         return execute(function, *args, **kwargs)
 
+    submit_later = submit
+
 
 class MemoryIndex:
     """A recall index in a dict; it finds what shares a word with the query."""
@@ -474,6 +478,7 @@ class FakeAssistant(AssistantParts):
     pk = 1
     model_name = "scripted/model"
     counter_name = "quarter"
+    known = Known()
     enabled = ready = True
     extracts_memories = False
 
@@ -533,7 +538,11 @@ class FakeAssistant(AssistantParts):
         """Keep a line of the log."""
         self.log(text)
 
-    tell_staff = alert = trouble
+    alert = trouble
+
+    def tell_staff(self, text: str, logged: str | None = None) -> None:
+        """Keep a line of the log."""
+        self.log(text)
 
     def log_error(self, what: str, error: BaseException) -> None:
         """Keep an error that was survived."""
@@ -547,7 +556,7 @@ class FakeAssistant(AssistantParts):
         """Keep the report of a sleep cycle."""
         self.audits.append(("dreamt", report))
 
-    def spent(self, reply: ModelReply, purpose: str) -> None:
+    def spent(self, reply: ModelReply, purpose: str, budget: BudgetEvent | None = None) -> None:
         """Costs nothing."""
 
     def note_reply(self, to: str) -> None:

@@ -26,7 +26,14 @@ aiconfig Aria persona = default                restore the default
 
 `aiconfig` refuses an invalid value. If an invalid value was set in another way, for example with
 Evennia's `set` command, the assistant uses the default, reports the problem once and shows it in
-`aistatus`.
+`aistatus`. Texts that are too long are cut to the first characters that the option takes.
+
+A change shows the value that it replaces. `aiconfig/undo Aria` takes back the last change, then the
+one before it, up to 20.
+
+Models are checked against the setting `EVENNIA_AI_MODELS` when an option is set and whenever it is
+used, for admins too. A name that holds an address is always refused: prompts go only where the
+game's settings say. A refused `llm_model` is replaced by the game's own model.
 """
 
 

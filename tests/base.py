@@ -46,6 +46,7 @@ class AssistantTest(BaseEvenniaTest):
             EVENNIA_AI_DATA_DIR=str(path),
             EVENNIA_AI_LOG_FILE=str(path / "ai.log"),
             EVENNIA_AI_LLM_MODEL="scripted/model",
+            EVENNIA_AI_MODELS=["scripted/*", "local/*", "offline/extractive", "gpt-4o"],
         )
         self.settings_on.enable()
         self.model = ScriptedModel(self.answers, self.default)

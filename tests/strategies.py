@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import Message, Speaker, message_tokens
+from tests.thoroughness import examples
 
-FEW = settings(max_examples=200, deadline=None)
-MANY = settings(max_examples=1000, deadline=None)
+# Enough for every branch of the pure modules, also where only a share is tried.
+FEW = settings(max_examples=examples(200, 60), deadline=None)
+MANY = settings(max_examples=examples(1000, 200), deadline=None)
 
 PEOPLE = ("o1.a", "o2.b", "o3.c")
 CALL_IDS = ("c1", "c2", "c3", "")  # few, so that they repeat

@@ -42,6 +42,17 @@ class TestWorker(unittest.TestCase):
             wait_for(job)
         self.assertEqual(order, list(range(50)))
 
+    def test_later_jobs_wait_for_all_others(self):
+        """What may wait runs behind what was submitted after it, in its own order."""
+        order, begin = [], threading.Event()
+        first = self.worker.submit(begin.wait, 10)
+        later = [self.worker.submit_later(order.append, each) for each in ("later", "last")]
+        soon = self.worker.submit(order.append, "soon")
+        begin.set()
+        for job in (first, soon, *later):
+            wait_for(job)
+        self.assertEqual(order, ["soon", "later", "last"])
+
     def test_others_have_their_turn_between_two_results(self):
         """Results that come together are handed over one in a turn of the reactor."""
         order = []

@@ -10,9 +10,9 @@ import sys
 SHARE = min(1.0, max(0.001, float(os.environ.get("TEST_SHARE", "1"))))
 
 
-def examples(number):
-    """The share of a number of examples, at least ten of them."""
-    return max(min(10, number), round(number * SHARE))
+def examples(number, least=10):
+    """The share of a number of examples, at least `least` of them."""
+    return max(min(least, number), round(number * SHARE))
 
 
 def sampled(items):

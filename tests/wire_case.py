@@ -43,6 +43,7 @@ class WireTest(AssistantTest):
 
     def assert_requests_legal(self):
         """No request exceeds the limit or parts a call from its result."""
+        limit = self.script.config.max_context_tokens
         for body in self.server.bodies:
             check_pairs(body)
-            self.assertLessEqual(count_tokens(body) + body.get("max_tokens", 0), LIMIT)
+            self.assertLessEqual(count_tokens(body) + body.get("max_tokens", 0), limit)

@@ -6,8 +6,9 @@ source of the defaults, of validation, of `aiconfig`'s help and of the documenta
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,10 @@ from evennia_ai.assistant.manners import ATTENTION, THREAD_S
 from evennia_ai.errors import ConfigError
 
 Check = Callable[[object], Any]
+# Persona and prompts are sent with every call: so many characters are about 2,000 tokens.
+PROSE_CHARS = 8_000
+# Emotes are shown to players on a line or two, and names are short.
+LINE_CHARS = 500
 _LOCK = r"(?:(?:not|NOT)\s+)?\w+\([^():;]*\)"
 _LOCKS = re.compile(rf"{_LOCK}(?:\s+(?:and|or|AND|OR)\s+{_LOCK})*")
 _CLOCK_SPAN = re.compile(r"^(?:(game|real)\s+)?(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})$")
@@ -27,6 +32,8 @@ class Kind:
     says: str  # the values in plain words, for help and error messages
     check: Check  # returns the value in its stored form, or raises `ValueError` or `TypeError`
     unit: str = ""  # of numbers, for help
+    most_chars: int = 0  # of texts
+    names_models: bool = False
 
 
 def _flag(value: object) -> bool:
@@ -38,6 +45,13 @@ def _text(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(value)
     return value.strip()
+
+
+def _model(value: object) -> str:
+    text = _text(value)
+    if len(text) > LINE_CHARS:
+        raise ValueError(value)
+    return text
 
 
 def _one_of(*words: str) -> Check:
@@ -52,10 +66,11 @@ def _one_of(*words: str) -> Check:
 
 def _names(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
-        return tuple(part for part in re.split(r"[,\s]+", value.strip("()[] ")) if part)
+        parts = re.split(r"[,\s]+", value.strip("()[] "))
+        return tuple(_model(part) for part in parts if part)
     if not isinstance(value, Iterable):
         raise TypeError(value)
-    return tuple(_text(part) for part in value)
+    return tuple(map(_model, value))
 
 
 def _levels(value: object) -> dict[str, str]:
@@ -99,7 +114,7 @@ def or_none(kind: Kind) -> Kind:
         empty = value is None or (isinstance(value, str) and value.strip().lower() in ("", "none"))
         return None if empty else kind.check(value)
 
-    return Kind(f"{kind.says}, or None", check, kind.unit)
+    return replace(kind, says=f"{kind.says}, or None", check=check)
 
 
 def number(low: float, high: float, unit: str = "", whole: bool = False) -> Kind:
@@ -129,8 +144,10 @@ def choice(*words: str) -> Kind:
 
 FLAG = Kind("True or False", _flag)
 SHARE = Kind("a share from 0.0 to 1.0", number(0.0, 1.0).check, "share of the context")
-TEXT = Kind("text", _text)
-NAMES = Kind("names separated by commas", _names)
+PROSE = Kind(f"text of at most {PROSE_CHARS:,} characters", _text, most_chars=PROSE_CHARS)
+LINE = Kind(f"text of at most {LINE_CHARS} characters", _text, most_chars=LINE_CHARS)
+MODEL = Kind("the name of a model", _model, names_models=True)
+MODELS = Kind("names of models separated by commas", _names, names_models=True)
 LEVELS = Kind("a dict of tool name to off, dry run or on", _levels)
 SCHEDULE = Kind(
     "None, or hours such as 23:00-06:00 (game 23:00-06:00 for game time)",
@@ -182,10 +199,10 @@ class AssistantConfig:
         "An automatic compaction keeps at least this much of the newest messages.",
     )
     compact_model: str | None = compaction(
-        None, or_none(TEXT), "Model that writes the summaries. None: the assistant's own model."
+        None, or_none(MODEL), "Model that writes the summaries. None: the assistant's own model."
     )
     compact_prompt: str | None = compaction(
-        None, or_none(TEXT), "Replaces the built-in prompt for summaries."
+        None, or_none(PROSE), "Replaces the built-in prompt for summaries."
     )
     compact_strategy: str = compaction(
         "cascade",
@@ -224,7 +241,7 @@ class AssistantConfig:
         "Most model calls of the pre-compaction extraction while asleep.",
     )
     pre_compact_prompt: str | None = compaction(
-        None, or_none(TEXT), "Replaces the built-in prompt of the pre-compaction extraction."
+        None, or_none(PROSE), "Replaces the built-in prompt of the pre-compaction extraction."
     )
     max_context_tokens: int = context(
         100_000, whole(50, 10_000_000, "tokens"), "Largest size of a request to the model."
@@ -244,10 +261,10 @@ class AssistantConfig:
         "Largest size of the prompt's part about room, time and people.",
     )
     llm_model: str | None = model(
-        None, or_none(TEXT), "LiteLLM model name. None: the game's setting."
+        None, or_none(MODEL), "LiteLLM model name. None: the game's setting."
     )
     llm_fallback_models: tuple[str, ...] = model(
-        (), NAMES, "Models to try, in order, when the main model fails."
+        (), MODELS, "Models to try, in order, when the main model fails."
     )
     llm_api: str = model(
         "chat",
@@ -271,7 +288,7 @@ class AssistantConfig:
     persona: str = life(
         "A friendly regular of this place, curious about people and honest about what "
         "they do not know.",
-        TEXT,
+        PROSE,
         "Who the assistant is. Part of the system prompt.",
     )
     tick_interval_s: int = life(2, whole(1, 3600, "seconds"), "Time between two ticks.")
@@ -290,15 +307,15 @@ class AssistantConfig:
     sleep_schedule: str | None = life(None, SCHEDULE, "Hours during which the assistant sleeps.")
     sleep_emote: str | None = life(
         "yawns, leans back and falls asleep.",
-        or_none(TEXT),
+        or_none(LINE),
         "Emote shown when it falls asleep. None: no emote.",
     )
     wake_emote: str | None = life(
-        "stirs and wakes up.", or_none(TEXT), "Emote shown when it wakes. None: no emote."
+        "stirs and wakes up.", or_none(LINE), "Emote shown when it wakes. None: no emote."
     )
     compact_emote: str | None = life(
         "looks into the distance for a moment, sorting memories.",
-        or_none(TEXT),
+        or_none(LINE),
         "Emote shown at a compaction if `compact_notice` is on.",
     )
     thinking_after_s: float = life(
@@ -306,12 +323,12 @@ class AssistantConfig:
     )
     thinking_emote: str | None = life(
         "thinks for a moment.",
-        or_none(TEXT),
+        or_none(LINE),
         "Emote shown once to those who wait for an answer. None: no emote.",
     )
     trouble_emote: str | None = life(
         "shakes their head, as if the words would not come.",
-        or_none(TEXT),
+        or_none(LINE),
         "Emote shown to those who wait when no model answers. None: no emote.",
     )
     attention: str = life(
@@ -393,15 +410,63 @@ def default_of(name: str) -> Any:
     return item.default if item.default is not MISSING else {}
 
 
-def checked(name: str, value: object) -> Any:
+@dataclass(frozen=True)
+class Known:
+    """What a game has of which options name something; None: anything may be named.
+
+    Args:
+        models: The models that may be used; stars stand for anything.
+        tools: The names of all tools.
+        lock_functions: The names of all lock functions.
+    """
+
+    models: Collection[str] | None = None
+    tools: Collection[str] | None = None
+    lock_functions: Collection[str] | None = None
+
+    def refused_model(self, name: str) -> str:
+        """Why a model must not be used; empty if it may. Addresses stand in the settings alone."""
+        if "://" in name:
+            return f"`{_cut(name)}` holds an address; addresses come from the game's settings alone"
+        allowed = self.models
+        if allowed is None or name in allowed or any(fnmatchcase(name, each) for each in allowed):
+            return ""
+        return f"`{_cut(name)}` is not among the models of the setting `EVENNIA_AI_MODELS`"
+
+    def refused_lock(self, lock: str) -> str:
+        """Which function of a lock string does not exist; empty if all do."""
+        used = re.findall(r"(\w+)\(", lock)
+        known = self.lock_functions
+        missing = [each for each in used if known is not None and each not in known]
+        return f"there is no lock function `{missing[0]}`" if missing else ""
+
+
+def checked(name: str, value: object, known: Known = Known()) -> Any:  # noqa: B008 - frozen
     """A value in its stored form; `ConfigError` if there is no such option or it does not fit."""
     if name not in OPTIONS:
         raise ConfigError(f"There is no option `{name}`. `aiconfig <assistant>` lists them all.")
     kind: Kind = OPTIONS[name].metadata["kind"]
     try:
-        return kind.check(value)
+        found = kind.check(value)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise ConfigError(f"`{name}` takes {kind.says}, not {_shown(value)}.") from error
+    if kind.most_chars and found and len(found) > kind.most_chars:
+        raise TooLongError(f"`{name}` takes {kind.says}, not {len(found):,}.")
+    named = (found,) if isinstance(found, str) else found or ()
+    refused = list(filter(None, map(known.refused_model, named))) if kind.names_models else []
+    if kind is LOCK and (why := known.refused_lock(found)):
+        refused.append(why)
+    if refused:
+        raise ConfigError(f"`{name}`: {refused[0]}.")
+    return found
+
+
+class TooLongError(ConfigError):
+    """A text is longer than its option takes."""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def _shown(value: object) -> str:
@@ -412,19 +477,33 @@ def _shown(value: object) -> str:
         return f"this {type(value).__name__}"
 
 
-def parsed(name: str, text: str) -> Any:
-    """A value from what somebody typed: a Python literal or the text itself, as `checked`."""
+def parsed(name: str, text: str, known: Known = Known()) -> Any:  # noqa: B008 - frozen
+    """A value from what somebody typed: a Python literal or the text itself, as `checked`.
+
+    A list, dict or tuple is never read as text; in quotes it is.
+    """
     text = text.strip()
     try:
-        return checked(name, ast.literal_eval(text))
-    except (ConfigError, ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return checked(name, text)
+        value = ast.literal_eval(text)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return checked(name, text, known)
+    try:
+        return checked(name, value, known)
+    except ConfigError:
+        if isinstance(value, Collection):
+            raise
+    return checked(name, text, known)
 
 
-def read_config(values: Mapping[str, Any]) -> tuple[AssistantConfig, tuple[Problem, ...]]:
+def read_config(
+    values: Mapping[str, Any],
+    known: Known = Known(),  # noqa: B008 - frozen
+) -> tuple[AssistantConfig, tuple[Problem, ...]]:
     """A configuration from stored values by option name, and a `Problem` for each not used.
 
-    A value that cannot be used falls back to its default; unknown names are ignored.
+    A value that cannot be used falls back to its default; unknown names are ignored. A text that
+    is too long is cut to its first characters. Values that contradict each other are used and
+    named.
     """
     good: dict[str, Any] = {}
     problems = []
@@ -432,7 +511,12 @@ def read_config(values: Mapping[str, Any]) -> tuple[AssistantConfig, tuple[Probl
         if name not in OPTIONS:
             continue
         try:
-            good[name] = checked(name, value)
+            good[name] = checked(name, value, known)
+        except TooLongError as error:
+            most = OPTIONS[name].metadata["kind"].most_chars
+            good[name] = str(value).strip()[:most].rstrip()
+            says = f"{error} The first {most:,} characters are used."
+            problems.append(Problem(name, _shown(value), says))
         except ConfigError as error:
             says = f"{error} The default {default_of(name)!r} is used."
             problems.append(Problem(name, _shown(value), says))
@@ -443,4 +527,21 @@ def read_config(values: Mapping[str, Any]) -> tuple[AssistantConfig, tuple[Probl
         says = f"more than half of {most}; {room:,} is used."
         problems.append(Problem("reply_reserve_tokens", str(config.reply_reserve_tokens), says))
         config = replace(config, reply_reserve_tokens=room)
-    return config, tuple(problems)
+    return config, (*problems, *_contradictions(config, known))
+
+
+def _contradictions(config: AssistantConfig, known: Known) -> Iterator[Problem]:
+    """What is used as it is, but has no effect or not the one that was meant."""
+    windows = {"immediate_window": config.immediate_window, "recent_window": config.recent_window}
+    given = [name for name, value in windows.items() if value is not None]
+    if len(given) == 1:
+        [other] = windows.keys() - given
+        says = f"has no effect without `{other}`."
+        yield Problem(given[0], str(windows[given[0]]), says)
+    asleep, awake = config.compact_sleep_threshold, config.compact_emergency_threshold
+    if asleep > awake:
+        says = f"above `compact_emergency_threshold` ({awake:g}), which compacts first."
+        yield Problem("compact_sleep_threshold", f"{asleep:g}", says)
+    for name in config.tool_levels:
+        if known.tools is not None and name not in known.tools:
+            yield Problem("tool_levels", _shown(name), "there is no such tool; it has no effect.")

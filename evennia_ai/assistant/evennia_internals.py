@@ -12,17 +12,22 @@ everything else goes through Evennia.
 
 import marshal
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pickle import dumps
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import transaction as db_transaction
 from evennia.scripts.monitorhandler import MONITOR_HANDLER
+from evennia.typeclasses.attributes import AttributeHandler
 from evennia.utils.dbserialize import deserialize
 from evennia.utils.picklefield import DEFAULT_PROTOCOL, PickledObject
+
+from evennia_ai.assistant.soundness import Place, Reader, is_sound
+from evennia_ai.history.aside import put_aside
 
 if TYPE_CHECKING:
     from evennia.typeclasses.attributes import Attribute
@@ -90,10 +95,16 @@ def _stamp(attribute: "Attribute | None") -> object:
 
 
 class AttributeStore:
-    """A store in the Attributes of a typeclassed object."""
+    """A store in the Attributes of a typeclassed object.
 
-    def __init__(self, obj: "TypedObject"):
+    `readers` tell which values somebody else may have put into which Attributes. A value that
+    cannot be used is put aside before it is overwritten.
+    """
+
+    def __init__(self, obj: "TypedObject", readers: Mapping[Place, Reader] = MappingProxyType({})):
         self.obj = obj
+        self._readers = readers
+        self._written: dict[Place, object] = {}
 
     def _attribute(self, key: str, category: str | None) -> Any:
         """An Attribute or None, from Evennia's own cache if it is there.
@@ -103,7 +114,7 @@ class AttributeStore:
         known = self._cache().get(_cache_key(key, category), _UNKNOWN)
         if known is not _UNKNOWN:
             return known
-        return self.obj.attributes.get(key, category=category, return_obj=True)
+        return AttributeHandler.get(self.obj.attributes, key, category=category, return_obj=True)
 
     def _cache(self) -> dict[str, Any]:
         """Evennia's cache of Attributes, by key and category; None stands for none there."""
@@ -156,15 +167,21 @@ class AttributeStore:
         if _open:
             _open[-1].touched.append((self.obj, key, category))
         if attribute is None:
-            self.obj.attributes.add(key, None, category=category)
+            AttributeHandler.add(self.obj.attributes, key, None, category)
             attribute = self._attribute(key, category)
+        elif reader := self._readers.get((category, key)):
+            is_ours = self._written.get((category, key)) is _stamp(attribute)
+            if not is_ours and not is_sound(reader, old := read(attribute)):
+                put_aside(self, old, key, category)
         write(attribute, value)
+        if (category, key) in self._readers:
+            self._written[category, key] = _stamp(attribute)
 
     def delete(self, key: str, category: str | None = None) -> None:
         """Remove a value."""
         if _open:
             _open[-1].touched.append((self.obj, key, category))
-        self.obj.attributes.remove(key, category=category)
+        AttributeHandler.remove(self.obj.attributes, key, category=category)
 
     def keys(self, category: str) -> tuple[str, ...]:
         """All keys of a category, sorted, without loading the values."""

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from evennia_ai.assistant_character import AssistantCharacter
 
 PRIVATE_TAG = ("private", "evennia_ai")
+# On the account, or the character, of a player who wants no assistant to listen.
+IGNORED_TAG = ("ignored", "evennia_ai")
 DESCRIPTION_CHARS = 600
 # Words of a text that are looked up as names; databases limit the values in a query.
 _NAME_WORDS = 60
@@ -414,6 +416,13 @@ class GameHandler:
 def is_person(obj: DefaultObject) -> bool:
     """Whether an object is a character: a player's, an assistant's body, or a scripted one."""
     return isinstance(obj, DefaultCharacter)
+
+
+def is_ignored(speaker: "DefaultObject | AccountDB") -> bool:
+    """Whether a player wants no assistant to listen, by `ai/ignore`."""
+    key, category = IGNORED_TAG
+    known = (speaker, getattr(speaker, "account", None))
+    return any(key in each.tags.get(category=category, return_list=True) for each in known if each)
 
 
 def is_assistant(obj: DefaultObject) -> bool:

@@ -13,6 +13,7 @@ from evennia_ai.assistant.state import SpendHandler, StateHandler
 from evennia_ai.assistant.tick import is_called
 from evennia_ai.errors import ModelError
 from evennia_ai.history.live import HistoryHandler
+from evennia_ai.llm_interaction.budget_log import BudgetLog
 from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.rag_memory.indexing import memory_of
 from evennia_ai.rag_memory.journal import JournalHandler
@@ -30,7 +31,9 @@ class AssistantParts:
     @cached_property
     def state(self: LiveAssistant) -> StateHandler:
         """Mode, signals, configuration."""
-        return StateHandler(self.store, lambda problem: self.trouble(str(problem)))
+        return StateHandler(
+            self.store, lambda problem: self.trouble(str(problem)), lambda: self.known
+        )
 
     @cached_property
     def history(self: LiveAssistant) -> HistoryHandler:
@@ -52,6 +55,11 @@ class AssistantParts:
     def spend(self: LiveAssistant) -> SpendHandler:
         """What today's calls cost."""
         return SpendHandler(self.store, lambda: self.now())
+
+    @cached_property
+    def budgets(self: LiveAssistant) -> BudgetLog:
+        """The token budgets of its requests."""
+        return BudgetLog(self.store, self.runtime.budgets)
 
     @cached_property
     def memory(self: LiveAssistant) -> Memory:

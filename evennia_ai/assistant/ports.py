@@ -4,20 +4,24 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evennia import AccountDB
+from evennia.locks.lockhandler import get_all_lockfuncs
 from evennia.utils import logger
 from evennia.utils.utils import lazy_property
 
 from evennia_ai import conf, services
+from evennia_ai.assistant.config import Known
 from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.game import GameHandler, literal
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.parts import AssistantParts
 from evennia_ai.assistant.room import has_replied
 from evennia_ai.assistant.runtime import Runtime, runtime_for
+from evennia_ai.assistant.soundness import SCRIPT
 from evennia_ai.errors import ModelError
+from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import counter_for, counter_name
 from evennia_ai.llm_interaction.values import ModelReply
@@ -27,6 +31,7 @@ from evennia_ai.tools.execution import ToolRegistry
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
+T = TypeVar("T")
 _LONG = 300
 
 
@@ -48,13 +53,18 @@ class AssistantPorts(AssistantParts):
     @lazy_property
     def store(self) -> AttributeStore:
         """The script's Attributes."""
-        return AttributeStore(self)
+        return AttributeStore(self, SCRIPT)
 
     @lazy_property
     def tools(self) -> ToolRegistry:
         """What the assistant can do."""
         found = conf.usable_tools(lambda error: self.trouble(str(error)))
         return ToolRegistry(found, lambda: self.config.tool_levels)
+
+    @property
+    def known(self) -> Known:
+        """What the game has of which options name something."""
+        return Known(conf.allowed_models(), set(self.tools.tools), set(get_all_lockfuncs()))
 
     @property
     def mind(self) -> Mind:
@@ -98,10 +108,10 @@ class AssistantPorts(AssistantParts):
         """A line in the server log that names the assistant."""
         (logger.log_warn if warning else logger.log_info)(f"[ai] {self.key}: {text}")
 
-    def tell_staff(self, text: str) -> None:
+    def tell_staff(self, text: str, logged: str | None = None) -> None:
         """Log a line and send it to staff who follow the assistant; drop those no longer staff."""
         line = " ".join(text.splitlines())
-        self.log(line)
+        self.log(line if logged is None else logged)
         for account in AccountDB.objects.filter(pk__in=self.state.followers()):
             if _is_admin(account):
                 account.msg(literal(line))
@@ -136,6 +146,17 @@ class AssistantPorts(AssistantParts):
         logger.log_err(f"[ai] {self.key}: {what}: {type(error).__name__}: {error}")
         self.audit("error", what=what, error=f"{type(error).__name__}: {error}")
 
+    def survived(self, what: str, function: Callable[[], T], otherwise: T) -> T:
+        """What a function returns; if it raises, the error is logged, and `otherwise` returned.
+
+        For hooks of Evennia and lists of assistants: a fault of one must not stop the others.
+        """
+        try:
+            return function()
+        except Exception as error:  # noqa: BLE001 - logged and shown in `aistatus`
+            self.log_error(what, error)
+            return otherwise
+
     def audit(self, kind: str, **fields: Any) -> None:
         """Write a line to the audit log on a thread, in order; a full disk is logged."""
         path = conf.log_path()
@@ -147,13 +168,17 @@ class AssistantPorts(AssistantParts):
         line = {"assistant": self.key, **fields}
         services.on_disk(write_audit, path, kind, line, self.now()).addErrback(not_written)
 
-    def spent(self, reply: ModelReply, purpose: str) -> None:
-        """Count and log one model call."""
+    def spent(self, reply: ModelReply, purpose: str, budget: BudgetEvent | None = None) -> None:
+        """Count and log one model call, with the budget of its prompt."""
         tokens, seconds = reply.prompt_tokens + reply.completion_tokens, round(reply.seconds, 3)
         self.runtime.counts["calls"] += 1
         if reply.model != OFFLINE_MODEL:
             self.spend.add(tokens, reply.cost)
-        figures = {"cost": reply.cost, "seconds": seconds, "attempts": reply.attempts}
+        figures: dict[str, Any] = {"cost": reply.cost, "seconds": seconds}
+        figures["attempts"] = reply.attempts
+        if budget is not None:
+            figures |= {"budget": str(budget), "left_out": budget.left_out}
+            figures |= {"trigger": budget.trigger} if budget.trigger else {}
         self.audit("call", purpose=purpose, model=reply.model, tokens=tokens, **figures)
 
     @property

@@ -10,8 +10,10 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.assistant.runtime import LiveAssistant
 from evennia_ai.errors import ModelError, ToolError
 from evennia_ai.history.audience import PUBLIC, private, visible
+from evennia_ai.history.frames import own_words
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
-from evennia_ai.history.pairs import ANSWERED, ASKER
+from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
+from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, CONTEXTS
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
@@ -21,6 +23,7 @@ from evennia_ai.llm_interaction.prompt import (
 )
 from evennia_ai.llm_interaction.regions import Prompt
 from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, strip_thoughts
+from evennia_ai.llm_interaction.reply_trace import TRACE, ReplyTrace
 from evennia_ai.llm_interaction.tool_calls import (
     batches,
     bounded,
@@ -29,7 +32,7 @@ from evennia_ai.llm_interaction.tool_calls import (
 )
 from evennia_ai.llm_interaction.values import ModelReply, TurnReport, TurnRequest
 from evennia_ai.protocol import Character
-from evennia_ai.rag_memory.recalled import MEMORIES, drawn_on, found_texts
+from evennia_ai.rag_memory.recalled import drawn_on, found_texts
 from evennia_ai.recall.values import brief
 from evennia_ai.tools.base import ToolContext
 from evennia_ai.tools.execution import Failures, execute_tool_calls
@@ -103,6 +106,7 @@ class _Turn:
         newest = next((m for m in seen if visible(m.audience, request.audience)), None)
         self.since = newest.id if newest else None  # what the turn itself adds comes behind it
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
+        self.budget: BudgetEvent | None = None  # of the last request that was answered
 
     @inlineCallbacks
     def ask(self) -> Generator[Deferred[Any], Any, Any]:
@@ -137,13 +141,17 @@ class _Turn:
             script.trouble(f"the prompt cannot fit: {prompt.budget}")
             return None
         report.iterations += 1
+        event = script.budgets.events()[-1]
         reply = yield self._complete(prompt)
         if reply is None:
             report.stopped_by = "model"
             return None
         report.prompt_tokens += reply.prompt_tokens
         report.completion_tokens += reply.completion_tokens
-        script.spent(reply, request.context)
+        if report.cost is not None:
+            report.cost = None if reply.cost is None else report.cost + reply.cost
+        self.budget = script.budgets.answered(event, reply)
+        script.spent(reply, request.context, self.budget)
         return reply
 
     @inlineCallbacks
@@ -167,13 +175,25 @@ class _Turn:
                 return None
             if not script.config.llm_offline_fallback or script.model_name == OFFLINE_MODEL:
                 raise
-            asked = model_request(
-                script, self.character, prompt, purpose=request.context, offline=True
-            )
-            reply = yield script.mind.model.complete(asked)
         else:
             script.model_answered()
+            if self._is_sound(reply):
+                return reply
+            script.log("a reply was not said: it only goes on with the prompt", warning=True)
+            script.spent(reply, request.context)
+        asked = model_request(script, self.character, prompt, purpose=request.context, offline=True)
+        reply = yield script.mind.model.complete(asked)
         return reply
+
+    def _is_sound(self, reply: ModelReply) -> bool:
+        """Whether a reply has words of the assistant's own or calls, or needs none."""
+        needs_words = (
+            self.context.speaks
+            and bool(strip_thoughts(reply.content or ""))
+            and not (self.report.spoken or self.tools.acts)
+            and self.script.config.llm_offline_fallback
+        )
+        return not needs_words or any(self.read(reply))
 
     def read(self, reply: ModelReply) -> tuple[str, Sequence[Mapping[str, Any]]]:
         """What a reply says, cleaned, and its tool calls in the API's form."""
@@ -186,7 +206,10 @@ class _Turn:
         whole = strip_thoughts(content)
         if len(whole) > CLEANED_CHARS:
             return whole, calls  # stored as it came; what is spoken of it is cleaned and cut
-        return clean_reply(content, [self.character.key]), calls
+        text = clean_reply(content, [self.character.key])
+        if text and self.context.speaks:
+            text = own_words(text, self.tools.names_here())
+        return text, calls
 
     @inlineCallbacks
     def act(
@@ -260,6 +283,8 @@ class _Turn:
             said = " ".join([text, *(str(call["function"].get("arguments")) for call in calls)])
             if memories := drawn_on(self.tools.retrieved, said[:_DRAWN_CHARS]):
                 metadata[MEMORIES] = memories
+        if self.budget and self.context.speaks and (text or self._speaks(calls)):
+            metadata[TRACE] = self._trace(self.budget).to_text()
         counted = reply.content_tokens if len(text) > _COUNT_CHARS else None
         message = Message(
             "assistant",
@@ -272,6 +297,28 @@ class _Turn:
             metadata=metadata,
         )
         self.script.history.append([message])
+
+    def _speaks(self, calls: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether one of these calls says something."""
+        speaking = self.script.tools.traits.speaks
+        return any(call["function"].get("name") in speaking for call in calls)
+
+    def _trace(self, budget: BudgetEvent) -> ReplyTrace:
+        """What a reply that is stored now rests on."""
+        request, report, tools = self.request, self.report, self.tools
+        return ReplyTrace(
+            budget=budget,
+            answers=request.source_ids,
+            given=request.given,
+            passed_over=request.passed_over,
+            found=tools.found,
+            opened=tuple(tools.opened),
+            tools=tuple(report.tools),
+            calls=report.iterations,
+            prompt_tokens=report.prompt_tokens,
+            completion_tokens=report.completion_tokens,
+            cost=report.cost,
+        )
 
     def end(self, text: str, aside: str, reply: ModelReply) -> None:
         """Store and say the last reply, or what was said beside a call, unless it is unfit."""

@@ -37,7 +37,7 @@ class _Room:
     """
 
     talk: Talk = field(default_factory=Talk)
-    line: Line | None = None
+    line: Line | None = field(default=None, repr=False)  # `examine` shows what a room remembers
     chosen: tuple[str, ...] = ()
     heard_by: set[str] = field(default_factory=set)
 
@@ -100,10 +100,21 @@ def people_of(room: "DefaultRoom") -> list[Person]:
 def _person(obj: "DefaultCharacter") -> Person:
     names = (str(obj.key), *map(str, obj.aliases.all()))
     script = obj.assistant if is_assistant(obj) else None
+    scripted = Person(stable_id(obj), names, "player" if obj.has_account else "scripted")
     if script is None or not script.enabled:
-        return Person(stable_id(obj), names, "player" if obj.has_account else "scripted")
-    config, awake = script.config, script.state.mode == "awake"
-    return Person(stable_id(obj), names, "assistant", config.attention, config.thread_s, awake)
+        return scripted
+
+    def assistant() -> Person:
+        config, awake = script.config, script.state.mode == "awake"
+        return replace(
+            scripted,
+            kind="assistant",
+            attention=config.attention,
+            thread_s=config.thread_s,
+            awake=awake,
+        )
+
+    return script.survived("taking part in a talk", assistant, scripted)
 
 
 def _words(event: Message) -> str:
@@ -120,10 +131,14 @@ def _same(one: Line, other: Line) -> bool:
 
 def _concern(body: "AssistantMixin", text: str) -> float:
     """How much words concern an assistant: by its persona and by whom and what it knows."""
-    script = body.assistant
-    known = set(_telling(script.config.persona if script else ""))
-    for profile in body.entities.profiles().values():
-        known |= _telling(profile.name)
+
+    def known_words() -> set[str]:
+        known = set(_telling(body.assistant.config.persona))
+        for profile in body.entities.profiles().values():
+            known |= _telling(profile.name)
+        return known
+
+    known = body.assistant.survived("weighing what was said", known_words, set())
     return overlap(_telling(text), known)
 
 

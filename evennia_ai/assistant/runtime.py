@@ -6,25 +6,26 @@ lost in mid-turn. So the turn lock, the queue of heard events and the counters l
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.interfaces import IDelayedCall
 
-from evennia_ai.assistant.config import AssistantConfig
+from evennia_ai.assistant.config import AssistantConfig, Known
 from evennia_ai.assistant.events import Group
 from evennia_ai.errors import ModelError
+from evennia_ai.history.forgetting import is_by
 from evennia_ai.history.messages import Message
-from evennia_ai.llm_interaction.budget import TokenBudget
+from evennia_ai.llm_interaction.budget import BudgetEvent
+from evennia_ai.llm_interaction.budget_log import EVENTS_KEPT
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.protocol import Assistant, Store
 
 T = TypeVar("T")
 
 QUEUE_LIMIT = 500
-BUDGETS_KEPT = 50
 # Own lines that a reply must not repeat.
 LINES_REMEMBERED = 3
 # Tokens of a heard line on top of its words: name, id, verb, quotes.
@@ -66,6 +67,8 @@ class Runtime:
         last_error_at: When the last trouble was, in seconds since the epoch.
         error_passes: Whether a turn that succeeds clears the last trouble.
         counts: Ticks, turns, errors and the like, since the server started.
+        budgets: The newest token budgets; `Assistant.budgets` reads and writes them.
+        left_out: Ids of the live messages that the last turn's prompt had no room for.
         answering: Stored groups of events that a turn answers now or next.
         stored: Events stored while something held the lock, for the next tick.
         exclusive: Whether something other than a tick holds the lock.
@@ -94,7 +97,8 @@ class Runtime:
     count_cut: tuple[tuple[Message, ...], tuple[int, int], int] | None = None
     spent_told: str = ""
     counts: "Counter[str]" = field(default_factory=Counter)
-    budgets: "deque[TokenBudget]" = field(default_factory=lambda: deque(maxlen=BUDGETS_KEPT))
+    budgets: "deque[BudgetEvent]" = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
+    left_out: frozenset[str] = frozenset()
     conversations: dict[str, dict[str, Any]] = field(default_factory=dict)
     unanswered: dict[tuple[str, str], Unanswered] = field(default_factory=dict)
     answering: tuple[Group, ...] = ()
@@ -205,6 +209,27 @@ class Runtime:
         """Events that no tick has seen: stored while something held the lock, and queued."""
         return [*self.stored, *self.queue]
 
+    def forget(self, people: Collection[str], until: str) -> None:
+        """Drop what these people (stable ids) said until a time (ISO 8601), and what it meant.
+
+        The last lines spoken are dropped too, as they may repeat it.
+        """
+
+        def stays(event: Message) -> bool:
+            return not (is_by(event, people) and event.created_at <= until)
+
+        self.queue = list(filter(stays, self.queue))
+        self.stored = tuple(filter(stays, self.stored))
+        self.answering = tuple(g for g in self.answering if all(map(stays, g.events)))
+        self.unanswered = {
+            key: late for key, late in self.unanswered.items() if all(map(stays, late.group.events))
+        }
+        self.conversations = {
+            key: talk for key, talk in self.conversations.items() if talk["partner"] not in people
+        }
+        self.said.clear()
+        self.queue_saved = False
+
     def give_up(self) -> None:
         """Answer nothing of what was asked until now."""
         self.answering, self.stored, self.queue_saved = (), (), False
@@ -256,6 +281,10 @@ class LiveAssistant(Assistant, Protocol):
     @property
     def store(self) -> Store:
         """Where the script's values are kept."""
+
+    @property
+    def known(self) -> Known:
+        """What the game has of which options name something."""
 
     @property
     def counter_name(self) -> str:

@@ -1,16 +1,25 @@
 """What an assistant stores of itself: mode, signals, the queue of heard lines, today's spend."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from evennia_ai.assistant.config import OPTIONS, AssistantConfig, Problem, read_config
+from evennia_ai.assistant.config import OPTIONS, AssistantConfig, Known, Problem, read_config
+from evennia_ai.assistant.soundness import (
+    AWAKE,
+    PHASES,
+    SLEEP,
+    SPENT,
+    account_keys,
+    queued_events,
+    sleep_report,
+)
 from evennia_ai.history.messages import SCHEMA_VERSION, Message, utc_iso
 from evennia_ai.history.records import (
-    as_amount,
     as_count,
     as_dict,
-    as_list,
+    as_dicts,
+    as_texts,
     sound,
     sound_extraction,
     sound_result,
@@ -18,7 +27,9 @@ from evennia_ai.history.records import (
 from evennia_ai.protocol import Store
 from evennia_ai.sleep.compaction.plan import STALLS_TO_STOP
 
-AWAKE, SLEEP = "awake", "sleep"
+# The changes of options that can be undone, oldest first, and how many are kept.
+UNDO, UNDO_STEPS = "config_undo", 20
+_UNSET = object()
 # Attributes every tick looks at besides the options.
 RUNTIME_KEYS = (
     "enabled",
@@ -35,17 +46,20 @@ RUNTIME_KEYS = (
     "event_queue",
     "dreamt",
 )
-PHASES = ("sleeping", "dreaming", "waking")
 
 
 class StateHandler:
     """Reads and writes the script's runtime and configuration Attributes.
 
-    `report` is called once with each configuration value that cannot be used.
+    `report` is called once with each configuration value that cannot be used. `known` returns
+    what the game has of which options name something.
     """
 
-    def __init__(self, store: Store, report: Callable[[Problem], None]):
+    def __init__(
+        self, store: Store, report: Callable[[Problem], None], known: Callable[[], Known] = Known
+    ):
         self.store = store
+        self.known = known
         self._report = report
         self._reported: set[tuple[str, str]] = set()
         self._stamps: tuple[object, ...] | None = None
@@ -75,7 +89,8 @@ class StateHandler:
             missing = object()
             values = {name: self.store.get(name, default=missing) for name in OPTIONS}
             self._config, self.problems = read_config(
-                {name: value for name, value in values.items() if value is not missing}
+                {name: value for name, value in values.items() if value is not missing},
+                self.known(),
             )
             for problem in self.problems:
                 if (problem.name, problem.value) not in self._reported:
@@ -127,22 +142,55 @@ class StateHandler:
 
     def load_queue(self) -> list[Message]:
         """Events that were heard but not yet in the history when they were last saved."""
-        events = as_list(self.store.get("event_queue"))
-        sound_ones = (e for e in events if isinstance(e, Mapping) and e.get("id"))
-        return [Message.from_dict(e) for e in sound_ones if isinstance(e.get("content"), str)]
+        return list(map(Message.from_dict, queued_events(self.store.get("event_queue"))))
 
     def save_queue(self, events: Sequence[Message]) -> None:
         """Save the events not yet in the history; nothing is written if there never were any."""
         if events or self.store.stamp("event_queue"):
             self.store.set("event_queue", [event.to_dict() for event in events])
 
-    def configure(self, name: str, value: object) -> None:
-        """Store an option's value, as `assistant.config.checked` returns it."""
-        self.store.set(name, value)
+    def configure(self, values: Mapping[str, object], unset: Collection[str] = ()) -> None:
+        """Store options, as `assistant.config.checked` returns them; others take their default.
 
-    def unset(self, name: str) -> None:
-        """Take an option's default again."""
-        self.store.delete(name)
+        What stood there before is kept for `undo`, of the last `UNDO_STEPS` changes.
+        """
+        before = {name: self.store.get(name, default=_UNSET) for name in (*values, *unset)}
+        step = {
+            "values": {name: value for name, value in before.items() if value is not _UNSET},
+            "unset": [name for name, value in before.items() if value is _UNSET],
+        }
+        with self.store.transaction():
+            self._store(values, unset)
+            self.store.set(UNDO, [*self._steps(), step][-UNDO_STEPS:])
+
+    def configure_as(self, other: "StateHandler") -> None:
+        """Take over the options that another assistant has set."""
+        for name in OPTIONS:
+            if other.store.stamp(name) is not None:
+                self.store.set(name, other.store.get(name))
+
+    def undo(self) -> tuple[str, ...]:
+        """Take back the last change of options; returns their names, none if there is no change."""
+        steps = self._steps()
+        if not steps:
+            return ()
+        *earlier, last = steps
+        held = as_dict(last.get("values"))
+        values = {name: held[name] for name in held if name in OPTIONS}
+        unset = [name for name in as_texts(last.get("unset")) if name in OPTIONS]
+        with self.store.transaction():
+            self._store(values, unset)
+            self.store.set(UNDO, earlier)
+        return (*values, *unset)
+
+    def _store(self, values: Mapping[str, object], unset: Collection[str]) -> None:
+        for name, value in values.items():
+            self.store.set(name, value)
+        for name in unset:
+            self.store.delete(name)
+
+    def _steps(self) -> list[dict[str, Any]]:
+        return as_dicts(self.store.get(UNDO))
 
     def enable(self, on: bool) -> None:
         """Switch thinking on or off."""
@@ -151,15 +199,11 @@ class StateHandler:
     @property
     def last_sleep(self) -> dict[str, Any]:
         """When the last sleep cycle was and its report; empty if there was none."""
-
-        def steps(value: object) -> dict[str, Any]:
-            return {str(name): dict(step) for name, step in as_dict(value).items() if as_dict(step)}
-
-        return sound(self.store.get("last_sleep"), {"at": as_amount, "steps": steps}, {}) or {}
+        return sleep_report(self.store.get("last_sleep"))
 
     def followers(self) -> list[int]:
         """Primary keys of the accounts that are told of compactions."""
-        return [pk for pk in as_list(self.store.get("followers")) if isinstance(pk, int)]
+        return account_keys(self.store.get("followers"))
 
     def follow(self, account_pk: int) -> bool:
         """Follow, or stop following; returns whether the account follows now."""
@@ -232,9 +276,6 @@ class StateHandler:
         return sound_result(self.store.get("last_compaction"))
 
 
-_SPENT = {"tokens": as_count, "calls": as_count, "cost": as_amount}
-
-
 class SpendHandler:
     """Counts tokens, calls and money by day (UTC)."""
 
@@ -247,7 +288,7 @@ class SpendHandler:
         day = utc_iso(self._now())[:10]
         value = self.store.get("spend", default={})
         if isinstance(value, dict) and value.get("day") == day:
-            return sound(value, _SPENT, {}) or {}
+            return sound(value, SPENT, {}) or {}
         return {"version": SCHEMA_VERSION, "day": day, "tokens": 0, "calls": 0, "cost": 0.0}
 
     def add(self, tokens: int, cost: float | None) -> None:

@@ -1,9 +1,11 @@
 """The state of an assistant as plain values, for commands, web and command line."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from evennia_ai import conf
 from evennia_ai.history.records import as_count
+from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.prompt import (
     context_caps,
     context_limit,
@@ -16,12 +18,20 @@ if TYPE_CHECKING:
     from evennia_ai.assistant_script import AssistantScript
 
 UNCONSOLIDATED_SHOWN = 200
+BROKEN = "reading the state"
+
+
+def facts_or_trouble(
+    facts: Callable[["AssistantScript"], dict[str, Any]], script: "AssistantScript"
+) -> dict[str, Any]:
+    """The facts of an assistant; if they cannot be found, only its name and its last trouble."""
+    found = script.survived(BROKEN, lambda: facts(script), None)
+    return found or {"name": script.obj.key, "broken": script.runtime.last_error}
 
 
 def status_facts(script: "AssistantScript") -> dict[str, Any]:
     """Everything `aistatus` shows, as JSON can hold it; call it on the reactor thread."""
-    config, budgets = script.config, script.runtime.budgets
-    last = budgets[-1] if budgets else None
+    config, last = script.config, script.budgets.newest(lambda event: event.purpose in CONTEXTS)
     return {
         "name": script.obj.key,
         "room": room_name(script),
@@ -38,7 +48,7 @@ def status_facts(script: "AssistantScript") -> dict[str, Any]:
             "emergency_threshold": config.compact_emergency_threshold,
             "compaction": compaction_state(script),
             "last_prompt": str(last) if last else "",
-            "left_out": len(last.left_out) if last else 0,
+            "left_out": last.left_out if last else 0,
             "notes": list(last.notes) if last else [],
         },
         "stored": _stored(script),
@@ -93,19 +103,20 @@ def archive_segments(script: "AssistantScript") -> int:
 
 def warnings(script: "AssistantScript") -> list[str]:
     """What does not work as configured, with the numbers."""
-    measure_fixed(script, script.obj)
-    name, place, config = script.obj.key, script.obj.location, script.config
-    fixed, caps, limit = script.runtime.fixed_tokens, context_caps(script), context_limit(script)
+    offered, tools = measure_fixed(script, script.obj).tools, script.tools.offered()
+    name, place = script.obj.key, script.obj.location
+    config, caps, limit = script.config, context_caps(script), context_limit(script)
     found = []
     if place is None:
         found.append(f"{name} is nowhere and hears nothing: teleport it into a room")
     elif place.location is not None:
         found.append(f"{name} is carried by {place.key} and hears nothing: drop {name}")
-    if fixed + caps.reserve > limit:
+    if len(offered) < len(tools):
+        missing = len(tools) - len(offered)
         found.append(
-            f"{name} cannot think at all: the fixed regions (rules, persona, tools, ledger) take "
-            f"{fixed:,} tokens and the reply {caps.reserve:,}, more than the limit of {limit:,}. "
-            "Raise `max_context_tokens`."
+            f"{missing} of the {len(tools)} tools of {name} are not offered: they "
+            f"leave no room under the limit of {limit:,} tokens. Raise `max_context_tokens`, or "
+            "switch tools off by `tool_levels`."
         )
     elif reason := feasibility(script):
         found.append(reason)

@@ -4,14 +4,15 @@
 most ticks have nothing to do.
 """
 
-from collections.abc import Generator
-from typing import Any
+from collections.abc import Generator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
 from evennia_ai.assistant.config import within_hours
 from evennia_ai.assistant.events import Group, by_speaker, resolved, wants_answer
-from evennia_ai.assistant.runtime import RETRY_WAITS_S, LiveAssistant
+from evennia_ai.assistant.runtime import RETRY_WAITS_S, LiveAssistant, Unanswered
 from evennia_ai.errors import AssistantError, ModelError
 from evennia_ai.history.audience import STAFF, is_private
 from evennia_ai.history.frames import answer_line, one_line, quoted
@@ -103,7 +104,7 @@ def check_emergency(
             )
         return False
     script.log(f"context nearly full ({share:.1%} of the limit): compacting now", warning=True)
-    yield extract_first(script, character, plan, threshold, EMERGENCY_MAX_ITERATIONS)
+    yield extract_first(script, character, plan, threshold, EMERGENCY_MAX_ITERATIONS, "emergency")
     result = yield compact_conversation_history(
         script, character, force=True, threshold=threshold, trigger="emergency"
     )
@@ -127,8 +128,9 @@ def check_count(script: LiveAssistant, character: Character) -> Generator[Deferr
     plan = make_plan(script, automatic=True)
     if plan.empty:
         return False
-    yield extract_first(script, character, plan, threshold, config.pre_compact_max_iterations)
-    yield compact_conversation_history(script, character, trigger="request" if asked else "count")
+    trigger, most = "request" if asked else "count", config.pre_compact_max_iterations
+    yield extract_first(script, character, plan, threshold, most, trigger)
+    yield compact_conversation_history(script, character, trigger=trigger)
     return True
 
 
@@ -140,17 +142,7 @@ def _awake(script: LiveAssistant, character: Character) -> Generator[Deferred[An
         return "idle"
     if script.now() - runtime.last_turn_at < script.config.reply_cooldown_s:
         return "cooldown"
-    heard = _heard(script) if late is None or runtime.heard() else late.group.events
-    wanted = [event for event in heard if wants_answer(event, script.config.greet_arrivals)]
-    if late is not None and late.group.events is heard and not wanted:
-        runtime.unanswered.pop(late.group.key)
-    # What somebody asked before and got no answer to is answered with what they say now.
-    before = [
-        runtime.unanswered[g.key].group for g in by_speaker(wanted) if g.key in runtime.unanswered
-    ]
-    events = {e.id: e for e in (*(e for group in before for e in group.events), *wanted)}
-    runtime.answering = by_speaker(events.values())
-    script.save_queue()
+    _begin_answering(script, late)
     turns = 0
     for group in runtime.answering:
         if not _may_answer(script, group):
@@ -175,6 +167,28 @@ def _awake(script: LiveAssistant, character: Character) -> Generator[Deferred[An
             runtime.error_passes = True
         runtime.answered(group)
     return "turn" if turns else "heard"
+
+
+def _begin_answering(script: LiveAssistant, late: Unanswered | None) -> None:
+    """Store what was heard and note what of it is answered now, in one transaction."""
+    runtime = script.runtime
+    queue, stored = runtime.queue, runtime.stored
+    try:
+        with script.store.transaction():
+            heard = _heard(script) if late is None or runtime.heard() else late.group.events
+            wanted = [e for e in heard if wants_answer(e, script.config.greet_arrivals)]
+            if late is not None and late.group.events is heard and not wanted:
+                runtime.unanswered.pop(late.group.key)
+            # What somebody asked before and got no answer to is answered with what they say now.
+            keys = (group.key for group in by_speaker(wanted))
+            before = [runtime.unanswered[k].group for k in keys if k in runtime.unanswered]
+            events = {e.id: e for e in (*(e for group in before for e in group.events), *wanted)}
+            runtime.answering = by_speaker(events.values())
+            script.save_queue()
+    except Exception:  # what was heard must not be lost with a write that failed
+        runtime.queue, runtime.stored = queue, stored
+        runtime.answering, runtime.queue_saved = (), False
+        raise
 
 
 def _heard(script: LiveAssistant) -> tuple[Message, ...]:
@@ -246,12 +260,15 @@ def think(
     """One turn for one audience; fires with its report, or None if no model answered."""
     config, now = script.config, script.now()
     last = group.events[-1]
+    recalled: Recalled = yield _retrieved(script, character, group)
     request = TurnRequest(
         audience=group.audience,
         channel=last.channel or "say",
         asker=last.speaker_id or None,
         source_ids=tuple(event.id for event in group.events),
-        retrieved=(yield _retrieved(script, character, group)),
+        retrieved=recalled.lines,
+        given=recalled.given,
+        passed_over=recalled.passed_over,
         max_iterations=config.max_react_iterations,
         deadline=now + config.turn_timeout_s,
         talks=_talks(script, group.audience),
@@ -307,14 +324,22 @@ def _talks(script: LiveAssistant, audience: str) -> tuple[str, ...]:
     )
 
 
+class Recalled(NamedTuple):
+    """Memories for a prompt: their lines, and the scores of those taken and of the others."""
+
+    lines: tuple[str, ...] = ()
+    given: Mapping[str, float] = MappingProxyType({})
+    passed_over: Mapping[str, float] = MappingProxyType({})
+
+
 @inlineCallbacks
 def _retrieved(
     script: LiveAssistant, character: Character, group: Group
-) -> Generator[Deferred[Any], Any, tuple[str, ...]]:
-    """Fires with lines of memory about what was just said that are not in the prompt already."""
+) -> Generator[Deferred[Any], Any, Recalled]:
+    """Fires with memories about what was just said that are not in the prompt already."""
     said = " ".join(event.content for event in group.events)[-QUERY_CHARS:]
     if not telling_words(said, [character.key]):
-        return ()
+        return Recalled()
     hits = yield script.memory.search(
         Query(
             said,
@@ -324,10 +349,8 @@ def _retrieved(
             own_name=character.key,
         )
     )
-    budgets = script.runtime.budgets
-    left_out = set(budgets[-1].left_out) if budgets else set()
     history, _ = shown_history(script, group.audience)
-    shown = [message for message in history if message.id not in left_out]
+    shown = [message for message in history if message.id not in script.runtime.left_out]
     ids: set[Any] = {message.id for message in shown}
     ids |= {m.metadata.get("summary_id") for m in shown if m.is_summary}
     memories = chosen(
@@ -342,7 +365,9 @@ def _retrieved(
     related = experiences(hits, said, ids) if script.config.compact_enabled else ()
     if related:
         lines += ["Related past experiences:", *(memory_line(hit, said) for hit in related)]
-    return tuple(lines)
+    given = {hit.turn_id: hit.score for hit in (*memories, *related)}
+    passed_over = {hit.turn_id: hit.score for hit in hits if hit.turn_id not in given}
+    return Recalled(tuple(lines), given, passed_over)
 
 
 @inlineCallbacks

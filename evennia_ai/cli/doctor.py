@@ -9,23 +9,28 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from django.core.checks import ERROR
 from django.db import DatabaseError
-from twisted.internet.defer import inlineCallbacks, maybeDeferred
+from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred, succeed
 from twisted.python.failure import Failure
 
 from evennia_ai import checks, conf, services
-from evennia_ai.background import Worker
+from evennia_ai.assistant.status import status_facts
+from evennia_ai.background import Worker, pause
 from evennia_ai.cli.processes import is_running
+from evennia_ai.history.aside import ASIDE
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.protocol import MemoryBackend, ModelBackend
 
 SUPPORTED_PYTHON = ((3, 11), (3, 13))
 SUPPORTED_EVENNIA = ((5, 0, 1), (7,))
+# Attributes that are examined before everything else on the reactor has its turn.
+_ATTRIBUTES_AT_ONCE = 20
 
 
 @dataclass(frozen=True)
@@ -133,6 +138,8 @@ def check_database(patient: Patient) -> Any:
     from django.db.migrations.recorder import MigrationRecorder
     from evennia.scripts.models import ScriptDB
 
+    from evennia_ai.assistant_script import AssistantScript
+
     nodes = (yield patient.worker.submit(MigrationLoader, None)).graph.nodes
     try:
         done = set(MigrationRecorder(connection).applied_migrations())
@@ -142,7 +149,7 @@ def check_database(patient: Patient) -> Any:
         if missing := nodes.keys() - done:
             return _fault(f"{len(missing)} migrations were never run", "Run `evennia migrate`.")
         paths = Counter(ScriptDB.objects.values_list("db_typeclass_path", flat=True))
-        count = sum(number for path, number in paths.items() if _is_assistant(path))
+        count = sum(number for path, number in paths.items() if _is_kind(path, AssistantScript))
     except DatabaseError as error:
         remedy = "Check `DATABASES` in the settings, then run `evennia migrate`."
         return _fault(f"{type(error).__name__}: {error}", remedy)
@@ -152,14 +159,12 @@ def check_database(patient: Patient) -> Any:
     return _fine(f"{connection.vendor}, {count} assistant(s)")
 
 
-def _is_assistant(path: str) -> bool:
-    """Whether a typeclass is the assistant's script or one a game derived from it."""
+def _is_kind(path: str, kind: type) -> bool:
+    """Whether a typeclass is a class or one a game derived from it."""
     from django.utils.module_loading import import_string
 
-    from evennia_ai.assistant_script import AssistantScript
-
     try:
-        return issubclass(import_string(path), AssistantScript)
+        return issubclass(import_string(path), kind)
     except (ImportError, TypeError):
         return False
 
@@ -206,6 +211,90 @@ def check_memory(patient: Patient) -> Any:
 
 
 @inlineCallbacks
+def check_assistants(patient: Patient) -> Any:
+    """What stands in each assistant's Attributes can be used; what cannot is put aside."""
+    from evennia_ai.assistant_script import AssistantScript
+
+    # From a shell, a running game's Attributes are read only: the game has copies in memory.
+    mends = patient.store is not None or not is_running(patient.game_dir)
+    faults, remarks = [*_without_script()], list[tuple[str, str]]()
+    scripts = sorted(AssistantScript.objects.all_family(), key=lambda script: script.pk)
+    for script in scripts:
+        name = script.obj.key if script.obj else script.key
+        if not script.is_embodied:
+            faults.append(_stray(script, name))
+            continue
+        try:
+            yield from _examined(script, mends, name, faults, remarks)
+        except Exception as error:  # noqa: BLE001 - a fault of one assistant is a line
+            faults.append((f"{name}: {type(error).__name__}: {error}", "The server log says more."))
+    if found := faults or remarks:
+        details, remedies = zip(*found, strict=True)
+        told = _fault if faults else _remark
+        return told("; ".join(details), " ".join(dict.fromkeys(remedies)))
+    return _fine(f"what {len(scripts)} assistant(s) hold can be used")
+
+
+def _without_script() -> Iterator[tuple[str, str]]:
+    """A fault for each assistant's body that has no script."""
+    from evennia import ObjectDB
+
+    from evennia_ai.assistant_character import SCRIPT_TYPECLASS, AssistantMixin
+
+    paths = set(ObjectDB.objects.values_list("db_typeclass_path", flat=True).distinct())
+    ours = [path for path in paths if _is_kind(path, AssistantMixin)]
+    for body in ObjectDB.objects.filter(db_typeclass_path__in=ours):
+        if body.assistant is None:
+            remedy = f"Type: script #{body.pk} = {SCRIPT_TYPECLASS}"
+            yield f"{body.key} (#{body.pk}) has no script and hears nothing", remedy
+
+
+def _stray(script: Any, name: str) -> tuple[str, str]:
+    """The fault of a script that is not the one of an assistant's body."""
+    if script.obj is None:
+        return f"{name}: script #{script.pk} has no body", f"Type: script/delete #{script.pk}"
+    remedy = f"Type: script/delete #{script.obj.pk} = #{script.pk}"
+    first = getattr(script.obj, "assistant", None)
+    if first is None:
+        return f"{name} is no assistant, but has script #{script.pk} of one", remedy
+    return f"{name} has two scripts, #{first.pk} and #{script.pk}; the second is idle", remedy
+
+
+def _examined(
+    script: Any,
+    mends: bool,
+    name: str,
+    faults: list[tuple[str, str]],
+    remarks: list[tuple[str, str]],
+) -> Iterator[Any]:
+    """Add an assistant's faults and remarks; yields Deferreds that pause between Attributes."""
+    from evennia_ai.assistant import soundness
+    from evennia_ai.history.aside import name_of
+
+    for store, readers in (
+        (script.store, soundness.SCRIPT),
+        (script.journal.store, soundness.BODY),
+    ):
+        for number, place in enumerate(soundness.odd_places(store, readers)):
+            if number % _ATTRIBUTES_AT_ONCE == _ATTRIBUTES_AT_ONCE - 1:
+                yield pause()
+            if place is None:
+                continue
+            what = f"{name}: `{name_of(*reversed(place))}` holds what cannot be used"
+            if mends:
+                soundness.mend(store, place, readers)
+                faults.append((f"{what}; it was put aside", "This is mended now."))
+            else:
+                faults.append((what, "Type in the game: ai/doctor"))
+        if kept := store.keys(ASIDE):
+            what = f"{name}: damaged values of {', '.join(kept)} are kept aside"
+            remarks.append((what, f"`examine` shows them, in the category `{ASIDE}`."))
+    if mends:
+        problems = status_facts(script)["problems"]
+        remarks += [(f"{name}: {problem}", f"Type: aiconfig {name}") for problem in problems]
+
+
+@inlineCallbacks
 def check_index(patient: Patient) -> Any:
     """The search index of each assistant is complete."""
     from evennia_ai.assistant_script import all_assistants
@@ -213,7 +302,8 @@ def check_index(patient: Patient) -> Any:
 
     incomplete, filling = [], True
     for script in all_assistants():
-        missing = yield missing_oldest(script)
+        none: Deferred[int | None] = succeed(0)  # `check_assistants` names what is broken
+        missing = yield script.survived("the doctor", partial(missing_oldest, script), none)
         if missing is None:
             return _fault("the search index cannot be read", _INDEX_FILE)
         if missing:
@@ -249,6 +339,7 @@ CHECKS: tuple[Callable[[Patient], Any], ...] = (
     check_tokenizer,
     check_embedder,
     check_memory,
+    check_assistants,
     check_index,
     check_model,
 )

@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 from typing import Any
 
+from evennia.server.signals import SIGNAL_ACCOUNT_POST_LOGIN
 from evennia.utils import logger
 from twisted.internet.defer import CancelledError
 from twisted.internet.task import cooperate
 from twisted.python.failure import Failure
 
-from evennia_ai import background, services
+from evennia_ai import background, conf, services
 from evennia_ai.assistant.deletions import delete_queued
+from evennia_ai.assistant.forgetting import forget_queued
 from evennia_ai.assistant.recovery import repair_when_ready
 
 # The imports take seconds and delay everything else: let players reconnect first.
@@ -23,7 +25,14 @@ def at_server_start() -> None:
 
     global _warm_up
     background.install_import_gate()
+    SIGNAL_ACCOUNT_POST_LOGIN.connect(tell_of_listening, dispatch_uid="evennia_ai")
     _warm_up = reactor.callLater(WARM_UP_AFTER_S, warm_up)  # type: ignore[attr-defined]
+
+
+def tell_of_listening(sender: Any, session: Any = None, **kwargs: Any) -> None:
+    """Tell an account that logs in that assistants listen, unless the game does not want it."""
+    if notice := conf.listening_notice():
+        sender.msg(notice, session=session)
 
 
 def warm_up() -> None:
@@ -34,6 +43,14 @@ def warm_up() -> None:
     # Delete data of deleted assistants; where that fails, the next start tries again.
     done.addCallback(lambda _: delete_queued())
     done.addErrback(_log_failure, "deleting what deleted assistants left")
+    done.addCallback(lambda _: _forget_queued())
+    done.addErrback(_log_failure, "forgetting players who asked for it")
+
+
+def _forget_queued() -> Any:
+    from evennia_ai.assistant_script import all_assistants
+
+    return forget_queued(all_assistants)
 
 
 def _log_failure(failure: Failure, what: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,19 @@ from twisted.python.failure import Failure
 
 from evennia_ai import conf, services
 from evennia_ai.assistant.deletions import delete_derived, dequeue, enqueue
-from evennia_ai.assistant.status import overview, usage_facts
+from evennia_ai.assistant.game import IGNORED_TAG, is_ignored
+from evennia_ai.assistant.identity import stable_id
+from evennia_ai.assistant.status import facts_or_trouble, overview, usage_facts
 from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.cli import doctor
 from evennia_ai.commands.base import AssistantCommand, Refusal
 from evennia_ai.commands.export import export_assistant
 from evennia_ai.commands.show import Viewer, as_records, escaped, moment
-from evennia_ai.history.messages import Message
+from evennia_ai.commands.why import why
+from evennia_ai.history.audience import private, visible
+from evennia_ai.history.frames import one_line
+from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
 from evennia_ai.llm_interaction.prompt import context_caps, context_limit, model_request
 from evennia_ai.llm_interaction.regions import Regions, fit_prompt
@@ -30,6 +36,8 @@ from evennia_ai.llm_interaction.values import ModelReply
 TYPECLASS = "evennia_ai.assistant_character.AssistantCharacter"
 NAME_CHARS = 40
 _NAME = re.compile(r"^[^\W\d_][\w' -]*$")
+# A player's reports: how often, how many of the last lines, and characters of each.
+REPORT_EVERY_S, REPORT_LINES, REPORT_CHARS = 60, 10, 300
 LOG_LINES = 20
 LOG_BYTES = 65_536
 _LOG_HEAD = ("assistant", "kind")
@@ -40,6 +48,8 @@ class CmdAI(AssistantCommand):
     create, list and look after assistants
 
     Usage:
+      ai/ignore
+      ai/report [<assistant>] [= <what is wrong>]
       ai
       ai/create <name>[:<typeclass>]
       ai/start <assistant>
@@ -48,12 +58,18 @@ class CmdAI(AssistantCommand):
       ai/wake <assistant>
       ai/usage
       ai/test <assistant> = <text>
+      ai/why <assistant> [= <words of a line>]
       ai/delete <assistant> [= yes]
       ai/doctor
       ai/log [<assistant>]
       ai/follow
 
     Switches:
+      ignore - no assistant hears, answers or remembers what you say from now
+               on; type it again to be heard. What they know of you already
+               goes with 'aiforget me'
+      report - tell staff that something is wrong with an assistant; they get
+               your words and the last lines that you could hear
       list   - all assistants, as without a switch
       create - a new assistant, in this room
       start  - switch it on
@@ -62,6 +78,10 @@ class CmdAI(AssistantCommand):
       wake   - wake it up
       usage  - what each assistant's model calls cost today
       test   - ask its model something; it remembers nothing of this
+      why    - why it gave its newest reply, or the newest with these words: what
+               the prompt held, what memory gave, what was left out, the model,
+               the tools, the cost. For words that somebody said to it: whether
+               it still has them, and where. Shows talk to admins alone
       delete - export everything to a file, then delete it; to confirm it, type
                the command again with '= yes' within a minute
       doctor - check the installation for problems
@@ -70,26 +90,75 @@ class CmdAI(AssistantCommand):
                them; ends when you are no longer an admin. Problems that need
                somebody to act are reported to all admins who are online
 
-    Without a switch it lists all assistants. The switches from test on are
-    for admins.
+    Without a switch it lists all assistants. 'ignore' and 'report' are for
+    everybody, the switches from test on for admins, the others for builders.
 
-    See also: aistatus, aiconfig, aihistory, compact
+    See also: aistatus, aiconfig, aihistory, aibudget, compact, aiforget
     """
 
     key = "ai"
-    locks = "cmd:perm(Builder);admin:perm(Admin)"
-    admin_switches = ("delete", "doctor", "follow", "log", "test")
-    switches_known = ("create", "list", "sleep", "start", "stop", "usage", "wake", *admin_switches)
+    locks = "cmd:all();build:perm(Builder);admin:perm(Admin)"
+    admin_switches = ("delete", "doctor", "follow", "log", "test", "why")
+    player_switches = ("ignore", "report")
+    builder_switches = ("create", "list", "sleep", "start", "stop", "usage", "wake")
+    switches_known = (*player_switches, *builder_switches, *admin_switches)
+
+    def _switch(self) -> str:
+        found = super()._switch()
+        if found not in self.player_switches and not self.access(self.caller, "build"):
+            raise Refusal("Players may type: ai/ignore, ai/report. See: help ai")
+        return found
+
+    def do_ignore(self) -> None:
+        """Be ignored by all assistants from now on, or no longer."""
+        key, category = IGNORED_TAG
+        player = getattr(self.caller, "account", None) or self.caller
+        if is_ignored(self.caller):
+            for each in {player, self.caller}:
+                each.tags.remove(key, category=category)
+            return self.viewer.tell("Assistants hear you again.")
+        player.tags.add(key, category=category)
+        self.viewer.tell(
+            "From now on no assistant hears, answers or remembers what you say. What they know of "
+            "you already stays; `aiforget me` removes it. Type ai/ignore again to be heard."
+        )
+
+    def do_report(self) -> None:
+        """Send staff a complaint with the last lines the caller could hear."""
+        script, now = self.assistant(), time.time()
+        if now - (self.caller.ndb.evennia_ai_reported or 0.0) < REPORT_EVERY_S:
+            raise Refusal("Staff have your last report. You can send the next one in a minute.")
+        self.caller.ndb.evennia_ai_reported = now
+        own, words = stable_id(self.caller), (self.rhs or "").strip()[:REPORT_CHARS]
+        seen = [m for m in script.history.messages() if visible(m.audience, private([own]))]
+        lines = [
+            f"{m.speaker_name or m.role}: {one_line(m.content)[:REPORT_CHARS]}"
+            for m in (*seen, *script.runtime.queue)
+            if m.content and m.channel in SPEECH and visible(m.audience, private([own]))
+        ]
+        script.audit(
+            "report", by=own, name=self.caller.key, words=words, lines=lines[-REPORT_LINES:]
+        )
+        script.alert(
+            f"{self.caller.key} reports {script.obj.key}. Their words and the last lines: "
+            f"ai/log {script.obj.key}"
+        )
+        self.viewer.tell(f"Staff are told, with the last lines of {script.obj.key} you could hear.")
 
     def do(self) -> None:
         """List all assistants."""
         if self.args:
             raise Refusal(f"`ai` alone lists the assistants. Do you mean: aistatus {self.args}")
-        found = [overview(script) for script in all_assistants()]
+        found = [facts_or_trouble(overview, script) for script in all_assistants()]
         if not found:
             return self.viewer.tell("There are no assistants yet. Make one: ai/create <name>")
         heads = ("Name", "Room", "Mode", "Model", "Context used", "Messages", "Troubles")
-        rows = [list({**facts, "usage": f"{facts['usage']:.0%}"}.values()) for facts in found]
+        rows = [
+            [facts["name"], "?", "broken", "?", "?", "?", "see aistatus"]
+            if "broken" in facts
+            else list({**facts, "usage": f"{facts['usage']:.0%}"}.values())
+            for facts in found
+        ]
         self.viewer.page(self.viewer.table(heads, rows))
 
     do_list = do
@@ -145,7 +214,11 @@ class CmdAI(AssistantCommand):
         """What calls cost today."""
         heads = ("Name", "Model", "Calls", "Tokens", "Cost", "Cap a day", "Calls since start")
         rows = []
-        for facts in map(usage_facts, all_assistants()):
+        for script in all_assistants():
+            facts = facts_or_trouble(usage_facts, script)
+            if "broken" in facts:
+                rows.append((facts["name"], *("?" * 5), "see aistatus"))
+                continue
             figures = f"{facts['tokens']:,}", f"${facts['cost']:.4f}"
             cap = "none" if facts["cap"] is None else f"{facts['cap']:,}"
             who = facts["name"], facts["model"], facts["calls"]
@@ -169,6 +242,12 @@ class CmdAI(AssistantCommand):
             self.viewer.tell(f"{reply.content.strip() or '(no text)'}\n{figures}")
 
         self.viewer.later(ask(script, text), tell, "The test")
+
+    def do_why(self) -> None:
+        """Say what a reply rests on, or where words are."""
+        words = str(self.rhs or "").strip()
+        found = why(self.assistant(), words, self.audience)
+        self.viewer.later(found, lambda lines: self.viewer.page("\n".join(lines)), "The look back")
 
     def do_delete(self) -> None:
         """Export and delete it, if the caller confirms it."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evennia import default_cmds
+from evennia.utils import logger
 
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.commands.show import Viewer
@@ -47,6 +48,10 @@ class AssistantCommand(MuxCommand):
             getattr(self, f"do_{self._switch()}".rstrip("_"))()
         except AssistantError as error:
             self.viewer.tell(str(error))
+        except Exception as error:  # noqa: BLE001 - logged; whoever typed it gets a sentence
+            logger.log_trace(f"[ai] {self.key}: {error}")
+            hint = "The server log says more; `ai/doctor` looks for damaged assistants."
+            self.viewer.tell(f"`{self.key}` failed: {type(error).__name__}: {error}. {hint}")
 
     @property
     def audience(self) -> str:
@@ -92,11 +97,15 @@ class AssistantCommand(MuxCommand):
             act: What would be done, exactly; a yes to something else does not count.
             question: What the caller is asked.
         """
-        now, asked = script.now(), self.caller.ndb.evennia_ai_asked
+        return self.confirms(act, question, self.lhs or script.obj.key, script.now())
+
+    def confirms(self, act: str, question: str, subject: str, now: float) -> bool:
+        """As `confirmed`, at epoch seconds `now`, about something that is typed as `subject`."""
+        asked = self.caller.ndb.evennia_ai_asked
         if self._says_yes and asked and asked[0] == act and now - asked[1] <= CONFIRM_S:
             self.caller.ndb.evennia_ai_asked = None
             return True
-        command = f"{self.key}/{self._switch()} {self.lhs or script.obj.key}"
+        command = f"{self.key}/{self._switch()}".rstrip("/") + f" {subject}"
         if self.rhs is not None and not self._says_yes:
             raise Refusal(f"Only `yes` may stand behind the equals sign. Type: {command}")
         self.caller.ndb.evennia_ai_asked = (act, now)

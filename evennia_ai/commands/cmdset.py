@@ -3,18 +3,21 @@
 from evennia import CmdSet
 
 from evennia_ai.commands.assistants import CmdAI
+from evennia_ai.commands.budget import CmdAIBudget
 from evennia_ai.commands.compaction import CmdCompact, CmdCompactMemories
 from evennia_ai.commands.configuration import CmdAIConfig
 from evennia_ai.commands.history import CmdAIHistory
 from evennia_ai.commands.journal import CmdAIJournal
 from evennia_ai.commands.ledger import CmdAIRemember
 from evennia_ai.commands.memory import CmdAIMemory, CmdMemoryStatus
+from evennia_ai.commands.privacy import CmdAIForget
 from evennia_ai.commands.status import CmdAIStatus
 from evennia_ai.commands.talk import CmdPage, CmdWhisper
 
 COMMANDS = (
     CmdAI,
     CmdAIStatus,
+    CmdAIBudget,
     CmdAIConfig,
     CmdAIHistory,
     CmdCompact,
@@ -23,6 +26,7 @@ COMMANDS = (
     CmdMemoryStatus,
     CmdAIJournal,
     CmdAIRemember,
+    CmdAIForget,
     CmdPage,
     CmdWhisper,
 )

@@ -144,7 +144,7 @@ class CmdCompact(AssistantCommand):
 
     def _switch_compaction(self, on: bool) -> None:
         script = self.assistant()
-        script.state.configure("compact_enabled", on)
+        script.state.configure({"compact_enabled": on})
         script.log(f"{self.caller.key} switches compaction {'on' if on else 'off'}")
         name, state = script.obj.key, compaction_state(script)
         text = (

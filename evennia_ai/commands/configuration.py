@@ -21,12 +21,18 @@ class CmdAIConfig(AssistantCommand):
       aiconfig <assistant> <option> = <value>
       aiconfig <assistant> <option> = default
       aiconfig <assistant> preset = <name>
+      aiconfig/undo <assistant>
 
     The first form lists all options with their values, the second explains one,
     the third changes it at once, and the fourth restores the default. A preset
     sets several options together; 'fewshot' is for base models. An invalid
     value is refused and changes nothing. You can shorten an option's name as
-    long as only one option begins that way.
+    long as only one option begins that way. Each change shows the value that
+    it replaces. The switch undo takes back the last change, then the one
+    before it, up to 20.
+
+    Models must be among those of the game's setting EVENNIA_AI_MODELS. This
+    holds for admins too.
 
     Options are Attributes of the assistant's script, so Evennia's own command
     'set/script' changes them as well.
@@ -36,6 +42,7 @@ class CmdAIConfig(AssistantCommand):
 
     key = "aiconfig"
     locks = "cmd:perm(Builder)"
+    switches_known = ("undo",)
 
     def do(self) -> None:
         """Show all, explain one, or change one."""
@@ -86,23 +93,40 @@ class CmdAIConfig(AssistantCommand):
     def _preset(self, script: AssistantScript, name: str) -> None:
         if name not in PRESETS:
             raise Refusal(f"There is no preset `{name}`. Presets: {', '.join(PRESETS)}.")
-        for option, value in PRESETS[name].items():
-            script.state.configure(option, value)
+        script.state.configure(PRESETS[name])
         script.log(f"{self.caller.key} takes the preset {name}")
         names = ", ".join(PRESETS[name])
         self._report(script, [f"{script.obj.key} takes the preset {name}, which sets {names}."])
 
     def _change(self, script: AssistantScript, name: str, text: str) -> None:
-        before = set(script.state.problems)
+        was, before = getattr(script.config, name), set(script.state.problems)
         if text.strip().lower() in ("", "default"):
-            script.state.unset(name)
+            script.state.configure({}, unset=[name])
             says = f"is {shown(getattr(script.config, name))} again, the default"
         else:
-            script.state.configure(name, parsed(name, text))
+            script.state.configure({name: parsed(name, text, script.known)})
             says = f"is now {shown(getattr(script.config, name))}"
         script.log(f"{self.caller.key} sets {name}: {says}")
         lines = [f"{script.obj.key}: {name} {says.removesuffix('.')}."]
+        if was != getattr(script.config, name):
+            lines.append(f"It was: {shown(was)}\n`aiconfig/undo {script.obj.key}` restores that.")
         lines += [str(p) for p in script.state.problems if p.name == name or p not in before]
+        self._report(script, lines)
+
+    def do_undo(self) -> None:
+        """Take back the last change."""
+        script = self.own_assistant()
+        was, before = script.config, set(script.state.problems)
+        names = script.state.undo()
+        if not names:
+            raise Refusal(f"There is no change of {script.obj.key}'s options to undo.")
+        script.log(f"{self.caller.key} takes back a change of {', '.join(names)}")
+        lines = [
+            f"{script.obj.key}: {name} is {shown(getattr(script.config, name)).removesuffix('.')} "
+            f"again. It was: {shown(getattr(was, name))}"
+            for name in names
+        ]
+        lines += [str(problem) for problem in script.state.problems if problem not in before]
         self._report(script, lines)
 
     def _report(self, script: AssistantScript, lines: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from evennia_ai.assistant.status import UNCONSOLIDATED_SHOWN, status_facts
+from evennia_ai.assistant.status import UNCONSOLIDATED_SHOWN, facts_or_trouble, status_facts
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.show import ago, as_records, counted, moment
 from evennia_ai.history.messages import utc_iso
@@ -30,12 +30,15 @@ class CmdAIStatus(AssistantCommand):
 
     def do(self) -> None:
         """Show the status, a line for each fact."""
-        facts = status_facts(self.assistant(self.args))
+        facts = facts_or_trouble(status_facts, self.assistant(self.args))
         self.viewer.page(as_records(status_lines(facts)))
 
 
 def status_lines(facts: dict[str, Any]) -> list[str]:
     """The facts of `status_facts` as lines for people."""
+    if "broken" in facts:
+        hint = "`ai/doctor` looks for damaged Attributes; the server log says more."
+        return [f"{facts['name']} is broken.", f"Last trouble: {facts['broken']}", hint]
     switched = "yes" if facts["enabled"] else "no (ai/start switches it on)"
     if facts["puppeted"]:
         switched += "; somebody puppets the body, so it does not think"

@@ -4,6 +4,7 @@ from typing import Any
 
 from evennia import AccountDB, default_cmds
 
+from evennia_ai.assistant.game import is_ignored
 from evennia_ai.assistant_character import LINE_CHARS
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import named
@@ -69,6 +70,11 @@ class CmdPage(EvenniaPage):
             text = f"{self.caller.key} {text[1:].strip()}"
         puppet = getattr(self.session, "puppet", None)
         heard = body.hear_page(self.caller, text[:LINE_CHARS], puppet)
+        if is_ignored(self.caller):
+            return self.msg(
+                f"{escaped(body.key)} does not hear you: you want assistants to ignore you. "
+                "Type ai/ignore to change that."
+            )
         if not heard or script.db.enabled is False:
             self.msg(escaped(f"{body.key} is switched off and will not answer for now."))
         self.msg(f"You paged |c{escaped(body.key)}|n with: '{escaped(message)}'.")

@@ -5,7 +5,7 @@ became. Records are held in memory; a stamp shows when one was changed by hand.
 """
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, TypeVar
@@ -24,6 +24,8 @@ from evennia_ai.history.records import (
 from evennia_ai.protocol import Store
 
 ARCHIVE, SUMMARIES, COMPACTIONS = "ai_archive", "ai_summaries", "ai_compactions"
+# Ids of messages that were forgotten at somebody's request, and when; no words, no names.
+TOMBSTONES = "tombstones"
 # Audiences whose view of the archive is held in memory while compaction is off.
 VIEWS = 8
 # Records read from the database at once where there is time between two readings.
@@ -49,6 +51,23 @@ class Archive:
         """Write a segment of messages that leave the live history. Never rewritten."""
         segment = Segment.sealed(segment_id, summary_id, messages)
         self.store.set(segment_id, segment.to_dict(), category=ARCHIVE)
+
+    def bury(self, segment_id: str, message_ids: Collection[str], at: str) -> None:
+        """Put tombstones in place of a segment's messages; see `Segment.without`."""
+        segment = self.segment(segment_id)
+        if segment is not None:
+            self.store.set(segment_id, segment.without(message_ids, at).to_dict(), category=ARCHIVE)
+
+    def tombstones(self) -> dict[str, str]:
+        """When messages were forgotten, by their ids."""
+        kept = self.store.get(TOMBSTONES)
+        if isinstance(kept, Mapping):
+            return {str(each): str(at) for each, at in kept.items()}
+        return {str(each): "" for each in kept} if isinstance(kept, list) else {}
+
+    def add_tombstones(self, message_ids: Iterable[str], at: str) -> None:
+        """Note that messages were forgotten, at a time (ISO 8601)."""
+        self.store.set(TOMBSTONES, {**dict.fromkeys(message_ids, at), **self.tombstones()})
 
     def segments(self) -> Iterator[Segment]:
         """All archive segments, oldest first, loaded one at a time."""

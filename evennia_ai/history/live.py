@@ -14,6 +14,7 @@ from twisted.internet.interfaces import IReactorTime
 
 from evennia_ai.background import pause
 from evennia_ai.history.archive import ARCHIVE, COMPACTIONS, Archive
+from evennia_ai.history.aside import put_aside
 from evennia_ai.history.audience import PUBLIC, visible, widest_of
 from evennia_ai.history.masking import masked, unmasked
 from evennia_ai.history.messages import (
@@ -37,7 +38,7 @@ from evennia_ai.history.verification import (
 )
 from evennia_ai.protocol import Assistant, Store
 
-HISTORY, TAIL, DAMAGED = "conversation_history", "conversation_tail", "conversation_damaged"
+HISTORY, TAIL = "conversation_history", "conversation_tail"
 # When the record of ids was begun; once written it stays, so that its loss is noticed.
 BEGUN = "conversation_begun"
 PAGE_MESSAGES = 24
@@ -243,15 +244,12 @@ class HistoryHandler(Archive):
     def evidence(self, segments: Iterable[Segment] | None = None) -> Evidence:
         """All that the proof needs, loaded from the store, except `segments` loaded before."""
         count, digest = self.recorded
-        tombstones = self.store.get("tombstones")
         return Evidence(
             live=self.messages(),
             segments=tuple(self.segments() if segments is None else segments),
             restored=frozenset(self.restored_segments()),
             summaries={record.id: record for record in self.summaries()},
-            tombstones=frozenset(
-                map(str, tombstones if isinstance(tombstones, Mapping | list) else ())
-            ),
+            tombstones=frozenset(self.tombstones()),
             recorded_count=count,
             recorded_digest=digest,
             rebuilt_at=self.rebuilt_at,
@@ -302,8 +300,9 @@ class HistoryHandler(Archive):
         raw_page, odd_tail = _as_dicts(tail.get("messages") if isinstance(tail, dict) else tail)
         merged, page = (list(map(Message.from_dict, raw)) for raw in (raw_merged, raw_page))
         is_rebuilt = self._load_recorded(tail, merged + page)
-        if odd or odd_tail:
-            self._put_aside(odd, odd_tail)
+        for key, value in ((HISTORY, odd), (TAIL, odd_tail)):
+            if value:
+                put_aside(self.store, value, key)
         before = None if known is None else {m.id: m for m in self._all}
         if odd or is_rebuilt or not all(map(is_complete, raw_merged + raw_page)):
             self._adopt(merged + page)
@@ -371,12 +370,6 @@ class HistoryHandler(Archive):
         complete = [message.completed(count, at) for message in raw]
         self._record([new for new, old in zip(complete, raw, strict=True) if not old.id])
         self.replace(complete)
-
-    def _put_aside(self, *odd: object) -> None:
-        """Keep a value that is no list of messages, before it is written over."""
-        kept = self.store.get(DAMAGED)
-        before = kept if isinstance(kept, list) else [kept] if kept else []
-        self.store.set(DAMAGED, [*before, *(repr(value) for value in odd if value)])
 
     def _load(self, merged: list[Message], page: list[Message]) -> None:
         self._merged, self._page, self._all = merged, page, ()

@@ -19,6 +19,8 @@ INTERRUPTED = '{"error": "interrupted before it was done"}'
 ANSWERED = "answered"
 # Key of the metadata of what a turn stored: the stable id of whom it answers. Likewise.
 ASKER = "asker"
+# Key of a reply's metadata: the shown memories that it may repeat.
+MEMORIES = "memories"
 # Characters of a tool's result that a summary or an extraction is made from.
 RESULT_CHARS = 200
 # Role of what only holds the place of a message that the viewer may not see.

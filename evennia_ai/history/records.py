@@ -30,6 +30,9 @@ COMMITTED = "committed"
 # The tier of the tool calls of an extraction that a rollback took out: they have a record of
 # their own, which no marker shows.
 WITHDRAWN = "withdrawn"
+# Counts and sums beyond this were put in by hand; Python does not even write very long numbers.
+MOST = 10**15
+_LAST_SECOND = 253_000_000_000.0  # in the year 9987
 _PAGE = re.compile(r"page_(\d{6,})")
 
 
@@ -54,13 +57,18 @@ def as_text(value: object) -> str:
 
 
 def as_count(value: object) -> int:
-    """A whole number as it is; 0 for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+    """A whole number below `MOST` as it is; 0 for anything else."""
+    return value if type(value) is int and -MOST < value < MOST else 0
 
 
 def as_amount(value: object) -> float:
-    """A number as it is; 0 for anything else."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+    """A number below `MOST` as it is, no NaN; 0 for anything else."""
+    return value if type(value) in (int, float) and -MOST < value < MOST else 0.0  # type: ignore
+
+
+def as_time(value: object) -> float:
+    """Seconds since the epoch that a date can be made of; 0 for anything else."""
+    return max(0.0, min(as_amount(value), _LAST_SECOND))
 
 
 def as_dict(value: object) -> dict[str, Any]:
@@ -123,14 +131,27 @@ def sound(raw: object, must: Mapping[str, Reader], may: Mapping[str, Reader]) ->
     return {**raw, **known, **{key: read(raw[key]) for key, read in may.items() if key in raw}}
 
 
+def showable(record: Mapping[Any, Any]) -> Record:
+    """A record as JSON can hold it: no number too large to be shown, text as keys."""
+    return {key: _showable(value) for key, value in record.items() if isinstance(key, str)}
+
+
+def _showable(value: object) -> object:
+    if isinstance(value, Mapping):
+        return showable(value)
+    if isinstance(value, list | tuple):
+        return [_showable(each) for each in value]
+    return as_amount(value) if type(value) in (int, float) else value
+
+
 def sound_extraction(raw: object) -> Record:
     """What an extraction left; empty if there is nothing."""
     return sound(raw, {}, _EXTRACTION) or {}
 
 
 def sound_result(raw: object) -> Record:
-    """The figures of a compaction."""
-    return sound(raw, {}, _RESULT) or {}
+    """The figures of a compaction; no number in it is too large to be shown."""
+    return showable(sound(raw, {}, _RESULT) or {})
 
 
 def checksum(messages: Sequence[object]) -> str:
@@ -145,7 +166,7 @@ def segment_checksum(segment: Mapping[str, Any]) -> str:
     """What a segment's `sha256` must be.
 
     It is the checksum of its messages. If messages were forgotten, the segment holds
-    ``tombstones``, ``{id: SHA-256 of the removed message}``, and the checksum covers the remaining
+    ``tombstones``, ``{id: when it was forgotten}``, and the checksum covers the remaining
     messages followed by this dict: neither can be changed unnoticed.
     """
     tombstones = segment.get("tombstones") or {}
@@ -201,6 +222,23 @@ class Segment:
         """The plain dict that is stored."""
         return dict(self.stored)
 
+    def without(self, message_ids: Collection[str], at: str) -> "Segment":
+        """The segment with tombstones in place of these messages, forgotten at a time (ISO 8601).
+
+        It is sealed again only if its checksum was right, so that damage stays provable.
+        """
+        kept = [m for m in self.stored["messages"] if m.get("id") not in message_ids]
+        gone = [each for each in self.message_ids if each in message_ids]
+        stored = {
+            **self.stored,
+            "messages": kept,
+            "tombstones": {**self.tombstones, **dict.fromkeys(gone, at)},
+        }
+        if "sha256" in stored and self.checksum == self.sha256:
+            stored["sha256"] = segment_checksum(stored)
+        messages = tuple(m for m in self.messages if m.id not in message_ids)
+        return Segment(self.id, messages, stored)
+
     @property
     def summary_id(self) -> str:
         """The id of the summary that was made from it."""
@@ -213,7 +251,7 @@ class Segment:
 
     @property
     def tombstones(self) -> Mapping[str, str]:
-        """The checksums of messages that were forgotten, by id."""
+        """When messages were forgotten, by their ids."""
         return self.stored.get("tombstones") or {}
 
     @property

@@ -1,12 +1,17 @@
 """Token budgets: usage, what fits a prompt or a request, and the record of what was left out."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from evennia_ai.history.audience import PUBLIC, normalised
 from evennia_ai.history.messages import Counter, Message, total_tokens
 from evennia_ai.history.pairs import cut_points
+from evennia_ai.history.records import as_amount, as_count, as_list, as_text, as_texts
+from evennia_ai.llm_interaction.values import ModelReply
 
+# Of what was cut, a logged event keeps so many notes, and so many characters of each.
+NOTES_KEPT, NOTE_CHARS = 5, 120
 REGIONS = ("System", "Tools", "Ledger", "Summaries", "History", "Retrieved", "Tail", "Reserve")
 
 
@@ -33,8 +38,115 @@ class TokenBudget:
         return {**asdict(self), "total": self.total}
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{name}: {tokens}" for name, tokens in self.regions.items())
-        return f"{shown} (total {self.total}/{self.limit})"
+        return budget_line(self.regions, self.limit)
+
+
+def budget_line(regions: Mapping[str, int], limit: int) -> str:
+    """Tokens by region, total and limit on one line, as people read it."""
+    shown = ", ".join(f"{name}: {tokens}" for name, tokens in regions.items())
+    return f"{shown} (total {sum(regions.values())}/{limit})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetEvent:
+    """The budget of one request as it is logged: numbers and ids, no talk.
+
+    Args:
+        at: When the request was made, seconds since the epoch.
+        purpose: As of the request: ``awake``, ``pre_compaction``, ``summary`` and the like.
+        model: The model that was asked; once it is answered, the one that answered.
+        sizes: Tokens by region, in the order of `REGIONS`.
+        limit: Bounds prompt and reply together.
+        audience: Whom the prompt was for.
+        left_out: How many live messages did not fit.
+        left_until: Id of the newest of them.
+        notes: What was shortened or left out, and why.
+        usage: Share of the context in use when the request was made.
+        trigger: What started the compaction that the request belongs to; empty for any other.
+        prompt_tokens: As the reply says; 0 until it is there. Likewise `completion_tokens`.
+        cost: US dollars, None if unknown.
+    """
+
+    at: float
+    purpose: str
+    model: str
+    sizes: tuple[int, ...]
+    limit: int
+    audience: str = PUBLIC
+    left_out: int = 0
+    left_until: str = ""
+    notes: tuple[str, ...] = ()
+    usage: float = 0.0
+    trigger: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+
+    @classmethod
+    def of(cls, budget: TokenBudget, **facts: Any) -> "BudgetEvent":
+        """The event of a prompt; `facts` are the fields that the budget does not tell."""
+        return cls(
+            sizes=tuple(budget.regions.get(name, 0) for name in REGIONS),
+            limit=budget.limit,
+            left_out=len(budget.left_out),
+            left_until=budget.left_out[-1] if budget.left_out else "",
+            notes=tuple(note[:NOTE_CHARS] for note in budget.notes[:NOTES_KEPT]),
+            **facts,
+        )
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> "BudgetEvent":
+        """An event from what is stored, repaired."""
+        sizes = [as_count(size) for size in as_list(raw.get("sizes"))]
+        cost = raw.get("cost")
+        return cls(
+            at=as_amount(raw.get("at")),
+            purpose=as_text(raw.get("purpose")),
+            model=as_text(raw.get("model")),
+            sizes=tuple([*sizes, *[0] * len(REGIONS)][: len(REGIONS)]),
+            limit=as_count(raw.get("limit")),
+            audience=normalised(raw.get("audience")),
+            left_out=as_count(raw.get("left_out")),
+            left_until=as_text(raw.get("left_until")),
+            notes=tuple(as_texts(raw.get("notes"))),
+            usage=as_amount(raw.get("usage")),
+            trigger=as_text(raw.get("trigger")),
+            prompt_tokens=as_count(raw.get("prompt_tokens")),
+            completion_tokens=as_count(raw.get("completion_tokens")),
+            cost=None if cost is None else as_amount(cost),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain dict that is stored; fields with their default are left out."""
+        held = {**asdict(self), "sizes": list(self.sizes), "notes": list(self.notes)}
+        plain = {name: held[name] for name in ("at", "purpose", "model", "sizes", "limit")}
+        audience = {} if self.audience == PUBLIC else {"audience": self.audience}
+        cost = {} if self.cost is None else {"cost": self.cost}
+        rest = {k: v for k, v in held.items() if v and k not in (*plain, "audience", "cost")}
+        return {**plain, **audience, **rest, **cost}
+
+    @property
+    def regions(self) -> dict[str, int]:
+        """Tokens by region."""
+        return dict(zip(REGIONS, self.sizes, strict=True))
+
+    @property
+    def total(self) -> int:
+        """Tokens of all regions, the reserve included."""
+        return sum(self.sizes)
+
+    def answered(self, reply: ModelReply) -> "BudgetEvent":
+        """The event with the figures of the reply."""
+        return replace(
+            self,
+            model=reply.model or self.model,
+            prompt_tokens=reply.prompt_tokens,
+            completion_tokens=reply.completion_tokens,
+            cost=reply.cost,
+        )
+
+    def __str__(self) -> str:
+        return budget_line(self.regions, self.limit)
 
 
 def usage(tokens: int, limit: int) -> float:

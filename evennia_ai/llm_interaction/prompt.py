@@ -8,9 +8,10 @@ from typing import Any, TypedDict, Unpack
 from evennia_ai.history.audience import PUBLIC, visible
 from evennia_ai.history.frames import moment_lines
 from evennia_ai.history.masking import unmasked
-from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, mask_of
+from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Message, mask_of
 from evennia_ai.history.pairs import said_and_done
-from evennia_ai.llm_interaction.budget import usage
+from evennia_ai.history.records import as_dict, as_text
+from evennia_ai.llm_interaction.budget import BudgetEvent, TokenBudget, usage
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
 from evennia_ai.llm_interaction.regions import (
     Caps,
@@ -91,8 +92,33 @@ def build_prompt(
     prompt = draft_prompt(script, character, audience, context, **options)
     if context == CONTEXT_AWAKE:  # an extraction has fewer tools; it says nothing of the next turn
         script.runtime.fixed_tokens = _fixed_tokens(prompt)
-    script.runtime.budgets.append(prompt.budget)
+        script.runtime.left_out = frozenset(prompt.budget.left_out)
+    # What an extraction is for stands in the signal that bears the name of its context.
+    trigger = as_text(as_dict(script.state.signals().get(context)).get("trigger"))
+    note_request(script, prompt.budget, context, script.model_name, audience, trigger)
     return prompt
+
+
+def note_request(
+    script: Assistant,
+    budget: TokenBudget,
+    purpose: str,
+    model: str,
+    audience: str = PUBLIC,
+    trigger: str = "",
+) -> BudgetEvent:
+    """Log the budget of a request that is about to be made; returns the event."""
+    share = round(context_usage(script), 4)
+    event = BudgetEvent.of(
+        budget,
+        at=script.now(),
+        purpose=purpose,
+        model=model,
+        audience=audience,
+        usage=share,
+        trigger=trigger,
+    )
+    return script.budgets.note(event)
 
 
 def draft_prompt(
@@ -157,20 +183,22 @@ def _as_shown(message: Message, found: Mapping[str, str], recalls: Collection[st
 
 
 def _fitted(script: Assistant, regions: Regions) -> Prompt:
-    """The regions as a prompt, with room for tools that are described as text."""
-    limit = context_limit(script)
-    if regions.tools and _writes_calls(script):
-        written = script.count(tool_instructions(regions.tools)) + OVERHEAD_TOKENS
-        limit -= max(0, written - tools_tokens(regions.tools, script.count))
-    return fit_prompt(regions, context_caps(script), limit, script.counter)
+    """The regions as a prompt, its tools counted in the form in which they are sent."""
+    cost = _written_tokens if _writes_calls(script) else tools_tokens
+    return fit_prompt(regions, context_caps(script), context_limit(script), script.counter, cost)
 
 
-def measure_fixed(script: Assistant, character: Character) -> int:
-    """Measure the tokens of the fixed regions without a turn, as at start; returns them."""
+def _written_tokens(tools: Sequence[dict[str, Any]], count: Counter) -> int:
+    """Tokens of tools that are described as text."""
+    return count(tool_instructions(tools)) + OVERHEAD_TOKENS if tools else 0
+
+
+def measure_fixed(script: Assistant, character: Character) -> Prompt:
+    """Measure the tokens of the fixed regions without a turn, as at start; returns their prompt."""
     tools, system = _fixed(script, character, PUBLIC, CONTEXT_AWAKE)
     prompt = _fitted(script, Regions(system, tools, (), ledger=script.ledger.shown(PUBLIC)))
-    script.runtime.fixed_tokens = tokens = _fixed_tokens(prompt)
-    return tokens
+    script.runtime.fixed_tokens = _fixed_tokens(prompt)
+    return prompt
 
 
 def _fixed(

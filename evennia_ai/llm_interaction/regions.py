@@ -5,7 +5,8 @@ history leave it (they stay stored), retrieved memories go, the present moment i
 summaries are shortened, the least of the ledger's notes go, the persona is shortened. A single
 message larger than half of the history's room is shown shortened in its middle, as are calls and
 results that make up the newest turn and do not fit together. The newest turn is what is to be
-answered: a quarter of the room is its own, however large the other regions are.
+answered: a quarter of the room is its own, however large the other regions are. Where the tools
+would leave hardly any room to all else, the last of them are not offered.
 """
 
 import functools
@@ -37,7 +38,9 @@ Counter = Callable[[str], int]
 VOLATILE_SHARE = 0.25
 SUMMARY_SHARE = 0.1
 LEDGER_SHARE = 0.1
-_TOOL_FRAME_TOKENS = 12  # what providers add around each function's schema
+_TOOL_FRAME_TOKENS = 1  # what parts a schema from the next
+# Room that the tools leave to everything else.
+_LEAST_BESIDE_TOOLS = 100
 _LEAST_TAIL = 60
 
 
@@ -134,38 +137,64 @@ def text_tokens(text: str, count: Counter) -> int:
     return count(text) + OVERHEAD_TOKENS if text else 0
 
 
-def fit_prompt(regions: Regions, caps: Caps, limit: int, count: Counter) -> Prompt:
+def fit_prompt(
+    regions: Regions,
+    caps: Caps,
+    limit: int,
+    count: Counter,
+    tools_cost: Callable[[Sequence[dict[str, Any]], Counter], int] = tools_tokens,
+) -> Prompt:
     """Make a prompt that, with its reply, lies within the limit, by the rule of this module.
 
-    If not even the fixed regions fit, the prompt says so by `fits`.
+    `tools_cost` counts the tokens of tools as they are sent. If not even an empty prompt fits, the
+    prompt says so by `fits`.
     """
     markers = [m for m in regions.history if m.is_summary]
     raw = [m for m in regions.history if not m.is_summary]
-    tools = tools_tokens(regions.tools, count)
+    offered = regions.tools
+    while offered and tools_cost(offered, count) > limit - caps.reserve - _LEAST_BESIDE_TOOLS:
+        offered = offered[:-1]
+    tools = tools_cost(offered, count)
     count = functools.cache(count)
     summaries = tuple(_summary_text(marker, caps.summary, count) for marker in markers)
-    texts = _Texts(
-        regions.system,
-        pinned(regions.ledger, caps.ledger, count),
-        summaries,
-        _lines(MEMORIES_LABEL, regions.retrieved, caps.retrieved, count),
-        _lines(MOMENT_LABEL, regions.tail, caps.tail, count),
-    )
+    memories, cut_memories = _lines(MEMORIES_LABEL, regions.retrieved, caps.retrieved, count)
+    moment, cut_moment = _lines(MOMENT_LABEL, regions.tail, caps.tail, count)
+    ledger = pinned(regions.ledger, caps.ledger, count)
+    capped = _Texts(regions.system, ledger, summaries, memories, moment)
     room = limit - tools - caps.reserve
-    texts = _squeezed(texts, regions.ledger, room - _least_history(raw, room, count), count)
+    texts = _squeezed(capped, regions.ledger, room - _least_history(raw, room, count), count)
     left_out, kept, notes = fit_history(raw, room - texts.tokens(count), count)
+    ids = [message.id for message in regions.history]
+    newer = set(ids[ids.index(regions.since) + 1 :]) if regions.since in ids else set[str]()
+    begins = next((place for place, m in enumerate(kept) if m.id in newer), len(kept))
+    earlier, turn = _joined(kept[:begins], count), _joined(kept[begins:], count)
     sizes = {
         "System": text_tokens(texts.system, count),
         "Tools": tools,
         "Ledger": text_tokens(texts.ledger.text, count),
         "Summaries": sum(text_tokens(text, count) for text in texts.summaries),
-        "History": sum(m.tokens for m in kept),
+        "History": sum(m.tokens for m in kept) - earlier[1] - turn[1],
         "Retrieved": text_tokens(texts.retrieved, count),
         "Tail": text_tokens(texts.tail, count),
         "Reserve": caps.reserve,
     }
     if texts.ledger.left_out:
         notes += (f"notes of the ledger did not fit: {', '.join(texts.ledger.left_out)}",)
+    if cut_memories:
+        notes += (f"{cut_memories} of {len(regions.retrieved)} lines of memory do not fit",)
+    if cut_moment:
+        notes += (f"{cut_moment} of {len(regions.tail)} lines on the present do not fit",)
+    for what, before, after in (
+        ("lines of memory", capped.retrieved, texts.retrieved),
+        ("lines on the present", capped.tail, texts.tail),
+        ("rules and persona", capped.system, texts.system),
+    ):
+        if before != after:
+            done = "shortened" if after else "left out"
+            notes += (f"the {what} are {done}: other regions leave no room",)
+    if len(offered) < len(regions.tools):
+        unoffered = len(regions.tools) - len(offered)
+        notes += (f"{unoffered} of {len(regions.tools)} tools do not fit and are not offered",)
     whole = sum(any(text.endswith(m.content) for text in texts.summaries) for m in markers)
     if whole < len(markers):
         cut = len(markers) - whole
@@ -173,10 +202,7 @@ def fit_prompt(regions: Regions, caps: Caps, limit: int, count: Counter) -> Prom
     if regions.archived:
         notes += (f"{regions.archived:,} older messages of the archive do not fit",)
     budget = TokenBudget(sizes, limit, tuple(m.id for m in left_out if m.id), notes)
-    ids = [message.id for message in regions.history]
-    newer = set(ids[ids.index(regions.since) + 1 :]) if regions.since in ids else set[str]()
-    begins = next((place for place, m in enumerate(kept) if m.id in newer), len(kept))
-    return Prompt(_assembled(texts, kept[:begins], kept[begins:]), regions.tools, budget)
+    return Prompt(_assembled(texts, earlier[0], turn[0]), offered, budget)
 
 
 @dataclass(frozen=True)
@@ -262,8 +288,8 @@ def _summary_text(marker: Message, cap: int, count: Counter) -> str:
     return f"{label}\n{body}"
 
 
-def _lines(label: str, lines: Sequence[str], cap: int, count: Counter) -> str:
-    """A labelled block of as many lines as fit; empty if none does."""
+def _lines(label: str, lines: Sequence[str], cap: int, count: Counter) -> tuple[str, int]:
+    """A labelled block of as many lines as fit, empty if none does, and how many do not."""
     used, kept = text_tokens(label, count), []
     for line in lines:
         tokens = count(line) + 1
@@ -271,7 +297,7 @@ def _lines(label: str, lines: Sequence[str], cap: int, count: Counter) -> str:
             continue
         used += tokens
         kept.append(line)
-    return "\n".join([label, *kept]) if kept else ""
+    return "\n".join([label, *kept]) if kept else "", len(lines) - len(kept)
 
 
 def _cut(text: str, cap: int, count: Counter) -> str:
@@ -312,7 +338,7 @@ def _squeezed(texts: _Texts, notes: Sequence[PinnedNote], room: int, count: Coun
 
 
 def _assembled(
-    texts: _Texts, kept: Sequence[Message], turn: Sequence[Message]
+    texts: _Texts, earlier: Sequence[dict[str, Any]], turn: Sequence[dict[str, Any]]
 ) -> tuple[dict[str, Any], ...]:
     """The messages of a prompt; what the running turn did stands last."""
     # Cut to nothing it is not sent: providers refuse an empty system message.
@@ -320,24 +346,38 @@ def _assembled(
     messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
     before = (texts.ledger.text, *texts.summaries)
     messages += [{"role": "user", "content": text} for text in before if text]
-    messages += joined_lines(kept)
+    messages += earlier
     behind = (texts.retrieved, texts.tail)
     messages += [{"role": "user", "content": text} for text in behind if text]
-    return (*messages, *joined_lines(turn))
+    return (*messages, *turn)
 
 
 def joined_lines(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Rendered messages; heard lines that follow one another share one user message."""
+    return _joined(messages, len)[0]
+
+
+def _joined(messages: Sequence[Message], count: Counter) -> tuple[list[dict[str, Any]], int]:
+    """Rendered messages as of `joined_lines`, and how many tokens that saves.
+
+    A line that joins another saves its frame and costs its line break, which is often part of the
+    token before it.
+    """
     shown: list[dict[str, Any]] = []
+    saved = 0
     for message in messages:
         item = rendered(message)
         if item["role"] == "user" and not item["content"]:
-            continue
-        if item["role"] == "user" and shown and shown[-1]["role"] == "user":
-            shown[-1] = {"role": "user", "content": f"{shown[-1]['content']}\n{item['content']}"}
+            saved += OVERHEAD_TOKENS
+        elif item["role"] == "user" and shown and shown[-1]["role"] == "user":
+            before = shown[-1]["content"]
+            shown[-1] = {"role": "user", "content": f"{before}\n{item['content']}"}
+            saved += OVERHEAD_TOKENS - count(f"{before[-1]}\n") + count(before[-1])
         elif item["role"] != "assistant" or item["content"] or item.get("tool_calls"):
             shown.append(item)
-    return shown
+        else:
+            saved += OVERHEAD_TOKENS
+    return shown, saved
 
 
 def as_text_protocol(prompt: Prompt, instructions: str) -> Prompt:

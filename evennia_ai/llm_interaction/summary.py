@@ -1,5 +1,6 @@
 """Summaries of messages that leave the prompt, by the best model that gives a true one."""
 
+import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,10 +9,12 @@ from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
 from evennia_ai.errors import ModelError
 from evennia_ai.history.frames import EARLIER_LABEL, MESSAGES_LABEL, source_line
-from evennia_ai.history.messages import Message, rendered, tool_calls
+from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, rendered, tool_calls
 from evennia_ai.history.pairs import said_and_done
-from evennia_ai.llm_interaction.budget import packed
-from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
+from evennia_ai.history.records import as_text
+from evennia_ai.llm_interaction.budget import TokenBudget, packed
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps, note_request
+from evennia_ai.llm_interaction.regions import text_tokens
 from evennia_ai.llm_interaction.reply import is_refusal, strip_markup, strip_thoughts
 from evennia_ai.llm_interaction.tool_calls import looks_like_tool_call
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
@@ -116,9 +119,15 @@ def ask_model(
     model: str | None = None,
     max_tokens: int | None = None,
     purpose: str = "summary",
+    user_tokens: int | None = None,
 ) -> Generator[Deferred[Any], Any, ModelReply]:
-    """As `call_llm_simple`, but fires with the whole `ModelReply`."""
+    """As `call_llm_simple`, but fires with the whole `ModelReply`.
+
+    `user_tokens` are those of the user message, if they were counted already.
+    """
     config = script.config
+    if user_tokens is None:
+        user_tokens = yield script.mind.work(script.counter, user)
     name = model or config.compact_model or script.model_name
     common: dict[str, Any] = {
         "model": name,
@@ -133,8 +142,16 @@ def ask_model(
     else:
         messages = ({"role": "system", "content": system}, {"role": "user", "content": user})
         request = ModelRequest(messages=messages, **common)
+    sizes = {
+        "System": text_tokens(system, script.counter),
+        "History": user_tokens + OVERHEAD_TOKENS,
+        "Reserve": request.max_tokens,
+    }
+    limit = min(config.max_context_tokens, script.mind.model.window(name) or sys.maxsize)
+    trigger = as_text(script.state.intent.get("trigger")) if purpose == "summary" else ""
+    event = note_request(script, TokenBudget(sizes, limit), purpose, name, trigger=trigger)
     reply: ModelReply = yield script.mind.model.complete(request)
-    script.spent(reply, purpose)
+    script.spent(reply, purpose, script.budgets.answered(event, reply))
     return reply
 
 
@@ -220,7 +237,9 @@ def _one_summary(
     source = yield script.mind.work(script.counter, text)
     for level, model in summary_levels(script):
         try:
-            reply = yield ask_model(script, prompt, text, model=model, max_tokens=cap)
+            reply = yield ask_model(
+                script, prompt, text, model=model, max_tokens=cap, user_tokens=source
+            )
             finish = extract if model == OFFLINE_MODEL else shortened
             short = yield script.mind.work(finish, reply, source, cap, script.counter)
         except ModelError as error:

@@ -96,6 +96,8 @@ class TurnRequest:
         asker: Stable id of the person it answers; None if nobody asked.
         source_ids: Ids of the messages it answers.
         retrieved: Lines of memories for the prompt.
+        given: Ids and scores of these memories, best first.
+        passed_over: Ids and scores of what was found with them and not taken.
         max_iterations: Most model calls.
         deadline: Time after which no further model call is made, seconds since the epoch.
         rules: Text instead of the context's rules.
@@ -110,6 +112,8 @@ class TurnRequest:
     asker: str | None = None
     source_ids: tuple[str, ...] = ()
     retrieved: tuple[str, ...] = ()
+    given: Mapping[str, float] = field(default_factory=dict)
+    passed_over: Mapping[str, float] = field(default_factory=dict)
     max_iterations: int = 8
     deadline: float = float("inf")
     rules: str | None = None
@@ -129,6 +133,7 @@ class TurnReport:
             ``iterations``, ``deadline``, ``tokens``, ``too_large`` or ``spend``.
         spoken: What was said, in order.
         tools: Names of the tools called, in order.
+        cost: US dollars of all model calls; None if one of them is unknown.
     """
 
     iterations: int = 0
@@ -137,3 +142,4 @@ class TurnReport:
     tools: list[str] = field(default_factory=list)
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cost: float | None = 0.0

@@ -37,6 +37,12 @@ _WHISPER = re.compile(
 )
 # The first kind that fits counts.
 _KINDS = {
+    "fullness": (
+        r"\bhow full (?:is|has) your (?:memory|context|head|mind)\b"
+        r"|\bis your (?:memory|context|head|mind)\b.*\bfull\b"
+        r"|\bhow much (?:memory|context)\b.*\byou"
+        r"|\bhow much (?:room|space)\b.*\byour (?:memory|context|head|mind)\b"
+    ),
     "identity": (
         r"\bwh(?:o|at) are you\b(?! \w+ing| up to)|\bwhat(?:['’]s| is) your name\b"
         r"|\bintroduce yourself\b|\btell (?:me|us) about yourself\b"

@@ -9,7 +9,7 @@ from evennia_ai.offline.prose import root_set, sentences
 from evennia_ai.offline.reply import line_for
 from evennia_ai.offline.transcript import Talk
 
-KINDS = ("identity", "place", "ways", "doings", "people", "clock", "whoami")
+KINDS = ("identity", "fullness", "place", "ways", "doings", "people", "clock", "whoami")
 OWN_SHARE = 0.75  # of a question's words that the persona must hold to answer it
 # The persona speaks to the assistant; its answers speak of themselves.
 _FIRST_PERSON = (
@@ -23,14 +23,17 @@ _FIRST_PERSON = (
 
 def answer(act: Act, talk: Talk) -> str:
     """What to say to a question of one of `KINDS`."""
+    if act.kind == "fullness":
+        return _fullness(talk)
     moment = talk.moment
     exits = [name.strip() for name in moment.get("exits", "").split(",") if name.strip()]
     ways = f"The ways out: {_listed(exits)}." if exits else ""
     place, described = moment.get("place", "").rstrip("."), moment.get("description", "")
     if act.kind == "identity":
         first = next(iter(sentences(talk.persona())), "")
-        mine = first if re.match(r"you are\b", first, re.IGNORECASE) else f"You are {talk.me}."
-        said = [_in_first_person(mine), line_for("identity", act.text)]
+        if not re.match(r"you are\b", first, re.IGNORECASE):
+            first = f"You are {talk.me}. {first}"
+        said = [_in_first_person(first).strip(), line_for("identity", act.text)]
     elif act.kind == "whoami":
         said = [f"You're {act.who}." if act.who else line_for("nameless", act.text)]
     elif act.kind == "clock":
@@ -50,6 +53,12 @@ def answer(act: Act, talk: Talk) -> str:
     else:
         said = [f"This is {place}." if place else "I don't know; I can't see.", described, ways]
     return " ".join(filter(None, said))
+
+
+def _fullness(talk: Talk) -> str:
+    """How full the memory is, as the tool says it on its first line."""
+    seen = [d.result for d in talk.done if d.name == "context_snapshot" and not d.failed]
+    return _in_first_person(seen[-1].partition("\n")[0]) if seen else line_for("unable", "")
 
 
 def shows_way(act: Act, talk: Talk) -> bool:

@@ -70,7 +70,7 @@ def _call_for(act: Act, talk: Talk, tools: Set[str]) -> ToolCall | None:
     if act.kind == "give" and act.who:
         return ToolCall("give", {"thing": act.text, "to": act.who})
     if act.kind == "gesture":
-        return ToolCall("emote", {"text": f"nods to {act.who}"})
+        return ToolCall("emote", {"text": f"nods to {act.who}."})
     if act.kind == "emote":
         verb, _, rest = act.text.rstrip(".!?").partition(" ")
         ending = "es" if verb.endswith(("s", "sh", "ch", "x")) else "s"
@@ -78,8 +78,9 @@ def _call_for(act: Act, talk: Talk, tools: Set[str]) -> ToolCall | None:
         return ToolCall("emote", {"text": f"{verb.lower()}{ending} {rest}".strip()})
     if act.kind in _OBJECT:
         return ToolCall(act.kind, {_OBJECT[act.kind]: act.text})
-    if act.kind in ("place", "ways") and not talk.moment.get("place"):
-        return ToolCall("look")
+    is_unseen = act.kind in ("place", "ways") and not talk.moment.get("place")
+    if is_unseen or act.kind == "fullness":
+        return ToolCall("look" if is_unseen else "context_snapshot")
     return None
 
 

@@ -6,11 +6,12 @@ profiles.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, normalised, visible
+from evennia_ai.history.forgetting import OwnWords
 from evennia_ai.history.messages import new_id, utc_iso
 from evennia_ai.rag_memory.profile import (
     CURRENT,
@@ -227,6 +228,53 @@ def without_sources(profile: Profile, sources: Iterable[str]) -> Profile:
     for item in profile.observations:
         if left := tuple(source for source in item.source_ids if source not in gone):
             kept.append(replace(item, source=left[0], sources=left if item.sources else ()))
+    return _with_only(profile, kept)
+
+
+def forgotten(
+    profile: Profile, sources: Collection[str], own: OwnWords, people: Collection[str]
+) -> Profile | None:
+    """A profile without what people said who are forgotten; the same if it holds nothing of it.
+
+    What also rests on the words of others goes too, as nobody can tell whose wording it has.
+
+    Args:
+        profile: What is known of anybody or anything.
+        sources: Ids of their messages, and of the journal entries made from these.
+        own: The words that only they used.
+        people: Their stable ids.
+
+    Returns:
+        The profile, or None where nothing but a name is left of one of these people, or of
+        somebody whom only they mentioned.
+    """
+    kept = [
+        item
+        for item in profile.observations
+        if not any(source in sources for source in item.source_ids)
+        and not own.are_in([item.text, item.subject, item.predicate, item.value, item.other_texts])
+    ]
+    values = {item.value for item in profile.observations} - {item.value for item in kept}
+    is_theirs = profile.relationship in values or own.are_in(profile.relationship)
+    cleared = replace(
+        profile,
+        relationship="" if is_theirs else profile.relationship,
+        aliases=tuple(alias for alias in profile.aliases if not own.are_in(alias)),
+        extra=own.redacted(profile.extra),
+    )
+    if len(kept) < len(profile.observations):
+        result = _with_only(cleared, kept)
+    else:
+        result = profile if cleared == profile else refresh(cleared)
+    is_unmet = profile.id.startswith(UNMET)
+    is_bare = not (result.observations or result.archived)
+    if is_bare and (profile.id in people or (is_unmet and result != profile)):
+        return None
+    return None if is_unmet and own.are_in(profile.name) else result
+
+
+def _with_only(profile: Profile, kept: Sequence[Observation]) -> Profile:
+    """A profile with only these observations; what others superseded holds again."""
     ids = {item.id for item in kept}
     restored = (
         replace(item, status=CURRENT, superseded_by=None, superseded_at="")

@@ -262,12 +262,36 @@ class JournalHandler:
     def withdraw(self, entry_ids: Iterable[str]) -> int:
         """Mark entries as withdrawn: kept, but neither found nor consolidated."""
         wanted, marked = set(entry_ids), 0
-        found = [page for page in map(self._page_of, sorted(wanted)) if page is not None]
-        for page in {page.number: page for page in found}.values():
+        for page in map(self._load_page, self.pages_with(wanted)):
             marked += sum(entry.id in wanted for entry in page.entries)
             entries = (replace(e, withdrawn=True) if e.id in wanted else e for e in page.entries)
             self._replace(replace(page, entries=tuple(entries)))
         return marked
+
+    def pages_with(self, entry_ids: Iterable[str]) -> list[int]:
+        """The numbers of the pages that hold one of these entries."""
+        found = (page for page in map(self._page_of, sorted(entry_ids)) if page is not None)
+        return list(dict.fromkeys(page.number for page in found))
+
+    @property
+    def page_count(self) -> int:
+        """How many pages there are."""
+        return self._newest().number
+
+    def rewrite(
+        self, change: Callable[[JournalEntry], JournalEntry], pages: Iterable[int]
+    ) -> list[JournalEntry]:
+        """Replace each entry of these pages by what `change` returns; returns the new ones.
+
+        The entries keep their ids and places. Nothing is indexed.
+        """
+        changed: list[JournalEntry] = []
+        for page in map(self._load_page, pages):
+            entries = tuple(map(change, page.entries))
+            if entries != page.entries:
+                self._replace(replace(page, entries=entries))
+                changed += [new for new in entries if new not in page.entries]
+        return changed
 
     def consolidated(self) -> Iterator[JournalEntry]:
         """Every entry that is in semantic memory."""

@@ -76,6 +76,11 @@ class JournalEntry:
         return as_stored(self, ("withdrawn",))
 
     @property
+    def tombstone(self) -> "JournalEntry":
+        """What is left of it when it is forgotten: id and time, in its place, without words."""
+        return JournalEntry(self.id, self.timestamp, "", audience=self.audience, withdrawn=True)
+
+    @property
     def may_consolidate(self) -> bool:
         """Whether it may become a memory: neither derived nor taken back."""
         return self.source_type not in DERIVED_SOURCES and not self.withdrawn

@@ -130,6 +130,23 @@ class LedgerHandler:
         self._save(sorted([*left, note], key=_by_time))
         return note
 
+    def forget(self, is_gone: Callable[[Note], bool]) -> int:
+        """Delete notes, living and closed; returns how many."""
+        state = self._load()
+        paged = [note for key in state.pages for note in self._page(key)[0]]
+        kept = [note for note in (*paged, *state.leaving) if not is_gone(note)]
+        living = tuple(note for note in state.entries if not is_gone(note))
+        gone = len(paged) + len(state.leaving) + len(state.entries) - len(kept) - len(living)
+        if gone:
+            with self.store.transaction():
+                for key in state.pages:
+                    self.store.delete(key, category=PAGES)
+                pages = self._append_closed(kept)
+                after = LedgerState(living, (), pages, state.day, state.counts)
+                self.store.set(LEDGER, after.to_dict(), category=CATEGORY)
+            self._state, self._stamp = after, self.store.stamp(LEDGER, CATEGORY)
+        return gone
+
     def get(self, note_id: str) -> Note:
         """A note by its id; `LedgerError` if there is none."""
         for note in chain(self.entries(), self.closed()):

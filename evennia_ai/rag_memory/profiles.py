@@ -6,7 +6,7 @@ observation.
 """
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
@@ -149,6 +149,28 @@ class EntityHandler:
                 kept = [item for item in page.observations if not gone.issuperset(item.source_ids)]
                 if len(kept) < len(page.observations):
                     self._set_page(key, replace(page, observations=tuple(kept)))
+
+    def forget(self, left: Callable[[Profile], Profile | None]) -> None:
+        """Replace each profile and archived page by what `left` returns; None drops it."""
+        with self.store.transaction():
+            filled = set()
+            for key in self.store.keys(ARCHIVE):
+                page = self._page(key)
+                # A page keeps its number, or a later one would take its place.
+                kept = left(page) or replace(page, id="", name="", observations=())
+                if kept is not page:
+                    self._set_page(key, kept)
+                if kept.observations:
+                    filled.add(key)
+            changed, gone = {}, []
+            for key, profile in self._load().items():
+                archived = tuple(page for page in profile.archived if page in filled)
+                if (new := left(replace(profile, archived=archived))) is None:
+                    gone.append(key)
+                elif new != profile:
+                    changed[key] = new
+            if changed or gone:
+                self.put(changed, gone)
 
     def _load(self) -> dict[str, Profile]:
         stamp = self.store.stamp(PROFILES)

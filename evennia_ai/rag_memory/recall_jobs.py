@@ -53,7 +53,10 @@ class RecallJobs:
         self._pending = defaultdict[str, deque[Turn]](lambda: deque(maxlen=MOST_PENDING))
 
     def add(self, scope: str, turns: Sequence[Turn]) -> Deferred[int]:
-        """Index turns; what comes while the thread is busy goes into one batch."""
+        """Index turns; what comes while the thread is busy goes into one batch.
+
+        Searches come first: somebody waits for their answer, and excludes what was just said.
+        """
         pending = self._pending[scope]
         pending.extend(turns)
 
@@ -65,7 +68,7 @@ class RecallJobs:
                 pending.extendleft(reversed(batch))  # for the next time
                 raise
 
-        return self._submit(flush)
+        return self._submit(flush, self.worker.submit_later)
 
     def catch_up(
         self, scope: str, turns: Sequence[Turn], gone: Collection[str] = ()
@@ -156,7 +159,11 @@ class RecallJobs:
             if turn.id not in ids:
                 pending.append(turn)
 
-    def _submit(self, work: Callable[["RecallIndex"], T]) -> Deferred[T]:
+    def _submit(
+        self,
+        work: Callable[["RecallIndex"], T],
+        submit: Callable[[Callable[[], T]], Deferred[T]] | None = None,
+    ) -> Deferred[T]:
         def run() -> T:
             index = self._opened()
             try:
@@ -166,7 +173,7 @@ class RecallJobs:
                     raise
             return work(self._opened())  # an empty one by now, unless a game put its own in place
 
-        return self.worker.submit(run)
+        return (submit or self.worker.submit)(run)
 
     def _opened(self) -> "RecallIndex":
         """The index, on its thread; counted if it is another one than before."""

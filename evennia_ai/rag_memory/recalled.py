@@ -12,15 +12,13 @@ from functools import cached_property
 
 from evennia_ai.history.frames import who_said
 from evennia_ai.history.messages import Message
-from evennia_ai.history.pairs import ToolTraits
+from evennia_ai.history.pairs import MEMORIES, ToolTraits
 from evennia_ai.language import words as language
 from evennia_ai.language.names import names_among
 from evennia_ai.language.sentences import MOST_WORDS, sentences
 from evennia_ai.language.words import bare, singular, spoken_words
 from evennia_ai.recall.values import Hit
 
-# Key of a reply's metadata under which the memories stand that it drew on.
-MEMORIES = "memories"
 # Share of a text's words that a memory must hold, in their order, to be the same.
 SAME_SHARE = 0.85
 # Share of the memory's part between its first and last such word that they make up.

@@ -82,7 +82,7 @@ def extract_before_compaction(script: Assistant, character: Character) -> Any:
     if plan.empty:
         return skipped("nothing would be folded")
     iterations = script.config.pre_compact_max_iterations
-    return extract_first(script, character, plan, threshold, iterations)
+    return extract_first(script, character, plan, threshold, iterations, "sleep")
 
 
 def compact_if_needed(script: Assistant, character: Character) -> Any:

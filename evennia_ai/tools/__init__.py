@@ -4,6 +4,7 @@ A game adds its own by dotted path in `settings.EVENNIA_AI_TOOLS`.
 """
 
 from evennia_ai.tools.base import Tool, ToolContext
+from evennia_ai.tools.context import ContextSnapshot, ListContributors, TraceSummaries
 from evennia_ai.tools.game import Emote, Get, Give, Look, Move, Noop, Say, Whisper
 from evennia_ai.tools.journal import AddJournalEntry, UpdateEntityObservation
 from evennia_ai.tools.ledger import ProposeLedgerEntry
@@ -23,6 +24,9 @@ BUILTIN_TOOLS: tuple[type[Tool], ...] = (
     UpdateEntityObservation,
     ProposeLedgerEntry,
     RequestCompaction,
+    ContextSnapshot,
+    ListContributors,
+    TraceSummaries,
     Noop,
 )
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import PUBLIC
+from evennia_ai.history.frames import own_words
 from evennia_ai.language.words import plain
 from evennia_ai.protocol import Assistant, Character, GamePort
 from evennia_ai.tools.parameters import Parameter, function_schema
@@ -29,7 +30,8 @@ class ToolContext:
     spoken: list[str] = field(default_factory=list)  # in this turn so far
     source_message_ids: tuple[str, ...] = ()  # of the messages the turn answers
     retrieved: tuple[str, ...] = ()  # lines of memories that the turn has shown
-    found: set[str] = field(default_factory=set)  # ids of what this turn's searches have shown
+    found: dict[str, float] = field(default_factory=dict)  # scores of what its searches have shown
+    opened: list[str] = field(default_factory=list)  # ids of the memories it has read in full
     acts: int = 0  # others noticed in this turn, besides words
     whole_history: bool = False  # whether the turn looks back at all, not at what was just said
 
@@ -38,14 +40,20 @@ class ToolContext:
         """The game, to act in."""
         return self.script.game
 
+    def names_here(self) -> list[str]:
+        """The names of the people present."""
+        return [str(person["key"]) for person in self.game.present()]
+
     def check_speech(self, text: str) -> None:
         """Raise `ToolError` if a line may not be said.
 
         Because this turn has spoken enough, because the line repeats one of the last to the same
         person (a model that repeats itself would go on with it), or because the one who asked has
-        left.
+        left, or because it goes on with the prompt instead of saying something.
         """
         self.check_listener()
+        if own_words(text, self.names_here()) != text:
+            raise ToolError("say your own words only, without ids and without lines of others")
         said = (self.audience, self.asker, plain(text))
         if len(text) > REPEATABLE_CHARS and said in self.script.runtime.said:
             raise ToolError("you have just said that; say something else or call noop")

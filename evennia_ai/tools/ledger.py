@@ -65,6 +65,7 @@ class ProposeLedgerEntry(Tool):
 
 def report_proposal(script: Assistant, character: Character, note: Note) -> None:
     """Tell staff who follow the assistant that a note waits for approval."""
+    command = f"(aimemory/approve {character.key} = {note.id})"
     script.tell_staff(
-        f"a note waits for approval: {note.text} (aimemory/approve {character.key} = {note.id})"
+        f"a note waits for approval: {note.text} {command}", f"a note waits for approval {command}"
     )

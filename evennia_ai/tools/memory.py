@@ -55,7 +55,7 @@ class SearchMemory(Tool):
 def _as_result(hits: list[Hit], ctx: ToolContext, query: str) -> dict[str, Any]:
     """The best hits, each shown once in a turn: searches in other words mostly find the same."""
     fresh = [hit for hit in hits if hit.turn_id not in ctx.found]
-    ctx.found.update(hit.turn_id for hit in fresh)
+    ctx.found.update((hit.turn_id, hit.score) for hit in fresh)
     if fresh:
         shown = (replace(hit, text=excerpt(hit.text, query, RESULT_CHARS)) for hit in fresh)
         return {"results": [hit.to_dict() for hit in shown]}
@@ -88,6 +88,7 @@ class ExpandMemory(Tool):
             found = _look_up(ctx, source) if source else None
         if found is None:
             raise ToolError(f"there is nothing you may see under `{wanted}`")
+        ctx.opened.append(wanted)
         offset, room = asked.get("offset") or 0, min(MOST_CHARS, context_limit(ctx.script))
         # `more` holds texts that follow the first one, read only as far as they are shown.
         more: Iterator[str] = iter(found.pop("more", ()))

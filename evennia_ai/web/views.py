@@ -12,7 +12,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from evennia_ai.assistant.status import game_facts, status_facts
+from evennia_ai.assistant.status import facts_or_trouble, game_facts, status_facts
 
 # A thread that waits forever would block a reload.
 PATIENCE_S = 3.0
@@ -36,7 +36,7 @@ def _all_facts() -> dict[str, Any]:
     # Before a game's first migration its addresses are checked without Evennia's classes.
     from evennia_ai.assistant_script import all_assistants
 
-    assistants = [status_facts(script) for script in all_assistants()]
+    assistants = [facts_or_trouble(status_facts, script) for script in all_assistants()]
     return {"game": game_facts(), "assistants": assistants}
 
 

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from evennia_ai.assistant.config import (
     OPTIONS,
+    PROSE_CHARS,
     AssistantConfig,
+    Known,
     checked,
     default_of,
     number,
@@ -38,6 +40,7 @@ anything = st.recursive(
     max_leaves=5,
 )
 names = st.sampled_from(sorted(OPTIONS))
+KNOWN = Known(["openai/a", "local/*"], {"say"}, {"perm", "id"})
 clock = st.builds("{:02}:{:02}".format, st.integers(0, 23), st.integers(0, 59))
 
 
@@ -190,8 +193,16 @@ class TestParsed(unittest.TestCase):
 
     def test_a_text_that_looks_like_a_number_is_kept(self):
         """Where a text is wanted nothing typed is rewritten."""
-        for text in ("3.10", "007", "1e3", "1_000", "[1,2]", "{{1}}", "True", "{[1]: 2}"):
+        for text in ("3.10", "007", "1e3", "1_000", "{{1}}", "True", "{[1]: 2}", "[sic]"):
             self.assertEqual(parsed("persona", text), text)
+
+    def test_a_list_is_no_text(self):
+        """A list or table that somebody types is not stored as its letters; in quotes it is."""
+        for text in ("[1,2]", "{}", "('a', 'b')", "{1}", "b'x'"):
+            for name in ("persona", "llm_model"):
+                with self.assertRaisesRegex(ConfigError, f"`{name}` takes ", msg=text):
+                    parsed(name, text)
+            self.assertEqual(parsed("persona", repr(text)), text)
 
     def test_refused(self):
         """What is no value is refused with what would be one."""
@@ -242,6 +253,64 @@ class TestReadConfig(unittest.TestCase):
         self.assertIn("500 is used", str(problems[0]))
         self.assertEqual(read_config({"max_context_tokens": 2048})[1], ())
 
+    def named(self, **stored):
+        """The names of the problems that a game with one model, tool and lock function sees."""
+        return [problem.name for problem in read_config(stored, KNOWN)[1]]
+
+    def test_contradictions(self):
+        """Values that contradict each other are used, and named."""
+        self.assertEqual(self.named(immediate_window=10), ["immediate_window"])
+        self.assertEqual(self.named(recent_window=10), ["recent_window"])
+        self.assertEqual(self.named(immediate_window=10, recent_window=5), [])
+        self.assertEqual(self.named(compact_sleep_threshold=0.9), ["compact_sleep_threshold"])
+        self.assertEqual(self.named(compact_sleep_threshold=0.8), [])
+        self.assertEqual(
+            read_config({"compact_sleep_threshold": 0.9})[0].compact_sleep_threshold, 0.9
+        )
+
+    def test_unknown_names(self):
+        """Tools and lock functions that a game does not have are named; the lock is the default."""
+        self.assertEqual(self.named(tool_levels={"flying": "on"}), ["tool_levels"])
+        self.assertEqual(self.named(tool_levels={"say": "on"}), [])
+        self.assertEqual(read_config({"tool_levels": {"flying": "on"}})[1], ())
+        for lock in ("fly()", "perm(Builder) or fly()", "not fly(x)"):
+            config, [problem] = read_config({"obeys": lock}, KNOWN)
+            self.assertEqual(config.obeys, default_of("obeys"))
+            self.assertIn("there is no lock function `fly`", problem.says)
+        self.assertEqual(self.named(obeys="not perm(Builder)"), [])
+        self.assertEqual(read_config({"obeys": "fly()"})[1], ())
+
+    def test_models(self):
+        """Only models of the list are used, by name or pattern, and never an address."""
+        for name in ("openai/a", "local/any", "local/a/b"):
+            self.assertEqual(self.named(llm_model=name, llm_fallback_models=[name]), [])
+        for name in ("openai/b", "OPENAI/a", "xlocal/a", "", "a" * 600, "local/http://h/x"):
+            for option in ("llm_model", "compact_model"):
+                with self.subTest(name=name[:20], option=option):
+                    config, problems = read_config({option: name}, KNOWN)
+                    self.assertIsNone(getattr(config, option))
+                    self.assertEqual(len(problems), 1 if name else 0)
+        config, [problem] = read_config({"llm_fallback_models": "local/a, openai/b"}, KNOWN)
+        self.assertEqual(config.llm_fallback_models, ())
+        self.assertIn("`openai/b` is not among the models of the setting", problem.says)
+        for known in (KNOWN, Known(), Known(["*"]), Known(["x/http://h"])):
+            config, [problem] = read_config({"llm_model": "x/http://h"}, known)
+            self.assertIsNone(config.llm_model)
+            self.assertIn("holds an address", problem.says)
+
+    def test_long_texts(self):
+        """A text that is too long is refused when it is set; a stored one is cut, and named."""
+        most = PROSE_CHARS
+        self.assertEqual(checked("persona", "x" * most), "x" * most)
+        with self.assertRaisesRegex(ConfigError, "at most 8,000 characters, not 8,001"):
+            checked("persona", "x" * (most + 1))
+        config, [problem] = read_config({"persona": "  " + "ab " * most})
+        self.assertEqual(config.persona, ("ab " * most)[:most].rstrip())
+        self.assertIn("The first 8,000 characters are used.", problem.says)
+        self.assertEqual(len(read_config({"wake_emote": "x" * 9000})[0].wake_emote), 500)
+        names = ["a" * 100] * 10
+        self.assertEqual(checked("llm_fallback_models", names), tuple(names))
+
     @FEW
     @given(st.dictionaries(st.one_of(names, st.text(max_size=3)), anything))
     def test_never_fails(self, values):
@@ -253,13 +322,14 @@ class TestReadConfig(unittest.TestCase):
             self.assertEqual(checked(name, used), used)
             if name == "reply_reserve_tokens" and name in told:
                 continue
+            replaced = [p.name for p in problems if "used." in p.says]
             try:
                 wanted = checked(name, values[name]) if name in values else default_of(name)
             except ConfigError:
                 wanted = default_of(name)
                 self.assertIn(name, told)
             else:
-                self.assertNotIn(name, told)
+                self.assertNotIn(name, replaced)
             self.assertEqual(used, wanted)
         self.assertTrue(all(len(str(problem)) < 1000 for problem in problems))
         self.assertLessEqual(config.reply_reserve_tokens, config.max_context_tokens // 2)

@@ -196,6 +196,21 @@ class TestCutShort(MemoryWorldTest):
         """Let the tool `look` wait for ever."""
         self.script.tools.tools["look"].run = lambda ctx, **arguments: Deferred()
 
+    def test_a_failing_write_as_a_turn_begins(self):
+        """Whatever write fails as a turn begins, the line is stored and answered once after it."""
+        for writes in range(1, 4):
+            self.setUp()
+            self.world.model.answers = ["Here."]
+            self.script.runtime.queue_saved = False
+            self.world.storage.disk.fail_in(writes)
+            try:
+                wait_for(self.ask())
+            except StoreFailure:
+                self.world.later(10)
+                wait_for(run_tick(self.script, self.body))
+            self.assertEqual(self.stored(), [("user", "Aria?"), ("assistant", "Here.")], writes)
+            self.assertEqual(self.script.runtime.pending(), [])
+
     def test_a_stopped_tool(self):
         """A turn that is stopped in a tool leaves no call without a result."""
         self.hang()

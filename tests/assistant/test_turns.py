@@ -260,6 +260,17 @@ class TestModelDown(TurnTest):
         self.script.tell_staff.assert_called_once_with("Aria: the model answers again")
         self.assertEqual(self.script.mind.down, set())
 
+    def test_a_reply_that_goes_on_with_the_prompt(self):
+        """It is not said, by a tool neither; the offline model answers."""
+        frame = 'Bob [o9.x] says: "A key, please."'
+        for answer in (frame, call("say", text=frame)):
+            self.model.answers = [answer, "offline words"]
+            self.say("Aria, are you there?", self.alice)
+            self.tick()
+            self.assertNotIn("A key", str(self.spoken()))
+            self.assertIn("offline words", self.spoken())
+        self.assertEqual(self.script.mind.down, set())
+
     def test_without_the_offline_model(self):
         """Each who waits sees the sign; the question is answered later, if they are still here."""
         self.configure(llm_offline_fallback=False)

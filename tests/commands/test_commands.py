@@ -49,9 +49,10 @@ class TestLocks(CommandLineTest):
         """Players have none of the staff's commands; they may page, whisper and give notes."""
         self.be("Player")
         for command in COMMANDS:
-            if command.key not in ("page", "whisper", "airemember"):
+            if command.key not in ("page", "whisper", "airemember", "aiforget", "ai"):
                 with self.subTest(command=command.key):
                     self.assertIn("is not available", self.typed(f"{command.key} Aria"))
+        self.assertTold("ai", "Players may type: ai/ignore, ai/report")
         self.assertTold("page Aria hello", "You paged Aria with: 'hello'")
 
     def test_builders(self):

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import threading
+import time
 from pathlib import Path
 
 from django.contrib.auth.models import AnonymousUser
@@ -99,7 +100,7 @@ class TestConfig(CommandLineTest):
         """Words, numbers, lists and tables are understood as they are typed."""
         right = {
             "compact_enabled = off": False,
-            "llm_fallback_models = a/b, c/d": ("a/b", "c/d"),
+            "llm_fallback_models = scripted/b, local/c": ("scripted/b", "local/c"),
             "tool_levels = {'say': 'off'}": {"say": "off"},
             "sleep_after_idle_s = None": None,
             "persona = {weird} |rtext|n = with signs": "{weird} |rtext|n = with signs",
@@ -137,6 +138,97 @@ class TestConfig(CommandLineTest):
         self.configure(max_context_tokens="lots")
         self.assertTold("aiconfig Aria max_context_tokens", "The default 100000 is used")
         self.assertTold("aistatus Aria", "Wrong setting: `max_context_tokens` = 'lots'")
+
+
+class TestUndo(CommandLineTest):
+    """What is replaced is shown, and comes back."""
+
+    def test_a_persona_is_not_lost(self):
+        """A change by a shortened name shows the old text; undo brings it back, step by step."""
+        self.typed("aiconfig Aria persona = A retired smuggler.")
+        self.assertTold(
+            "aiconfig Aria pers = x", "persona is now x.", "It was: A retired smuggler.", "/undo"
+        )
+        self.assertTold("aiconfig/undo Aria", "persona is A retired smuggler again.")
+        self.assertEqual(self.script.config.persona, "A retired smuggler.")
+        self.assertTold("aiconfig/undo Aria", "persona is A friendly regular")
+        self.assertFalse(self.script.attributes.has("persona"))
+        self.assertTold("aiconfig/undo Aria", "no change of Aria's options to undo")
+
+    def test_default_and_preset(self):
+        """A return to the default and a preset are one step each."""
+        self.typed("aiconfig Aria persona = A thief.")
+        self.typed("aiconfig Aria persona = default")
+        self.typed("aiconfig Aria preset = fewshot")
+        self.assertTold("aiconfig/undo Aria", "immediate_window is None again.")
+        self.assertIsNone(self.script.config.compact_prompt)
+        self.typed("aiconfig/undo Aria")
+        self.assertEqual(self.script.config.persona, "A thief.")
+
+    def test_bounded(self):
+        """The last twenty changes are kept."""
+        for number in range(30):
+            self.typed(f"aiconfig Aria persona = {number + 1} masks.")
+        for _ in range(20):
+            self.assertTold("aiconfig/undo Aria", "again.")
+        self.assertTold("aiconfig/undo Aria", "no change")
+        self.assertEqual(self.script.config.persona, "10 masks.")
+
+    def test_only_options(self):
+        """Steps that hands edited restore nothing but options."""
+        self.configure(config_undo=[5, {"values": {"enabled": False, "persona": "B."}, "unset": 3}])
+        self.assertTold("aiconfig/undo Aria", "persona is B again.")
+        self.assertFalse(self.script.attributes.has("enabled"))
+
+    def test_not_of_others(self):
+        """Only who may change an assistant may undo."""
+        self.typed("aiconfig Aria persona = A thief.")
+        self.be("Builder")
+        self.assertTold("aiconfig/undo Aria", "You may not change Aria")
+
+
+class TestContradictions(CommandLineTest):
+    """Values that are no use are named as they are set, and in `aistatus`."""
+
+    def setUp(self):
+        super().setUp()
+        self.session.protocol_flags["SCREENHEIGHT"] = {0: 4000}
+
+    def test_named_when_set(self):
+        """By `aiconfig`: with a warning, or a refusal."""
+        for line, says in {
+            "tool_levels = {'flying': 'on'}": "there is no such tool",
+            "immediate_window = 64": "has no effect without `recent_window`",
+            "compact_sleep_threshold = 0.9": "above `compact_emergency_threshold` (0.8)",
+            "obeys = fly()": "there is no lock function `fly`",
+            "llm_model = [1,2]": "takes the name of a model, or None, not [1, 2]",
+            "persona = " + "x" * 9000: "at most 8,000 characters, not 9,000",
+        }.items():
+            with self.subTest(line=line[:40]):
+                self.assertTold(f"aiconfig Aria {line}", says)
+
+    def test_named_when_set_behind_our_back(self):
+        """By Evennia's own command: in the status."""
+        for line, says in {
+            "tool_levels = {'flying': 'on'}": "there is no such tool",
+            "immediate_window = 64": "has no effect without `recent_window`",
+            "compact_sleep_threshold = 0.9": "above `compact_emergency_threshold` (0.8)",
+            "obeys = fly()": "there is no lock function `fly`",
+            "llm_model = [1,2]": "takes the name of a model, or None, not [1, 2]",
+        }.items():
+            with self.subTest(line=line):
+                self.typed(f"set/script Aria/{line}")
+                self.assertTold("aistatus Aria", f"Wrong setting: `{line.split()[0]}`", says)
+
+    def test_a_huge_persona(self):
+        """It costs no more than the longest that is allowed, and the status says so."""
+        self.configure(persona="word " * 400_000)
+        self.assertEqual(len(self.script.config.persona), 7_999)
+        began = time.process_time()
+        self.say("Aria?")
+        self.tick()
+        self.assertLess(time.process_time() - began, 1.0)
+        self.assertTold("aistatus Aria", "The first 8,000 characters are used.")
 
 
 class TestStatus(CommandLineTest):
@@ -199,7 +291,9 @@ class TestStatus(CommandLineTest):
     def test_no_room_for_any_prompt(self):
         """A limit under which not even the rules and tools fit is told at once, before a turn."""
         shown = self.assertTold(
-            "aiconfig Aria max_context_tokens = 1000", "Aria cannot think at all", "limit of 1,000"
+            "aiconfig Aria max_context_tokens = 1000",
+            "tools of Aria are not offered",
+            "limit of 1,000",
         )
         self.assertNotIn("fewer will be kept", shown)
 

@@ -264,7 +264,7 @@ class TestHistory(MemoryLineTest):
         self.fill(40)
         self.typed("compact Aria", until="compacted")
         self.script.ledger.add("Never sing", Speaker("Char", "o1.x"), state="approved")
-        self.script.attributes.add("conversation_damaged", ["gone wrong"])
+        self.script.attributes.add("spend", ["gone wrong"], category="ai_damaged")
         self.aria.attributes.add("odd", {(1, 2): {3}, "who": self.char1, "n": None})
         self.aria.aliases.add("barkeep")
         self.aria.tags.add("staffed", category="inn")

@@ -31,6 +31,8 @@ class SlowWorker:
         self.waiting.append((function, args, done))
         return done
 
+    submit_later = submit
+
     def work(self):
         """Do what waits longest."""
         function, args, done = self.waiting.popleft()

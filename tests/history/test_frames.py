@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.history import frames
-from evennia_ai.history.frames import heard_line, on_one_line, one_line, quoted, unquoted
+from evennia_ai.history.frames import (
+    heard_line,
+    on_one_line,
+    one_line,
+    own_words,
+    quoted,
+    unquoted,
+)
 from evennia_ai.offline.transcript import heard_lines
 from tests.strategies import FEW, awkward_texts
 
@@ -150,6 +157,45 @@ class TestBlocks(unittest.TestCase):
         self.assertEqual(lines, ["Time: noon", "Place: Inn", "Present: nobody"])
         moment = frames.read_moment("\n".join([frames.MOMENT_LABEL, *lines, "Exits:"]))
         self.assertEqual((frames.names_present(moment), "exits" in moment), ([], False))
+
+
+class TestOwnWords(unittest.TestCase):
+    """Replies of models that go on with what they read."""
+
+    def test_cut(self):
+        """A reply ends where it speaks for others or shows ids, labels and notices."""
+        for reply, own in (
+            ('Bram [o32.1ng772t] says: "A key."', ""),
+            ('Of course. Bram [o32.1ng] says: "A key."', "Of course."),
+            ('"Welcome!" Bram [o32.1ng] says: "A key."', '"Welcome!"'),
+            ("I am glad\n[Present moment]\nIt is two.", ""),
+            ("It is late. [CONTEXT SUMMARY] They met.", "It is late."),
+            ('Bram: "The capital is Paris."', ""),
+        ):
+            with self.subTest(reply):
+                self.assertEqual(own_words(reply, ["Bram"]), own)
+
+    def test_kept(self):
+        """Signs, keys, ids of memories and quotations are an assistant's own words."""
+        for reply in (
+            "Go through [NORTH EXIT] and turn left.",
+            "Press [F1], then [2].",
+            "Alice told me so [m1m831phzf5se7t8].",
+            'Sure: "Never again", he said.',
+        ):
+            with self.subTest(reply):
+                self.assertEqual(own_words(reply, ["Bram"]), reply)
+
+    @given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="[]:")))
+    def test_others_stay(self, reply):
+        """What holds no frame is said as it is."""
+        self.assertEqual(own_words(reply), reply)
+
+    @given(names, ids, st.sampled_from(["say", "whisper", "page"]), st.text())
+    def test_every_heard_line(self, name, speaker_id, channel, text):
+        """A heard line, as prompts show it, is nobody's reply."""
+        line = heard_line(name, f"o1.{speaker_id}", channel, text)
+        self.assertNotIn("[o1.", own_words(f"Yes. {line}"))
 
 
 class TestSourceLines(unittest.TestCase):

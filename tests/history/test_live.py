@@ -3,6 +3,7 @@
 import unittest
 from dataclasses import replace
 
+from evennia_ai.history.aside import ASIDE
 from evennia_ai.history.live import PAGE_MESSAGES, HistoryHandler
 from evennia_ai.history.messages import Message, utc_iso
 from evennia_ai.history.pairs import INTERRUPTED, cut_points
@@ -76,7 +77,7 @@ class TestHistoryHandler(unittest.TestCase):
         self.store.set("conversation_history", "gone wrong")
         self.say("still here")
         self.assertEqual([m.content for m in self.history.messages()], ["still here"])
-        self.assertIn("gone wrong", self.store.get("conversation_damaged")[0])
+        self.assertEqual(self.store.get("conversation_history", ASIDE), ["gone wrong"])
 
     def test_a_failed_write_changes_nothing(self):
         """If the database refuses, the handler shows what is stored."""

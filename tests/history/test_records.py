@@ -5,6 +5,7 @@ import unittest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evennia_ai.history.messages import Message
 from evennia_ai.history.records import CompactionRecord, Segment, SummaryRecord, next_number
 from tests.strategies import MANY, marker
 
@@ -95,3 +96,26 @@ class TestRecords(unittest.TestCase):
         """A new page stands behind all others; keys by hand are no pages."""
         self.assertEqual(next_number(["page_000002", "page_1", "notes"]), 3)
         self.assertEqual(next_number([]), 1)
+
+
+class TestWithout(unittest.TestCase):
+    """A segment some of whose messages are forgotten."""
+
+    def setUp(self):
+        messages = [Message("user", text, id=f"m{n}", tokens=1) for n, text in enumerate("abc")]
+        self.whole = Segment.sealed("g1", "s1", messages)
+
+    def test_sealed_again(self):
+        """The tombstones say when, and are under the seal; a second time adds to them."""
+        left = self.whole.without({"m1", "m9"}, "now").without({"m2"}, "later")
+        self.assertEqual(left.tombstones, {"m1": "now", "m2": "later"})
+        self.assertEqual((left.message_ids, [m.id for m in left.messages]), (["m0"], ["m0"]))
+        self.assertEqual(left.checksum, left.sha256)
+        self.assertNotEqual(left.sha256, self.whole.sha256)
+
+    def test_damage_is_not_covered_up(self):
+        """One whose checksum was wrong keeps it; one without any gets none."""
+        for seal in ({"sha256": "0"}, {}):
+            stored = {k: v for k, v in self.whole.to_dict().items() if k != "sha256"} | seal
+            left = Segment.from_dict("g1", stored).without({"m1"}, "now")
+            self.assertEqual(left.sha256, seal.get("sha256"))

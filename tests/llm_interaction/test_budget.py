@@ -1,21 +1,24 @@
 """Token budgets."""
 
 import unittest
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.history.audience import PUBLIC, most_seen, private
+from evennia_ai.history.audience import PUBLIC, STAFF, most_seen, private
 from evennia_ai.history.messages import total_tokens
 from evennia_ai.history.pairs import cut_points
 from evennia_ai.llm_interaction.budget import (
     REGIONS,
+    BudgetEvent,
     TokenBudget,
     feasible,
     newest_that_fit,
     shortened,
     usage,
 )
+from evennia_ai.llm_interaction.values import ModelReply
 from tests.strategies import FEW, MANY, calls, heard, histories, numbered, result
 
 
@@ -41,6 +44,51 @@ class TestTokenBudget(unittest.TestCase):
                 "total": 3200,
             },
         )
+
+
+class TestBudgetEvent(unittest.TestCase):
+    """A logged budget."""
+
+    def setUp(self):
+        sizes = dict(zip(REGIONS, (200, 310, 120, 480, 1500, 300, 90, 200), strict=True))
+        left_out = tuple(f"m{n}" for n in range(30))
+        self.budget = TokenBudget(sizes, 4096, left_out, ("cut " * 100, *"abcdef"))
+        self.event = BudgetEvent.of(self.budget, at=5.0, purpose="awake", model="m/x")
+
+    def test_of_a_prompt(self):
+        """It has the budget's numbers, and of what was left out only how much and up to where."""
+        event = self.event
+        self.assertEqual((event.regions, event.limit), (self.budget.regions, 4096))
+        self.assertEqual((event.left_out, event.left_until), (30, "m29"))
+        self.assertEqual([len(note) for note in event.notes], [120, 1, 1, 1, 1])
+        self.assertEqual((str(event), event.total), (str(self.budget), 3200))
+        whole = BudgetEvent.of(TokenBudget({"System": 7}, 50), at=5.0, purpose="x", model="m")
+        self.assertEqual((whole.sizes, whole.left_until), ((7, 0, 0, 0, 0, 0, 0, 0), ""))
+
+    def test_answered(self):
+        """The reply adds its figures, and the model that answered."""
+        reply = ModelReply(content="Aye.", prompt_tokens=7, completion_tokens=2, cost=0.5)
+        done = self.event.answered(reply)
+        self.assertEqual((done.model, done.prompt_tokens), ("m/x", 7))
+        self.assertEqual((done.completion_tokens, done.cost), (2, 0.5))
+        self.assertEqual(self.event.answered(replace(reply, model="m/y")).model, "m/y")
+
+    def test_round_trip(self):
+        """It comes back from what is stored; what has its default is not stored."""
+        reply = ModelReply(content="", model="m/y", prompt_tokens=7, cost=0.0)
+        private_one = replace(self.event, audience=private(["o1"]), trigger="sleep", usage=0.5)
+        for event in (self.event, private_one, private_one.answered(reply)):
+            self.assertEqual(BudgetEvent.from_dict(event.to_dict()), event)
+        bare = BudgetEvent(at=1.0, purpose="p", model="m", sizes=(0,) * 8, limit=9)
+        self.assertEqual(set(bare.to_dict()), {"at", "purpose", "model", "sizes", "limit"})
+
+    def test_repaired(self):
+        """Whatever hands left, an event is made of it."""
+        odd = {"at": "now", "sizes": [1, "x", None], "cost": "much", "notes": 7, "audience": 3}
+        event = BudgetEvent.from_dict(odd)
+        self.assertEqual(event.sizes, (1, 0, 0, 0, 0, 0, 0, 0))
+        self.assertEqual((event.at, event.cost, event.notes, event.audience), (0.0, 0.0, (), STAFF))
+        self.assertEqual(len(BudgetEvent.from_dict({"sizes": [1] * 20}).regions), len(REGIONS))
 
 
 class TestFigures(unittest.TestCase):

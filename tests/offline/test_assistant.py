@@ -96,3 +96,22 @@ class TestOffline(AssistantTest):
             self.heard("Alice", "Aria, remember that I keep bees.")
         entries = [entry.content for entry in self.aria.journal.recent()]
         self.assertEqual(sum("bees" in entry for entry in entries), 1, entries)
+
+    def test_how_full_its_memory_is(self):
+        """Asked how full its memory is, it looks by its tool and answers in plain words."""
+        for question in (
+            "Aria, how full is your memory?",
+            "Aria, is your memory nearly full?",
+            "Aria, how much room is left in your memory?",
+            "How much memory do you have left, Aria?",
+        ):
+            with self.subTest(question=question):
+                said = self.heard("Alice", question)
+                budget = self.script.budgets.events()[-2]
+                self.assertIn(f"My memory is {budget.total / budget.limit:.0%} full", said)
+                self.assertIn(f"{budget.total:,} of 100,000 tokens", said)
+                self.assertNotRegex(said, "[Yy]our? |System:")
+        called = [c for m in self.script.history.messages() for c in m.tool_calls]
+        names = {c["function"]["name"] for c in called}
+        self.assertEqual(names, {"context_snapshot"})
+        self.assertNotIn("full", self.heard("Bob", "Aria, how full is the barrel?"))

@@ -281,7 +281,7 @@ class TestJournal(unittest.TestCase):
         """A gesture at the assistant gets a gesture, without words, and is not journaled."""
         request = [SYSTEM, said("Bob", "waves at Aria.", "pose"), moment("Bob")]
         reply = respond(request, TOOLS)
-        self.assertEqual(reply.tool_calls, (ToolCall("emote", {"text": "nods to Bob"}),))
+        self.assertEqual(reply.tool_calls, (ToolCall("emote", {"text": "nods to Bob."}),))
         done = [*request, calling(*reply.tool_calls), result(0, "emote", {"ok": True})]
         self.assertEqual(respond(done, TOOLS).tool_calls, (ToolCall("noop"),))
 

@@ -271,3 +271,40 @@ class TestPagesSearched(unittest.TestCase):
             self.keep(f"Bram{number}", PAGES_SEARCHED)
             self.found(f"Who is Bram{number}?")
         self.assertEqual(self.found("Who is Elin?"), ({"n.Elin": ["Elin 1"]}, 2))
+
+
+class TestForget(unittest.TestCase):
+    """Profiles and their pages, without what is forgotten."""
+
+    def setUp(self):
+        self.store = MemoryStore()
+        self.handler = EntityHandler(self.store)
+        for who in ("o1.a", "o2.b"):
+            self.handler.put({who: profile(MOST_KEPT + 1, who)})
+
+    def forget(self, left):
+        self.handler.forget(left)
+        self.handler = EntityHandler(self.store)
+
+    def test_dropped(self):
+        """A profile goes with the words of its pages; the pages keep their numbers."""
+        self.forget(lambda item: None if item.id == "o1.a" else item)
+        self.assertEqual(list(self.handler.profiles()), ["o2.b"])
+        first, second = self.store.keys(ARCHIVE)
+        self.assertEqual(self.handler._page(first).observations, ())
+        self.assertNotIn("Elin", repr(self.store.get(first, ARCHIVE)))
+        other = self.handler.get("o2.b")
+        self.assertEqual(other.archived, (second,))
+        self.assertEqual(len(self.handler.archived(other)), SURPLUS)
+
+    def test_an_emptied_page(self):
+        """A page that holds nothing any more is no longer named by its profile."""
+        old = self.handler.archived(self.handler.get("o1.a"))
+
+        def left(item):
+            kept = tuple(each for each in item.observations if each not in old)
+            return replace(item, observations=kept)
+
+        self.forget(left)
+        self.assertEqual(self.handler.get("o1.a").archived, ())
+        self.assertEqual(len(self.handler.get("o1.a").observations), CUT_BACK_TO)

@@ -18,7 +18,7 @@ from tests.base import AssistantTest
 from tests.command_line import CommandLineTest
 from tests.waiting import wait_for
 
-CHAR = Speaker("Char", "o1.x")
+CHAR, BOB = Speaker("Char", "o1.x"), Speaker("Bob", "o2.b")
 
 
 def states(script):
@@ -45,6 +45,22 @@ class TestHandler(AssistantTest):
         self.add("I like jazz")
         self.script.attributes.add("ledger", {"entries": []}, category="ai_ledger")
         self.assertEqual(self.script.ledger.entries(), ())
+
+    def test_forget(self):
+        """Notes are deleted, living and closed; the closed ones that stay fill their pages."""
+        kept = [self.script.ledger.add(f"Note {n}", BOB, state="approved") for n in range(25)]
+        for n in range(29):
+            self.script.ledger.change(self.add(f"I like {n}").id, WITHDRAWN, CHAR)
+        for note in kept[:24]:
+            self.script.ledger.change(note.id, WITHDRAWN, CHAR)
+        self.add("I like jazz")
+        self.assertEqual(self.script.ledger.forget(lambda note: note.by.id == CHAR.id), 30)
+        for handler in (self.script.ledger, LedgerHandler(AttributeStore(self.script))):
+            self.assertEqual({note.by.id for note in handler.everything()}, {BOB.id})
+            self.assertEqual((len(handler.entries()), handler.closed_count()), (1, 24))
+        stored = self.script.attributes.get("ledger", category="ai_ledger")
+        self.assertEqual(self.script.ledger.forget(lambda note: False), 0)
+        self.assertEqual(self.script.attributes.get("ledger", category="ai_ledger"), stored)
 
     def test_the_same_is_taken_once(self):
         """The same words of the same person make no second note."""

@@ -80,7 +80,7 @@ class TestInjected(SearchTest):
             [Message("user", QUESTION, channel="say", speaker=Speaker(key="Dora"))]
         )
         (group,) = by_speaker(asked)
-        quoted = wait_for(_retrieved(self.world.script, self.world.body, group))
+        quoted = wait_for(_retrieved(self.world.script, self.world.body, group)).lines
         self.assertTrue(any(MOVED in line for line in quoted), quoted)
         self.assertFalse(any("Aria:" in line or "Guest" in line for line in quoted), quoted)
 

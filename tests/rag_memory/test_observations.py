@@ -7,7 +7,9 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evennia_ai.history.forgetting import OwnWords
 from evennia_ai.rag_memory.entities import (
+    forgotten,
     names_index,
     new_profile,
     observe,
@@ -182,3 +184,63 @@ class TestWithoutSources(unittest.TestCase):
         """A profile with nothing of them is as it was."""
         profile = tidy(observe(PROFILES["o1"], "Bob sings.", 0.0, "e1"))
         self.assertEqual(without_sources(profile, ["e7"]), profile)
+
+
+class TestForgotten(unittest.TestCase):
+    """A profile without what somebody said who is forgotten."""
+
+    own = OwnWords(frozenset({"zorblax"}))
+
+    def left(self, profile, sources=("m1",)):
+        return forgotten(profile, sources, self.own, ["o1.a"])
+
+    def test_what_rests_on_their_words(self):
+        """It goes, also where others said the same; what it had superseded holds again."""
+        bob = observe(PROFILES["o1"], "Lives here.", 1, "m2", predicate="home", value="mill")
+        bob = observe(bob, "Moved.", 2, ["m3", "m1"], predicate="home", value="inn")
+        self.assertEqual(bob.observations[0].status, "superseded")
+        [kept] = self.left(bob).observations
+        self.assertEqual((kept.value, kept.status), ("mill", "current"))
+
+    def test_what_repeats_them(self):
+        """An observation, an alias, a relationship or anything else with a word of theirs."""
+        bob = observe(PROFILES["o1"], "Keeps bees.", 1, "m2")
+        for text, fields in (
+            ("A zorblax.", {}),
+            ("Has it.", {"predicate": "z", "value": "Zorblax"}),
+        ):
+            told = observe(bob, text, 2, "m2", **fields)
+            self.assertEqual(len(self.left(told).observations), 1)
+        odd = replace(
+            bob, aliases=("Zorblax", "Bo"), relationship="a zorblax", extra={"x": "zorblax"}
+        )
+        left = self.left(odd)
+        self.assertEqual((left.aliases, left.relationship), (("Bo",), ""))
+        self.assertEqual(left.extra, {"x": "[forgotten]"})
+
+    def test_relationship(self):
+        """One that was observed from their words goes, one that others told takes its place."""
+        bob = observe(PROFILES["o1"], "A rival.", 1, "m2", predicate="relationship", value="rival")
+        friend = observe(bob, "A friend.", 2, "m1", predicate="relationship", value="friend")
+        self.assertEqual(friend.relationship, "friend")
+        self.assertEqual(self.left(friend).relationship, "rival")
+        by_hand = replace(observe(PROFILES["o1"], "Tall.", 1, "m1"), relationship="my smith")
+        self.assertEqual(self.left(by_hand).relationship, "my smith")
+
+    def test_the_same(self):
+        """Nothing of theirs, nothing changed."""
+        bob = observe(PROFILES["o1"], "Keeps bees.", 1, "m2")
+        self.assertIs(self.left(bob), bob)
+
+    def test_profiles_that_go(self):
+        """Their own without observations, and those of things only they mentioned."""
+        alice = new_profile("o1.a", "Alice", 0.0)
+        self.assertIsNone(self.left(alice))
+        told = observe(alice, "Owes Bob.", 1, "m2")
+        self.assertIs(self.left(told), told)
+        self.assertIsNone(self.left(new_profile("n.zorblax", "Zorblax", 0.0)))
+        boat = new_profile("n.boat", "boat", 0.0)
+        self.assertIs(self.left(boat), boat)
+        self.assertIsNone(self.left(observe(boat, "Blue.", 1, "m1")))
+        archived = replace(observe(boat, "Blue.", 1, "m1"), archived=("page_000001",))
+        self.assertIsNotNone(self.left(archived))

@@ -252,7 +252,7 @@ class TestFullSummary(unittest.TestCase):
         world.script.history.append(said(f"then came {name}") for name in self.KEPT[:10])
         world.script.history.append([said("ok")] * 2)
         told = []
-        world.script.tell_staff = told.append
+        world.script.tell_staff = lambda text, logged=None: told.append(text)
         result = wait_for(compact_conversation_history(world.script, world.body, force=True))
         self.assertEqual((result["retention"], result["in_summary"]), (1.0, 0.0))
         self.assertIn("100% of names, numbers and quotes kept", told[-1])

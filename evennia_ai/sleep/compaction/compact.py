@@ -107,7 +107,12 @@ def _failed(detail: str) -> dict[str, Any]:
 
 
 def extract_first(
-    script: Assistant, character: Character, plan: Plan, threshold: float, max_iterations: int
+    script: Assistant,
+    character: Character,
+    plan: Plan,
+    threshold: float,
+    max_iterations: int,
+    trigger: str,
 ) -> Deferred[dict[str, Any]]:
     """The extraction before an automatic compaction, if that will call a model.
 
@@ -117,7 +122,7 @@ def extract_first(
         return succeed(skipped("the spend cap is reached"))
     if _masked_history(script, plan, threshold) is not None:
         return succeed(skipped("old tool outputs are only masked"))
-    return run_pre_compaction_extraction(script, character, max_iterations=max_iterations)
+    return run_pre_compaction_extraction(script, character, max_iterations, trigger)
 
 
 def _masked_history(

@@ -29,7 +29,10 @@ _STOPPED = {"reply": "no_tool_call", "silence": "no_tool_call"}
 
 @inlineCallbacks
 def run_pre_compaction_extraction(
-    script: Assistant, character: Character, max_iterations: int = MAX_ITERATIONS
+    script: Assistant,
+    character: Character,
+    max_iterations: int = MAX_ITERATIONS,
+    trigger: str = "manual",
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Let the assistant save facts into its journal before the history is folded.
 
@@ -37,7 +40,8 @@ def run_pre_compaction_extraction(
     see, with `noop`, `add_journal_entry` and `update_entity_observation` only. Of a history that
     does not fit into one prompt only what would leave is shown, if need be in parts; to a private
     circle then its own words, and of what was said aloud the nearest that fits. What it did is
-    noted (`state.extraction`), so that a rollback of the compaction takes it back too.
+    noted (`state.extraction`), so that a rollback of the compaction takes it back too. `trigger` is
+    what fired the compaction, as in `CompactionRecord`.
 
     Fires with ``{"success", "facts_recorded", "iterations", "stopped_by"}``, also if a model fails.
     """
@@ -47,7 +51,7 @@ def run_pre_compaction_extraction(
         return _report(True, 0, 0, "too few messages")
     trace = _ExtractionTrace(script, character)
     trace.begin()
-    script.state.signal(SIGNAL, {"since": utc_iso(script.now())})
+    script.state.signal(SIGNAL, {"since": utc_iso(script.now()), "trigger": trigger})
     try:
         iterations, stopped = yield _passes(script, character, max_iterations, trace.id)
     except ModelError as error:

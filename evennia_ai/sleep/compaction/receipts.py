@@ -1,6 +1,7 @@
 """Receipts: what a compaction did, for staff and logs, and the count of those that did nothing."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from evennia_ai.history.records import CompactionRecord
@@ -26,13 +27,20 @@ def announce(
     for act in (
         script.compacted,
         lambda: script.audit("compaction", trigger=record.trigger, **result),
-        lambda: script.tell_staff(receipt_line(str((script.obj or script).key), record)),
+        lambda: _tell_staff(script, record),
         lambda: count_stall(script, stalled, plan.by_count > 0),
     ):
         try:
             act()
         except Exception as error:  # noqa: BLE001
             script.log_error("announcing a compaction", error)
+
+
+def _tell_staff(script: Assistant, record: CompactionRecord) -> None:
+    """Send the receipt to staff; the log gets one without the names by which it is found again."""
+    name, unsaid = str((script.obj or script).key), {**record.result, "query": ""}
+    logged = receipt_line(name, replace(record, result=unsaid))
+    script.tell_staff(receipt_line(name, record), logged)
 
 
 def count_stall(script: Assistant, stalled: bool, by_count: bool) -> None:

@@ -1,0 +1,105 @@
+"""`aibudget`: what an assistant's prompts hold, and what takes the most."""
+
+from evennia_ai.commands.base import AssistantCommand
+from evennia_ai.commands.show import as_record, audience_mark, counted, escaped, moment
+from evennia_ai.history.audience import PUBLIC, visible
+from evennia_ai.history.messages import utc_iso
+from evennia_ai.llm_interaction.budget import BudgetEvent
+from evennia_ai.llm_interaction.contributors import Contributor, contributors, newest_turn
+from evennia_ai.llm_interaction.prompt import draft_prompt
+
+SHOWN = 20
+# What requests are for, in the words of people.
+PURPOSES = {
+    "awake": "turn",
+    "sleep": "dream",
+    "pre_compaction": "extraction",
+    "memory": "memory extraction",
+}
+
+
+class CmdAIBudget(AssistantCommand):
+    """
+    show what an assistant's prompts hold
+
+    Usage:
+      aibudget [<assistant>]
+      aibudget/log [<assistant>]
+      aibudget/contributors [<assistant>]
+
+    Switches:
+      log          - the newest requests to its model: when, what for, tokens of
+                     each region, what was left out and why, and what started
+                     the compaction that a summary belongs to
+      contributors - the regions, messages, notes and tools that take the most,
+                     with what can be done about each
+
+    Without a switch it shows the tokens of each region in the prompt of the
+    newest turn, their total, and the limit. Reserve is the room kept for the
+    reply. No command of this family shows what was said. Without a name it
+    means the only assistant here.
+
+    See also: aistatus, aiconfig, compact, ai/why
+    """
+
+    key = "aibudget"
+    locks = "cmd:perm(Builder);admin:perm(Admin)"
+    switches_known = ("log", "contributors")
+
+    def do(self) -> None:
+        """The budget of the newest turn, or of the next one if there was none yet."""
+        script = self.assistant()
+        event = newest_turn(script, self.audience)
+        if event is None:
+            budget = draft_prompt(script, script.obj, PUBLIC).budget
+            lines = [str(budget), "No turn was logged yet: this is what the next prompt holds."]
+            return self.viewer.tell_records(lines + [f"Note: {note}" for note in budget.notes])
+        lines = [str(event), f"{moment(utc_iso(event.at))} UTC, model {event.model}", *cuts(event)]
+        self.viewer.tell_records(lines)
+
+    def do_log(self) -> None:
+        """The newest requests, newest first."""
+        script = self.assistant()
+        events = [e for e in script.budgets.events() if visible(e.audience, self.audience)]
+        newest, name = events[::-1][:SHOWN], script.obj.key
+        head = f"The newest {counted(len(newest), 'request')} of {name}, newest first (UTC):"
+        self.viewer.listing(newest, event_record, head, f"{name} has asked no model yet.")
+
+    def do_contributors(self) -> None:
+        """What takes the most, in a table."""
+        script = self.assistant()
+        found = contributors(script, self.audience)
+        heads = ("What", "Id", "Tokens", "What can be done")
+        rows = [(_what(each), each.id, f"{each.tokens:,}", each.advice) for each in found]
+        head = escaped(f"What takes the most of {script.obj.key}'s context:")
+        self.viewer.page(f"{head}\n{self.viewer.table(heads, rows)}")
+
+
+def _what(piece: Contributor) -> str:
+    return f"{audience_mark(piece.audience)}{piece.what}"
+
+
+def event_record(event: BudgetEvent) -> str:
+    """One request: when, what for, its regions, the reply, what was left out and why."""
+    purpose = PURPOSES.get(event.purpose, event.purpose)
+    started = f" of a compaction ({event.trigger})" if event.trigger else ""
+    head = f"{moment(utc_iso(event.at))} {audience_mark(event.audience)}{purpose}{started}: {event}"
+    reply = "no reply"
+    if event.prompt_tokens or event.completion_tokens:
+        reply = f"in {event.prompt_tokens:,}, out {event.completion_tokens:,} tokens"
+    figures = f"model {event.model}, {reply}, {price(event.cost)}, context {event.usage:.0%} full"
+    return as_record("\n".join([head, figures, *cuts(event)]))
+
+
+def price(cost: float | None) -> str:
+    """What something cost, in words; the price of some models is not known."""
+    return "price unknown" if cost is None else f"${cost:.4f}"
+
+
+def cuts(event: BudgetEvent) -> list[str]:
+    """What was left out, and why."""
+    lines = []
+    if event.left_out:
+        oldest = counted(event.left_out, "oldest message")
+        lines.append(f"Left out: the {oldest}, up to {event.left_until}: no room beside the newer")
+    return [*lines, *(f"Note: {note}" for note in event.notes)]

@@ -1,0 +1,140 @@
+"""`aiforget`: players who want to be forgotten, or to see what assistants keep of them."""
+
+import re
+import time
+from typing import TYPE_CHECKING
+
+from evennia import AccountDB
+
+from evennia_ai.assistant.forgetting import (
+    REPORT,
+    Request,
+    enqueue,
+    forget_queued,
+    people_of,
+    queued,
+)
+from evennia_ai.assistant.identity import find, stable_id
+from evennia_ai.assistant_script import all_assistants
+from evennia_ai.commands.base import AssistantCommand, Refusal, only_one
+from evennia_ai.commands.export import export_player
+from evennia_ai.history.messages import utc_iso
+
+if TYPE_CHECKING:
+    from evennia.typeclasses.models import TypedObject
+
+
+# How often a player may ask: each time the game's database is rewritten.
+EVERY_S = 3600
+# A stable id of a character or an account, as `aihistory/raw` shows it.
+_ID = re.compile(r"[oa]\d+\.\w+")
+
+
+class CmdAIForget(AssistantCommand):
+    """
+    have all assistants forget what you said
+
+    Usage:
+      aiforget
+      aiforget me [= yes]
+      aiforget/export
+      aiforget <player> [= yes]
+      aiforget/export <player>
+
+    Switches:
+      export - write what the assistants keep of you into a file on the
+               server; ask staff for it
+
+    Without a name, the command says how far your last request is. To confirm
+    'aiforget me', type it again with '= yes' within a minute. It cannot be
+    undone.
+
+    All assistants forget what you said, whispered, paged and posed as any of
+    your characters: in the history and its archive, in summaries, which are
+    made again without your words, in the journal, your notes, what they
+    observed, and every search. Lines of an assistant that repeat you go too.
+    So do files that staff exported. You are told when it is done.
+
+    What other people said stays, also what they said of you. Staff can remove
+    more. What you say after you confirm is new.
+
+    Only admins may name another player: an account, a character, or an id from
+    'aihistory/raw' for a character that no longer exists.
+
+    See also: airemember
+    """
+
+    key = "aiforget"
+    locks = "cmd:all();admin:perm(Admin)"
+    switches_known = ("export",)
+
+    def do(self) -> None:
+        """Forget somebody, or say how far that is."""
+        if not self.args.strip():
+            return self._tell_state()
+        typed = self.lhs.strip()
+        people = self._people(typed)
+        whose = "you" if typed.lower() == "me" else f"`{typed}`"
+        question = f"Forget all that {whose} ever said to any assistant? It cannot be undone."
+        now = time.time()
+        last = self._last.get("at", "")
+        if any(set(people) & set(request.people) for request in queued()):
+            raise Refusal("The assistants are forgetting already; `aiforget` shows how far it is.")
+        if last > utc_iso(now - EVERY_S) and not self.access(self.caller, "admin"):
+            raise Refusal("You were forgotten within the last hour. Ask again later, or ai/ignore.")
+        if self.confirms(f"forget {' '.join(people)}", question, typed, now):
+            enqueue(Request(people, utc_iso(now), stable_id(self._asker)))
+            self.viewer.tell(
+                "The assistants begin to forget. What others said stays, also about "
+                f"{whose}. You are told when it is done; `aiforget` shows how far it is."
+            )
+            forget_queued(all_assistants)
+
+    def do_export(self) -> None:
+        """Write what the assistants keep of somebody into a file."""
+        people = self._people(self.args.strip() or "me")
+        done = export_player(all_assistants(), people)
+
+        def tell(path: object) -> None:
+            self.viewer.tell(f"Written to {path} on the server. `aiforget me` deletes it.")
+
+        self.viewer.later(done, tell, "The export")
+
+    @property
+    def _asker(self) -> "TypedObject":
+        """Who gets the report: the account, whichever character it plays by then."""
+        return getattr(self.caller, "account", None) or self.caller
+
+    @property
+    def _last(self) -> dict[str, str]:
+        """Time and report of the caller's last request; empty if there was none."""
+        return dict(self._asker.attributes.get(REPORT[0], category=REPORT[1]) or {})
+
+    def _tell_state(self) -> None:
+        asker = stable_id(self._asker)
+        if any(request.asker == asker for request in queued()):
+            forget_queued(all_assistants)
+            return self.viewer.tell("Your request is being carried out.")
+        nothing = "You asked for nothing to be forgotten. Type: aiforget me"
+        self.viewer.tell(self._last.get("text", nothing))
+
+    def _people(self, name: str) -> tuple[str, ...]:
+        """The stable ids that a name means; `Refusal` if the caller may not name it."""
+        if name.lower() == "me":
+            return people_of(self.caller)
+        if not self.access(self.caller, "admin"):
+            raise Refusal("Type: aiforget me. Only admins may name somebody else.")
+        if _ID.fullmatch(name):
+            known = find(name)
+            return people_of(known) if known is not None else (name,)
+        found = [each for each in AccountDB.objects.all() if _is_called(each, name)]
+        none = f"There is no player called `{name}`."
+        several = f"More than one player is called `{name}`; give an id."
+        return people_of(only_one(found, none, several))
+
+
+def _is_called(account: AccountDB, name: str) -> bool:
+    """Whether an account or one of its characters has this name."""
+    characters = account.db._playable_characters or ()
+    known = (account, *(character for character in characters if character))
+    return any(each.key.lower() == name.lower() for each in known)

@@ -1,0 +1,449 @@
+"""Forgetting people: taking what they said out of everything that one assistant remembers.
+
+What was derived from their words goes first, their messages last: as long as a message is there, a
+run that a crash cut short finds again what must go. Each step can be repeated. What has to leave
+the search index and semantic memory is noted in the database together with each removal.
+"""
+
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from twisted.internet.defer import Deferred, inlineCallbacks, succeed
+from twisted.internet.interfaces import IReactorTime
+
+from evennia_ai.background import pause
+from evennia_ai.errors import ModelError, StoreError
+from evennia_ai.history.aside import drop_from_aside
+from evennia_ai.history.forgetting import Forgetting, OwnWords, to_forget
+from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
+from evennia_ai.history.messages import Message, utc_iso
+from evennia_ai.history.records import (
+    ROLLED_BACK,
+    WITHDRAWN,
+    CompactionRecord,
+    Segment,
+    SummaryRecord,
+    as_text,
+    as_texts,
+)
+from evennia_ai.llm_interaction.prompt import context_caps
+from evennia_ai.llm_interaction.summary import Summary, summarise, summarise_lines
+from evennia_ai.protocol import Assistant, Character
+from evennia_ai.rag_memory.entities import UNMET, forgotten
+from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry
+from evennia_ai.rag_memory.ledger import Note
+from evennia_ai.rag_memory.profile import Profile
+from evennia_ai.sleep.compaction.publishing import publish_summaries
+from evennia_ai.sleep.compaction.retention_gate import retained
+
+# Key of the ids that must leave the search index and semantic memory.
+OWED = "forgetting"
+# The text of a summary until it is made again, and of one that was rolled back.
+EMPTIED = "Part of what this summary was made from is forgotten."
+# Mark of a summary that is to be made again.
+TO_REMAKE = "to_remake"
+# Records, or pages of the journal, written in one transaction before others get their turn.
+SLICE = 10
+# What a run calls `at_commit_step` with, in this order.
+STEPS = (
+    "forget journal",
+    "forget entities",
+    "forget ledger",
+    "forget summaries",
+    "forget compactions",
+    "forget repeated",
+    "forget said",
+    "forget index",
+    "forget remake",
+)
+
+
+@inlineCallbacks
+def forget_people(
+    script: Assistant,
+    character: Character,
+    people: Collection[str],
+    until: str,
+    before: Callable[[OwnWords], Deferred[Any]] = lambda own: succeed(None),
+    reactor: IReactorTime | None = None,
+) -> Generator[Deferred[Any], Any, dict[str, int]]:
+    """Forget what people said, and what was made from it. Call it under the turn lock.
+
+    The summaries that were made from their words are emptied; `remake_summary` makes them again.
+
+    Args:
+        script: The assistant's script.
+        character: Its body.
+        people: Stable ids of their characters and accounts.
+        until: When they asked for it, UTC ISO 8601; what they said later stays.
+        before: Called with the words that only they used, before anything is removed.
+        reactor: Where to pause between slices, Twisted's by default.
+
+    Returns:
+        A Deferred that fires with ``{"messages", "repeated", "entries", "notes"}``: messages of
+        theirs and others that repeated them, journal entries and ledger notes. It fails with
+        `StoreError` if the index or semantic memory could not be cleared; call it again then.
+    """
+    evidence = yield script.history.gathered_evidence(reactor)
+    found: Forgetting = yield script.mind.work(
+        to_forget,
+        [*evidence.live, *(message for part in evidence.segments for message in part.messages)],
+        people,
+        until,
+        _known_words(script, character, evidence.live),
+    )
+    yield before(found.own)
+    forgetter = _Forgetter(script, character, people, found)
+    for _ in forgetter.steps(evidence.segments):
+        yield pause(reactor)
+    script.at_commit_step("forget index")
+    yield _clear_derived(script)
+    return forgetter.counts
+
+
+def _known_words(script: Assistant, character: Character, live: Sequence[Message]) -> str:
+    """Names that everybody uses, and the assistant's own words about itself."""
+    profiles = character.entities.profiles().values()
+    met = (profile.name for profile in profiles if not profile.id.startswith(UNMET))
+    speakers = {message.speaker_name for message in live}
+    return " . ".join((character.key, script.config.persona or "", *met, *speakers))
+
+
+class _Forgetter:
+    """Removes what was found, in slices, each of them a transaction.
+
+    Attributes:
+        counts: How much was removed.
+    """
+
+    def __init__(
+        self, script: Assistant, character: Character, people: Collection[str], found: Forgetting
+    ):
+        self._script, self._character = script, character
+        self._history, self._store = script.history, script.history.store
+        self._people, self._found, self._own = people, found, found.own
+        self._at = utc_iso(script.now())
+        self.counts = {
+            "messages": len(found.said),
+            "repeated": len(found.repeated),
+            "entries": 0,
+            "notes": 0,
+        }
+
+    def steps(self, segments: Sequence[Segment]) -> Iterator[None]:
+        """Everything in order, a slice at each step; segments are those of the history."""
+        emptied = self._emptied(segments)
+        step = self._script.at_commit_step
+        step("forget journal")
+        gone = yield from self._journal(emptied)
+        step("forget entities")
+        with self._store.transaction():
+            self._character.entities.forget(lambda profile: self._profile_left(profile, gone))
+        yield
+        step("forget ledger")
+        self.counts["notes"] = self._script.ledger.forget(self._is_their_note)
+        yield
+        step("forget summaries")
+        yield from self._summaries(emptied)
+        step("forget compactions")
+        yield from self._compactions(emptied, gone)
+        step("forget repeated")
+        yield from self._messages(segments, self._found.repeated)
+        step("forget said")
+        yield from self._messages(segments, self._found.said)
+
+    def _emptied(self, segments: Sequence[Segment]) -> set[str]:
+        """Ids of the summaries that rest on what goes, with all that were made from these."""
+        leaving = self._found.said | self._found.repeated
+        hit = {part.id for part in segments if not leaving.isdisjoint(part.message_ids)}
+        records = self._history.summaries()
+        made_from: dict[str, list[str]] = {}
+        for record in records:
+            for below in (*record.child_ids, *record.earlier_ids):
+                made_from.setdefault(below, []).append(record.id)
+        waiting = [r.id for r in records if r.segment in hit or self._own.are_in(r.text)]
+        found = set[str]()
+        while waiting:
+            each = waiting.pop()
+            if each not in found:
+                found.add(each)
+                waiting += made_from.get(each, ())
+        return found
+
+    def _journal(self, emptied: set[str]) -> Generator[None, None, set[str]]:
+        """Tombstones for entries made from their words; returns the ids of these."""
+        journal, gone = self._character.journal, set[str]()
+        syntheses = {synthesis_id(each) for each in emptied}
+
+        def left(entry: JournalEntry) -> JournalEntry:
+            if entry.source_type == SYNTHESIS and entry.id in syntheses:
+                return replace(entry, content=f"{SYNTHESIS_TITLE} {EMPTIED}")
+            rests = not self._found.said.isdisjoint(entry.source_message_ids)
+            is_theirs = entry.source_type != SYNTHESIS and rests
+            if is_theirs or self._own.are_in([entry.content, entry.entities, entry.extra]):
+                gone.add(entry.id)
+                return entry.tombstone
+            return entry
+
+        numbers = range(journal.page_count, 0, -1)
+        for start in range(0, len(numbers), SLICE):
+            with self._store.transaction():
+                changed = journal.rewrite(left, numbers[start : start + SLICE])
+                self._owe(entry.id for entry in changed)
+            yield
+        self.counts["entries"] = len(gone)
+        return gone
+
+    def _profile_left(self, profile: Profile, gone: Collection[str]) -> Profile | None:
+        sources = self._found.said | set(gone)
+        return forgotten(profile, sources, self._own, self._people)
+
+    def _is_their_note(self, note: Note) -> bool:
+        by_assistant = note.by.id == self._character.stable_id
+        return (
+            note.by.id in self._people
+            or note.source in self._found.said
+            or (by_assistant and self._own.are_in(note.text))
+        )
+
+    def _summaries(self, emptied: set[str]) -> Iterator[None]:
+        """Empty summaries; those in use are marked, to be made again."""
+        records = [record for record in self._history.summaries() if record.id in emptied]
+        for some in _slices(records):
+            with self._store.transaction():
+                for record in some:
+                    in_use = record.status != ROLLED_BACK and record.tier != WITHDRAWN
+                    unsaid = {**record.extra, "lost": [], "rejected": []}
+                    extra = {**unsaid, **({TO_REMAKE: True} if in_use else {})}
+                    self._history.save_summary(replace(record, text=EMPTIED, extra=extra))
+                self._owe(record.id for record in some)
+            yield
+        with self._store.transaction():
+            put_text(self._script, emptied, EMPTIED)
+        yield
+
+    def _compactions(self, emptied: set[str], gone: Collection[str]) -> Iterator[None]:
+        """Clear records of compactions of names, of former profiles and of former summaries."""
+        for some in _slices(self._history.compactions()):
+            with self._store.transaction():
+                for record in some:
+                    kept = self._compaction_left(record, emptied, gone)
+                    if kept != record:
+                        self._history.save_compaction(kept)
+            yield
+        state = self._script.state
+        with self._store.transaction():
+            if last := state.last_compaction:
+                self._store.set("last_compaction", self._figures_left(last))
+            if noted := state.extraction:
+                state.note_extraction(self._extraction_left(noted, gone))
+            for store in (self._store, self._character.journal.store):
+                drop_from_aside(store, lambda value: self._is_of_theirs(str(value)))
+        yield
+
+    def _is_of_theirs(self, text: str) -> bool:
+        return self._own.are_in(text) or any(person in text for person in self._people)
+
+    def _compaction_left(
+        self, record: CompactionRecord, emptied: Collection[str], gone: Collection[str]
+    ) -> CompactionRecord:
+        markers = record.markers_before
+        return replace(
+            record,
+            result=self._figures_left(record.result),
+            last_before=self._figures_left(record.last_before),
+            extraction=self._extraction_left(record.extraction, gone),
+            speakers={k: v for k, v in record.speakers.items() if k not in self._people},
+            markers_before=markers
+            and tuple(_with_text(self._script, m, emptied, EMPTIED) for m in markers),
+        )
+
+    def _figures_left(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        """A compaction's figures; its query holds names from what left."""
+        query = result.get("query")
+        return {**result, "query": ""} if self._own.are_in(query) else dict(result)
+
+    def _extraction_left(
+        self, extraction: Mapping[str, Any], gone: Collection[str]
+    ) -> dict[str, Any]:
+        """What an extraction noted, its copies of profiles cleared as the profiles are."""
+
+        def left(key: str, profile: Mapping[str, Any] | None) -> dict[str, Any] | None:
+            kept = profile and self._profile_left(Profile.from_dict(profile, key), gone)
+            return kept.to_dict() if kept else None
+
+        found = dict(extraction)
+        for name in ("profiles", "profiles_after"):
+            if name in found:
+                known = {
+                    key: left(key, profile)
+                    for key, profile in found[name].items()
+                    if not self._own.are_in(key)
+                }
+                found[name] = {k: p for k, p in known.items() if p or name == "profiles"}
+        return found
+
+    def _messages(self, segments: Sequence[Segment], ids: frozenset[str]) -> Iterator[None]:
+        """Tombstones in place of messages, archived ones first."""
+        parts = [part for part in segments if not ids.isdisjoint(part.message_ids)]
+        for some in _slices(parts):
+            with self._store.transaction():
+                here = {each for part in some for each in part.message_ids if each in ids}
+                for part in some:
+                    self._history.bury(part.id, here, self._at)
+                # What a rollback restored is live too, and leaves there below.
+                self._bury_live(here)
+            yield
+        with self._store.transaction():
+            self._bury_live(ids)
+        yield
+
+    def _bury_live(self, ids: Collection[str]) -> None:
+        live = self._history.messages()
+        if not ids:
+            return
+        if any(message.id in ids for message in live):
+            self._history.replace([message for message in live if message.id not in ids])
+        self._history.add_tombstones(ids, self._at)
+        self._owe(ids)
+
+    def _owe(self, ids: Any) -> None:
+        """Note what must leave the index and semantic memory."""
+        if new := list(ids):
+            self._store.set(OWED, sorted({*as_texts(self._store.get(OWED)), *new}))
+
+
+def _slices(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(items), SLICE):
+        yield items[start : start + SLICE]
+
+
+def synthesis_id(summary_id: str) -> str:
+    """The id of the journal entry that a compaction made of a summary."""
+    return f"compact_{summary_id[1:]}"
+
+
+def put_text(script: Assistant, summary_ids: Collection[str], text: str) -> None:
+    """Show this text wherever the live history shows one of these summaries."""
+    live = script.history.messages()
+    shown = [_with_text(script, message, summary_ids, text) for message in live]
+    if any(new is not old for new, old in zip(shown, live, strict=True)):
+        script.history.replace(shown)
+
+
+def _with_text(
+    script: Assistant, marker: Message, summary_ids: Collection[str], text: str
+) -> Message:
+    """A marker with another text; the same if it shows none of these summaries."""
+    if not marker.is_summary or marker.metadata.get("summary_id") not in summary_ids:
+        return marker
+    metadata = {**marker.metadata, "summary_token_count": script.count(text)}
+    changed = replace(marker, content=f"{SUMMARY_TITLE}\n{text}", metadata=metadata)
+    return changed.counted(script.count)
+
+
+@inlineCallbacks
+def _clear_derived(script: Assistant) -> Generator[Deferred[Any], Any, None]:
+    """Take what is noted out of the index and semantic memory, and look whether it is gone.
+
+    What could not be cleared stays noted.
+    """
+    owed = as_texts(script.history.store.get(OWED))
+    if not owed:
+        return
+    removed = yield script.memory.forget(owed)
+    missing = yield script.memory.missing(owed)
+    if removed is None or missing is None or missing < len(set(owed)):
+        raise StoreError("The search index could not be cleared of what is to be forgotten.")
+    memories = script.mind.memories
+    known = yield memories.sources(script.scope)
+    yield memories.delete(script.scope, [known[each] for each in owed if each in known])
+    left = yield memories.sources(script.scope)
+    if not set(owed).isdisjoint(left):
+        raise StoreError("Semantic memory could not be cleared of what is to be forgotten.")
+    script.history.store.delete(OWED)
+
+
+@inlineCallbacks
+def remake_summary(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, bool]:
+    """Make one of the emptied summaries again, the deepest first. Call it under the turn lock.
+
+    Fires with False if there is none left. Then all that are in use are in semantic memory too; it
+    fails with `StoreError` if they could not be stored there.
+    """
+    history = script.history
+    emptied = {r.id: r for r in history.summaries() if r.extra.get(TO_REMAKE)}
+    if not emptied:
+        yield publish_summaries(script)
+        return False
+    record = next((r for r in emptied.values() if emptied.keys().isdisjoint(_below(r))), None)
+    record = record or next(iter(emptied.values()))  # a ring, made by hand
+    made = yield _remade(script, character, record)
+    script.at_commit_step("forget remake")
+    with history.store.transaction():
+        history.save_summary(made)
+        put_text(script, [made.id], made.text)
+        for compaction in history.compactions():
+            markers = compaction.markers_before or ()
+            new = tuple(_with_text(script, m, [made.id], made.text) for m in markers)
+            if new != markers:
+                history.save_compaction(replace(compaction, markers_before=new))
+        _rewrite_synthesis(character, made)
+        for above in history.summaries():  # a compaction may have used the empty text meanwhile
+            if made.id in _below(above) and above.id not in emptied:
+                extra = {**above.extra, TO_REMAKE: True}
+                history.save_summary(replace(above, extra=extra))
+    entry = character.journal.get(synthesis_id(made.id))
+    if entry is not None:
+        yield script.memory.correct_entry(entry)
+    return True
+
+
+def _below(record: SummaryRecord) -> set[str]:
+    return {*record.child_ids, *record.earlier_ids}
+
+
+def _rewrite_synthesis(character: Character, made: SummaryRecord) -> None:
+    wanted = synthesis_id(made.id)
+
+    def rewritten(entry: JournalEntry) -> JournalEntry:
+        if entry.id != wanted or entry.withdrawn:
+            return entry
+        return replace(entry, content=f"{SYNTHESIS_TITLE} {made.text}")
+
+    character.journal.rewrite(rewritten, character.journal.pages_with([wanted]))
+
+
+@inlineCallbacks
+def _remade(
+    script: Assistant, character: Character, record: SummaryRecord
+) -> Generator[Deferred[Any], Any, SummaryRecord]:
+    """A summary made again from what is left of its messages, or of the summaries below it."""
+    history = script.history
+    segment = history.segment(record.segment) if record.segment else None
+    messages = segment.messages if segment else ()
+    ids = (*record.child_ids, *record.earlier_ids)
+    below = [known for each in ids if (known := history.summary(each))]
+    texts = [f"[{r.created_at[:16].replace('T', ' ')}] {r.text}" for r in below]
+    earlier, whole = "\n".join(r.text for r in below), "\n".join(texts)
+    extra = {key: value for key, value in record.extra.items() if key != TO_REMAKE}
+    try:
+        if record.segment:
+            summary = yield summarise(script, messages, earlier)
+        elif script.count(whole) <= context_caps(script).summary:
+            summary = Summary(whole, "", as_text(record.level))
+        else:
+            summary = yield summarise_lines(script, texts)
+    except ModelError as error:
+        script.log_error("making a summary again", error)
+        return replace(record, text=EMPTIED, extra=extra)
+    kept = yield retained(script, character, messages, earlier, summary, record.audience)
+    return replace(
+        record,
+        text=kept.text,
+        level=summary.level,
+        retention=round(kept.score, 4),
+        in_summary=round(kept.in_summary, 4),
+        extra={**extra, "model": summary.model, "prompt_tokens": summary.prompt_tokens},
+    )

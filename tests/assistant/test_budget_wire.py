@@ -1,0 +1,104 @@
+"""Budgets over real HTTP: what is logged is what the server received."""
+
+import json
+import re
+
+from evennia_ai.history.messages import Message
+from evennia_ai.llm_interaction.values import TurnRequest
+from evennia_ai.sleep.compaction import (
+    compact_conversation_history,
+    run_pre_compaction_extraction,
+)
+from tests import loopback
+from tests.loopback import count_tokens
+from tests.waiting import wait_for
+from tests.wire_case import LIMIT, WireTest
+
+# The share by which a logged total may differ from what the server counts.
+TOLERANCE = 0.02
+
+
+class TestBudgetOnTheWire(WireTest):
+    """Every request of any purpose, compared with its logged event."""
+
+    def assert_logged(self):
+        """Each request has its event; without the reserve it holds what the server counted."""
+        events = self.script.budgets.events()
+        self.assertEqual(len(events), len(self.server.bodies))
+        for event, body in zip(events, self.server.bodies, strict=True):
+            received = count_tokens(body)
+            logged = event.total - event.regions["Reserve"]
+            self.assertLessEqual(abs(logged - received), TOLERANCE * received, event)
+            self.assertEqual(event.regions["Reserve"], body["max_tokens"])
+            self.assertLessEqual(event.total, event.limit)
+            tools = loopback.encode_length(json.dumps(body["tools"])) if "tools" in body else 0
+            self.assertLessEqual(abs(event.regions["Tools"] - tools), TOLERANCE * tools)
+            self.assertEqual(event.prompt_tokens, received)
+
+    def test_a_long_talk(self):
+        """Short lines, long lines, tools, memories and what is left out: within 2 %."""
+        self.configure(compact_auto=False, reply_cooldown_s=0)
+        for n in range(25):
+            self.say(f"Aria, have you heard of the {n * 7} goats by the mill? " * (1 + n % 7))
+            self.server.script(loopback.calls(loopback.call("look")), loopback.text("No."))
+            self.tick()
+            self.say("So.")
+            self.say("The ferryman told me that it rains.")
+        self.assertTrue(self.script.budgets.newest().left_out)
+        self.assertGreater(len(self.server.bodies), 40)
+        self.assert_logged()
+
+    def test_many_short_lines(self):
+        """Lines that share one message are counted as they are sent."""
+        for n in range(30):
+            self.say(f"Ho {n}!")
+            self.say(f"Aye, {n}")
+        self.say("Aria, are you there?")
+        self.tick()
+        self.assert_logged()
+
+    def test_compaction(self):
+        """Extractions and summaries are logged as they are sent, too."""
+        self.configure(compact_preserve_window=4)
+        self.fill(40, words=30)
+        wait_for(run_pre_compaction_extraction(self.script, self.aria), 60)
+        done = wait_for(compact_conversation_history(self.script, self.aria, force=True), 60)
+        self.assertTrue(done["success"], done)
+        wait_for(self.script.run_turn(TurnRequest()), 60)
+        purposes = {event.purpose for event in self.script.budgets.events()}
+        self.assertEqual(purposes, {"pre_compaction", "summary", "awake"})
+        self.assertGreater(self.script.budgets.newest().regions["Summaries"], 0)
+        self.assert_logged()
+
+    def test_tools_as_text(self):
+        """Where tools are described as text, the region `Tools` holds that text."""
+        self.configure(llm_tool_protocol="text")
+        self.say("Aria, what do you see?")
+        self.tick()
+        self.script.history.append([Message("user", "word " * 3000)])
+        wait_for(self.script.run_turn(TurnRequest()), 60)
+        for event, body in zip(self.script.budgets.events(), self.server.bodies, strict=True):
+            received = count_tokens(body)
+            logged = event.total - event.regions["Reserve"]
+            self.assertNotIn("tools", body)
+            self.assertLessEqual(abs(logged - received), TOLERANCE * received, event)
+
+
+class TestAskedHowFull(WireTest):
+    """The assistant tells how full its memory is, by its own tools."""
+
+    def respond(self, body):
+        """A model that looks, then repeats the share that it saw."""
+        newest = body["messages"][-1]
+        if newest["role"] != "tool":
+            return loopback.calls(loopback.call("context_snapshot"))
+        return loopback.text(f"About {re.search('[0-9]+%', newest['content'])[0]}, I think.")
+
+    def test_how_full(self):
+        """The tool's result reaches the model, and the answer the player."""
+        heard = []
+        self.char1.msg = lambda text=None, **kwargs: heard.append(str(text))
+        self.say("Aria, how full is your memory?")
+        self.tick()
+        share = self.script.budgets.events()[0].total / LIMIT
+        self.assertIn(f"About {share:.0%}, I think.", " ".join(heard))

@@ -1,0 +1,160 @@
+"""`aibudget`: what the prompts hold, request by request, and what takes the most."""
+
+import re
+
+from evennia_ai.history.audience import private
+from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
+from evennia_ai.sleep.compaction import compact_conversation_history
+from tests.command_line import WholePagesTest
+from tests.waiting import wait_for
+
+LINE = re.compile(
+    r"System: (\d+), Tools: (\d+), Ledger: (\d+), Summaries: (\d+), History: (\d+), "
+    r"Retrieved: (\d+), Tail: (\d+), Reserve: (\d+) \(total (\d+)/(\d+)\)"
+)
+
+
+class BudgetTest(WholePagesTest):
+    """Aria, an admin and a model that talks."""
+
+    default = ModelReply(content="They talked of many things.", prompt_tokens=900, cost=0.0125)
+
+    def setUp(self):
+        super().setUp()
+        self.configure(max_context_tokens=6000)
+
+    def turn(self, **request):
+        return wait_for(self.script.run_turn(TurnRequest(**request)))
+
+
+class TestBudgetLine(BudgetTest):
+    """`aibudget` alone."""
+
+    def test_the_newest_turn(self):
+        """It shows the regions of the newest turn's prompt; they sum up to the total."""
+        self.fill(4)
+        self.turn()
+        *sizes, total, limit = map(int, LINE.search(self.typed("aibudget Aria")).groups())
+        self.assertEqual((sum(sizes), limit), (total, 6000))
+        self.assertEqual(total, self.script.budgets.newest().total)
+        self.assertTold("aibudget", "model scripted/model")
+
+    def test_before_the_first_turn(self):
+        """Before the first turn it shows what the next prompt holds, and logs nothing."""
+        self.assertRegex(self.typed("aibudget Aria"), LINE)
+        self.assertIn("No turn was logged yet", self.shown())
+        self.assertEqual(self.script.budgets.events(), ())
+
+    def test_what_is_left_out(self):
+        """It says how many messages were left out, and why."""
+        self.fill(30, words=300)
+        self.turn()
+        event = self.script.budgets.newest()
+        self.assertGreater(event.left_out, 5)
+        told = f"Left out: the {event.left_out} oldest messages, up to {event.left_until}"
+        self.assertTold("aibudget Aria", told, "no room beside the newer")
+
+    def test_after_a_reload(self):
+        """What was logged is there after a reload, when nothing is in memory."""
+        self.turn()
+        shown = self.typed("aibudget Aria")
+        self.script.at_server_reload()
+        self.script.runtime.budgets.clear()
+        del self.script.budgets
+        self.assertEqual(self.typed("aibudget Aria"), shown)
+
+
+class TestBudgetLog(BudgetTest):
+    """`aibudget/log`."""
+
+    def test_every_request(self):
+        """Turns, extractions and summaries are listed with purpose, figures and trigger."""
+        self.fill(60)
+        self.turn()
+        self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
+        self.script.fall_asleep()
+        self.tick()
+        shown = self.assertTold(
+            "aibudget/log Aria",
+            " turn: System: ",
+            " extraction of a compaction (sleep): System: ",
+            " summary of a compaction (sleep): System: ",
+            "in 900, out 0 tokens, $0.0125",
+            "% full",
+        )
+        self.assertLess(shown.index(" summary of"), shown.index(" turn: "))
+        self.assertNotIn("line", shown)
+
+    def test_by_hand(self):
+        """A summary that staff asked for says so."""
+        self.fill(60)
+        wait_for(compact_conversation_history(self.script, self.aria, force=True))
+        self.assertTold("aibudget/log Aria", "summary of a compaction (manual): ")
+
+    def test_none(self):
+        """Without a request it says so."""
+        self.assertTold("aibudget/log Aria", "Aria has asked no model yet.")
+
+    def test_private(self):
+        """Admins see which request was for whom; builders see those of public turns alone."""
+        self.turn(audience=private([self.aria.stable_id]))
+        self.assertTold("aibudget/log Aria", "[private: Aria] turn")
+        self.be("Builder")
+        self.assertTold("aibudget/log Aria", "Aria has asked no model yet.")
+        self.assertTold("aibudget Aria", "No turn was logged yet")
+
+    def test_no_answer(self):
+        """A price that nobody knows and an answer that never came are named so."""
+        self.model.default = ModelReply(content="Aye.")
+        self.turn()
+        self.assertTold("aibudget/log Aria", "no reply, price unknown")
+
+
+class TestContributors(BudgetTest):
+    """`aibudget/contributors`."""
+
+    def setUp(self):
+        super().setUp()
+        bob = Speaker("Bob", "o2.b")
+        self.big = Message("user", "barrel " * 400, speaker=bob, audience=private(["o2.b"]))
+        self.configure(persona="A retired smuggler. " * 20)
+        self.fill(4)
+        (self.big,) = self.script.history.append([self.big])
+        self.typed("airemember Aria = I like jazz")
+        self.turn()
+
+    def test_all_kinds(self):
+        """Regions, messages by id, notes, tools and the persona, with what can be done."""
+        note = self.script.ledger.entries()[0]
+        self.assertTold(
+            "aibudget/contributors Aria",
+            "region System",
+            "region Tools",
+            self.big.id,
+            note.id,
+            "persona",
+            "tool",
+            "aimemory/reject",
+        )
+
+    def test_largest_first(self):
+        """The largest comes first; nothing that was said is shown."""
+        self.session.protocol_flags["SCREENREADER"] = True
+        shown = self.typed("aibudget/contributors Aria")
+        tokens = [int(n.replace(",", "")) for n in re.findall(r"Tokens: ([\d,]+)\.", shown)]
+        self.assertGreater(len(tokens), 10)
+        self.assertEqual(tokens, sorted(tokens, reverse=True))
+        self.assertNotIn("barrel", shown)
+        self.assertNotIn("jazz", shown)
+
+    def test_builders(self):
+        """Builders do not see what is private, not even by its id."""
+        self.be("Builder")
+        self.assertNotIn(self.big.id, self.typed("aibudget/contributors Aria"))
+        self.assertIn("region System", self.shown())
+
+    def test_players(self):
+        """Players have no such command."""
+        self.be("Player")
+        self.assertIn("is not available", self.typed("aibudget Aria"))

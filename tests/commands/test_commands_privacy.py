@@ -1,0 +1,384 @@
+"""`aiforget`: what players and admins type, and what is left afterwards."""
+
+import json
+import time
+from pathlib import Path
+
+from django.test import override_settings
+from evennia import create_object
+from evennia.comms.models import Msg
+from evennia.server.signals import SIGNAL_ACCOUNT_POST_LOGIN
+from evennia.utils.create import create_message
+from twisted.internet.defer import fail
+
+from evennia_ai import conf, services
+from evennia_ai.assistant import forgetting
+from evennia_ai.assistant.deletions import delete_derived, enqueue, queued_scopes
+from evennia_ai.assistant.forgetting import ForgettingJob, forget_queued, queued
+from evennia_ai.assistant.forgetting import enqueue as enqueue_request
+from evennia_ai.assistant.identity import speaker_of, stable_id
+from evennia_ai.assistant_script import all_assistants
+from evennia_ai.cli import startstop
+from evennia_ai.errors import StoreError
+from evennia_ai.history.live import verify_history
+from evennia_ai.history.messages import Message, utc_iso
+from evennia_ai.sleep.compaction import compact_conversation_history
+from evennia_ai.sleep.forgetting import STEPS
+from tests.base import CHARACTER
+from tests.command_line import WholePagesTest
+from tests.waiting import pump_until, wait_for
+
+SECRET = "zorblax"
+EARLIER = (
+    "forget log",
+    *STEPS,
+    "forget exports",
+    "forget database",
+    "forget done",
+)
+
+
+def parrot(request):
+    """A summariser that repeats the end of every line it is given."""
+    lines = str(request.messages[-1]["content"]).splitlines()
+    return " ".join(line.split()[-1] for line in lines if line)[:1200]
+
+
+class Stopped(BaseException):
+    """The end of the process, staged."""
+
+
+class ForgettingGameTest(WholePagesTest):
+    """Two players have talked with Aria and Borg."""
+
+    def setUp(self):
+        super().setUp()
+        self.place = override_settings(GAME_DIR=self.folder.name)
+        self.place.enable()
+        self.model.default = parrot
+        self.borg = create_object(CHARACTER, key="Borg", location=self.room1)
+        self.borg.assistant.stop()
+        for body in (self.aria, self.borg):
+            body.assistant.attributes.add("compact_preserve_window", 4)
+            body.assistant.attributes.add("pre_compact_extraction_enabled", False)
+        self.be("Player")
+
+    def tearDown(self):
+        if self.borg.pk and self.borg.assistant:
+            self.borg.assistant.delete()
+        self.place.disable()
+        super().tearDown()
+
+    def lived(self):
+        """Two compactions, a rename, whispers and a dream."""
+        for rounds in range(2):
+            for n in range(6):
+                self.say(f"My boat is {SECRET}{rounds}{n}x")
+                self.say(f"I sell {n} sacks of barley", self.char2)
+                self.char1.execute_cmd(f"whisper Aria = I fear {SECRET}w{rounds}{n}x")
+            for body in (self.aria, self.borg):
+                script = body.assistant
+                script.runtime.give_up()
+                self.stored(script)
+                reply = f"So it is {SECRET}{rounds}0x, {self.char1.key}."
+                script.history.append([Message("assistant", reply, speaker=speaker_of(body))])
+                wait_for(compact_conversation_history(script, body, force=True), 30)
+            self.char1.key = "Renamed"
+        mine = next(m for m in self.lines(self.script) if SECRET in m.content and m.speaker)
+        self.aria.journal.add("Char has a boat.", source_message_ids=[mine.id])
+        wait_for(self.script._run_sleep_tick(), 60)
+        self.script.audit("error", what=f"lost {SECRET}00x")
+        self.script.audit("error", what="a full disk")
+
+    @staticmethod
+    def stored(script):
+        """What it has heard goes into the history."""
+        script.history.append(script.runtime.take())
+
+    def lines(self, script):
+        """All messages, live and archived."""
+        return [
+            *(m for s in script.history.segments() for m in s.messages),
+            *script.history.messages(),
+        ]
+
+    def forget_me(self):
+        """The player types it and confirms."""
+        self.typed("aiforget me")
+        return self.typed("aiforget me = yes", until="Forgotten:")
+
+    def everything(self):
+        """All Attributes and all files of ours, as one text."""
+        rows = [
+            repr(attribute.db_value)
+            for owner in (self.script, self.aria, self.borg.assistant, self.borg)
+            for attribute in owner.db_attributes.model.objects.filter(
+                pk__in=owner.db_attributes.values_list("pk", flat=True)
+            )
+        ]
+        return "\n".join(rows) + self.files()
+
+    def files(self):
+        """All files below the game's folder, as text."""
+        paths = [path for path in Path(self.folder.name).rglob("*") if path.is_file()]
+        return "\n".join(path.read_bytes().decode("latin-1") for path in paths)
+
+    def assert_forgotten(self):
+        everything = self.everything()
+        place = everything.lower().find(SECRET)
+        self.assertEqual(place, -1, everything[max(0, place - 200) : place + 50])
+        for script in (self.script, self.borg.assistant):
+            self.assertEqual(verify_history(script), ())
+            texts = [m.content for m in self.lines(script)]
+            self.assertEqual(sum("sacks of barley" in text for text in texts if text), 12)
+
+
+class TestPlayers(ForgettingGameTest):
+    """What players type."""
+
+    def test_asks_first(self):
+        """Nothing happens without a yes."""
+        self.lived()
+        question = "Forget all that you ever said to any assistant? It cannot be undone."
+        self.assertTold("aiforget me", question, "aiforget me = yes")
+        self.assertEqual(queued(), [])
+        self.assertTold("aiforget", "You asked for nothing")
+
+    def test_nothing_is_left(self):
+        """Of what was said aloud and whispered, to two assistants, under two names; proven."""
+        self.lived()
+        path = wait_for_export(self)
+        self.assertIn(SECRET, self.everything())
+        shown = self.forget_me()
+        self.assertIn("Proven by `compact/verify` for Aria, Borg", shown)
+        self.assert_forgotten()
+        self.assertFalse(path.exists())
+        self.assertEqual(queued(), [])
+        self.assertTold("aiforget", "Forgotten: ")
+        self.assertTold("aiforget me", "within the last hour")
+        log = Path(conf.log_path()).read_text()
+        self.assertIn('"what": "[forgotten]"', log)
+        self.assertIn('"what": "a full disk"', log)
+
+    def test_what_waits_in_the_queue(self):
+        """Lines that were heard and not stored yet."""
+        self.say(f"Aria, {SECRET}!")
+        self.say("Aria, two sacks of barley?", self.char2)
+        self.script.save_queue()
+        self.forget_me()
+        self.assertNotIn(SECRET, self.everything())
+        [event] = [e for e in self.script.runtime.pending() if e.channel == "say"]
+        self.assertEqual(event.speaker.key, self.char2.key)
+
+    def test_pages(self):
+        """Pages by which an assistant answered them are deleted, those of others stay."""
+        for to in (self.account, self.account2):
+            create_message(self.aria, f"A {SECRET}?", receivers=[to], tags=[("page", "comms")])
+        self.forget_me()
+        [left] = Msg.objects.all()
+        self.assertEqual(left.receivers, [self.account2])
+
+    def test_may_not_name_others(self):
+        """Only admins may."""
+        self.assertTold("aiforget Char2", "Only admins")
+        self.assertTold("aiforget/export Char2", "Only admins")
+
+    def test_export(self):
+        """Their own words, notes and what they may know that was observed; nothing of others."""
+        self.lived()
+        self.typed("airemember Aria = I like jazz.")
+        path = wait_for_export(self)
+        found = json.loads(path.read_text())["assistants"]
+        aria = found[f"Aria (#{self.aria.pk})"]
+        self.assertEqual(len(aria["said"]), 24)
+        self.assertEqual([note["text"] for note in aria["notes"]], ["I like jazz."])
+        self.assertEqual([entry["content"] for entry in aria["journal"]], ["Char has a boat."])
+        self.assertNotIn("barley", path.read_text())
+
+
+def wait_for_export(test):
+    """The file that `aiforget/export` writes."""
+    test.typed("aiforget/export", until="Written to")
+    [path] = (Path(test.folder.name) / "server" / "ai_exports").glob("player-*.json")
+    return path
+
+
+class TestIgnore(ForgettingGameTest):
+    """A player no assistant listens to."""
+
+    def test_nothing_is_heard(self):
+        """Neither speech, nor whispers, nor pages; others are heard, and it can be taken back."""
+        self.assertTold("ai/ignore", "no assistant hears, answers or remembers", "aiforget me")
+        self.say("Aria, hello!")
+        self.typed("whisper Aria = hello")
+        self.char1.execute_cmd("pose waves at Aria.", session=self.session)
+        self.assertTold("page Aria = hello", "Aria does not hear you")
+        self.say("Aria, good evening!", self.char2)
+        [event] = self.script.runtime.queue
+        self.assertEqual(event.speaker.key, self.char2.key)
+        self.assertTold("ai/ignore", "Assistants hear you again.")
+        self.say("Aria, hello!")
+        self.assertEqual(len(self.script.runtime.queue), 2)
+
+    def test_as_any_character(self):
+        """It holds for the account, whichever character it plays."""
+        self.typed("ai/ignore")
+        self.account.unpuppet_object(self.session)
+        self.char2.account, before = self.account, self.char2.account
+        self.say("Aria, hello!", self.char2)
+        self.char2.account = before
+        self.assertEqual(self.script.runtime.queue, [])
+
+
+class TestReport(ForgettingGameTest):
+    """A player's complaint."""
+
+    def log(self):
+        wait_for(services.on_disk(lambda: None))
+        lines = Path(conf.log_path()).read_text().splitlines()
+        return [found for found in map(json.loads, lines) if found["kind"] == "report"]
+
+    def test_told_to_staff(self):
+        """The log has the words and the last lines the player could hear; staff get an alert."""
+        self.typed("whisper Aria = my secret")
+        self.say("a public line", self.char2)
+        self.char2.execute_cmd("whisper Aria = not for you")
+        self.assertTold("ai/report Aria = she is |rrude", "Staff are told")
+        [found] = self.log()
+        self.assertEqual((found["by"], found["words"]), (stable_id(self.char1), "she is |rrude"))
+        lines = "\n".join(found["lines"])
+        self.assertIn("a public line", lines)
+        self.assertIn("my secret", lines)
+        self.assertNotIn("not for you", lines)
+        self.assertIn("reports Aria", self.script.runtime.last_error)
+
+    def test_not_at_any_rate(self):
+        """One a minute."""
+        self.typed("ai/report Aria")
+        self.assertTold("ai/report Aria", "in a minute")
+        self.assertEqual(len(self.log()), 1)
+
+    def test_forgotten(self):
+        """Who is forgotten has reported nothing."""
+        self.typed("ai/report Aria = rude")
+        self.forget_me()
+        self.assertEqual(self.log(), [])
+
+    def test_the_rest_is_for_builders(self):
+        """Players see no list and make no assistant."""
+        for line in ("ai", "ai/list", "ai/create Bo", "ai/stop Aria"):
+            self.assertTold(line, "Players may type: ai/ignore, ai/report")
+
+
+class TestNotice(ForgettingGameTest):
+    """Who logs in is told that assistants listen."""
+
+    def test_told_at_login(self):
+        """By default, and not where the game does not want it."""
+        startstop.tell_of_listening(self.account, session=self.session)
+        self.assertIn("AI assistants listen in this game", self.shown())
+        self.told.clear()
+        with override_settings(EVENNIA_AI_LISTENING_NOTICE=False):
+            startstop.tell_of_listening(self.account, session=self.session)
+        self.assertEqual(self.told, [])
+
+    def test_evennia_calls_it(self):
+        """At each login, once."""
+        startstop.at_server_start()
+        startstop.at_server_start()
+        startstop._warm_up.cancel()
+        SIGNAL_ACCOUNT_POST_LOGIN.send(sender=self.account, session=self.session)
+        self.assertEqual(self.shown().count("AI assistants listen"), 1)
+        SIGNAL_ACCOUNT_POST_LOGIN.disconnect(dispatch_uid="evennia_ai")
+
+
+class TestAdmins(ForgettingGameTest):
+    """What admins type."""
+
+    def test_another_player(self):
+        """By account, by character, or by the id of a character that is gone."""
+        self.lived()
+        self.be("Admin")
+        self.account2.characters.add(self.char2)
+        for name in (self.account2.key, self.char2.key):
+            self.assertTold(f"aiforget {name}", f"all that `{name}` ever said")
+        self.assertTold("aiforget Nobody", "no player called `Nobody`")
+        gone = stable_id(self.char2)
+        self.typed(f"aiforget {gone}")
+        self.typed(f"aiforget {gone} = yes", until="Forgotten:")
+        self.assertNotIn("sacks of barley", self.everything())
+        self.assertIn(SECRET, self.everything())
+
+
+class TestInterrupted(ForgettingGameTest):
+    """What a crash or a failing store leaves is finished by the next start."""
+
+    def test_at_each_step(self):
+        """A run that stops before a step is queued, and the next start finishes it."""
+        self.lived()
+        people = forgetting.people_of(self.char1)
+        enqueue_request(forgetting.Request(people, utc_iso(time.time()), stable_id(self.account)))
+        reached = []
+        for step in EARLIER:
+            self.stop_before(step, reached)
+        self.assertEqual(reached, list(EARLIER))
+        startstop.warm_up()
+        pump_until(lambda: not queued(), 60)
+        self.assert_forgotten()
+
+    def stop_before(self, step, reached):
+        """Carry out what is queued up to a step."""
+
+        def at_step(this, name):
+            if name == step:
+                reached.append(name)
+                raise Stopped(name)
+
+        kinds = (ForgettingJob, type(self.script))
+        before = [getattr(kind, name) for kind, name in zip(kinds, NAMES, strict=True)]
+        for kind, name in zip(kinds, NAMES, strict=True):
+            setattr(kind, name, at_step)
+        try:
+            with self.assertRaises(Stopped):
+                wait_for(forget_queued(all_assistants), 60)
+        finally:
+            for kind, name, was in zip(kinds, NAMES, before, strict=True):
+                setattr(kind, name, was)
+        self.assertEqual(len(queued()), 1)
+
+    def test_an_index_that_fails_to_clear(self):
+        """It does not count as cleared: the request stays queued, and the player is told."""
+        self.lived()
+        recall = services.mind().recall
+        works, recall.remove = recall.remove, lambda scope, ids: fail(OSError("read-only"))
+        self.typed("aiforget me")
+        shown = self.typed("aiforget me = yes", until="Not everything is forgotten")
+        self.assertIn("Aria, Borg could not be cleared", shown)
+        self.assertEqual(len(queued()), 1)
+        recall.remove = works
+        self.typed("aiforget", until="Forgotten:")
+        self.assert_forgotten()
+
+    def test_a_deleted_assistant_whose_index_fails_to_clear(self):
+        """Its deletion stays queued as well."""
+        scope = self.script.scope
+        enqueue(scope)
+        recall = services.mind().recall
+        recall.clear = lambda scope, at_most: fail(StoreError("read-only"))
+        wait_for(delete_derived(scope))
+        self.assertEqual(queued_scopes(), [scope])
+        del recall.clear
+        wait_for(delete_derived(scope))
+        self.assertEqual(queued_scopes(), [])
+
+    def test_one_bad_assistant(self):
+        """What one cannot forget does not stop the others."""
+        self.lived()
+        self.borg.assistant.history.gathered_evidence = lambda *args: fail(ValueError("odd"))
+        self.typed("aiforget me")
+        self.typed("aiforget me = yes", until="Borg could not be cleared")
+        self.assertNotIn(SECRET, repr([m.content for m in self.lines(self.script)]))
+        self.assertEqual(len(queued()), 1)
+
+
+NAMES = ("at_step", "at_commit_step")

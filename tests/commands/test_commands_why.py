@@ -1,0 +1,277 @@
+"""`ai/why`: why a reply was said, and what became of words that seem to be forgotten."""
+
+import re
+from dataclasses import replace
+
+from evennia_ai.history.audience import private
+from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.llm_interaction.reply_trace import TRACE, ReplyTrace
+from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.sleep.compaction import compact_conversation_history
+from evennia_ai.testing import call
+from tests.command_line import WholePagesTest
+from tests.waiting import pump_until, wait_for
+
+FACT = "The cellar key lies under the blue pot beside the hearth."
+BOB = Speaker("Bob", "o2.b")
+
+
+class WhyTest(WholePagesTest):
+    """Aria was told a fact, then much else; all but the newest was folded away."""
+
+    default = "They talked of many things."
+
+    def setUp(self):
+        super().setUp()
+        self.configure(compact_preserve_window=4, pre_compact_extraction_enabled=False)
+        (self.fact,) = self.script.history.append([Message("user", FACT, speaker=BOB)])
+        self.fill(20)
+
+    def compact(self):
+        done = wait_for(compact_conversation_history(self.script, self.aria, force=True))
+        self.assertTrue(done["success"], done)
+        return done
+
+    def ask(self, text, *answers):
+        """Somebody asks; returns the reply that is stored."""
+        self.model.answers = list(answers)
+        self.say(text)
+        self.assertEqual(self.tick(), "turn")
+        replies = [m for m in self.script.history.messages() if TRACE in m.metadata]
+        return replies[-1]
+
+    def why(self, words="", until="\n"):
+        """What `ai/why` tells."""
+        self.typed(f"ai/why Aria = {words}" if words else "ai/why Aria")
+        pump_until(lambda: until in self.shown())
+        return self.shown()
+
+
+class TestWhyDidSheSayThat(WhyTest):
+    """The newest reply, or that with some words."""
+
+    def test_memory_in_the_prompt(self):
+        """Prompt, source lines with scores, model, tools and cost of the newest reply."""
+        self.compact()
+        answer = ModelReply(
+            content="Under the blue pot.",
+            model="scripted/other",
+            prompt_tokens=900,
+            completion_tokens=7,
+            cost=0.25,
+        )
+        reply = self.ask("Aria, is the cellar key still under the pot beside the hearth?", answer)
+        trace = ReplyTrace.of(reply)
+        self.assertIn(self.fact.id, trace.given, trace)
+        score = trace.given[self.fact.id]
+        self.assertGreater(score, 0)
+        asked = next(m for m in self.script.history.messages() if "cellar" in m.content)
+        self.assertEqual(trace.answers, (asked.id,))
+        shown = self.why()
+        for told in (
+            "Under the blue pot.",
+            f"Prompt: {trace.budget}",
+            f"({asked.id})",
+            "Memories in its prompt:",
+            f"({self.fact.id}) score {score:.3f}",
+            f"Bob: {FACT[:40]}",
+            "Tools called: none",
+            "Model: scripted/other",
+            "Cost: 1 call, 900 tokens in, 7 out, $0.2500",
+        ):
+            self.assertIn(told, shown)
+
+    def test_searches(self):
+        """What the turn's own searches found and read is named, with the tools and all calls."""
+        self.compact()
+        found, opened = call("search_memory", query="key"), call("expand_memory", id=self.fact.id)
+        reply = self.ask(
+            "Aria, tell me of it!", found, opened, ModelReply(content="Under the blue pot.")
+        )
+        trace = ReplyTrace.of(reply)
+        self.assertIn(self.fact.id, trace.found)
+        self.assertEqual(trace.opened, (self.fact.id,))
+        self.assertEqual(trace.calls, 3)
+        shown = self.why("blue pot")
+        self.assertIn("Memories found by its searches:", shown)
+        self.assertIn("Memories it read in full:", shown)
+        self.assertIn("Tools called: search_memory, expand_memory", shown)
+        self.assertIn("Cost: 3 calls", shown)
+        self.assertIn("price unknown", shown)
+
+    def test_said_by_a_tool(self):
+        """Words that were said by a tool are found, and what they rest on."""
+        self.ask("Aria, good evening!", call("say", text="Mind the step, stranger."), call("noop"))
+        self.ask("Aria, and now?", "Well.")
+        shown = self.why("mind THE  step")
+        self.assertIn("Mind the step, stranger.", shown)
+        self.assertIn("Tools called: say", shown)
+        self.assertIn("Memory gave nothing to this turn.", shown)
+
+    def test_what_was_left_out(self):
+        """What had no room is told, with the reason."""
+        self.configure(max_context_tokens=4000, compact_auto=False)
+        self.fill(30, words=200)
+        self.ask("Aria, good evening!", "Good evening.")
+        self.assertIn("no room beside the newer", self.why())
+
+    def test_an_archived_reply(self):
+        """A reply that was folded keeps its trace."""
+        self.ask("Aria, good evening!", "A fine evening to you, dear guest.")
+        self.fill(20)
+        self.compact()
+        shown = self.why("dear guest", until="Cost:")
+        self.assertIn("It is in summary", shown)
+        self.assertIn("Prompt: System:", shown)
+
+    def test_without_a_trace(self):
+        """A reply of an earlier version has none, and that is said."""
+        self.script.history.append([Message("assistant", "Once upon a time.")])
+        self.assertIn("No trace was stored with this reply", self.why())
+
+    def test_damaged_traces(self):
+        """Whatever stands in a trace, the command answers."""
+        odd = ("{}", '{"budget": 3, "given": []}', '{"given": {"m1": "x"}, "cost": "y"}', "[1]")
+        for raw in odd:
+            self.script.history.append([Message("assistant", "Ho.", metadata={TRACE: raw})])
+            self.assertIn("Prompt: System: 0", self.why())
+
+    def test_no_reply(self):
+        """Before the first reply it says so."""
+        self.script.history.replace([self.fact])
+        self.assertIn("no reply in its live history", self.why(until="reply"))
+
+    def test_only_admins(self):
+        """Builders read no talk."""
+        self.be("Builder")
+        self.assertTold("ai/why Aria", "`ai/why` is for admins.")
+
+    def test_sources_of_others(self):
+        """Where a game opens it to others, a private source is not shown to them."""
+        from evennia_ai.commands.why import why
+
+        secret = Message("user", "I stole the pot.", speaker=BOB, audience=private(["o2.b"]))
+        (secret,) = self.script.history.append([secret])
+        reply = self.ask("Aria, good evening!", "Good evening.")
+        raw = replace(ReplyTrace.of(reply), given={secret.id: 0.5}).to_text()
+        changed = Message("assistant", "So.", metadata={TRACE: raw})
+        self.script.history.append([changed])
+        self.assertIn("I stole the pot", self.why())
+        lines = "\n".join(wait_for(why(self.script, "", "public")))
+        self.assertNotIn("stole", lines)
+        self.assertIn(f"({secret.id}) score 0.500 not for you to see", lines)
+        self.assertIn("nowhere", "\n".join(wait_for(why(self.script, "stole the", "public"))))
+
+
+class TestTrace(WhyTest):
+    """What is stored with a reply."""
+
+    def test_no_talk(self):
+        """Ids and numbers, few of them; nobody's words."""
+        self.compact()
+        reply = self.ask("Aria, where is the cellar key?", call("look"), "Under the blue pot.")
+        stored = reply.metadata[TRACE]
+        self.assertLess(len(stored), 1500)
+        for word in ("pot", "key", "Bob", "Char", "hearth"):
+            self.assertNotIn(word, stored)
+
+    def test_only_replies(self):
+        """Calls that say nothing, and dreams, have none."""
+        self.ask("Aria, look around!", call("look"), "Fine.")
+        traced = [m.content for m in self.script.history.messages() if TRACE in m.metadata]
+        self.assertEqual(traced, ["Fine."])
+
+    def test_bounded(self):
+        """However much was found, a trace stays small."""
+        reply = self.ask("Aria, good evening!", "Good evening.")
+        many = {f"m{n:015}": n / 1000 for n in range(500)}
+        trace = ReplyTrace(
+            budget=ReplyTrace.of(reply).budget,
+            answers=tuple(many),
+            given=many,
+            found=many,
+            passed_over=many,
+            opened=tuple(many),
+            tools=tuple(many),
+        )
+        self.assertLess(len(trace.to_text()), 3000)
+
+
+class TestWhyDidSheForget(WhyTest):
+    """Words that somebody said."""
+
+    def test_still_there(self):
+        """What is in the live history is said to be."""
+        shown = self.why("blue pot")
+        self.assertIn("It is in the live history: prompts hold it word for word.", shown)
+        self.configure(max_context_tokens=4000, compact_auto=False)
+        self.fill(40, words=200)
+        self.ask("Aria, good evening!", "Good evening.")
+        self.assertIn("the newest turn's prompt had no room for it", self.why("blue pot"))
+
+    def test_folded(self):
+        """For archived words: compaction, summary, search, and the command for the raw words."""
+        done = self.compact()
+        (record,) = self.script.history.summaries()
+        shown = self.why("the BLUE pot", until="A search")
+        for told in (
+            self.fact.id,
+            FACT,
+            f"Compaction {done['compaction_id']} (manual) folded it",
+            f"It is in summary {record.id}, made of 17 messages.",
+            "A search for these words finds it as result 1.",
+        ):
+            self.assertIn(told, shown)
+        typed = re.search(r"The raw words: (aihistory/expand Aria = \S+)", shown)[1]
+        self.assertIn(FACT, self.typed(typed))
+
+    def test_in_the_summary_or_not(self):
+        """It tells whether a summary's text holds the words."""
+        self.model.default = "Bob hid the key beneath a pot."
+        self.compact()
+        (record,) = self.script.history.summaries()
+        held = "in the text of" if "blue pot" in record.text else "in the archive alone"
+        self.assertIn(held, self.why("blue pot", until="A search"))
+        self.assertIn("folded", self.why("beside the hearth", until="A search"))
+
+    def test_taken_over(self):
+        """Of a summary that another one took over the whole chain is named."""
+        for _ in range(3):
+            self.compact()
+            self.fill(20)
+        first, *_ = self.script.history.summaries()
+        shown = self.why("blue pot", until="A search")
+        self.assertIn(f"It is in summary {first.id}", shown)
+        self.assertIn(f"taken into {first.absorbed_by}", shown)
+
+    def test_not_in_the_index(self):
+        """Words that the search index lacks are found in the archive."""
+        self.compact()
+        wait_for(self.script.memory.clear())
+        self.script.memory.search = lambda query: _nothing()
+        shown = self.why("blue pot", until="A search")
+        self.assertIn(FACT, shown)
+        self.assertIn("finds it not at all", shown)
+
+    def test_after_a_rollback(self):
+        """What a rollback brought back is live again."""
+        self.compact()
+        self.typed("compact/rollback Aria")
+        self.typed("compact/rollback Aria = yes", until="again")
+        self.assertIn("It is in the live history", self.why("blue pot"))
+
+    def test_never_said(self):
+        """For words that nobody said: that, and what search finds nearest."""
+        self.compact()
+        shown = self.why("the blue kettle beside the hearth", until="nearest")
+        self.assertIn("is nowhere in the history or the archive of Aria", shown)
+        self.assertIn(self.fact.id, shown)
+        self.typed("ai/why Aria = zyzzyx")
+        pump_until(lambda: "Search finds" in self.shown())
+        self.assertIn("`zyzzyx` is nowhere", self.shown())
+
+
+def _nothing():
+    from twisted.internet.defer import succeed
+
+    return succeed([])

@@ -1,0 +1,123 @@
+"""The log of token budgets: every request of any purpose, in memory, saved now and then."""
+
+import unittest
+
+from evennia_ai.errors import ModelError
+from evennia_ai.history.audience import PUBLIC, private
+from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.llm_interaction.budget_log import EVENTS_KEPT, KEY, SAVED_EVERY
+from evennia_ai.llm_interaction.summary import call_llm_simple
+from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
+from evennia_ai.sleep.compaction import (
+    compact_conversation_history,
+    run_pre_compaction_extraction,
+)
+from evennia_ai.testing import FakeAssistant, ScriptedModel, model_down
+from tests.waiting import wait_for
+
+
+def talk(count, audience=PUBLIC):
+    """Lines of two people, long enough to be worth a summary."""
+    return [
+        Message(
+            "user",
+            f"line {n}: the miller owes Bob {n} coins, due at dawn. " * 4,
+            speaker=Speaker("Bob", "o2.b"),
+            audience=audience,
+        )
+        for n in range(count)
+    ]
+
+
+class TestBudgetLog(unittest.TestCase):
+    """What is logged, and what is kept of it."""
+
+    def setUp(self):
+        self.aria = FakeAssistant(ScriptedModel(default="They talked."), compact_preserve_window=4)
+        self.aria.history.append(talk(12))
+
+    def turn(self, **request):
+        return wait_for(self.aria.run_turn(TurnRequest(**request)))
+
+    def test_a_turn(self):
+        """A turn's request is logged with its audience, its regions and the reply's figures."""
+        audience = private(["o2.b"])
+        self.aria.mind.model.answers = [ModelReply(content="Aye.", completion_tokens=3)]
+        self.turn(audience=audience)
+        (event,) = self.aria.budgets.events()
+        self.assertEqual((event.purpose, event.audience), ("awake", audience))
+        self.assertEqual(event.at, self.aria.now())
+        self.assertGreater(event.regions["History"], 0)
+        self.assertGreater(event.usage, 0)
+        self.assertEqual(event.trigger, "")
+        self.assertEqual(event.completion_tokens, 3)
+
+    def test_no_answer(self):
+        """A request that no model answers is logged too, without figures of a reply."""
+        self.aria.mind.model.answers = [model_down()]
+        self.aria.store.set("llm_offline_fallback", False)
+        with self.assertRaises(ModelError):
+            self.turn()
+        self.assertEqual([e.completion_tokens for e in self.aria.budgets.events()], [0])
+
+    def test_a_compaction(self):
+        """Extraction and summary are logged with what triggered their compaction."""
+        script = self.aria
+        wait_for(run_pre_compaction_extraction(script, script.obj, trigger="emergency"))
+        wait_for(compact_conversation_history(script, script.obj, force=True, trigger="emergency"))
+        events = script.budgets.events()
+        self.assertEqual({e.purpose for e in events}, {"pre_compaction", "summary"})
+        self.assertEqual({e.trigger for e in events}, {"emergency"})
+        for event in events:
+            self.assertLessEqual(event.total, event.limit)
+            self.assertGreater(event.regions["History"], 100)
+        self.turn()
+        self.assertEqual(script.budgets.newest().trigger, "")
+
+    def test_others(self):
+        """Any other request by the way of summaries is logged by its purpose, untriggered."""
+        wait_for(call_llm_simple(self.aria, "Be brief.", "Who?", purpose="memory"))
+        event = self.aria.budgets.newest()
+        self.assertEqual((event.purpose, event.trigger), ("memory", ""))
+        self.assertEqual(event.regions["History"], self.aria.count("Who?") + 4)
+        self.assertEqual(event.regions["System"], self.aria.count("Be brief.") + 4)
+
+    def test_bounded(self):
+        """The newest events are kept, in memory and stored."""
+        for _ in range(EVENTS_KEPT + 7):
+            self.turn()
+        self.aria.budgets.save()
+        self.assertEqual(len(self.aria.budgets.events()), EVENTS_KEPT)
+        self.assertEqual(len(self.aria.store.get(KEY)["events"]), EVENTS_KEPT)
+
+    def test_seldom_written(self):
+        """A turn writes no budget; every tenth request writes them all, as does a shutdown."""
+        for _ in range(SAVED_EVERY - 1):
+            self.turn()
+        self.assertIsNone(self.aria.store.get(KEY))
+        self.turn()
+        self.assertEqual(len(self.aria.store.get(KEY)["events"]), SAVED_EVERY)
+
+    def test_after_a_restart(self):
+        """What was saved is there again, and goes on."""
+        self.turn()
+        self.aria.budgets.save()
+        again = FakeAssistant(store=self.aria.store)
+        self.assertEqual(again.budgets.events(), self.aria.budgets.events())
+        wait_for(again.run_turn(TurnRequest()))
+        self.assertEqual(len(again.budgets.events()), 2)
+
+    def test_damaged(self):
+        """Whatever stands in the Attribute, the log can be read."""
+        for odd in (None, 7, "x", [], {"events": 3}, {"events": [None, {}, {"sizes": "x"}]}):
+            store = FakeAssistant().store
+            store.set(KEY, odd)
+            for event in FakeAssistant(store=store).budgets.events():
+                self.assertEqual(event.total, 0)
+
+    def test_no_talk(self):
+        """What is stored holds nobody's words and no names."""
+        self.turn()
+        self.aria.budgets.save()
+        self.assertNotIn("miller", str(self.aria.store.get(KEY)))
+        self.assertNotIn("Bob", str(self.aria.store.get(KEY)))

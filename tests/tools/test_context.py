@@ -1,0 +1,122 @@
+"""The tools by which an assistant looks at its own context."""
+
+import json
+import unittest
+
+from evennia_ai.history.audience import private
+from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.llm_interaction.values import TurnRequest
+from evennia_ai.sleep.compaction import compact_conversation_history
+from evennia_ai.testing import FakeAssistant, ScriptedModel, call
+from tests.waiting import wait_for
+
+BOB, CORA = private(["o2.b"]), private(["o3.c"])
+
+
+def lines(count, word, **fields):
+    """Heard lines, each some 60 tokens long."""
+    bob = Speaker("Bob", "o2.b")
+    return [Message("user", f"{word} {n} " * 20, speaker=bob, **fields) for n in range(count)]
+
+
+class ContextToolsTest(unittest.TestCase):
+    """A fake assistant with public talk, some of Bob's and some of Cora's."""
+
+    def setUp(self):
+        self.model = ScriptedModel(default="They talked of many things.")
+        self.aria = FakeAssistant(self.model, max_context_tokens=8000, compact_preserve_window=4)
+        self.aria.history.append(lines(12, "barrel"))
+
+    def use(self, name, audience="public"):
+        """What a tool gives in a turn for an audience."""
+        self.model.answers = [call(name), "So it is."]
+        wait_for(self.aria.run_turn(TurnRequest(audience=audience)))
+        results = [m for m in self.aria.history.messages() if m.role == "tool"]
+        return results[-1].content
+
+    def compact(self):
+        done = wait_for(compact_conversation_history(self.aria, self.aria.obj, force=True))
+        self.assertTrue(done["success"], done)
+
+
+class TestContextSnapshot(ContextToolsTest):
+    def test_how_full(self):
+        """It tells the share, the tokens and the regions of the prompt that this turn has."""
+        told = self.use("context_snapshot")
+        event = self.aria.budgets.events()[0]
+        self.assertIn(f"{event.total / 8000:.0%} full: {event.total:,} of 8,000 tokens", told)
+        self.assertIn("12 lines of talk word for word", told)
+        self.assertIn(str(event), told)
+        self.assertLess(len(told), 600)
+
+    def test_folded_and_left_out(self):
+        """It tells what summaries stand for and what had no room."""
+        self.compact()
+        self.assertIn("8 older messages are folded into 1 summary", self.use("context_snapshot"))
+        self.aria.history.append(lines(200, "gold"))
+        self.assertRegex(
+            self.use("context_snapshot"), r"For lack of room the [\d,]+ messages before them"
+        )
+
+    def test_of_its_audience(self):
+        """What another audience said is not counted."""
+        self.aria.history.append(lines(7, "secret", audience=CORA))
+        self.assertIn("12 lines", self.use("context_snapshot"))
+        self.assertIn("13 lines", self.use("context_snapshot", audience=BOB))
+        self.assertIn("20 lines", self.use("context_snapshot", audience=CORA))
+
+
+class TestListContributors(ContextToolsTest):
+    def test_largest(self):
+        """The largest regions and messages by id, in few words."""
+        big = Message("user", "barrel " * 900, speaker=Speaker("Bob", "o2.b"))
+        (big,) = self.aria.history.append([big])
+        told = json.loads(self.use("list_contributors"))["largest"]
+        self.assertLessEqual(len(told), 8)
+        self.assertIn({"what": "message", "id": big.id, "tokens": big.tokens}, told)
+        self.assertIn("region History", [each["what"] for each in told])
+        self.assertEqual(told, sorted(told, key=lambda each: -each["tokens"]))
+
+    def test_of_its_audience(self):
+        """A private message is listed to its own circle and to nobody else."""
+        big = Message("user", "secret " * 900, speaker=Speaker("Cora", "o3.c"), audience=CORA)
+        (big,) = self.aria.history.append([big])
+        for audience, known in (("public", False), (BOB, False), (CORA, True)):
+            self.assertEqual(big.id in self.use("list_contributors", audience), known, audience)
+        self.assertNotIn("secret", self.use("list_contributors", CORA))
+
+
+class TestTraceSummaries(ContextToolsTest):
+    def test_summaries(self):
+        """Each is listed with its id, its tier and how many messages it stands for."""
+        self.compact()
+        told = json.loads(self.use("trace_summaries"))
+        (record,) = self.aria.history.summaries()
+        self.assertEqual(told["older"], 0)
+        self.assertEqual([each["id"] for each in told["summaries"]], [record.id])
+        self.assertEqual(told["summaries"][0]["messages"], 8)
+        self.assertTrue(told["summaries"][0]["in_prompt"])
+        self.assertNotIn("many things", json.dumps(told))
+
+    def test_bounded(self):
+        """After many compactions the newest are listed; the rest is counted."""
+        for _ in range(12):
+            self.aria.history.append(lines(8, "gold"))
+            self.compact()
+        told = json.loads(self.use("trace_summaries"))
+        self.assertEqual(len(told["summaries"]), 8)
+        self.assertGreaterEqual(told["older"], 4)
+        self.assertTrue(any("part_of" in each for each in told["summaries"]))
+
+    def test_of_its_audience(self):
+        """Summaries of private talk do not exist for others."""
+        self.aria.history.append(lines(30, "secret", audience=CORA))
+        self.compact()
+        private_ones = [r.id for r in self.aria.history.summaries() if r.audience == CORA]
+        self.assertTrue(private_ones)
+        for audience, known in (("public", False), (BOB, False), (CORA, True)):
+            self.assertEqual(private_ones[0] in self.use("trace_summaries", audience), known)
+
+    def test_none(self):
+        """Before the first compaction there are none."""
+        self.assertEqual(json.loads(self.use("trace_summaries")), {"summaries": [], "older": 0})
