@@ -1,0 +1,225 @@
+"""Guards on what a model says: small rules, each of which cuts a reply to its sound beginning.
+
+Small models go on with the prompt instead of answering, speak for others, fall into a loop, or give
+out their rules. A reply that a guard cut keeps what stood before; one that keeps nothing is not
+said.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from evennia_ai.history.frames import own_words
+from evennia_ai.language.words import words
+
+# A repeated stretch of this many words may be rhythm; longer ones, said three times, are a loop.
+RHYTHM_WORDS = 12
+# Stretches of up to so many words are looked for; loops of small models are a sentence or two.
+LOOP_WORDS = 60
+# A sentence of so many words is not said a third time.
+REFRAIN_WORDS = 4
+# Anybody says `Aye, that may be so.` twice; a longer line said again is a model in a loop.
+REPEATABLE_CHARS = 40
+# So many words of the rules in a row are no accident.
+RULE_WORDS = 8
+
+_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
+_ENDS = ".!?\u2026\u3002\uff01\uff1f"
+_CLOSED = re.compile(rf"[{_ENDS}][\"'\u201d\u2019)]*(?=\s|$)")
+_SENTENCE = re.compile(rf"[^{_ENDS}\n]+(?:[{_ENDS}]+[\"'\u201d\u2019)]*|\n|$)")
+_CALL = re.compile(
+    r"</?(?:tool|function)_?(?:call|response)?s?\b|<\|?(?:im_start|im_end|endoftext|eot_id)\b"
+    r'|\{\s*"(?:name|tool|function|arguments|parameters)"\s*:',
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Around:
+    """What a reply is held against.
+
+    Args:
+        others: Names of the other people present.
+        known: Lines that are not said again, as `known_lines` gives them.
+        rules: What the model is told before all else, without the persona.
+        tools: Names of the tools it has.
+        is_cut_off: Whether the reply ended because it had become too long.
+    """
+
+    others: tuple[str, ...] = ()
+    known: frozenset[str] = frozenset()
+    rules: str = ""
+    tools: tuple[str, ...] = ()
+    is_cut_off: bool = False
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """The sound beginning of a reply, and the names of the guards that cut it."""
+
+    text: str
+    cuts: tuple[str, ...] = ()
+
+
+def guarded(text: str, around: Around) -> Guarded:
+    """A cleaned reply as it may be said; its text is empty if nothing of it is sound."""
+    cuts = []
+    for name, guard in GUARDS.items():
+        kept = guard(text, around)
+        if kept != text:
+            text = kept
+            cuts.append(name)
+        if not text:
+            break
+    return Guarded(text, tuple(cuts))
+
+
+def without_prompt(text: str, around: Around) -> str:
+    """Without what goes on with the prompt: ids of people, labels, notices."""
+    return own_words(text)
+
+
+def without_others(text: str, around: Around) -> str:
+    """Without lines of other people: ``Bob: "..."``, behind a line of its own also ``Bob: ...``."""
+    if not around.others:
+        return text
+    names = "|".join(re.escape(name) for name in around.others)
+    verbs = "says|asks|answers|whispers(?: to you)?|poses|pages(?: you)?"
+    found = re.search(
+        rf"\A(?:{names}): [\"\u201c]|\n(?:{names})(?:| (?:{verbs}),?):?(?<=[:,])(?=\s)", text
+    )
+    return text[: found.start()].rstrip() if found else text
+
+
+def without_calls(text: str, around: Around) -> str:
+    """Without tool calls written as text, and sentences that name a tool."""
+    found = [match.start() for match in [_CALL.search(text)] if match]
+    named = [name for name in around.tools if "_" in name or name == "noop"]
+    if named:
+        tool = re.search(rf"\b(?:{'|'.join(map(re.escape, named))})\b", text)
+        found += [tool.start()] if tool else []
+    return _before(text, min(found)) if found else text
+
+
+def without_rules(text: str, around: Around) -> str:
+    """Without sentences that give out the rules."""
+    rules = _runs(around.rules)
+    at = next((at for run, at in _windows(text) if run in rules), None)
+    return text if at is None else _before(text, at)
+
+
+def without_loops(text: str, around: Around) -> str:
+    """Without what says the same again and again: the first time is kept."""
+    found = _words(text)
+    ends = [_loop([word for word, _ in found]), _third_time(text)]
+    starts = [found[end][1] for end in ends if end is not None]
+    return _trimmed(text[: min(starts)]) if starts else text
+
+
+def without_torn_end(text: str, around: Around) -> str:
+    """Without a last sentence that was broken off; of an only sentence, without its last word."""
+    if not around.is_cut_off or text.endswith(tuple(_ENDS)):
+        return text
+    ends = [end.end() for end in _CLOSED.finditer(text)]
+    return text[: ends[-1]] if ends else text.rpartition(" ")[0].rstrip()
+
+
+def without_echo(text: str, around: Around) -> str:
+    """Nothing, if each sentence was just said, by the assistant itself or by somebody else."""
+    whole, *parts = map(line_key, (text, *_SENTENCE.findall(text)))
+    is_echo = whole in around.known or all(part in around.known for part in parts if part)
+    return "" if whole and is_echo else text
+
+
+Guard = Callable[[str, Around], str]
+# In this order; the names are shown by `ai/why` and stand in the audit log.
+GUARDS: Mapping[str, Guard] = {
+    "goes on with the prompt": without_prompt,
+    "speaks for others": without_others,
+    "writes calls as text": without_calls,
+    "gives out its rules": without_rules,
+    "repeats itself": without_loops,
+    "is broken off": without_torn_end,
+    "says what was just said": without_echo,
+}
+
+
+def _words(text: str) -> list[tuple[str, int]]:
+    """The words of a text in lower case, and where each begins."""
+    return [(found.group().lower(), found.start()) for found in _WORD.finditer(text)]
+
+
+def _before(text: str, at: int) -> str:
+    """The whole sentences of a text before a place."""
+    ends = [end.end() for end in _CLOSED.finditer(text, 0, at) if end.end() < at]
+    return text[: ends[-1]] if ends else ""
+
+
+def _trimmed(text: str) -> str:
+    """A text cut before a word, without an opening mark that was left at its end."""
+    return text.rstrip().rstrip("\"'\u201c\u2018(*-").rstrip()
+
+
+@lru_cache(maxsize=8)
+def _runs(rules: str) -> Collection[tuple[str, ...]]:
+    return frozenset(run for run, _ in _windows(rules))
+
+
+def _windows(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
+    """All runs of `RULE_WORDS` words of a text, and where each begins."""
+    found = _words(text)
+    for place in range(len(found) - RULE_WORDS + 1):
+        stretch = found[place : place + RULE_WORDS]
+        yield tuple(word for word, _ in stretch), stretch[0][1]
+
+
+def _loop(said: list[str]) -> int | None:
+    """Where the second of three like stretches that follow each other begins, the earliest such."""
+    found = []
+    for size in range(1, min(LOOP_WORDS, len(said) // 3) + 1):
+        run = 0
+        for place in range(size, len(said)):
+            run = run + 1 if said[place] == said[place - size] else 0
+            if run >= max(2 * size, RHYTHM_WORDS):
+                found.append(place - run + 1)
+                break
+    return min(found, default=None)
+
+
+def _third_time(text: str) -> int | None:
+    """The number of the word with which a sentence is said for the third time."""
+    times: dict[tuple[str, ...], int] = {}
+    place = 0
+    for sentence in _SENTENCE.finditer(text):
+        said = tuple(word for word, _ in _words(sentence.group()))
+        times[said] = times.get(said, 0) + 1
+        if len(said) >= REFRAIN_WORDS and times[said] == 3:
+            return place
+        place += len(said)
+    return None
+
+
+def line_key(text: str) -> str:
+    """The words of a line, by which it is known again."""
+    return " ".join(words(text))
+
+
+def known_lines(
+    own: Sequence[tuple[str, bool]], heard: Iterable[str], answered: Iterable[str]
+) -> frozenset[str]:
+    """The keys of lines that are not said again.
+
+    Anybody says `Aye, that may be so.` twice, and returns a greeting.
+
+    Args:
+        own: The assistant's newest lines, and whether each was said to the same person.
+        heard: The newest lines of others.
+        answered: Those of them that the reply answers.
+    """
+    keys = [line_key(text) for text, _ in own]
+    long = {line_key(text) for text, same in own if same and len(text) > REPEATABLE_CHARS}
+    often = {key for key in keys if " " in key and keys.count(key) > 1}
+    returned = {key for key in map(line_key, answered) if key.count(" ") < REFRAIN_WORDS}
+    echoes = {key for key in map(line_key, heard) if key.count(" ") > 1} - returned
+    return frozenset(long | often | echoes)

@@ -1,0 +1,195 @@
+"""What of a model's reply is sound."""
+
+import unittest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.history.frames import heard_line
+from evennia_ai.llm_interaction.contexts import CONTEXTS
+from evennia_ai.llm_interaction.guards import (
+    GUARDS,
+    LOOP_WORDS,
+    REPEATABLE_CHARS,
+    Around,
+    guarded,
+    known_lines,
+    line_key,
+)
+from tests.strategies import FEW, awkward_texts
+
+RULES = CONTEXTS["awake"].rules
+AROUND = Around(
+    others=("Bram", "Cora (old)"),
+    known=frozenset({"good evening everybody", "my boat is called heron"}),
+    rules=RULES,
+    tools=("say", "look", "noop", "search_memory", "add_journal_entry"),
+)
+OPENING = "The bridge stands again."
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def names_of(text, around=AROUND):
+    """Which guards cut a reply."""
+    return guarded(text, around).cuts
+
+
+# Distinct words, so that nothing is said twice by chance.
+distinct = st.lists(st.text(LETTERS, min_size=3, max_size=9), min_size=4, max_size=12, unique=True)
+
+
+class TestSound(unittest.TestCase):
+    """What people say is left as it is."""
+
+    def test_ordinary_lines(self):
+        """Greetings, quotations, refrains, laughs, and words that tools have for names."""
+        for line in (
+            "Good evening, Bram! Good evening, Cora.",
+            'Bram said, "My boat is called Heron", if I remember it right.',
+            "Ha ha ha ha ha! No, no, no.",
+            "Row, row, row your boat, gently down the stream. Row, row, row your boat!",
+            "Look at the sign and say what you see.",
+            "Of course.\nBram, your ale is on the bar.",
+            "I keep a journal, and I search my memory when I am asked.",
+            "Heron",
+            "...",
+        ):
+            with self.subTest(line):
+                self.assertEqual(guarded(line, AROUND).text, line)
+
+    @FEW
+    @given(awkward_texts, st.booleans())
+    def test_a_beginning(self, text, is_cut_off):
+        """Whatever a model says, what is kept is a beginning of it."""
+        kept = guarded(text, Around(AROUND.others, AROUND.known, RULES, AROUND.tools, is_cut_off))
+        self.assertTrue(text.startswith(kept.text))
+        self.assertEqual(bool(kept.cuts), kept.text != text)
+
+    @FEW
+    @given(st.lists(st.sampled_from(["Bram: ", '"', "\n", "so it is. ", "noop ", "ha "])))
+    def test_twice(self, pieces):
+        """What is sound stays so."""
+        once = guarded("".join(pieces), AROUND).text
+        self.assertEqual(guarded(once, AROUND).text, once)
+
+    @FEW
+    @given(distinct)
+    def test_distinct_words(self, words):
+        """Words none of which comes twice are left as they are."""
+        line = " ".join(words)
+        self.assertEqual(guarded(line, AROUND).text, line)
+
+
+class TestEach(unittest.TestCase):
+    """What each guard cuts."""
+
+    def test_the_prompt(self):
+        """A heard line in its frame, or a label."""
+        line = heard_line("Dora", "o9.x", "say", "hi")
+        for tail in (line, "[Present moment]\nTime: two"):
+            found = guarded(f"{OPENING} {tail}", AROUND)
+            self.assertEqual(found.text, OPENING)
+            self.assertEqual(found.cuts, ("goes on with the prompt",))
+
+    def test_others(self):
+        """Lines of those who are here; nobody else is known by name."""
+        for text, kept in (
+            ('Bram: "Hello."', ""),
+            (f"{OPENING}\nBram: I know.", OPENING),
+            (f'{OPENING}\nCora (old) says, "So do I."', OPENING),
+            (f"{OPENING}\nDora: I know.", f"{OPENING}\nDora: I know."),
+        ):
+            with self.subTest(text):
+                self.assertEqual(guarded(text, AROUND).text, kept)
+        self.assertEqual(guarded('Bram: "Hello."', Around()).text, 'Bram: "Hello."')
+
+    def test_calls(self):
+        """Calls that no protocol reads, and tools named aloud."""
+        for tail in (
+            '{"name": "say", "arguments": {}}',
+            "<tool_call>say</tool_call>",
+            "<|im_start|>user",
+            "I will call search_memory now.",
+            "noop",
+        ):
+            with self.subTest(tail):
+                self.assertEqual(guarded(f"{OPENING} {tail}", AROUND).text, OPENING)
+                self.assertEqual(names_of(tail), ("writes calls as text",))
+        self.assertEqual(guarded("noop", Around()).text, "noop")
+
+    def test_rules(self):
+        """Any eight words of the rules in a row."""
+        for sentence in RULES.split(". "):
+            words = line_key(sentence).split()
+            if len(words) >= 8 and not any("_" in word for word in sentence.split()):
+                with self.subTest(sentence):
+                    text = f"{OPENING} {' '.join(words[:8])}, they told me."
+                    self.assertEqual(guarded(text, AROUND).text, OPENING)
+
+    @FEW
+    @given(distinct, st.integers(3, 30))
+    def test_loops(self, words, times):
+        """A sentence that goes round and round is said once, if it is longer than a rhythm."""
+        stretch = " ".join(words)
+        found = guarded(" and then ".join([stretch] * times), AROUND)
+        self.assertTrue(found.text.startswith(stretch))
+        whole = times * (len(words) + 2) - 2 - (len(words) + 2)
+        if whole >= max(2 * (len(words) + 2), 12):
+            self.assertLess(len(found.text), len(stretch) * 2 + 10)
+            self.assertEqual(found.cuts, ("repeats itself",))
+
+    def test_longest_loop(self):
+        """A stretch of up to `LOOP_WORDS` words; what is longer may come again."""
+        for size, is_loop in ((LOOP_WORDS, True), (LOOP_WORDS + 1, False)):
+            words = [LETTERS[n // 26] + LETTERS[n % 26] + "x" for n in range(size)]
+            text = " ".join(words * 3)
+            self.assertEqual("repeats itself" in names_of(text), is_loop)
+
+    def test_the_third_time(self):
+        """A sentence between others is said twice, not three times."""
+        again = "It is a fine day."
+        text = f"{again} One. {again} Two. ({again} Three."
+        self.assertEqual(guarded(text, AROUND).text, f"{again} One. {again} Two.")
+
+    def test_broken_off(self):
+        """The end of a reply that became too long, unless a sentence ended there."""
+        torn = Around(is_cut_off=True)
+        for text, kept in (
+            ("One is here. Two is the", "One is here."),
+            ("One is here.", "One is here."),
+            ("One and tw", "One and"),
+            ("One", ""),
+        ):
+            self.assertEqual(guarded(text, torn).text, kept)
+
+    def test_echoes(self):
+        """Each sentence was said just now, whatever the marks; with something new it is said."""
+        self.assertEqual(names_of("Good evening, everybody!"), ("says what was just said",))
+        text = "Good evening everybody. My boat is called Heron."
+        self.assertEqual(guarded(text, AROUND).text, "")
+        self.assertEqual(guarded(f"{text} And yours?", AROUND).text, f"{text} And yours?")
+
+    def test_names_are_different(self):
+        """Each guard has its own name."""
+        self.assertEqual(len(GUARDS), 7)
+
+
+class TestKnownLines(unittest.TestCase):
+    """What is not said again."""
+
+    def test_own_lines(self):
+        """A short one may be said twice, a long one once to the same person; one word always."""
+        long = "The ferry leaves when the bell has rung three times."
+        self.assertGreater(len(long), REPEATABLE_CHARS)
+        aye = ("Aye, so it is.", True)
+        self.assertEqual(known_lines([aye], [], []), frozenset())
+        self.assertEqual(known_lines([aye, aye], [], []), {"aye so it is"})
+        self.assertEqual(known_lines([("Aye.", True)] * 3, [], []), frozenset())
+        self.assertEqual(known_lines([(long, False)], [], []), frozenset())
+        self.assertEqual(known_lines([(long, True)], [], []), {line_key(long)})
+
+    def test_lines_of_others(self):
+        """Lines of three words, but for a short one that is answered."""
+        heard = ["Good evening, everybody.", "Hello there!", "I am Bram."]
+        answered = ["I am Bram."]
+        self.assertEqual(known_lines([], heard, answered), {"good evening everybody"})
