@@ -129,12 +129,7 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
         if part in config and not isinstance(config[part], Mapping):
             message = f'`{MEM0_CONFIG}["{part}"]` is {_shown(config[part])}, not a dict.'
             found.append(_error("E008", message, 'Write {"provider": "...", "config": {...}}.'))
-    for wrong in read_limits(values[SPEND_CAPS])[1]:
-        hint = (
-            'Set a dict such as {"game": {"cost_month": 20.0}, "account": {"tokens_day": 50000}, '
-            '"call": {"tokens": 20000}}. Until then, no call that costs anything is made.'
-        )
-        found.append(_error("E015", f"`{SPEND_CAPS}` is wrong: {wrong}.", hint))
+    found += _wrong_caps(values[SPEND_CAPS])
     in_settings = {name for name in dir(settings) if name.startswith(PREFIX)}
     in_environment = {name for name in os.environ if name.startswith(PREFIX)} - set(_ELSEWHERE)
     for name in sorted((in_settings | in_environment) - set(KNOWN)):
@@ -143,6 +138,16 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
         message = f"`{name}` is not a setting of evennia_ai; it has no effect."
         found.append(_warning("W002", message, hint))
     return found
+
+
+def _wrong_caps(value: object) -> list[checks.CheckMessage]:
+    """An error for each part of the spend caps that cannot be used."""
+    hint = (
+        'Set a dict such as {"game": {"cost_month": 20.0}, "account": {"tokens_day": 50000}, '
+        '"call": {"tokens": 20000}}. Until then, no call that costs anything is made.'
+    )
+    message = f"`{SPEND_CAPS}` cannot be used: {{}}."
+    return [_error("E015", message.format(wrong), hint) for wrong in read_limits(value)[1]]
 
 
 def _missing_module(number: str, name: str, path: str, remedy: str) -> list[checks.CheckMessage]:

@@ -128,9 +128,8 @@ class Window:
         label = _label(now, length)
         if self.label <= label:
             return self if self.label == label else Window(label)
-        return (
-            self if self.label <= _label(now + SET_BACK_S, length) else replace(self, label=label)
-        )
+        is_near = self.label <= _label(now + SET_BACK_S, length)
+        return self if is_near else replace(self, label=label)
 
 
 def _label(at: float, length: int) -> str:
@@ -355,7 +354,8 @@ def fitted(
             return Cap("the call", "call", "tokens", tokens)
     if cost is not None and price is not None:
         left = cost - prompt * price[0]
-        room = min(room, int(left / price[1])) if price[1] and left >= 0 else room
+        if left >= 0 and price[1]:
+            room = int(min(room, left / price[1]))
         if left < 0 or room < least:
             return Cap("the call", "call", "cost", cost)
     return request if room == request.max_tokens else replace(request, max_tokens=room)
@@ -393,8 +393,9 @@ def read_limits(value: object) -> tuple[Mapping[str, Mapping[str, float]], tuple
 
 
 def _is_limit(value: object) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and isfinite(value) and value >= 0
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return isfinite(value) and value >= 0
 
 
 def lifts(before: object, after: object) -> bool:

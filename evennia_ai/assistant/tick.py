@@ -180,7 +180,7 @@ def _awake(script: LiveAssistant, character: Character) -> Generator[Deferred[An
 
 
 def _keep(script: LiveAssistant, group: Group, due: float) -> None:
-    """Keep what a spend cap lets nobody answer now, until `due` at least; show that to who asked."""
+    """Keep what a spend cap holds up, until `due` at least, and show that to who asked."""
     runtime, last = script.runtime, group.events[-1]
     script.spend.tell_staff(last.speaker_id or None)
     known = runtime.unanswered.get(group.key)
