@@ -14,6 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.core import checks
 
+from evennia_ai.assistant.spend_book import read_limits
 from evennia_ai.conf import PREFIX, setting
 
 MODEL = "EVENNIA_AI_LLM_MODEL"
@@ -23,6 +24,7 @@ TOOLS = "EVENNIA_AI_TOOLS"
 MODELS = "EVENNIA_AI_MODELS"
 MEMORY_BACKEND = "EVENNIA_AI_MEMORY_BACKEND"
 MEM0_CONFIG = "EVENNIA_AI_MEM0_CONFIG"
+SPEND_CAPS = "EVENNIA_AI_SPEND_CAPS"
 # Environment variables that are not settings of a game.
 _ELSEWHERE = ("EVENNIA_AI_DEMO_PASSWORD", "EVENNIA_AI_MAKE")
 _URL = re.compile(r"https?://[^\s/]+(/\S*)?")
@@ -96,7 +98,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool], str, str]] = {
         'Write module and class separated by dots: "world.memory.Backend".',
     ),
 }
-KNOWN = tuple(_KINDS)
+KNOWN = (*_KINDS, SPEND_CAPS)
 
 
 def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.CheckMessage]:
@@ -127,6 +129,7 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
         if part in config and not isinstance(config[part], Mapping):
             message = f'`{MEM0_CONFIG}["{part}"]` is {_shown(config[part])}, not a dict.'
             found.append(_error("E008", message, 'Write {"provider": "...", "config": {...}}.'))
+    found += _wrong_caps(values[SPEND_CAPS])
     in_settings = {name for name in dir(settings) if name.startswith(PREFIX)}
     in_environment = {name for name in os.environ if name.startswith(PREFIX)} - set(_ELSEWHERE)
     for name in sorted((in_settings | in_environment) - set(KNOWN)):
@@ -135,6 +138,16 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
         message = f"`{name}` is not a setting of evennia_ai; it has no effect."
         found.append(_warning("W002", message, hint))
     return found
+
+
+def _wrong_caps(value: object) -> list[checks.CheckMessage]:
+    """An error for each part of the spend caps that cannot be used."""
+    hint = (
+        'Set a dict such as {"game": {"cost_month": 20.0}, "account": {"tokens_day": 50000}, '
+        '"call": {"tokens": 20000}}. Until then, no call that costs anything is made.'
+    )
+    message = f"`{SPEND_CAPS}` cannot be used: {{}}."
+    return [_error("E015", message.format(wrong), hint) for wrong in read_limits(value)[1]]
 
 
 def _missing_module(number: str, name: str, path: str, remedy: str) -> list[checks.CheckMessage]:

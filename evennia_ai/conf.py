@@ -56,6 +56,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "TOOLS": _paths,
     "MODELS": _paths,
     "MEM0_CONFIG": _json,
+    "SPEND_CAPS": _json,
     "LISTENING_NOTICE": lambda text: _TRUTHS.get(text.strip().lower(), text),
     "MEM0_INFER": lambda text: _TRUTHS.get(text.strip().lower(), text),
 }
@@ -76,6 +77,11 @@ def allowed_models() -> tuple[str, ...]:
     named = setting("MODELS", OTHER_MODELS)
     listed = named if isinstance(named, list | tuple) else ()
     return (model_name(), *(each for each in listed if isinstance(each, str)))
+
+
+def spend_caps() -> Any:
+    """The caps of the game, of accounts and of a call, by ``EVENNIA_AI_SPEND_CAPS``."""
+    return setting("SPEND_CAPS")
 
 
 def data_dir() -> Path:

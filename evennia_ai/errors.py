@@ -22,6 +22,13 @@ class ModelError(AssistantError):
         self.kind = kind
 
 
+class SpendError(ModelError):
+    """No model was asked, because a spend cap is reached."""
+
+    def __init__(self, message: str):
+        super().__init__(message, kind="spend")
+
+
 class ToolError(AssistantError):
     """A tool could not do what was asked; the text goes back to the model as its result."""
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:  # for annotations only
 
     from evennia_ai.assistant.config import AssistantConfig
     from evennia_ai.assistant.runtime import Runtime
-    from evennia_ai.assistant.state import SpendHandler, StateHandler
+    from evennia_ai.assistant.spend import SpendHandler
+    from evennia_ai.assistant.state import StateHandler
     from evennia_ai.background import Worker
     from evennia_ai.history.live import HistoryHandler
     from evennia_ai.llm_interaction.budget import BudgetEvent
@@ -146,6 +147,9 @@ class ModelBackend(Protocol):
     def window(self, model: str) -> int | None:
         """A model's context window in tokens, None if unknown. Answers at once."""
 
+    def price(self, model: str) -> tuple[float, float] | None:
+        """US dollars for a token of a prompt and of a reply, None if unknown. Answers at once."""
+
     def cancel_all(self) -> int:
         """Cancel all calls in flight; returns how many there were."""
 
@@ -243,6 +247,12 @@ class GamePort(Protocol):
     def allowed(self, lock: str, asker: str | None) -> bool:
         """Whether a lock string lets pass the assistant and the one who asks."""
 
+    def account_id(self, asker: str) -> str:
+        """Stable id of the account that somebody (stable id) plays with; empty if none does."""
+
+    def account_name(self, account: str) -> str:
+        """The name of an account, by stable id."""
+
     def obeys(self, asker: str) -> bool:
         """Whether the assistant takes orders from somebody, by stable id."""
 
@@ -323,7 +333,7 @@ class Assistant(Protocol):
 
     @property
     def spend(self) -> SpendHandler:
-        """What its calls cost today."""
+        """What its calls cost, and the one way to a model."""
 
     @property
     def budgets(self) -> BudgetLog:
@@ -362,11 +372,14 @@ class Assistant(Protocol):
     def compacted(self) -> None:
         """Show players present that a compaction was made, if that is wanted."""
 
+    def complete(self, request: ModelRequest, asker: str | None = None) -> Deferred[ModelReply]:
+        """Ask a model within the spend caps; see `assistant.spend.SpendHandler.complete`."""
+
     def over_spend(self) -> bool:
-        """Whether today's cap is reached."""
+        """Whether a cap lets no call be made for the assistant itself."""
 
     def spent(self, reply: ModelReply, purpose: str, budget: BudgetEvent | None = None) -> None:
-        """Count and log one model call, with the budget of its prompt."""
+        """Log one model call, with the budget of its prompt."""
 
     def log(self, text: str, warning: bool = False) -> None:
         """A line in the server log that names the assistant."""

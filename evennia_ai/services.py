@@ -187,6 +187,14 @@ def reset() -> None:
     _made.clear()
 
 
+def kept(name: str, make: Callable[[], T]) -> T:
+    """What assistants share under a name, made at first use."""
+    if name not in _made:
+        _made[name] = make()
+    found: T = _made[name]
+    return found
+
+
 def ready() -> bool:
     """Whether everything slow is loaded and assistants are repaired: ticks may think."""
     return bool(_made.get("ready"))

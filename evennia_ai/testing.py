@@ -9,7 +9,7 @@
 import copy
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
@@ -21,6 +21,7 @@ from evennia_ai.assistant.config import Known
 from evennia_ai.assistant.parts import AssistantParts
 from evennia_ai.assistant.recovery import repair_at_start, repair_when_ready
 from evennia_ai.assistant.runtime import LiveAssistant, Runtime
+from evennia_ai.assistant.spend import SharedSpend
 from evennia_ai.background import Worker
 from evennia_ai.errors import ModelError, ToolError
 from evennia_ai.history.audience import PUBLIC, members, visible
@@ -66,6 +67,7 @@ class ScriptedModel:
         default: What answers when they are used up, or a function from the request to it.
         window: The model's context window in tokens, None if unknown.
         held: Whether answers wait until `release` is called.
+        price: US dollars for a token of a prompt and of a reply; None if unknown.
     """
 
     def __init__(
@@ -74,12 +76,13 @@ class ScriptedModel:
         default: Answer | Callable[[ModelRequest], Answer] = "",
         window: int | None = None,
         held: bool = False,
+        price: tuple[float, float] | None = None,
     ):
         self.answers = list(answers)
         self.default = default
         self.requests: list[ModelRequest] = []
         self.held = held
-        self._window = window
+        self._window, self._price = window, price
         self._waiting: list[tuple[Deferred[ModelReply], Answer, str]] = []
 
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
@@ -120,6 +123,10 @@ class ScriptedModel:
     def window(self, model: str) -> int | None:
         """The window given at construction."""
         return self._window
+
+    def price(self, model: str) -> tuple[float, float] | None:
+        """The price given at construction."""
+        return self._price
 
 
 def _fired(answer: Answer, model: str) -> "Deferred[ModelReply]":
@@ -277,6 +284,29 @@ class MemoryStore:
             callback()
         else:
             self._waiting.append(callback)
+
+
+class MemoryRows:
+    """The rows of `assistant.spend.SharedSpend` in a dict; nothing is rolled back."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, str] = {}
+
+    def load(self, holder: str) -> str:
+        """The row of a holder; empty if there is none."""
+        return self.rows.get(holder, "")
+
+    def save(self, holder: str, row: str) -> None:
+        """Keep the row of a holder."""
+        self.rows[holder] = row
+
+    def holders(self) -> list[str]:
+        """The holders of all rows."""
+        return list(self.rows)
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Nothing is rolled back."""
+        return nullcontext()
 
 
 class InlineWorker(Worker):
@@ -438,6 +468,14 @@ class FakeGame:
         """Always."""
         return True
 
+    def account_id(self, asker: str) -> str:
+        """Each of the people has an account of their own."""
+        return f"a{asker}" if asker in self.people.values() else ""
+
+    def account_name(self, account: str) -> str:
+        """The id itself."""
+        return account
+
     def obeys(self, asker: str) -> bool:
         """Always."""
         return True
@@ -505,6 +543,8 @@ class FakeAssistant(AssistantParts):
             RecallJobs(worker, lambda: opened),
             worker,
         )
+        self.spend_caps: Mapping[str, Mapping[str, float]] = {}
+        self.shared_spend = SharedSpend(MemoryRows(), lambda: self.spend_caps)
         self.runtime, self.game = Runtime(last_heard_at=self.now()), FakeGame()
         self.obj = FakeBody(body_store or MemoryStore(), self.now, self.memory)
         self.tools = ToolRegistry(BUILTIN_TOOLS)
@@ -557,7 +597,8 @@ class FakeAssistant(AssistantParts):
         self.audits.append(("dreamt", report))
 
     def spent(self, reply: ModelReply, purpose: str, budget: BudgetEvent | None = None) -> None:
-        """Costs nothing."""
+        """Keep what a call was for."""
+        self.audit("call", purpose=purpose, model=reply.model)
 
     def note_reply(self, to: str) -> None:
         """Keep whom it answered."""

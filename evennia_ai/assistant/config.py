@@ -318,6 +318,12 @@ class AssistantConfig:
         or_none(LINE),
         "Emote shown at a compaction if `compact_notice` is on.",
     )
+    spend_emote: str = spend(
+        "has talked enough for now, and will answer later.",
+        LINE,
+        "Emote shown to those whose question a spend cap holds up. It is answered once the cap is "
+        "lifted or its day or month is over.",
+    )
     thinking_after_s: float = life(
         2.0, number(0, 3600, "seconds"), "Wait for an answer after which `thinking_emote` is shown."
     )
@@ -365,7 +371,28 @@ class AssistantConfig:
     spend_max_tokens_day: int | None = spend(
         None,
         or_none(whole(0, 10**12, "tokens")),
-        "Most tokens that model calls may use in a day. None: no limit.",
+        "Most tokens that model calls may use in a day (UTC). None: no limit.",
+    )
+    spend_max_tokens_month: int | None = spend(
+        None,
+        or_none(whole(0, 10**12, "tokens")),
+        "Most tokens that model calls may use in a month (UTC). None: no limit.",
+    )
+    spend_max_cost_day: float | None = spend(
+        None,
+        or_none(number(0, 10**9, "US dollars")),
+        "Most money that model calls may cost in a day (UTC). None: no limit.",
+    )
+    spend_max_cost_month: float | None = spend(
+        None,
+        or_none(number(0, 10**9, "US dollars")),
+        "Most money that model calls may cost in a month (UTC). None: no limit.",
+    )
+    spend_max_tokens_call: int | None = spend(
+        None,
+        or_none(whole(50, 10_000_000, "tokens")),
+        "Most tokens of one model call with its reply; prompts are cut to fit. None: no limit "
+        "besides `max_context_tokens`.",
     )
 
 
@@ -390,6 +417,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 OPTIONS: dict[str, Field[Any]] = {item.name: item for item in fields(AssistantConfig)}
+# The options that are spend caps.
+CAPS = tuple(name for name in OPTIONS if name.startswith("spend_max_"))
 
 
 @dataclass(frozen=True)

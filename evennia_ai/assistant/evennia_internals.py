@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import transaction as db_transaction
 from evennia.scripts.monitorhandler import MONITOR_HANDLER
+from evennia.server.models import ServerConfig
 from evennia.typeclasses.attributes import AttributeHandler
 from evennia.utils.dbserialize import deserialize
 from evennia.utils.picklefield import DEFAULT_PROTOCOL, PickledObject
@@ -237,6 +238,30 @@ def _forget(touched: list[tuple["TypedObject", str, str | None]]) -> None:
             cached.flush_from_cache(force=True)
     for obj in {id(entry[0]): entry[0] for entry in touched}.values():
         obj.attributes.reset_cache()
+
+
+class SpendRows:
+    """What the game and its accounts have spent, out of reach of building commands."""
+
+    _PREFIX = "evennia_ai_spend "
+
+    def load(self, holder: str) -> str:
+        """The row of a holder; empty if there is none."""
+        return str(ServerConfig.objects.conf(self._PREFIX + holder, default="") or "")
+
+    def save(self, holder: str, row: str) -> None:
+        """Store the row of a holder."""
+        # A text, because Evennia returns dicts as objects that are tied to their row.
+        ServerConfig.objects.conf(self._PREFIX + holder, row)
+
+    def holders(self) -> list[str]:
+        """The holders of all rows."""
+        rows = ServerConfig.objects.filter(db_key__startswith=self._PREFIX)
+        return [key.removeprefix(self._PREFIX) for key in rows.values_list("db_key", flat=True)]
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """A context manager: all of what is written inside, or nothing."""
+        return transaction()
 
 
 def retime(script: "AssistantScript", interval_s: int) -> None:

@@ -161,6 +161,18 @@ class GameHandler:
             if person is not self.character:
                 person.msg(text=(line, {"type": "sign"}), from_obj=self.character)
 
+    def account_id(self, asker: str) -> str:
+        """Stable id of the account that somebody plays with, or of an account itself."""
+        found = find(asker)
+        account = found if isinstance(found, AccountDB) else getattr(found, "account", None)
+        account = account or self._account_of(asker)  # who paged need not be in the game
+        return stable_id(account) if account else ""
+
+    def account_name(self, account: str) -> str:
+        """The name of an account, by stable id."""
+        found = find(account)
+        return plain(found.key) if found else account
+
     def look(self, target: str | None = None) -> str:
         """The room, or one thing in it or carried, as the assistant sees it."""
         thing = self._room if target is None else self._thing(target)

@@ -9,12 +9,13 @@ from twisted.internet.defer import Deferred
 from evennia_ai.assistant.config import AssistantConfig
 from evennia_ai.assistant.react_loop import run_turn
 from evennia_ai.assistant.runtime import LiveAssistant
-from evennia_ai.assistant.state import SpendHandler, StateHandler
+from evennia_ai.assistant.spend import SpendHandler
+from evennia_ai.assistant.state import StateHandler
 from evennia_ai.assistant.tick import is_called
 from evennia_ai.errors import ModelError
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.llm_interaction.budget_log import BudgetLog
-from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnReport, TurnRequest
 from evennia_ai.rag_memory.indexing import memory_of
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger_store import LedgerHandler
@@ -53,8 +54,8 @@ class AssistantParts:
 
     @cached_property
     def spend(self: LiveAssistant) -> SpendHandler:
-        """What today's calls cost."""
-        return SpendHandler(self.store, lambda: self.now())
+        """What its calls cost, and the one way to a model."""
+        return SpendHandler(self, self.shared_spend)
 
     @cached_property
     def budgets(self: LiveAssistant) -> BudgetLog:
@@ -118,8 +119,14 @@ class AssistantParts:
         return is_called(self)
 
     def over_spend(self: LiveAssistant) -> bool:
-        """Whether today's cap is reached."""
-        return self.spend.over(self.config.spend_max_tokens_day)
+        """Whether a cap lets no call be made for the assistant itself."""
+        return self.spend.reached() is not None
+
+    def complete(
+        self: LiveAssistant, request: ModelRequest, asker: str | None = None
+    ) -> Deferred[ModelReply]:
+        """Ask a model within the spend caps; see `assistant.spend.SpendHandler.complete`."""
+        return self.spend.complete(request, asker)
 
     def save_queue(self: LiveAssistant) -> None:
         """Save what was heard but not stored or not answered yet, if that changed."""

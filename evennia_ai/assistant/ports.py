@@ -13,13 +13,14 @@ from evennia.utils.utils import lazy_property
 
 from evennia_ai import conf, services
 from evennia_ai.assistant.config import Known
-from evennia_ai.assistant.evennia_internals import AttributeStore
+from evennia_ai.assistant.evennia_internals import AttributeStore, SpendRows
 from evennia_ai.assistant.game import GameHandler, literal
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.parts import AssistantParts
 from evennia_ai.assistant.room import has_replied
 from evennia_ai.assistant.runtime import Runtime, runtime_for
 from evennia_ai.assistant.soundness import SCRIPT
+from evennia_ai.assistant.spend import SharedSpend
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
@@ -75,6 +76,11 @@ class AssistantPorts(AssistantParts):
     def ready(self) -> bool:
         """Whether ticks may think."""
         return services.ready()
+
+    @property
+    def shared_spend(self) -> SharedSpend:
+        """The rows of the game and of accounts, and the calls that go on."""
+        return services.kept("spend", lambda: SharedSpend(SpendRows(), conf.spend_caps))
 
     @property
     def model_name(self) -> str:
@@ -169,13 +175,13 @@ class AssistantPorts(AssistantParts):
         services.on_disk(write_audit, path, kind, line, self.now()).addErrback(not_written)
 
     def spent(self, reply: ModelReply, purpose: str, budget: BudgetEvent | None = None) -> None:
-        """Count and log one model call, with the budget of its prompt."""
+        """Log one model call, with the budget of its prompt."""
         tokens, seconds = reply.prompt_tokens + reply.completion_tokens, round(reply.seconds, 3)
         self.runtime.counts["calls"] += 1
-        if reply.model != OFFLINE_MODEL:
-            self.spend.add(tokens, reply.cost)
         figures: dict[str, Any] = {"cost": reply.cost, "seconds": seconds}
         figures["attempts"] = reply.attempts
+        if reply.cached_tokens:
+            figures |= {"cached": reply.cached_tokens, "cached_cost": reply.cached_cost}
         if budget is not None:
             figures |= {"budget": str(budget), "left_out": budget.left_out}
             figures |= {"trigger": budget.trigger} if budget.trigger else {}

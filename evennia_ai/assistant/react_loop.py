@@ -8,7 +8,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.assistant.runtime import LiveAssistant
-from evennia_ai.errors import ModelError, ToolError
+from evennia_ai.errors import ModelError, SpendError, ToolError
 from evennia_ai.history.audience import PUBLIC, private, visible
 from evennia_ai.history.frames import own_words
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
@@ -116,7 +116,6 @@ class _Turn:
         for reached, bound in (
             (script.now() >= request.deadline, "deadline"),
             (tokens > TURN_CONTEXTS * context_limit(script), "tokens"),
-            (script.over_spend(), "spend"),
         ):
             if reached:
                 report.stopped_by = bound
@@ -144,12 +143,12 @@ class _Turn:
         event = script.budgets.events()[-1]
         reply = yield self._complete(prompt)
         if reply is None:
-            report.stopped_by = "model"
             return None
         report.prompt_tokens += reply.prompt_tokens
         report.completion_tokens += reply.completion_tokens
         if report.cost is not None:
             report.cost = None if reply.cost is None else report.cost + reply.cost
+        report.cached_tokens += reply.cached_tokens
         self.budget = script.budgets.answered(event, reply)
         script.spent(reply, request.context, self.budget)
         return reply
@@ -158,20 +157,26 @@ class _Turn:
     def _complete(self, prompt: Prompt) -> Generator[Deferred[Any], Any, ModelReply | None]:
         """Ask the assistant's model, and where none answers, the offline one if that is wanted.
 
-        Fires with None if no model answers a turn that has spoken or acted: it would do so twice.
+        Fires with None if no model answers, or a cap stops, a turn that has spoken or acted: it
+        would do so twice.
         """
         script, request = self.script, self.request
         asked = model_request(script, self.character, prompt, purpose=request.context)
         left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
         try:
-            reply: ModelReply = yield script.mind.model.complete(
-                replace(asked, timeout_s=min(asked.timeout_s, left_s))
-            )
+            asked = replace(asked, timeout_s=min(asked.timeout_s, left_s))
+            reply: ModelReply = yield script.complete(asked, request.asker)
+        except SpendError:
+            if self.context.speaks and not (self.report.spoken or self.tools.acts):
+                raise  # the question is kept
+            self.report.stopped_by = "spend"
+            return None
         except ModelError as error:
             if not self.context.speaks:
                 raise
             script.model_failed(error, request)
             if self.report.spoken or self.tools.acts:
+                self.report.stopped_by = "model"
                 return None
             if not script.config.llm_offline_fallback or script.model_name == OFFLINE_MODEL:
                 raise
@@ -182,7 +187,7 @@ class _Turn:
             script.log("a reply was not said: it only goes on with the prompt", warning=True)
             script.spent(reply, request.context)
         asked = model_request(script, self.character, prompt, purpose=request.context, offline=True)
-        reply = yield script.mind.model.complete(asked)
+        reply = yield script.complete(asked)
         return reply
 
     def _is_sound(self, reply: ModelReply) -> bool:
@@ -318,6 +323,7 @@ class _Turn:
             prompt_tokens=report.prompt_tokens,
             completion_tokens=report.completion_tokens,
             cost=report.cost,
+            cached_tokens=report.cached_tokens,
         )
 
     def end(self, text: str, aside: str, reply: ModelReply) -> None:

@@ -7,7 +7,7 @@ vocabularies are loaded, so that the start of the server is not held up.
 from collections.abc import Callable, Iterable
 
 from evennia_ai.assistant.events import Group, by_speaker, wants_answer
-from evennia_ai.assistant.runtime import LiveAssistant, Unanswered
+from evennia_ai.assistant.runtime import KEPT, LiveAssistant, Unanswered
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ANSWERED, ASKER, INTERRUPTED, ToolTraits
@@ -63,6 +63,7 @@ def repair_at_start(script: LiveAssistant) -> None:
     script.state.signal("pre_compaction", None)
     if script.state.phase in ("dreaming", "waking"):
         script.state.set_mode("sleep", "sleeping")
+    script.spend.recover()
     restore_queue(script)
 
 
@@ -99,10 +100,13 @@ def restore_queue(script: LiveAssistant) -> None:
     script.runtime.give_back(event for event in lost if event.id not in archived)
     greets = script.config.greet_arrivals
     stored = [messages[places[e.id]] for e in saved if e.id in places and wants_answer(e, greets)]
+    kept = {event.id for event in saved if event.metadata.get(KEPT)}
     for group in by_speaker(stored):
         later = messages[places[group.events[-1].id] + 1 :]
         if not any(_answers(message, group, script.tools.traits) for message in later):
-            script.runtime.unanswered[group.key] = Unanswered(group, 1, script.now())
+            is_kept = any(event.id in kept for event in group.events)
+            late = Unanswered(group, 1, script.now(), capped=is_kept)
+            script.runtime.unanswered[group.key] = late
 
 
 def note_waiting(script: LiveAssistant, saved: Iterable[Message]) -> None:

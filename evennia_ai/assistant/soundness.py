@@ -8,9 +8,9 @@ those that nothing writes.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from evennia_ai.assistant.spend_book import sound_row
 from evennia_ai.history.aside import put_aside
 from evennia_ai.history.records import (
-    as_amount,
     as_count,
     as_dict,
     as_dicts,
@@ -51,9 +51,6 @@ def sleep_report(value: object) -> dict[str, Any]:
         return {name: dict(step) for name, step in as_dict(value).items() if as_dict(step)}
 
     return showable(sound(value, {"at": as_time, "steps": steps}, {}) or {})
-
-
-SPENT: Mapping[str, Reader] = {"tokens": as_count, "calls": as_count, "cost": as_amount}
 
 
 def _one_of(*words: str) -> Reader:
@@ -107,7 +104,7 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     "event_queue": queued_events,
     "followers": account_keys,
     "config_undo": as_dicts,
-    "spend": lambda value: sound(value, {}, SPENT),
+    "spend": sound_row,
     "tombstones": _mapping_or_list,
     "last_extraction": sound_extraction,
     "last_compaction": sound_result,

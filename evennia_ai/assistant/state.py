@@ -1,4 +1,4 @@
-"""What an assistant stores of itself: mode, signals, the queue of heard lines, today's spend."""
+"""What an assistant stores of itself: mode, signals, the queue of heard lines."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,18 +9,16 @@ from evennia_ai.assistant.soundness import (
     AWAKE,
     PHASES,
     SLEEP,
-    SPENT,
     account_keys,
     queued_events,
     sleep_report,
 )
-from evennia_ai.history.messages import SCHEMA_VERSION, Message, utc_iso
+from evennia_ai.history.messages import Message
 from evennia_ai.history.records import (
     as_count,
     as_dict,
     as_dicts,
     as_texts,
-    sound,
     sound_extraction,
     sound_result,
 )
@@ -171,17 +169,19 @@ class StateHandler:
 
     def undo(self) -> tuple[str, ...]:
         """Take back the last change of options; returns their names, none if there is no change."""
-        steps = self._steps()
-        if not steps:
-            return ()
-        *earlier, last = steps
+        values, unset = self.last_change()
+        if steps := self._steps():
+            with self.store.transaction():
+                self._store(values, unset)
+                self.store.set(UNDO, steps[:-1])
+        return (*values, *unset)
+
+    def last_change(self) -> tuple[dict[str, Any], list[str]]:
+        """What `undo` would store and what it would unset; nothing if there is no change."""
+        last = (self._steps() or [{}])[-1]
         held = as_dict(last.get("values"))
         values = {name: held[name] for name in held if name in OPTIONS}
-        unset = [name for name in as_texts(last.get("unset")) if name in OPTIONS]
-        with self.store.transaction():
-            self._store(values, unset)
-            self.store.set(UNDO, earlier)
-        return (*values, *unset)
+        return values, [name for name in as_texts(last.get("unset")) if name in OPTIONS]
 
     def _store(self, values: Mapping[str, object], unset: Collection[str]) -> None:
         for name, value in values.items():
@@ -274,33 +274,3 @@ class StateHandler:
     def last_compaction(self) -> dict[str, Any]:
         """When and what the last compaction was; empty if there was none."""
         return sound_result(self.store.get("last_compaction"))
-
-
-class SpendHandler:
-    """Counts tokens, calls and money by day (UTC)."""
-
-    def __init__(self, store: Store, now: Callable[[], float]):
-        self.store = store
-        self._now = now
-
-    def today(self) -> dict[str, Any]:
-        """``{"day", "tokens", "calls", "cost"}`` of today; zeros if nothing was spent."""
-        day = utc_iso(self._now())[:10]
-        value = self.store.get("spend", default={})
-        if isinstance(value, dict) and value.get("day") == day:
-            return sound(value, SPENT, {}) or {}
-        return {"version": SCHEMA_VERSION, "day": day, "tokens": 0, "calls": 0, "cost": 0.0}
-
-    def add(self, tokens: int, cost: float | None) -> None:
-        """Count one call; calls that cost nothing are not written down."""
-        if tokens <= 0 and not cost:
-            return
-        today = self.today()
-        today["tokens"] += tokens
-        today["calls"] += 1
-        today["cost"] = round(today["cost"] + (cost or 0.0), 6)
-        self.store.set("spend", today)
-
-    def over(self, max_tokens_day: int | None) -> bool:
-        """Whether today's tokens reached the cap."""
-        return max_tokens_day is not None and self.today()["tokens"] >= max_tokens_day

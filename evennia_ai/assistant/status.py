@@ -1,9 +1,11 @@
 """The state of an assistant as plain values, for commands, web and command line."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from evennia_ai import conf
+from evennia_ai.assistant.spend import GAME
+from evennia_ai.assistant.spend_book import Cap, SpendRow
 from evennia_ai.history.records import as_count
 from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.prompt import (
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from evennia_ai.assistant_script import AssistantScript
 
 UNCONSOLIDATED_SHOWN = 200
+# Accounts that a report on spend names.
+ACCOUNTS_SHOWN = 10
 BROKEN = "reading the state"
 
 
@@ -55,7 +59,7 @@ def status_facts(script: "AssistantScript") -> dict[str, Any]:
         "queue": len(script.runtime.queue),
         "thinking": script.runtime.in_flight is not None,
         "counts": dict(sorted(script.runtime.counts.items())),
-        "spent_today": {k: v for k, v in script.spend.today().items() if k != "version"},
+        "spent_today": script.spend.today(),
         "last_compaction": script.state.last_compaction,
         "last_sleep": script.state.last_sleep,
         "last_trouble": script.runtime.last_error,
@@ -131,8 +135,12 @@ def warnings(script: "AssistantScript") -> list[str]:
         wanted = ((option, used, getattr(config, option)) for option, used in pairs.items())
         shown = (f"`{option}` {used:,} of {most:,}" for option, used, most in wanted if used < most)
         found.append(f"caps are shrunk to fit {limit:,} tokens: {', '.join(shown)}")
-    if script.over_spend():
-        found.append("the spend cap of today is reached: no replies until tomorrow (UTC)")
+    if cap := script.spend.reached():
+        found.append(f"{cap} is reached: no replies {cap.until}")
+    if script.spend.is_unpriced:
+        found.append(
+            f"nobody knows the price of {script.model_name}: caps of money do not count it"
+        )
     return found
 
 
@@ -161,14 +169,32 @@ def overview(script: "AssistantScript") -> dict[str, Any]:
 
 
 def usage_facts(script: "AssistantScript") -> dict[str, Any]:
-    """What an assistant's calls cost today, and how many were made since the server started."""
-    return {
-        "name": script.obj.key,
-        "model": script.model_name,
-        **script.spend.today(),
-        "cap": script.config.spend_max_tokens_day,
-        "calls_since_start": script.runtime.counts["calls"],
-    }
+    """What an assistant's calls cost today and this month, and the caps of that."""
+    spend = script.spend
+    who = {"name": script.obj.key, "model": script.model_name}
+    return {**who, **_spent(spend.row(), spend.caps())}
+
+
+def shared_usage(script: "AssistantScript") -> list[dict[str, Any]]:
+    """The same for the whole game and for the accounts that asked this month, dearest first.
+
+    Any assistant of the game will do.
+    """
+    spend = script.spend
+    accounts = [holder for holder in spend.shared.store.holders() if holder != GAME]
+    rows = [
+        {"name": spend.name_of(account), **_spent(spend.row(account), spend.caps(account))}
+        for account in accounts
+    ]
+    busy = [row for row in rows if row["month"]["calls"]]
+    busy.sort(key=lambda row: (-row["month"]["cost"], -row["month"]["tokens"]))
+    game = {"name": spend.name_of(GAME), **_spent(spend.row(GAME), spend.caps(GAME))}
+    return [game, *busy[:ACCOUNTS_SHOWN]]
+
+
+def _spent(row: SpendRow, caps: Iterable[Cap]) -> dict[str, Any]:
+    windows = {"day": row.day.spent.to_dict(), "month": row.month.spent.to_dict()}
+    return {**windows, "caps": [f"{cap.shown(cap.limit)} a {cap.window}" for cap in caps]}
 
 
 def game_facts() -> dict[str, Any]:

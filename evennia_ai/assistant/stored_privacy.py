@@ -14,6 +14,9 @@ from evennia.commands.command import Command, InterruptCommand
 from evennia.typeclasses.attributes import AttributeHandler, ModelAttributeBackend
 from evennia.utils.utils import lazy_property, make_iter
 
+from evennia_ai.assistant.config import CAPS
+from evennia_ai.assistant.spend import KEY as SPEND
+from evennia_ai.assistant.state import UNDO
 from evennia_ai.history.aside import FORMER
 from evennia_ai.history.live import HISTORY, TAIL
 from evennia_ai.llm_interaction.budget_log import KEY as BUDGETS
@@ -38,12 +41,15 @@ LIFE = {
     "last_extraction",
 }
 CATEGORIES = "ai_"
+# What builders may read and not change with building commands: spend, caps, and their undo.
+SPENDING = {*CAPS, SPEND, UNDO}
 # The modules of commands that show and change the Attributes of any object.
 _BUILDING = (
     "evennia.commands.default.building",
     "evennia.utils.eveditor",
     "evennia.utils.evmenu",
 )
+_CAPPED = "Spend and spend caps are for admins; a builder lowers caps with `aiconfig`."
 _REFUSED = "What {name} has heard and remembers is for admins; `aiconfig` shows its options."
 
 
@@ -52,6 +58,11 @@ def is_life(key: object, category: str | None) -> bool:
     if str(category or "").startswith(CATEGORIES):
         return True
     return not category and any(str(each).lower() in LIFE for each in make_iter(key))
+
+
+def is_spending(key: object, category: str | None) -> bool:
+    """Whether an Attribute, or one of several keys, is of spend and its caps."""
+    return not category and any(str(each).lower() in SPENDING for each in make_iter(key))
 
 
 def is_admin(person: Any) -> bool:
@@ -103,15 +114,15 @@ class GuardedAttributes(AttributeHandler):  # type: ignore[misc]
         command = _command()
         return None if command is None or is_admin(command.caller) else command
 
-    def _tell(self, command: Command | bool) -> None:
+    def _tell(self, command: Command | bool, why: str = _REFUSED) -> None:
         if isinstance(command, Command):
-            command.caller.msg(_REFUSED.format(name=self.obj.key))
+            command.caller.msg(why.format(name=self.obj.key))
 
-    def refuse_write(self, accessing_obj: Any = None) -> bool:
+    def refuse_write(self, accessing_obj: Any = None, why: str = _REFUSED) -> bool:
         """Whether a write is refused; a command ends with it."""
         refused = self._refuses(accessing_obj)
         if isinstance(refused, Command):
-            self._tell(refused)
+            self._tell(refused, why)
             raise InterruptCommand
         return bool(refused)
 
@@ -151,17 +162,23 @@ class GuardedAttributes(AttributeHandler):  # type: ignore[misc]
         is_open = _command() is None and not _is_served()
         return found if is_open else self._without_life(found)
 
+    def _keeps_out(self, key: Any, category: str | None, accessing_obj: Any) -> bool:
+        """Whether a change of Attributes is refused."""
+        if is_life(key, category):
+            return self.refuse_write(accessing_obj)
+        return is_spending(key, category) and self.refuse_write(accessing_obj, _CAPPED)
+
     def add(
         self, key: Any, value: Any, category: str | None = None, *args: Any, **options: Any
     ) -> Any:
         """As Evennia's."""
-        if is_life(key, category) and self.refuse_write(options.get("accessing_obj")):
+        if self._keeps_out(key, category, options.get("accessing_obj")):
             return None
         return super().add(key, value, category, *args, **options)
 
     def remove(self, key: Any = None, category: str | None = None, **options: Any) -> Any:
         """As Evennia's."""
-        if is_life(key, category) and self.refuse_write(options.get("accessing_obj")):
+        if self._keeps_out(key, category, options.get("accessing_obj")):
             return None
         return super().remove(key, category=category, **options)
 

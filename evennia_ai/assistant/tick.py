@@ -12,8 +12,9 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
 from evennia_ai.assistant.config import within_hours
 from evennia_ai.assistant.events import Group, by_speaker, resolved, wants_answer
-from evennia_ai.assistant.runtime import RETRY_WAITS_S, LiveAssistant, Unanswered
-from evennia_ai.errors import AssistantError, ModelError
+from evennia_ai.assistant.runtime import CAPPED_S, RETRY_WAITS_S, LiveAssistant, Unanswered
+from evennia_ai.assistant.spend_book import Cap
+from evennia_ai.errors import AssistantError, ModelError, SpendError
 from evennia_ai.history.audience import STAFF, is_private
 from evennia_ai.history.frames import answer_line, one_line, quoted
 from evennia_ai.history.messages import SPEECH, Message
@@ -77,8 +78,21 @@ def run_tick(script: LiveAssistant, character: Character) -> Generator[Deferred[
 
 
 def is_called(script: LiveAssistant) -> bool:
-    """Whether somebody has spoken to the sleeping or dreaming assistant."""
-    return any(map(wants_answer, script.runtime.heard()))
+    """Whether somebody has spoken to the sleeping or dreaming assistant, or waits for a cap."""
+    if any(map(wants_answer, script.runtime.heard())):
+        return True
+    late = _due(script) if script.runtime.unanswered else None
+    return late is not None and late.capped
+
+
+def _due(script: LiveAssistant) -> Unanswered | None:
+    """A turn to be tried again now."""
+    return script.runtime.due(script.now(), lambda group: not _cap(script, group))
+
+
+def _cap(script: LiveAssistant, group: Group) -> Cap | None:
+    """The spend cap that lets nobody answer a group now."""
+    return script.spend.reached(group.events[-1].speaker_id or None)
 
 
 @inlineCallbacks
@@ -137,27 +151,23 @@ def check_count(script: LiveAssistant, character: Character) -> Generator[Deferr
 @inlineCallbacks
 def _awake(script: LiveAssistant, character: Character) -> Generator[Deferred[Any], Any, str]:
     runtime = script.runtime
-    late = runtime.due(script.now())
+    late = _due(script) if runtime.unanswered else None
     if late is None and not runtime.heard():
         return "idle"
     if script.now() - runtime.last_turn_at < script.config.reply_cooldown_s:
         return "cooldown"
     _begin_answering(script, late)
-    turns = 0
+    turns = kept = 0
     for group in runtime.answering:
         if not _may_answer(script, group):
             runtime.unanswered.pop(group.key, None)
             runtime.answered(group)
             continue
+        if _cap(script, group):
+            _keep(script, group, script.now())
+            kept += 1
+            continue
         turns += 1
-        if script.over_spend():
-            runtime.unanswered.clear()
-            runtime.answering = ()
-            today = script.spend.today()["day"]
-            if runtime.spent_told != today:  # say it once a day
-                runtime.spent_told = today
-                script.alert("the spend cap of today is reached; no reply until tomorrow (UTC)")
-            return "over budget"
         try:
             yield think(script, character, group)
         except CancelledError:
@@ -166,7 +176,19 @@ def _awake(script: LiveAssistant, character: Character) -> Generator[Deferred[An
             script.log_error("turn", error)
             runtime.error_passes = True
         runtime.answered(group)
-    return "turn" if turns else "heard"
+    return "turn" if turns else "over budget" if kept else "heard"
+
+
+def _keep(script: LiveAssistant, group: Group, due: float) -> None:
+    """Keep what a spend cap holds up, until `due` at least, and show that to who asked."""
+    runtime, last = script.runtime, group.events[-1]
+    script.spend.tell_staff(last.speaker_id or None)
+    known = runtime.unanswered.get(group.key)
+    if known is None or not known.capped or known.group.events[-1].id != last.id:
+        emote = script.config.spend_emote
+        script.game.show(emote, group.audience, last.channel, last.speaker_id or None)
+    runtime.keep(group, due)
+    runtime.answered(group)
 
 
 def _begin_answering(script: LiveAssistant, late: Unanswered | None) -> None:
@@ -242,7 +264,9 @@ def _may_answer(script: LiveAssistant, group: Group) -> bool:
     if group.audience == STAFF:
         return False
     now, stale_s = script.now(), script.config.stale_after_s
-    if all(script.runtime.age_s(event, now) > stale_s for event in group.events):
+    late = script.runtime.unanswered.get(group.key)
+    is_kept = late is not None and late.capped
+    if not is_kept and all(script.runtime.age_s(event, now) > stale_s for event in group.events):
         return False
     if any(event.channel == "page" for event in group.events):
         return True
@@ -283,6 +307,8 @@ def think(
         if report.spoken and last.channel in ("say", "pose"):
             script.note_reply(last.speaker_id)
         script.runtime.unanswered.pop(group.key, None)
+    except SpendError:
+        _keep(script, group, script.now() + CAPPED_S)
     except AssistantError as error:
         if not isinstance(error, ModelError):  # staff know of a model that is down
             script.log_error("turn", error)

@@ -17,11 +17,12 @@ from evennia_ai import conf, services
 from evennia_ai.assistant.deletions import delete_derived, dequeue, enqueue
 from evennia_ai.assistant.game import IGNORED_TAG, is_ignored
 from evennia_ai.assistant.identity import stable_id
-from evennia_ai.assistant.status import facts_or_trouble, overview, usage_facts
+from evennia_ai.assistant.status import facts_or_trouble, overview, shared_usage, usage_facts
 from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.cli import doctor
 from evennia_ai.commands.base import AssistantCommand, Refusal
+from evennia_ai.commands.budget import cached_part, price
 from evennia_ai.commands.export import export_assistant
 from evennia_ai.commands.show import Viewer, as_records, escaped, moment
 from evennia_ai.commands.why import why
@@ -211,37 +212,38 @@ class CmdAI(AssistantCommand):
         self.viewer.tell(f"{script.obj.key} wakes up.{_if_off(script)}")
 
     def do_usage(self) -> None:
-        """What calls cost today."""
-        heads = ("Name", "Model", "Calls", "Tokens", "Cost", "Cap a day", "Calls since start")
-        rows = []
-        for script in all_assistants():
-            facts = facts_or_trouble(usage_facts, script)
+        """What calls cost today and this month."""
+        heads = ("Who", "When", "Calls", "Tokens", "Of these cached", "Cost", "Caps")
+        scripts, rows = all_assistants(), list[tuple[object, ...]]()
+        if not scripts:
+            return self.viewer.tell("There are no assistants yet.")
+        found = [facts_or_trouble(usage_facts, script) for script in scripts]
+        for facts in [*found, *shared_usage(scripts[0])]:
             if "broken" in facts:
                 rows.append((facts["name"], *("?" * 5), "see aistatus"))
                 continue
-            figures = f"{facts['tokens']:,}", f"${facts['cost']:.4f}"
-            cap = "none" if facts["cap"] is None else f"{facts['cap']:,}"
-            who = facts["name"], facts["model"], facts["calls"]
-            rows.append((*who, *figures, cap, facts["calls_since_start"]))
-        if not rows:
-            return self.viewer.tell("There are no assistants yet.")
-        note = "Today (UTC). Calls that cost nothing count only since the server started."
-        self.viewer.page(f"{self.viewer.table(heads, rows)}\n{note}")
+            caps = ", ".join(facts["caps"]) or "none"
+            rows.append((facts["name"], "today", *_figures(facts["day"]), caps))
+            rows.append(("", "month", *_figures(facts["month"]), ""))
+        models = ", ".join(f"{f['name']} {f['model']}" for f in found if "model" in f)
+        note = "Days and months are UTC. Calls to the offline model and failed calls count nothing."
+        self.viewer.page(f"{self.viewer.table(heads, rows)}\nModels: {escaped(models)}\n{note}")
 
     def do_test(self) -> None:
         """Ask its model something."""
         script = self.assistant()
         text = self.words("ai/test <assistant> = <text>")
-        if script.over_spend():
-            raise Refusal("The spend cap of today is reached; no call is made.")
+        if cap := script.spend.reached(stable_id(self.caller)):
+            raise Refusal(f"No call is made: {cap} is reached.")
         self.viewer.tell(f"Asking {script.model_name}...")
 
         def tell(reply: ModelReply) -> None:
-            tokens = f"{reply.prompt_tokens} tokens in, {reply.completion_tokens} out"
-            figures = f"(model {reply.model}, {tokens}, {reply.seconds:.1f} s)"
+            cached = cached_part(reply.cached_tokens, reply.cached_cost)
+            tokens = f"{reply.prompt_tokens} tokens in{cached}, {reply.completion_tokens} out"
+            figures = f"(model {reply.model}, {tokens}, {price(reply.cost)}, {reply.seconds:.1f} s)"
             self.viewer.tell(f"{reply.content.strip() or '(no text)'}\n{figures}")
 
-        self.viewer.later(ask(script, text), tell, "The test")
+        self.viewer.later(ask(script, text, stable_id(self.caller)), tell, "The test")
 
     def do_why(self) -> None:
         """Say what a reply rests on, or where words are."""
@@ -284,6 +286,12 @@ class CmdAI(AssistantCommand):
         self.viewer.later(reading, tell, "Reading the log")
 
 
+def _figures(spent: dict[str, Any]) -> tuple[str, ...]:
+    """Calls, tokens, cached tokens with their price, and cost."""
+    cached = f"{spent['cached']:,} ({price(spent['cached_cost'])})" if spent["cached"] else "0"
+    return f"{spent['calls']:,}", f"{spent['tokens']:,}", cached, price(spent["cost"])
+
+
 def good_name(text: str) -> str:
     """A valid, free name for an assistant; raises `Refusal` otherwise."""
     name = text.strip()
@@ -320,15 +328,18 @@ def _if_off(script: AssistantScript) -> str:
 
 @inlineCallbacks
 def ask(
-    script: AssistantScript, text: str
+    script: AssistantScript, text: str, asker: str | None = None
 ) -> Generator["Deferred[ModelReply]", ModelReply, ModelReply]:
-    """Ask an assistant's model, with its persona and nothing else; fires with the reply."""
+    """Ask an assistant's model, with its persona and nothing else; fires with the reply.
+
+    `asker` is the stable id of who wants to know.
+    """
     system = system_prompt(CONTEXTS[CONTEXT_AWAKE], script.obj.key, script.config.persona)
     message = Message("user", text, tokens=script.count(text))
     regions = Regions(system=system, tools=(), history=(message,))
     prompt = fit_prompt(regions, context_caps(script), context_limit(script), script.count)
     request = model_request(script, script.obj, prompt, "test")
-    reply = yield script.mind.model.complete(request)
+    reply = yield script.complete(request, asker)
     script.spent(reply, "test")
     return reply
 

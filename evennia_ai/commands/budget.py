@@ -29,8 +29,9 @@ class CmdAIBudget(AssistantCommand):
 
     Switches:
       log          - the newest requests to its model: when, what for, tokens of
-                     each region, what was left out and why, and what started
-                     the compaction that a summary belongs to
+                     each region, what was left out and why, what started the
+                     compaction that a summary belongs to, tokens in and out,
+                     those of them that the provider had cached, and the cost
       contributors - the regions, messages, notes and tools that take the most,
                      with what can be done about each
 
@@ -86,7 +87,8 @@ def event_record(event: BudgetEvent) -> str:
     head = f"{moment(utc_iso(event.at))} {audience_mark(event.audience)}{purpose}{started}: {event}"
     reply = "no reply"
     if event.prompt_tokens or event.completion_tokens:
-        reply = f"in {event.prompt_tokens:,}, out {event.completion_tokens:,} tokens"
+        cached = cached_part(event.cached_tokens, event.cached_cost)
+        reply = f"in {event.prompt_tokens:,}{cached}, out {event.completion_tokens:,} tokens"
     figures = f"model {event.model}, {reply}, {price(event.cost)}, context {event.usage:.0%} full"
     return as_record("\n".join([head, figures, *cuts(event)]))
 
@@ -94,6 +96,12 @@ def event_record(event: BudgetEvent) -> str:
 def price(cost: float | None) -> str:
     """What something cost, in words; the price of some models is not known."""
     return "price unknown" if cost is None else f"${cost:.4f}"
+
+
+def cached_part(tokens: int, cost: float | None) -> str:
+    """What of a prompt came out of the provider's cache and what that cost, in brackets."""
+    paid = "" if cost is None else f" for {price(cost)}"
+    return f" ({tokens:,} cached{paid})" if tokens else ""
 
 
 def cuts(event: BudgetEvent) -> list[str]:

@@ -1,8 +1,10 @@
 """`aiconfig`: an assistant's options, shown, explained and changed."""
 
 import difflib
+from collections.abc import Mapping
 
-from evennia_ai.assistant.config import OPTIONS, PRESETS, default_of, parsed
+from evennia_ai.assistant.config import CAPS, OPTIONS, PRESETS, default_of, parsed
+from evennia_ai.assistant.spend_book import lifts
 from evennia_ai.assistant.status import warnings
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand, Refusal, named, only_one
@@ -32,16 +34,16 @@ class CmdAIConfig(AssistantCommand):
     before it, up to 20.
 
     Models must be among those of the game's setting EVENNIA_AI_MODELS. This
-    holds for admins too.
+    holds for admins too. Only admins raise or remove spend caps.
 
     Options are Attributes of the assistant's script, so Evennia's own command
-    'set/script' changes them as well.
+    'set/script' changes them as well; spend caps for admins alone.
 
     See also: ai, aistatus
     """
 
     key = "aiconfig"
-    locks = "cmd:perm(Builder)"
+    locks = "cmd:perm(Builder);admin:perm(Admin)"
     switches_known = ("undo",)
 
     def do(self) -> None:
@@ -100,11 +102,14 @@ class CmdAIConfig(AssistantCommand):
 
     def _change(self, script: AssistantScript, name: str, text: str) -> None:
         was, before = getattr(script.config, name), set(script.state.problems)
-        if text.strip().lower() in ("", "default"):
+        is_default = text.strip().lower() in ("", "default")
+        value = default_of(name) if is_default else parsed(name, text, script.known)
+        self._guard({name: value}, script)
+        if is_default:
             script.state.configure({}, unset=[name])
             says = f"is {shown(getattr(script.config, name))} again, the default"
         else:
-            script.state.configure({name: parsed(name, text, script.known)})
+            script.state.configure({name: value})
             says = f"is now {shown(getattr(script.config, name))}"
         script.log(f"{self.caller.key} sets {name}: {says}")
         lines = [f"{script.obj.key}: {name} {says.removesuffix('.')}."]
@@ -117,6 +122,8 @@ class CmdAIConfig(AssistantCommand):
         """Take back the last change."""
         script = self.own_assistant()
         was, before = script.config, set(script.state.problems)
+        values, unset = script.state.last_change()
+        self._guard({**values, **{name: default_of(name) for name in unset}}, script)
         names = script.state.undo()
         if not names:
             raise Refusal(f"There is no change of {script.obj.key}'s options to undo.")
@@ -128,6 +135,12 @@ class CmdAIConfig(AssistantCommand):
         ]
         lines += [str(problem) for problem in script.state.problems if problem not in before]
         self._report(script, lines)
+
+    def _guard(self, values: Mapping[str, object], script: AssistantScript) -> None:
+        """A `Refusal` if values would lift a spend cap and the caller is no admin."""
+        lifted = [n for n in CAPS if n in values and lifts(getattr(script.config, n), values[n])]
+        if lifted and not self.access(self.caller, "admin"):
+            raise Refusal(f"Only admins raise or remove spend caps, as `{lifted[0]}`.")
 
     def _report(self, script: AssistantScript, lines: list[str]) -> None:
         notes = [f"Warning: {warning}" for warning in warnings(script)]

@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import pause
-from evennia_ai.commands.budget import cuts, price
+from evennia_ai.commands.budget import cached_part, cuts, price
 from evennia_ai.commands.history import hit_line, message_line
 from evennia_ai.commands.show import audience_mark, counted, escaped, moment
 from evennia_ai.history.archive import ARCHIVE
@@ -210,7 +210,8 @@ def _rests_on(
         lines.append("Memory gave nothing to this turn.")
     called = [call["function"]["name"] for call in message.tool_calls]
     tools = ", ".join([*trace.tools, *called]) or "none"
-    tokens = f"{trace.prompt_tokens:,} tokens in, {trace.completion_tokens:,} out"
+    cached = cached_part(trace.cached_tokens, None)
+    tokens = f"{trace.prompt_tokens:,} tokens in{cached}, {trace.completion_tokens:,} out"
     return [
         *lines,
         f"Tools called: {tools}",

@@ -65,6 +65,8 @@ class BudgetEvent:
         trigger: What started the compaction that the request belongs to; empty for any other.
         prompt_tokens: As the reply says; 0 until it is there. Likewise `completion_tokens`.
         cost: US dollars, None if unknown.
+        cached_tokens: Prompt tokens that the provider read from its cache.
+        cached_cost: What these cost, None if unknown.
     """
 
     at: float
@@ -81,6 +83,8 @@ class BudgetEvent:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = None
+    cached_tokens: int = 0
+    cached_cost: float | None = None
 
     @classmethod
     def of(cls, budget: TokenBudget, **facts: Any) -> "BudgetEvent":
@@ -98,7 +102,7 @@ class BudgetEvent:
     def from_dict(cls, raw: Mapping[str, Any]) -> "BudgetEvent":
         """An event from what is stored, repaired."""
         sizes = [as_count(size) for size in as_list(raw.get("sizes"))]
-        cost = raw.get("cost")
+        cost, cached_cost = raw.get("cost"), raw.get("cached_cost")
         return cls(
             at=as_amount(raw.get("at")),
             purpose=as_text(raw.get("purpose")),
@@ -114,6 +118,8 @@ class BudgetEvent:
             prompt_tokens=as_count(raw.get("prompt_tokens")),
             completion_tokens=as_count(raw.get("completion_tokens")),
             cost=None if cost is None else as_amount(cost),
+            cached_tokens=as_count(raw.get("cached_tokens")),
+            cached_cost=None if cached_cost is None else as_amount(cached_cost),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -143,6 +149,8 @@ class BudgetEvent:
             prompt_tokens=reply.prompt_tokens,
             completion_tokens=reply.completion_tokens,
             cost=reply.cost,
+            cached_tokens=reply.cached_tokens,
+            cached_cost=reply.cached_cost if reply.cached_tokens else None,
         )
 
     def __str__(self) -> str:

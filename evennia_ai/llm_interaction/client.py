@@ -132,6 +132,12 @@ class ModelClient:
             self._windows[model] = wire.window_of(self._caller.litellm, model)
         return self._windows[model]
 
+    def price(self, model: str) -> tuple[float, float] | None:
+        """US dollars for a token of a prompt and of a reply; None if LiteLLM knows none."""
+        if model.startswith(wire.OFFLINE_PREFIX):
+            return 0.0, 0.0
+        return wire.price_of(self._caller.litellm, model) if self._caller else None
+
     def _start(self, work: Coroutine[Any, Any, T]) -> Deferred[T]:
         deferred = self._thread.submit(work)
         self._in_flight.add(deferred)

@@ -34,11 +34,14 @@ OFFLINE_MODEL = "offline/extractive"
 PROFILE_FACTS = 3
 
 
-def context_limit(script: Assistant) -> int:
-    """Most tokens a request and its reply may hold: the configured limit or the model's window."""
-    window = script.mind.model.window(script.model_name)
-    limit = int(script.config.max_context_tokens)
-    return min(limit, window) if window else limit
+def context_limit(script: Assistant, model: str = "") -> int:
+    """Most tokens a request to a model (its own by default) and the reply may hold.
+
+    The configured limit, the model's window or the spend cap of a call.
+    """
+    window = script.mind.model.window(model or script.model_name)
+    bounds = (script.config.max_context_tokens, window, script.spend.call_limits.get("tokens"))
+    return min(int(bound) for bound in bounds if bound)
 
 
 def context_caps(script: Assistant) -> Caps:
@@ -287,6 +290,7 @@ def model_request(
         "temperature": config.llm_temperature,
         "timeout_s": config.llm_timeout_s,
         "purpose": purpose,
+        "prompt_tokens": prompt.budget.total - prompt.budget.regions["Reserve"],
     }
     if prompt.tools and not offline and _writes_calls(script):
         prompt = as_text_protocol(prompt, tool_instructions(prompt.tools))

@@ -35,6 +35,7 @@ class ReplyTrace:
         calls: Model calls of the turn until then.
         prompt_tokens: Of all these calls; likewise `completion_tokens`.
         cost: US dollars of all these calls; None if one of them is unknown.
+        cached_tokens: Prompt tokens of all these calls that the provider read from its cache.
     """
 
     budget: BudgetEvent
@@ -48,6 +49,7 @@ class ReplyTrace:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = None
+    cached_tokens: int = 0
 
     @classmethod
     def of(cls, message: Message) -> "ReplyTrace | None":
@@ -70,6 +72,7 @@ class ReplyTrace:
             prompt_tokens=as_count(raw.get("prompt_tokens")),
             completion_tokens=as_count(raw.get("completion_tokens")),
             cost=None if cost is None else as_amount(cost),
+            cached_tokens=as_count(raw.get("cached_tokens")),
         )
 
     def to_text(self) -> str:
@@ -85,6 +88,7 @@ class ReplyTrace:
             "calls": self.calls,
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
+            "cached_tokens": self.cached_tokens,
         }
         kept = {name: value for name, value in kept.items() if value}
         if self.cost is not None:

@@ -1,8 +1,7 @@
 """Summaries of messages that leave the prompt, by the best model that gives a true one."""
 
-import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks, succeed
@@ -13,7 +12,12 @@ from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, rendered, tool
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import as_text
 from evennia_ai.llm_interaction.budget import TokenBudget, packed
-from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps, note_request
+from evennia_ai.llm_interaction.prompt import (
+    OFFLINE_MODEL,
+    context_caps,
+    context_limit,
+    note_request,
+)
 from evennia_ai.llm_interaction.regions import text_tokens
 from evennia_ai.llm_interaction.reply import is_refusal, strip_markup, strip_thoughts
 from evennia_ai.llm_interaction.tool_calls import looks_like_tool_call
@@ -142,15 +146,17 @@ def ask_model(
     else:
         messages = ({"role": "system", "content": system}, {"role": "user", "content": user})
         request = ModelRequest(messages=messages, **common)
+    system_tokens = text_tokens(system, script.counter)
+    request = replace(request, prompt_tokens=system_tokens + user_tokens + OVERHEAD_TOKENS)
     sizes = {
-        "System": text_tokens(system, script.counter),
+        "System": system_tokens,
         "History": user_tokens + OVERHEAD_TOKENS,
         "Reserve": request.max_tokens,
     }
-    limit = min(config.max_context_tokens, script.mind.model.window(name) or sys.maxsize)
+    limit = context_limit(script, name)
     trigger = as_text(script.state.intent.get("trigger")) if purpose == "summary" else ""
     event = note_request(script, TokenBudget(sizes, limit), purpose, name, trigger=trigger)
-    reply: ModelReply = yield script.mind.model.complete(request)
+    reply: ModelReply = yield script.complete(request)
     script.spent(reply, purpose, script.budgets.answered(event, reply))
     return reply
 
@@ -292,8 +298,7 @@ def request_room(script: Assistant, models: Iterable[str], *frame: str) -> int:
     `frame` are the other texts in the request.
     """
     used = sum(map(script.count, frame)) + context_caps(script).summary + FRAME_TOKENS
-    windows = [script.mind.model.window(model) for model in models]
-    least = min([int(script.config.max_context_tokens), *filter(None, windows)])
+    least = min(context_limit(script, model) for model in models)
     return max(100, least - used)
 
 

@@ -23,6 +23,7 @@ class ModelRequest:
         temperature: None leaves it to the provider.
         timeout_s: Seconds for one attempt.
         purpose: ``tick``, ``summary``, ``extraction`` and the like, for logs and bills.
+        prompt_tokens: Tokens of the prompt as we count them; 0 if nobody did.
     """
 
     model: str
@@ -36,6 +37,7 @@ class ModelRequest:
     temperature: float | None = None
     timeout_s: float = 60.0
     purpose: str = "tick"
+    prompt_tokens: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,8 @@ class ModelReply:
         model: The model that answered, by its name in the request.
         prompt_tokens: By the provider, or counted; likewise `completion_tokens`.
         cost: US dollars by LiteLLM's price list, 0 for the offline model, None if unknown.
+        cached_tokens: Prompt tokens that the provider read from its cache.
+        cached_cost: What these cost, as part of `cost`; None if unknown.
         attempts: HTTP calls made, failed ones and other models' included.
         seconds: From the request to the reply.
         content_tokens: Tokens of `content`, counted on the background thread.
@@ -65,6 +69,8 @@ class ModelReply:
     attempts: int = 1
     seconds: float = 0.0
     content_tokens: int | None = None
+    cached_tokens: int = 0
+    cached_cost: float | None = None
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,7 @@ class TurnReport:
         spoken: What was said, in order.
         tools: Names of the tools called, in order.
         cost: US dollars of all model calls; None if one of them is unknown.
+        cached_tokens: Prompt tokens that the provider read from its cache.
     """
 
     iterations: int = 0
@@ -143,3 +150,4 @@ class TurnReport:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = 0.0
+    cached_tokens: int = 0

@@ -219,6 +219,7 @@ class Caller:
             lists = (calls for calls in made if isinstance(calls, list | tuple))
             used = {str(call.get("id", "")) for calls in lists for call in calls}
             usage = getattr(response, "usage", None)
+            cached = _cached_tokens(usage)
             return ModelReply(
                 content="" if raw is None else str(raw),
                 tool_calls=tuple(
@@ -229,6 +230,8 @@ class Caller:
                 prompt_tokens=int(getattr(usage, "prompt_tokens", 0) or 0),
                 completion_tokens=int(getattr(usage, "completion_tokens", 0) or 0),
                 cost=0.0 if where.is_offline else self._cost(response, where.model),
+                cached_tokens=cached,
+                cached_cost=self._cached_cost(where, cached),
             )
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise ModelError("the response has not the form of a reply") from error
@@ -238,6 +241,21 @@ class Caller:
             return float(self.litellm.completion_cost(completion_response=response, model=model))
         except Exception:  # noqa: BLE001 - LiteLLM raises a bare Exception for unpriced models
             return None
+
+    def _cached_cost(self, where: Endpoint, tokens: int) -> float | None:
+        """What cached tokens cost, by LiteLLM's list; None if it has no price for them."""
+        if not tokens or where.is_offline:
+            return 0.0
+        listed = _listed(self.litellm, where.model)
+        each = listed.get("cache_read_input_token_cost", listed.get("input_cost_per_token"))
+        return None if each is None else tokens * float(each)
+
+
+def _cached_tokens(usage: Any) -> int:
+    """Prompt tokens out of the provider's cache, as OpenAI or as Anthropic names them."""
+    details = getattr(usage, "prompt_tokens_details", None)
+    named = (getattr(details, "cached_tokens", 0), getattr(usage, "cache_read_input_tokens", 0))
+    return max((count for count in named if isinstance(count, int)), default=0)
 
 
 def _tool_call(raw: Any, used: set[str]) -> ChatToolCall:
@@ -337,12 +355,22 @@ def window_of(litellm: ModuleType, model: str) -> int | None:
     Reads the table only: LiteLLM's own function may ask a server, which must not happen on
     the reactor thread.
     """
-    for name in (model, model.partition("/")[2]):
-        known = litellm.model_cost.get(name) if name else None
-        limit = known and (known.get("max_input_tokens") or known.get("max_tokens"))
-        if limit:
-            return int(limit)
-    return None
+    known = _listed(litellm, model)
+    limit = known.get("max_input_tokens") or known.get("max_tokens")
+    return int(limit) if limit else None
+
+
+def price_of(litellm: ModuleType, model: str) -> tuple[float, float] | None:
+    """US dollars for a token of a model's prompt and of its reply; None if it is not listed."""
+    known = _listed(litellm, model)
+    prices = known.get("input_cost_per_token"), known.get("output_cost_per_token", 0.0)
+    return None if prices[0] is None else (float(prices[0]), float(prices[1] or 0.0))
+
+
+def _listed(litellm: ModuleType, model: str) -> dict[str, Any]:
+    """What LiteLLM's list has of a model, by its full or its bare name."""
+    names = filter(None, (model, model.partition("/")[2]))
+    return next((known for name in names if (known := litellm.model_cost.get(name))), {})
 
 
 def prompt_tokens(request: ModelRequest, count: Counter) -> int:

@@ -1,0 +1,357 @@
+"""What an assistant's model calls cost: the one way to a model, and the caps that bound it.
+
+A call is reserved before it is made and settled after it. A crash in between leaves the
+reservation, which the next start counts as spent. While caps leave room for one call alone, further
+calls wait until it is settled, so that no more than one call goes beyond a cap.
+"""
+
+import json
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any, Protocol
+
+from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
+
+from evennia_ai.assistant.runtime import LiveAssistant
+from evennia_ai.assistant.spend_book import (
+    Amount,
+    Bound,
+    Cap,
+    Price,
+    Reserved,
+    SpendRow,
+    caps_of,
+    fitted,
+    likely,
+    most,
+    reached,
+    read_limits,
+)
+from evennia_ai.errors import SpendError
+from evennia_ai.history.messages import new_id
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+
+# The Attribute of an assistant's own row, and the holder of the game's.
+KEY, GAME = "spend", "game"
+# Bytes of a text in a token, fewest, where a text is embedded.
+_EMBEDDED_BYTES = 3
+
+
+class RowStore(Protocol):
+    """Where the rows of the game and of accounts are kept, as texts."""
+
+    def load(self, holder: str) -> str:
+        """The row of a holder; empty if there is none."""
+
+    def save(self, holder: str, row: str) -> None:
+        """Store the row of a holder."""
+
+    def holders(self) -> list[str]:
+        """The holders of all rows."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """All writes inside it take effect, or none; also those of assistants' Attributes."""
+
+
+class SharedSpend:
+    """What all assistants of a game share: rows of the game and of accounts, and calls that go on.
+
+    Args:
+        store: Where the rows are kept.
+        setting: Returns the setting ``EVENNIA_AI_SPEND_CAPS``.
+
+    Attributes:
+            calls: Of each call that goes on: its holders, and the most that it can cost.
+            unpriced: Models whose last reply came without a price.
+    """
+
+    def __init__(self, store: RowStore, setting: Callable[[], object]):
+        self.store = store
+        self.calls: dict[str, tuple[frozenset[str], Bound]] = {}
+        self.unpriced: set[str] = set()
+        self._setting = setting
+        self._rows: dict[str, SpendRow] = {}
+        self._waiting: list[Deferred[None]] = []
+
+    def limits(self, scope: str) -> Mapping[str, float]:
+        """The limits of ``game``, ``account`` or ``call``."""
+        return read_limits(self._setting())[0].get(scope, {})
+
+    def row(self, holder: str) -> SpendRow:
+        """The row of the game or of an account, as it is stored."""
+        if holder not in self._rows:
+            try:
+                stored = json.loads(self.store.load(holder) or "{}")
+            except (ValueError, RecursionError):
+                stored = {}
+            self._rows[holder] = SpendRow.from_dict(stored)
+        return self._rows[holder]
+
+    def put(self, holder: str, row: SpendRow) -> None:
+        """Store a row."""
+        self._rows.pop(holder, None)
+        self.store.save(holder, json.dumps(row.to_dict()))
+        self._rows[holder] = row
+
+    def forget_cached(self) -> None:
+        """Read all rows again; what was written last may have been rolled back."""
+        self._rows.clear()
+
+    def held(self, holder: str) -> Bound:
+        """The most that the calls that go on can cost a holder."""
+        return sum((b for holders, b in self.calls.values() if holder in holders), Bound())
+
+    def wait(self) -> "Deferred[None]":
+        """Fires once a call has ended."""
+        waiting: Deferred[None] = Deferred()
+        self._waiting.append(waiting)
+        return waiting
+
+    def wake(self) -> None:
+        """Fire what waits, in order."""
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            if not each.called:
+                each.callback(None)
+
+
+class SpendHandler:
+    """One assistant's spend.
+
+    Args:
+        script: The assistant.
+        shared: What it shares with the others.
+    """
+
+    def __init__(self, script: LiveAssistant, shared: SharedSpend):
+        self._script, self.shared = script, shared
+
+    def row(self, holder: str = "") -> SpendRow:
+        """What the assistant, or another holder, has spent in the present day and month."""
+        store = self._script.store
+        stored = self.shared.row(holder) if holder else SpendRow.from_dict(store.get(KEY))
+        row = stored.at(self._script.now())
+        if row.day.label < stored.day.label or row.month.label < stored.month.label:
+            self._put(holder, row)  # made while the clock was wrong
+        return row
+
+    def today(self) -> dict[str, Any]:
+        """``{"day", "calls", "tokens", "cost", "cached", "cached_cost"}`` of today."""
+        day = self.row().day
+        return {"day": day.label, **day.spent.to_dict()}
+
+    def add(self, tokens: int, cost: float | None) -> None:
+        """Count what was spent without a call through `complete`."""
+        self._count(Amount.from_dict({"calls": 1, "tokens": tokens, "cost": cost}), "")
+        self._tell_staff("")
+
+    def tell_staff(self, asker: str | None) -> None:
+        """Alert staff of the caps that hold up somebody's question, if they were not yet."""
+        self._tell_staff(self._account(asker))
+
+    def reached(self, asker: str | None = None) -> Cap | None:
+        """The cap that lets no call be made now, of what somebody (stable id) asks; None if none.
+
+        Without `asker` it is a call for the assistant itself.
+        """
+        account = self._account(asker)
+        return next(
+            (cap for key, caps in self.holders(account) if (cap := reached(self.row(key), caps))),
+            None,
+        )
+
+    def holders(self, account: str = "") -> list[tuple[str, tuple[Cap, ...]]]:
+        """Whose spend a call is, and the caps of each: the assistant (""), the game, an account."""
+        keys = ("", GAME, account) if account else ("", GAME)
+        return [(key, self.caps(key)) for key in keys]
+
+    def caps(self, holder: str = "") -> tuple[Cap, ...]:
+        """The caps of the assistant, or of another holder."""
+        config, shared = self._script.config, self.shared
+        if holder:
+            limits = shared.limits(GAME if holder == GAME else "account")
+            # The name of an account takes a query.
+            return caps_of(self.name_of(holder), limits) if limits else ()
+        own = {
+            "tokens_day": config.spend_max_tokens_day,
+            "tokens_month": config.spend_max_tokens_month,
+            "cost_day": config.spend_max_cost_day,
+            "cost_month": config.spend_max_cost_month,
+        }
+        return caps_of(self.name_of(""), own)
+
+    def name_of(self, holder: str) -> str:
+        """Who that is, in words."""
+        if not holder:
+            body = self._script.obj
+            return body.key if body is not None else self._script.key
+        if holder == GAME:
+            return "the game"
+        return f"account {self._script.game.account_name(holder)}"
+
+    @property
+    def call_limits(self) -> dict[str, float]:
+        """The limits of one call: ``tokens`` and ``cost``, as far as there are some."""
+        limits, own = dict(self.shared.limits("call")), self._script.config.spend_max_tokens_call
+        if own is not None:
+            limits["tokens"] = min(own, limits.get("tokens", own))
+        return limits
+
+    @property
+    def is_unpriced(self) -> bool:
+        """Whether caps of money do not count the assistant's model, as nobody knows its price."""
+        caps = [cap for _, caps in self.holders() for cap in caps if cap.unit == "cost"]
+        return bool(caps) and self._script.model_name in self.shared.unpriced
+
+    def complete(self, request: ModelRequest, asker: str | None = None) -> "Deferred[ModelReply]":
+        """Ask a model within the caps, for somebody (stable id) or for the assistant itself.
+
+        Fires with the reply; fails as `ModelBackend.complete`, and with `SpendError` at a cap.
+        """
+        if request.model == OFFLINE_MODEL:
+            return self._script.mind.model.complete(request)
+        return self._paid(request, self._account(asker))
+
+    @inlineCallbacks
+    def _paid(self, request: ModelRequest, account: str) -> Generator[Any, Any, ModelReply]:
+        price = self._price(request)
+        asked = fitted(request, price, self.call_limits)
+        if isinstance(asked, Cap):
+            self._tell_of_call_cap(asked)
+            raise SpendError(f"{asked} leaves no room for it")
+        yield from self._admitted(account)
+        amount, call = likely(asked, price), new_id("s")
+        self._open(call, Reserved(amount, account, self._script.now()), most(asked, price))
+        try:
+            reply: ModelReply = yield self._script.mind.model.complete(asked)
+        except BaseException as error:
+            # The provider may go on with a cancelled call; one that failed is not billed.
+            self._settle(call, account, amount if isinstance(error, CancelledError) else Amount())
+            raise
+        is_free = reply.model == OFFLINE_MODEL
+        if not is_free:
+            (self.shared.unpriced.add if reply.cost is None else self.shared.unpriced.discard)(
+                request.model
+            )
+        self._settle(call, account, Amount() if is_free else Amount.of(reply))
+        return reply
+
+    def _admitted(self, account: str) -> Generator[Any, Any, None]:
+        """Wait until a call may be made; raises `SpendError` if a cap is reached."""
+        while True:
+            holders = self.holders(account)
+            for key, caps in holders:
+                if cap := reached(self.row(key), caps):
+                    self._tell_staff(account)
+                    raise SpendError(f"{cap} is reached, {cap.until}")
+            shared, scope = self.shared, self._script.scope
+            if not any(reached(self.row(k), caps, shared.held(k or scope)) for k, caps in holders):
+                return
+            yield shared.wait()
+
+    def _price(self, request: ModelRequest) -> Price | None:
+        """The highest price among the models that may answer; None if one is not known."""
+        price, models = self._script.mind.model.price, (request.model, *request.fallback_models)
+        known = [
+            price(model) or ((0.0, 0.0) if model in self.shared.unpriced else None)
+            for model in models
+            if model != OFFLINE_MODEL
+        ]
+        prices = [each for each in known if each is not None]
+        if len(prices) < len(known):
+            return None
+        return max(each[0] for each in prices), max(each[1] for each in prices)
+
+    def _account(self, asker: str | None) -> str:
+        return self._script.game.account_id(asker) if asker else ""
+
+    def _put(self, holder: str, row: SpendRow) -> None:
+        if holder:
+            self.shared.put(holder, row)
+        elif self._script.pk:  # a deleted assistant has nothing to keep
+            self._script.store.set(KEY, row.to_dict())
+
+    def _open(self, call: str, reserved: Reserved, bound: Bound) -> None:
+        """Store that a call begins."""
+        row = self.row()
+        self._put("", replace(row, open={**row.open, call: reserved}))
+        holders = frozenset({self._script.scope, GAME, reserved.account or GAME})
+        self.shared.calls[call] = (holders, bound)
+
+    def _settle(self, call: str, account: str, amount: Amount) -> None:
+        """Store what a call has cost. If that fails, the next start counts what was reserved."""
+        del self.shared.calls[call]
+        try:
+            self._count(amount, account, [call])
+            self._tell_staff(account)
+        except Exception as error:  # noqa: BLE001 - the reply must not be lost with it
+            self._script.log_error("counting a call", error)
+        finally:
+            self.shared.wake()
+
+    def _count(self, amount: Amount, account: str, closed: Iterable[str] = ()) -> None:
+        """Add an amount to the rows of all its holders, and close calls, in one transaction."""
+        try:
+            with self.shared.store.transaction():
+                row, gone = self.row(), set(closed)
+                still = {key: each for key, each in row.open.items() if key not in gone}
+                self._put("", replace(row.plus(amount), open=still))
+                if amount != Amount():
+                    for holder in filter(None, (GAME, account)):
+                        self._put(holder, self.row(holder).plus(amount))
+        except BaseException:
+            self.shared.forget_cached()
+            raise
+
+    def recover(self) -> None:
+        """Count the calls that had begun when the server was killed."""
+        lost = {key: each for key, each in self.row().open.items() if key not in self.shared.calls}
+        for call, reserved in lost.items():
+            self._count(reserved.amount, reserved.account, [call])
+            tokens = f"{reserved.amount.tokens:,} tokens"
+            self._script.log(f"a model call was cut short by a stop; {tokens} are counted for it")
+            self._script.audit("lost call", tokens=reserved.amount.tokens)
+        if lost:
+            self._tell_staff("")
+
+    def _tell_staff(self, account: str) -> None:
+        """Alert staff of caps that are reached or nearly so, once in a window for each."""
+        for key, caps in self.holders(account):
+            for cap in caps:
+                row = self.row(key)
+                if notice := cap.notice(row):
+                    self._put(key, row.noted(cap, notice))
+                    self._alert(cap, cap.spent(row))
+
+    def _tell_of_call_cap(self, cap: Cap) -> None:
+        """Alert staff of a call that was too large, once a day for each assistant and cap."""
+        told = f"{cap} {self.row().day.label}"
+        if self._script.runtime.spent_told != told:
+            self._script.runtime.spent_told = told
+            self._alert(cap, cap.limit)
+
+    def _alert(self, cap: Cap, spent: float) -> None:
+        self._script.audit("spend cap", cap=str(cap), spent=spent, limit=cap.limit)
+        if spent >= cap.limit:
+            self._script.alert(f"{cap} is reached; what is asked is kept, {cap.until}")
+        else:
+            share = f"{cap.shown(spent)} ({spent / cap.limit:.0%})"
+            self._script.alert(f"{share} of {cap} are spent")
+
+    def may_embed(self, texts: Iterable[str]) -> bool:
+        """Whether texts may be embedded now; if a model is billed for it, counts them as spent.
+
+        False at a cap.
+        """
+        model = getattr(self._script.mind.memories, "billed_embedder", "")
+        if not model:
+            return True
+        if self.reached() is not None:
+            self._tell_staff("")
+            return False
+        tokens = sum(len(text.encode()) for text in texts) // _EMBEDDED_BYTES
+        price = self._script.mind.model.price(model)
+        self.add(tokens, tokens * price[0] if price else None)
+        return True

@@ -1,0 +1,405 @@
+"""What model calls have cost in a day and in a month (UTC), and which caps that reaches.
+
+A `SpendRow` holds the spend of one holder: an assistant, an account, or the whole game. All values
+are plain and frozen; `assistant.spend` reads, changes and stores them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from math import inf, isfinite
+from typing import Any
+
+from evennia_ai.history.messages import utc_iso
+from evennia_ai.history.records import as_amount, as_count, as_dict, as_text, as_texts, as_time
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+
+VERSION = 2
+# A window that lies further ahead than this was made while the clock was wrong.
+SET_BACK_S = 2 * 86_400.0
+# Share of a cap at which staff are warned.
+NEAR = 0.8
+# Length of a window's label in an ISO 8601 time.
+_LABELS = {"day": 10, "month": 7}
+UNITS = ("tokens", "cost")
+LIMITS = tuple(f"{unit}_{window}" for window in _LABELS for unit in UNITS)
+# The setting's parts and the limits that each may name.
+SCOPES: Mapping[str, tuple[str, ...]] = {"game": LIMITS, "account": LIMITS, "call": UNITS}
+# What holds while the setting cannot be read: no call that costs anything.
+CLOSED: Mapping[str, Mapping[str, float]] = {"game": {"tokens_day": 0}}
+# Tokens that providers add to a request, most: their own instructions on tools, and each message's.
+_FRAME_TOKENS, _MESSAGE_TOKENS = 1_000, 16
+# A price is for common tokens; writing a cache or a very long prompt costs up to twice as much.
+_DEAREST = 2
+# Characters of a prompt in a token, fewest, where nobody has counted.
+_TOKEN_CHARS = 3
+# A reply shorter than this is not worth a call.
+LEAST_REPLY_TOKENS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A sum of calls.
+
+    Args:
+        calls: How many.
+        tokens: Of prompts and replies; tokens of texts that were embedded.
+        cost: US dollars; calls whose price is unknown count 0.
+        cached: Prompt tokens that came out of a provider's cache, which are among the tokens.
+        cached_cost: What these cost, which is part of the cost.
+    """
+
+    calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    cached: int = 0
+    cached_cost: float = 0.0
+
+    @classmethod
+    def of(cls, reply: ModelReply) -> "Amount":
+        """One call, as its reply says."""
+        raw = {
+            "calls": 1,
+            "tokens": reply.prompt_tokens + reply.completion_tokens,
+            "cost": reply.cost,
+            "cached": reply.cached_tokens,
+            "cached_cost": reply.cached_cost,
+        }
+        return cls.from_dict(raw)
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> "Amount":
+        """An amount from what is stored; what is no amount counts 0."""
+        calls, tokens, cached = (
+            max(0, as_count(raw.get(key))) for key in ("calls", "tokens", "cached")
+        )
+        cost, cached_cost = (
+            max(0.0, float(as_amount(raw.get(key)))) for key in ("cost", "cached_cost")
+        )
+        return cls(calls, tokens, cost, cached, cached_cost)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain dict that is stored."""
+        return asdict(self)
+
+    def __add__(self, other: "Amount") -> "Amount":
+        return Amount(
+            self.calls + other.calls,
+            self.tokens + other.tokens,
+            _dollars(self.cost + other.cost),
+            self.cached + other.cached,
+            _dollars(self.cached_cost + other.cached_cost),
+        )
+
+
+def _dollars(amount: float) -> float:
+    """Without the dust of adding; a token of a cheap model costs a few millionths of a cent."""
+    return round(amount, 12)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What was spent in one day or month.
+
+    Args:
+        label: The day or month, as ``2026-05-17`` or ``2026-05``.
+        told: The notices that staff got in it, see `Cap.notice`.
+    """
+
+    label: str
+    spent: Amount = Amount()
+    told: tuple[str, ...] = ()
+
+    @classmethod
+    def from_dict(cls, raw: object) -> "Window":
+        """A window from what is stored, repaired."""
+        held = as_dict(raw)
+        told = tuple(as_texts(held.get("told")))
+        return cls(as_text(held.get("label")), Amount.from_dict(held), told)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain dict that is stored."""
+        return {"label": self.label, **self.spent.to_dict(), "told": list(self.told)}
+
+    def at(self, now: float, length: int) -> "Window":
+        """The window of a time: this one, or a new one once it has passed.
+
+        A clock that is set back frees nothing. A window far ahead becomes the present one.
+        """
+        label = _label(now, length)
+        if self.label <= label:
+            return self if self.label == label else Window(label)
+        is_near = self.label <= _label(now + SET_BACK_S, length)
+        return self if is_near else replace(self, label=label)
+
+
+def _label(at: float, length: int) -> str:
+    return utc_iso(as_time(at))[:length]
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """A call that has begun: what it is likely to cost, for whom, and when it began.
+
+    It is counted as spent if a crash comes before its reply.
+    """
+
+    amount: Amount
+    account: str = ""
+    at: float = 0.0
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> "Reserved":
+        """From what is stored, repaired."""
+        amount = replace(Amount.from_dict(raw), calls=1)
+        return cls(amount, as_text(raw.get("account")), as_time(raw.get("at")))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain dict that is stored."""
+        return {**self.amount.to_dict(), "account": self.account, "at": self.at}
+
+
+@dataclass(frozen=True, slots=True)
+class SpendRow:
+    """What one holder has spent in the present day and month.
+
+    Args:
+        open: An assistant's calls that have begun and not ended, by their ids.
+    """
+
+    day: Window = Window("")
+    month: Window = Window("")
+    open: Mapping[str, Reserved] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, raw: object) -> "SpendRow":
+        """A row from what is stored, repaired; also from version 1, which had one day's sums."""
+        held = as_dict(raw)
+        if isinstance(held.get("day"), str):
+            spent = Amount.from_dict(held)
+            return cls(Window(held["day"], spent), Window(held["day"][:7], spent))
+        opened = as_dict(held.get("open"))
+        return cls(
+            Window.from_dict(held.get("day")),
+            Window.from_dict(held.get("month")),
+            {key: Reserved.from_dict(as_dict(each)) for key, each in opened.items()},
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain dict that is stored."""
+        opened = {key: each.to_dict() for key, each in self.open.items()}
+        windows = {"day": self.day.to_dict(), "month": self.month.to_dict()}
+        return {"version": VERSION, **windows, "open": opened}
+
+    def at(self, now: float) -> "SpendRow":
+        """The row at a time; windows that have passed are empty."""
+        day, month = (self.window(name).at(now, length) for name, length in _LABELS.items())
+        return replace(self, day=day, month=month)
+
+    def window(self, name: str) -> Window:
+        """The window ``day`` or ``month``."""
+        return self.day if name == "day" else self.month
+
+    def plus(self, amount: Amount) -> "SpendRow":
+        """The row with an amount more spent."""
+        day, month = (replace(each, spent=each.spent + amount) for each in (self.day, self.month))
+        return replace(self, day=day, month=month)
+
+    def noted(self, cap: "Cap", notice: str) -> "SpendRow":
+        """The row with a notice of a cap as told."""
+        window = self.window(cap.window)
+        noted = replace(window, told=(*window.told, notice))
+        return replace(self, day=noted) if cap.window == "day" else replace(self, month=noted)
+
+
+def sound_row(value: object) -> object:
+    """A stored row as it is used, version 1 as it stands; None if it is none."""
+    if not isinstance(value, Mapping):
+        return None
+    if isinstance(value.get("day"), str):
+        known = Amount.from_dict(value).to_dict()
+        return {**value, **{key: known[key] for key in ("tokens", "calls", "cost") if key in value}}
+    return SpendRow.from_dict(value).to_dict()
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """A limit of what may be spent.
+
+    Args:
+        holder: Whose spend it limits, in words: ``the game``, ``Aria``.
+        window: ``day``, ``month`` or ``call``.
+        unit: ``tokens`` or ``cost``.
+    """
+
+    holder: str
+    window: str
+    unit: str
+    limit: float
+
+    def spent(self, row: SpendRow) -> float:
+        """How much of it is used up."""
+        return float(getattr(row.window(self.window).spent, self.unit))
+
+    def shown(self, number: float) -> str:
+        """A number in the cap's unit, in words."""
+        return f"{number:,.0f} tokens" if self.unit == "tokens" else f"${number:,.4g}"
+
+    def __str__(self) -> str:
+        return f"{self.holder}'s spend cap of {self.shown(self.limit)} a {self.window}"
+
+    @property
+    def until(self) -> str:
+        """When it ends by itself."""
+        ends = {"day": "until tomorrow (UTC)", "month": "until the next month (UTC)"}
+        return ends.get(self.window, "until an admin raises it")
+
+    def notice(self, row: SpendRow) -> str:
+        """What staff must be told of it and were not: ``reached …``, ``near …``, or nothing."""
+        spent, told = self.spent(row), row.window(self.window).told
+        reached, near = (f"{word} {self.unit} {self.limit:g}" for word in ("reached", "near"))
+        if spent >= self.limit:
+            return "" if reached in told else reached
+        return near if spent >= NEAR * self.limit and near not in told else ""
+
+
+def caps_of(holder: str, limits: Mapping[str, float | None]) -> tuple[Cap, ...]:
+    """The caps of a holder from limits as ``{"tokens_day": 1000}``; None is no limit."""
+    return tuple(
+        Cap(holder, window, unit, limit)
+        for window in _LABELS
+        for unit in UNITS
+        if (limit := limits.get(f"{unit}_{window}")) is not None
+    )
+
+
+def reached(row: SpendRow, caps: Iterable[Cap], held: "Bound | None" = None) -> Cap | None:
+    """The first cap that a row has reached; `held` is what calls that go on may still add."""
+    more = held or Bound()
+    return next((c for c in caps if c.spent(row) + getattr(more, c.unit) >= c.limit), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The most that a call can cost; the cost is endless where no price is known."""
+
+    tokens: float = 0
+    cost: float = 0.0
+
+    def __add__(self, other: "Bound") -> "Bound":
+        return Bound(self.tokens + other.tokens, self.cost + other.cost)
+
+
+# US dollars for a token of a prompt, of a reply.
+Price = tuple[float, float]
+
+
+def likely(request: ModelRequest, price: Price | None) -> Amount:
+    """What a call will cost at most if its prompt was counted well."""
+    prompt = prompt_tokens(request)
+    dear = price or (0.0, 0.0)
+    cost = prompt * dear[0] + request.max_tokens * dear[1]
+    return Amount(1, prompt + request.max_tokens, _dollars(cost))
+
+
+def most(request: ModelRequest, price: Price | None) -> Bound:
+    """The most that a call can cost: no token is shorter than a byte."""
+    size, replied = _bytes(request), request.max_tokens
+    dear = price or (inf, inf)
+    cost = _DEAREST * (size * dear[0] + replied * dear[1])
+    return Bound(size + replied, cost)
+
+
+def prompt_tokens(request: ModelRequest) -> int:
+    """Tokens of a request's prompt, as counted or else estimated."""
+    return request.prompt_tokens or _bytes(request) // _TOKEN_CHARS
+
+
+def _bytes(request: ModelRequest) -> int:
+    texts = (*_texts(request.messages), *_texts(request.tools), request.prompt or "")
+    size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+    return size + _FRAME_TOKENS + _MESSAGE_TOKENS * len(request.messages)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """All texts and keys in a plain value; numbers and the like as they are written."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield f'"{key}":,'
+            yield from _texts(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)
+    else:
+        yield str(value)
+
+
+def fitted(
+    request: ModelRequest, price: Price | None, limits: Mapping[str, float | None]
+) -> ModelRequest | Cap:
+    """A request whose reply is as long as the caps of a call allow; the cap if none is possible.
+
+    Args:
+        request: As it would be made without caps.
+        price: Of its model; a cap of money does nothing where it is unknown.
+        limits: ``tokens`` and ``cost`` of a call, as far as there are caps.
+    """
+    prompt, room = prompt_tokens(request), request.max_tokens
+    tokens, cost = limits.get("tokens"), limits.get("cost")
+    least = min(LEAST_REPLY_TOKENS, request.max_tokens)
+    if tokens is not None:
+        room = min(room, int(tokens) - prompt)
+        if room < least:
+            return Cap("the call", "call", "tokens", tokens)
+    if cost is not None and price is not None:
+        left = cost - prompt * price[0]
+        if left >= 0 and price[1]:
+            room = int(min(room, left / price[1]))
+        if left < 0 or room < least:
+            return Cap("the call", "call", "cost", cost)
+    return request if room == request.max_tokens else replace(request, max_tokens=room)
+
+
+def read_limits(value: object) -> tuple[Mapping[str, Mapping[str, float]], tuple[str, ...]]:
+    """The caps of the setting ``EVENNIA_AI_SPEND_CAPS``, and what is wrong with it.
+
+    If anything is wrong, the caps are `CLOSED`: a cap that cannot be read must not be none.
+    """
+    if value is None:
+        return {}, ()
+    if not isinstance(value, Mapping):
+        return CLOSED, (f"it is of type `{type(value).__name__}`, not a dict",)
+    limits: dict[str, dict[str, float]] = {}
+    wrong = []
+    for scope, part in value.items():
+        if scope not in SCOPES:
+            wrong.append(f"`{scope}` is none of {', '.join(SCOPES)}")
+        elif not isinstance(part, Mapping):
+            wrong.append(f"`{scope}` is not a dict")
+        else:
+            wrong += [
+                f"`{name}` of `{scope}` is none of {', '.join(SCOPES[scope])}"
+                for name in part
+                if name not in SCOPES[scope]
+            ]
+            wrong += [
+                f"`{name}` of `{scope}` is not a number from 0 up"
+                for name, limit in part.items()
+                if limit is not None and not _is_limit(limit)
+            ]
+            limits[scope] = {name: limit for name, limit in part.items() if limit is not None}
+    return (CLOSED, tuple(wrong)) if wrong else (limits, ())
+
+
+def _is_limit(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return isfinite(value) and value >= 0
+
+
+def lifts(before: object, after: object) -> bool:
+    """Whether a change of a cap (None: no cap) lets more be spent than before."""
+    if before == after or before is None:
+        return False
+    return after is None or float(str(after)) > float(str(before))
