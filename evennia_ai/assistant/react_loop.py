@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -10,13 +10,14 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.assistant.runtime import LiveAssistant
 from evennia_ai.errors import ModelError, SpendError, ToolError
 from evennia_ai.history.audience import PUBLIC, private, visible
-from evennia_ai.history.frames import own_words
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, CONTEXTS
+from evennia_ai.llm_interaction.guards import guarded
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
+    asked_once_more,
     build_prompt,
     context_limit,
     model_request,
@@ -30,7 +31,7 @@ from evennia_ai.llm_interaction.tool_calls import (
     read_calls,
     storable_call,
 )
-from evennia_ai.llm_interaction.values import ModelReply, TurnReport, TurnRequest
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnReport, TurnRequest
 from evennia_ai.protocol import Character
 from evennia_ai.rag_memory.recalled import drawn_on, found_texts
 from evennia_ai.recall.values import brief
@@ -65,10 +66,10 @@ def run_turn(
     turn, aside = _Turn(script, character, request), ""
     report, usable = turn.report, script.tools.traits.extracts
     while report.iterations < request.max_iterations:
-        reply = yield turn.ask()
-        if reply is None:
+        answer = yield turn.ask()
+        if answer is None:
             break
-        text, calls = turn.read(reply)
+        reply, text, calls = answer.reply, answer.text, answer.calls
         if not calls:
             turn.end(text, aside, reply)
             break
@@ -82,6 +83,27 @@ def run_turn(
             report.stopped_by = "noop" if ended else "other_tool"
             break
     return report
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """A reply, read.
+
+    Args:
+        text: What it says, cleaned, as far as it is sound.
+        calls: Its tool calls in the API's form.
+        cuts: Names of the guards that cut it.
+    """
+
+    reply: ModelReply
+    text: str
+    calls: Sequence[Mapping[str, Any]]
+    cuts: tuple[str, ...] = ()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it said something and nothing of it is sound."""
+        return bool(self.cuts) and not self.text and not self.calls
 
 
 class _Turn:
@@ -107,6 +129,7 @@ class _Turn:
         self.since = newest.id if newest else None  # what the turn itself adds comes behind it
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
         self.budget: BudgetEvent | None = None  # of the last request that was answered
+        self.cuts: tuple[str, ...] = ()  # what guards did
 
     @inlineCallbacks
     def ask(self) -> Generator[Deferred[Any], Any, Any]:
@@ -141,33 +164,32 @@ class _Turn:
             return None
         report.iterations += 1
         event = script.budgets.events()[-1]
-        reply = yield self._complete(prompt)
-        if reply is None:
+        answer: _Answer | None = yield self._complete(prompt)
+        if answer is None:
             return None
-        report.prompt_tokens += reply.prompt_tokens
-        report.completion_tokens += reply.completion_tokens
-        if report.cost is not None:
-            report.cost = None if reply.cost is None else report.cost + reply.cost
-        report.cached_tokens += reply.cached_tokens
-        self.budget = script.budgets.answered(event, reply)
-        script.spent(reply, request.context, self.budget)
-        return reply
+        self._count(answer.reply)
+        self.budget = script.budgets.answered(event, answer.reply)
+        script.spent(answer.reply, request.context, self.budget)
+        return answer
 
     @inlineCallbacks
-    def _complete(self, prompt: Prompt) -> Generator[Deferred[Any], Any, ModelReply | None]:
+    def _complete(self, prompt: Prompt) -> Generator[Deferred[Any], Any, _Answer | None]:
         """Ask the assistant's model, and where none answers, the offline one if that is wanted.
 
-        Fires with None if no model answers, or a cap stops, a turn that has spoken or acted: it
-        would do so twice.
+        A reply of which nothing is sound is asked for once more. Fires with None if no model
+        answers, or a cap stops, a turn that has spoken or acted: it would do so twice.
         """
         script, request = self.script, self.request
         asked = model_request(script, self.character, prompt, purpose=request.context)
-        left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
+        is_needed = self.context.speaks and not (self.report.spoken or self.tools.acts)
+        wants_offline = script.config.llm_offline_fallback and script.model_name != OFFLINE_MODEL
         try:
-            asked = replace(asked, timeout_s=min(asked.timeout_s, left_s))
-            reply: ModelReply = yield script.complete(asked, request.asker)
+            answer: _Answer = yield self._asked(asked)
+            if answer.is_lost and is_needed:
+                self._discard(answer)
+                answer = yield self._asked(asked_once_more(asked))
         except SpendError:
-            if self.context.speaks and not (self.report.spoken or self.tools.acts):
+            if is_needed:
                 raise  # the question is kept
             self.report.stopped_by = "spend"
             return None
@@ -175,46 +197,62 @@ class _Turn:
             if not self.context.speaks:
                 raise
             script.model_failed(error, request)
-            if self.report.spoken or self.tools.acts:
+            if not is_needed:
                 self.report.stopped_by = "model"
                 return None
-            if not script.config.llm_offline_fallback or script.model_name == OFFLINE_MODEL:
+            if not wants_offline:
                 raise
         else:
             script.model_answered()
-            if self._is_sound(reply):
-                return reply
-            script.log("a reply was not said: it only goes on with the prompt", warning=True)
-            script.spent(reply, request.context)
+            if not (answer.is_lost and is_needed and wants_offline):
+                return answer
+            self._discard(answer)
         asked = model_request(script, self.character, prompt, purpose=request.context, offline=True)
         reply = yield script.complete(asked)
-        return reply
+        return self._read(reply)
 
-    def _is_sound(self, reply: ModelReply) -> bool:
-        """Whether a reply has words of the assistant's own or calls, or needs none."""
-        needs_words = (
-            self.context.speaks
-            and bool(strip_thoughts(reply.content or ""))
-            and not (self.report.spoken or self.tools.acts)
-            and self.script.config.llm_offline_fallback
-        )
-        return not needs_words or any(self.read(reply))
+    @inlineCallbacks
+    def _asked(self, asked: ModelRequest) -> Generator[Deferred[Any], Any, _Answer]:
+        """A model's answer, in the time that the turn has left."""
+        script, request = self.script, self.request
+        left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
+        asked = replace(asked, timeout_s=min(asked.timeout_s, left_s))
+        reply = yield script.complete(asked, request.asker)
+        answer = self._read(reply)
+        if answer.cuts:
+            self.cuts += answer.cuts
+            script.audit("guard", model=reply.model, cut=answer.cuts, lost=answer.is_lost)
+        return answer
 
-    def read(self, reply: ModelReply) -> tuple[str, Sequence[Mapping[str, Any]]]:
-        """What a reply says, cleaned, and its tool calls in the API's form."""
+    def _discard(self, answer: _Answer) -> None:
+        """Count and log a reply that is not used."""
+        self._count(answer.reply)
+        self.script.spent(answer.reply, self.request.context)
+
+    def _count(self, reply: ModelReply) -> None:
+        report = self.report
+        report.prompt_tokens += reply.prompt_tokens
+        report.completion_tokens += reply.completion_tokens
+        report.cached_tokens += reply.cached_tokens
+        if report.cost is not None:
+            report.cost = None if reply.cost is None else report.cost + reply.cost
+
+    def _read(self, reply: ModelReply) -> _Answer:
+        """What a reply says and calls."""
         content = reply.content or ""
         calls, left_out = bounded(reply.tool_calls)
         if left_out:
             self.script.log(f"a reply had {left_out} tool calls too many, left out", warning=True)
         if not calls:
             calls, content = read_calls(content, lambda: new_id("call_"))
-        whole = strip_thoughts(content)
-        if len(whole) > CLEANED_CHARS:
-            return whole, calls  # stored as it came; what is spoken of it is cleaned and cut
-        text = clean_reply(content, [self.character.key])
-        if text and self.context.speaks:
-            text = own_words(text, self.tools.names_here())
-        return text, calls
+        whole, text = strip_thoughts(content), clean_reply(content, [self.character.key])
+        cuts: tuple[str, ...] = ()
+        if text and self.context.speaks and reply.model != OFFLINE_MODEL:
+            is_cut_off = reply.finish_reason == "length"
+            text, cuts = guarded(text, self.tools.around(is_cut_off))
+        if len(whole) > CLEANED_CHARS and not cuts:
+            text = whole  # stored as it came; what is spoken of it is cleaned and cut
+        return _Answer(reply, text, calls, cuts)
 
     @inlineCallbacks
     def act(
@@ -324,6 +362,7 @@ class _Turn:
             completion_tokens=report.completion_tokens,
             cost=report.cost,
             cached_tokens=report.cached_tokens,
+            cuts=tuple(dict.fromkeys(self.cuts)),
         )
 
     def end(self, text: str, aside: str, reply: ModelReply) -> None:

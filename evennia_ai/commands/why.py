@@ -212,6 +212,8 @@ def _rests_on(
     tools = ", ".join([*trace.tools, *called]) or "none"
     cached = cached_part(trace.cached_tokens, None)
     tokens = f"{trace.prompt_tokens:,} tokens in{cached}, {trace.completion_tokens:,} out"
+    if trace.cuts:
+        lines.append(f"Guards cut what its model wrote: it {', '.join(trace.cuts)}.")
     return [
         *lines,
         f"Tools called: {tools}",

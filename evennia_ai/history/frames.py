@@ -163,15 +163,12 @@ def without_speaker(text: str, names: Iterable[str]) -> str:
     return body.strip()
 
 
-def own_words(text: str, others: Iterable[str] = ()) -> str:
+def own_words(text: str) -> str:
     """A model's reply without what it made up of the prompt's form; may be empty.
 
     Small models go on with what they read: lines of other people, their ids, and labels. The reply
-    ends with the last sentence before the first of these. It is empty if it begins as a line of one
-    of the `others`, ``Bob: "..."``.
+    ends with the last sentence before the first of these.
     """
-    if any(re.match(rf"{re.escape(name)}: [\"\u201c]", text) for name in others):
-        return ""
     found = _PROMPT.search(text)
     if found is not None:
         ends = [end.end() for end in _SENTENCE_END.finditer(text, 0, found.start())]

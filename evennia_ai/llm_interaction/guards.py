@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from evennia_ai.history.frames import own_words
 from evennia_ai.language.words import words
@@ -54,8 +55,7 @@ class Around:
     is_cut_off: bool = False
 
 
-@dataclass(frozen=True)
-class Guarded:
+class Guarded(NamedTuple):
     """The sound beginning of a reply, and the names of the guards that cut it."""
 
     text: str

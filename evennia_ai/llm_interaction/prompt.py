@@ -32,6 +32,10 @@ OFFLINE_MODEL = "offline/extractive"
 # Observations of each person present, of the place and of each thing in it that the tail shows
 # at most.
 PROFILE_FACTS = 3
+# A reply that was not sound is asked for again with one of these temperatures, and with about so
+# many of the newest messages.
+COOL, WARM = 0.3, 0.9
+MESSAGES_AGAIN = 4
 
 
 def context_limit(script: Assistant, model: str = "") -> int:
@@ -299,6 +303,18 @@ def model_request(
         stop = (f"\n{character.key}:", "\n\n[")
         return ModelRequest(api="completion", prompt=text, stop=stop, **common)
     return ModelRequest(messages=prompt.messages, tools=prompt.tools, **common)
+
+
+def asked_once_more(asked: ModelRequest) -> ModelRequest:
+    """A request whose reply was not sound, cooler (or warmer), with the newest lines only.
+
+    What is left begins with a line of somebody's, so that no tool's result is without its call.
+    """
+    before, messages = asked.temperature, asked.messages
+    temperature = COOL if before is None or before > (COOL + WARM) / 2 else WARM
+    starts = range(min(len(messages) - 1, max(1, len(messages) - MESSAGES_AGAIN)), 0, -1)
+    start = next((n for n in starts if messages[n].get("role") == "user"), 1)
+    return replace(asked, temperature=temperature, messages=messages[:1] + messages[start:])
 
 
 def _writes_calls(script: Assistant) -> bool:

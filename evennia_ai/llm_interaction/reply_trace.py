@@ -36,6 +36,7 @@ class ReplyTrace:
         prompt_tokens: Of all these calls; likewise `completion_tokens`.
         cost: US dollars of all these calls; None if one of them is unknown.
         cached_tokens: Prompt tokens of all these calls that the provider read from its cache.
+        cuts: Names of the guards that cut the turn's replies (`llm_interaction.guards`).
     """
 
     budget: BudgetEvent
@@ -50,6 +51,7 @@ class ReplyTrace:
     completion_tokens: int = 0
     cost: float | None = None
     cached_tokens: int = 0
+    cuts: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, message: Message) -> "ReplyTrace | None":
@@ -73,6 +75,7 @@ class ReplyTrace:
             completion_tokens=as_count(raw.get("completion_tokens")),
             cost=None if cost is None else as_amount(cost),
             cached_tokens=as_count(raw.get("cached_tokens")),
+            cuts=tuple(as_texts(raw.get("cuts"))),
         )
 
     def to_text(self) -> str:
@@ -89,6 +92,7 @@ class ReplyTrace:
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
             "cached_tokens": self.cached_tokens,
+            "cuts": list(self.cuts),
         }
         kept = {name: value for name, value in kept.items() if value}
         if self.cost is not None:

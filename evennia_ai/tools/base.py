@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.frames import own_words
-from evennia_ai.language.words import plain
+from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS
+from evennia_ai.llm_interaction.guards import Around, guarded, known_lines
 from evennia_ai.protocol import Assistant, Character, GamePort
 from evennia_ai.tools.parameters import Parameter, function_schema
 
-# Anybody says `Aye, that may be so.` twice; a longer line said again is a model in a loop.
-REPEATABLE_CHARS = 40
+# So many of the newest lines of others are not said again.
+ECHOES = 30
 # Acts in one turn that others notice, besides words: enough to fetch and hand over two things.
 MOST_ACTS = 4
 
@@ -40,23 +40,35 @@ class ToolContext:
         """The game, to act in."""
         return self.script.game
 
-    def names_here(self) -> list[str]:
-        """The names of the people present."""
-        return [str(person["key"]) for person in self.game.present()]
+    def around(self, is_cut_off: bool = False) -> Around:
+        """What the words of this turn are held against.
+
+        `is_cut_off` is whether they ended because they had become too long.
+        """
+        own = [
+            (text, (audience, asker) == (self.audience, self.asker))
+            for audience, asker, text in self.script.runtime.said
+        ]
+        heard = [m for m in self.script.history.messages() if m.role == "user" and not m.is_summary]
+        newest = heard[-ECHOES:]
+        answered = [m.content for m in newest if m.id in self.source_message_ids]
+        return Around(
+            others=tuple(str(person["key"]) for person in self.game.present()),
+            known=known_lines(own, [m.content for m in newest], answered),
+            rules=CONTEXTS[CONTEXT_AWAKE].rules,
+            tools=tuple(self.script.tools.tools),
+            is_cut_off=is_cut_off,
+        )
 
     def check_speech(self, text: str) -> None:
         """Raise `ToolError` if a line may not be said.
 
-        Because this turn has spoken enough, because the line repeats one of the last to the same
-        person (a model that repeats itself would go on with it), or because the one who asked has
-        left, or because it goes on with the prompt instead of saying something.
+        Because this turn has spoken enough, because the one who asked has left, or because a guard
+        would cut it.
         """
         self.check_listener()
-        if own_words(text, self.names_here()) != text:
-            raise ToolError("say your own words only, without ids and without lines of others")
-        said = (self.audience, self.asker, plain(text))
-        if len(text) > REPEATABLE_CHARS and said in self.script.runtime.said:
-            raise ToolError("you have just said that; say something else or call noop")
+        if cuts := guarded(text, self.around()).cuts:
+            raise ToolError(f"this {cuts[0]}; say it in words of your own, or call noop")
 
     def check_listener(self) -> None:
         """Raise `ToolError` if this turn has spoken enough, or who asked has left."""
@@ -82,7 +94,7 @@ class ToolContext:
     def note_speech(self, text: str) -> None:
         """Remember a line that was spoken."""
         self.spoken.append(text)
-        self.script.runtime.said.append((self.audience, self.asker, plain(text)))
+        self.script.runtime.said.append((self.audience, self.asker, text))
 
 
 class Tool(ABC):

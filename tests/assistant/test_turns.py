@@ -9,6 +9,7 @@ from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.runtime import NOTES_PER_HOUR, QUEUE_LIMIT, Runtime
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.prompt import build_prompt
+from evennia_ai.llm_interaction.reply_trace import ReplyTrace
 from evennia_ai.recall.values import brief
 from evennia_ai.testing import call, model_down
 from evennia_ai.tools.base import MOST_ACTS
@@ -260,16 +261,55 @@ class TestModelDown(TurnTest):
         self.script.tell_staff.assert_called_once_with("Aria: the model answers again")
         self.assertEqual(self.script.mind.down, set())
 
-    def test_a_reply_that_goes_on_with_the_prompt(self):
-        """It is not said, by a tool neither; the offline model answers."""
+    def test_a_reply_of_which_nothing_is_sound(self):
+        """It is asked for once more, cooler and with less; then the offline model answers."""
         frame = 'Bob [o9.x] says: "A key, please."'
-        for answer in (frame, call("say", text=frame)):
-            self.model.answers = [answer, "offline words"]
+        for answers, said in (
+            ([frame, "Here I am."], "Here I am."),
+            ([frame, f"noop {frame}", "offline words"], "offline words"),
+            ([call("say", text=frame), "So I said."], "So I said."),
+        ):
+            self.model.answers = list(answers)
+            self.model.requests.clear()
             self.say("Aria, are you there?", self.alice)
             self.tick()
             self.assertNotIn("A key", str(self.spoken()))
-            self.assertIn("offline words", self.spoken())
+            self.assertEqual(self.spoken()[-1], said)
+            self.assertEqual(len(self.model.requests), len(answers))
         self.assertEqual(self.script.mind.down, set())
+
+    def test_asked_once_more(self):
+        """The second request has the rules and the newest lines, and another temperature."""
+        self.fill(12)
+        self.model.answers = ["noop aloud", "Here I am."]
+        self.say("Aria, are you there?", self.alice)
+        self.tick()
+        first, again = self.model.requests[-2:]
+        self.assertEqual(again.messages[0], first.messages[0])
+        self.assertEqual(again.messages[-1], first.messages[-1])
+        self.assertLess(len(again.messages), len(first.messages) / 2)
+        self.assertNotEqual(again.temperature, first.temperature)
+
+    def test_what_guards_did(self):
+        """Only the sound beginning is stored; the audit log and the trace name the guards."""
+        self.model.answers = ["The ferry is late. noop"]
+        self.say("Aria, where is the ferry?", self.alice)
+        self.tick()
+        reply = self.script.history.messages()[-1]
+        self.assertEqual(reply.content, "The ferry is late.")
+        self.assertEqual(ReplyTrace.of(reply).cuts, ("writes calls as text",))
+        self.script.audit.assert_any_call(
+            "guard", model="scripted/model", cut=("writes calls as text",), lost=False
+        )
+
+    def test_what_others_said(self):
+        """A line of somebody's is not said back to others, even if it is the only one."""
+        self.configure(llm_offline_fallback=False)
+        self.say("The old mill burnt down", self.bob)
+        self.model.answers = ["The old mill burnt down.", "The old mill burnt down!"]
+        self.say("Aria, what is the news?", self.alice)
+        self.tick()
+        self.assertEqual(self.spoken(), [])
 
     def test_without_the_offline_model(self):
         """Each who waits sees the sign; the question is answered later, if they are still here."""

@@ -163,17 +163,16 @@ class TestOwnWords(unittest.TestCase):
     """Replies of models that go on with what they read."""
 
     def test_cut(self):
-        """A reply ends where it speaks for others or shows ids, labels and notices."""
+        """A reply ends where it shows ids, labels and notices."""
         for reply, own in (
             ('Bram [o32.1ng772t] says: "A key."', ""),
             ('Of course. Bram [o32.1ng] says: "A key."', "Of course."),
             ('"Welcome!" Bram [o32.1ng] says: "A key."', '"Welcome!"'),
             ("I am glad\n[Present moment]\nIt is two.", ""),
             ("It is late. [CONTEXT SUMMARY] They met.", "It is late."),
-            ('Bram: "The capital is Paris."', ""),
         ):
             with self.subTest(reply):
-                self.assertEqual(own_words(reply, ["Bram"]), own)
+                self.assertEqual(own_words(reply), own)
 
     def test_kept(self):
         """Signs, keys, ids of memories and quotations are an assistant's own words."""
@@ -184,7 +183,7 @@ class TestOwnWords(unittest.TestCase):
             'Sure: "Never again", he said.',
         ):
             with self.subTest(reply):
-                self.assertEqual(own_words(reply, ["Bram"]), reply)
+                self.assertEqual(own_words(reply), reply)
 
     @given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="[]:")))
     def test_others_stay(self, reply):
