@@ -12,6 +12,7 @@ from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, rendered, tool
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import as_text
 from evennia_ai.llm_interaction.budget import TokenBudget, packed
+from evennia_ai.llm_interaction.guards import Around, without_loops
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     context_caps,
@@ -305,7 +306,8 @@ def request_room(script: Assistant, models: Iterable[str], *frame: str) -> int:
 def accepted(reply: ModelReply) -> str:
     """The text of a reply if it is a summary.
 
-    Raises `ModelError` if it is empty, a refusal, shaped like a tool call or the request itself.
+    What repeats itself is left out. Raises `ModelError` if it is empty, a refusal, shaped like a
+    tool call or the request itself, or mostly repetition.
     """
     text = strip_markup(strip_thoughts(reply.content, reported=True)).strip()
     if reply.tool_calls or (text and looks_like_tool_call(text)):
@@ -316,7 +318,10 @@ def accepted(reply: ModelReply) -> str:
         raise ModelError("an echo of the request instead of a summary")
     if is_refusal(text):
         raise ModelError("a refusal instead of a summary", kind="refused")
-    return text
+    kept = without_loops(text, Around())
+    if len(kept) < len(text) / 2:
+        raise ModelError("mostly repetition instead of a summary")
+    return kept
 
 
 def capped(text: str, cap_tokens: int, count: Callable[[str], int]) -> str:

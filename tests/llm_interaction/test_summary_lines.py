@@ -132,13 +132,14 @@ class TestAccepted(unittest.TestCase):
                 self.assertEqual(accepted(ModelReply(content=text)), "The gate is open.")
 
     def test_not_accepted(self):
-        """Thoughts without an end, calls and echoes are no summary."""
+        """Thoughts without an end, calls, echoes and loops are no summary."""
         for text in (
             "<think>The gate is open.",
             '<tool_call>{"name": "look"}</tool_call>',
             'Let me see.\n<function=look>{"target": "gate"}</function>',
             'I look.\nTOOL {"name": "look", "arguments": {"target": "gate"}}',
             "[MESSAGES TO COMPACT]\nBob says: hello",
+            "She likes the sea and has a child named Tim. " * 20,
         ):
             with self.subTest(text), self.assertRaises(ModelError):
                 accepted(ModelReply(content=text))
