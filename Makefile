@@ -8,12 +8,12 @@
 #
 # Variables: VENV (default .venv), PYTHON (default: the newest working one of 3.13, 3.12, 3.11),
 # DEMO (default demo), TESTS (arguments for pytest), SHARE (share of the examples that the longest
-# property tests try, default 0.05), COVERAGE=1 (measure coverage and enforce the minimum).
+# property tests try, default 0.02), COVERAGE=1 (measure coverage and enforce the minimum).
 VENV ?= .venv
 DEMO ?= demo
 PYTHON ?=
 TESTS ?=
-SHARE ?= 0.05
+SHARE ?= 0.02
 COVERAGE ?=
 # Minimum branch coverage of the package in per cent. Pure modules must reach 100.
 FLOOR := 85

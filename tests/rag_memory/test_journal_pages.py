@@ -47,15 +47,20 @@ class TestByHand(unittest.TestCase):
 class TestPages(unittest.TestCase):
     """Forty pages."""
 
+    @classmethod
+    def setUpClass(cls):
+        clock = iter(range(10**9))
+        cls.make = staticmethod(IdSource(now=lambda: 1.7e9 + next(clock)))
+        cls.ids = [cls.make("e") for _ in range(PAGE_COUNT * PAGE_ENTRIES)]
+        cls.written = MemoryStore()
+        journal = JournalHandler(cls.written)
+        for entry_id in cls.ids:
+            journal.add(f"said {entry_id}", id=entry_id)
+
     def setUp(self):
         self.store = CountingStore(PAGES)
+        self.store.values.update(self.written.values)
         self.journal = JournalHandler(self.store)
-        clock = iter(range(10**9))
-        make = IdSource(now=lambda: 1.7e9 + next(clock))
-        self.ids = [make("e") for _ in range(PAGE_COUNT * PAGE_ENTRIES)]
-        for entry_id in self.ids:
-            self.journal.add(f"said {entry_id}", id=entry_id)
-        self.make = make
 
     def test_every_entry_is_found(self):
         """Each is found by its id."""
