@@ -107,7 +107,7 @@ class TestWithout(unittest.TestCase):
 
     def test_sealed_again(self):
         """The tombstones say when, and are under the seal; a second time adds to them."""
-        left = self.whole.without({"m1", "m9"}, "now").without({"m2"}, "later")
+        left = self.whole.revised({"m1", "m9"}, "now").revised({"m2"}, "later")
         self.assertEqual(left.tombstones, {"m1": "now", "m2": "later"})
         self.assertEqual((left.message_ids, [m.id for m in left.messages]), (["m0"], ["m0"]))
         self.assertEqual(left.checksum, left.sha256)
@@ -117,5 +117,5 @@ class TestWithout(unittest.TestCase):
         """One whose checksum was wrong keeps it; one without any gets none."""
         for seal in ({"sha256": "0"}, {}):
             stored = {k: v for k, v in self.whole.to_dict().items() if k != "sha256"} | seal
-            left = Segment.from_dict("g1", stored).without({"m1"}, "now")
+            left = Segment.from_dict("g1", stored).revised({"m1"}, "now")
             self.assertEqual(left.sha256, seal.get("sha256"))
