@@ -170,8 +170,9 @@ class TestPlayers(ForgettingGameTest):
         self.script.save_queue()
         self.forget_me()
         self.assertNotIn(SECRET, self.everything())
-        [event] = [e for e in self.script.runtime.pending() if e.channel == "say"]
-        self.assertEqual(event.speaker.key, self.char2.key)
+        heard = {m.id: m for m in (*self.script.runtime.pending(), *self.lines(self.script))}
+        [line] = [m for m in heard.values() if m.role == "user"]
+        self.assertEqual(line.speaker.key, self.char2.key)
 
     def test_pages(self):
         """Pages by which an assistant answered them are deleted, those of others stay."""

@@ -1,6 +1,7 @@
 """Records read what is stored, repair what is odd, and give back what was right."""
 
 import unittest
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,6 +113,15 @@ class TestWithout(unittest.TestCase):
         self.assertEqual((left.message_ids, [m.id for m in left.messages]), (["m0"], ["m0"]))
         self.assertEqual(left.checksum, left.sha256)
         self.assertNotEqual(left.sha256, self.whole.sha256)
+
+    def test_changed(self):
+        """Messages that change take the place of the old ones, under a new seal."""
+        new = replace(self.whole.messages[1], content="[forgotten]")
+        left = self.whole.revised((), "now", {"m1": new})
+        self.assertEqual([m.content for m in left.messages], ["a", "[forgotten]", "c"])
+        self.assertEqual(Segment.from_dict("g1", left.to_dict()).messages, left.messages)
+        self.assertEqual(left.checksum, left.sha256)
+        self.assertNotIn("tombstones", left.to_dict())
 
     def test_damage_is_not_covered_up(self):
         """One whose checksum was wrong keeps it; one without any gets none."""
