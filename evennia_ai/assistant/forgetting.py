@@ -30,6 +30,7 @@ from evennia_ai.assistant.soundness import BODY
 from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.audience import without_people
 from evennia_ai.history.forgetting import REDACTED, Heard, OwnWords, is_by
+from evennia_ai.history.records import as_dict
 from evennia_ai.history.verification import verify
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
@@ -70,9 +71,10 @@ class Request:
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> "Request":
-        """From what is stored."""
-        heard = {scope: Heard.from_dict(each) for scope, each in raw["heard"].items()}
-        return cls(tuple(raw["people"]), raw["at"], raw["asker"], heard)
+        """From what is stored, also by an earlier version, which noted only a time `until`."""
+        known = as_dict(raw.get("heard")).items()
+        heard = {scope: Heard.from_dict(as_dict(each)) for scope, each in known}
+        return cls(tuple(raw["people"]), raw.get("at") or raw["until"], raw["asker"], heard)
 
     def to_dict(self) -> dict[str, Any]:
         """The plain dict that is stored."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from django.test import override_settings
 from evennia import create_object, create_script
 from evennia.comms.models import Msg
+from evennia.server.models import ServerConfig
 from evennia.server.signals import SIGNAL_ACCOUNT_POST_LOGIN
 from evennia.utils.create import create_message
 from twisted.internet.defer import fail
@@ -460,6 +461,12 @@ class TestBounds(ForgettingGameTest):
         self.assertTrue(enqueue_request(request))
         self.assertFalse(enqueue_request(forgetting.Request(("o1.x",), utc_iso(1), "a2.x")))
         self.assertEqual(queued(), [request])
+
+    def test_a_request_of_an_earlier_version(self):
+        """It had no places in the history: all that they said until the run goes."""
+        told = {"people": ["a1.x"], "until": utc_iso(0), "asker": "a1.x"}
+        ServerConfig.objects.conf(forgetting.KEY, json.dumps([told]))
+        self.assertEqual(queued(), [forgetting.Request(("a1.x",), utc_iso(0), "a1.x")])
 
     def test_one_copy_in_ten_minutes(self):
         """A new one takes the place of the last one."""
