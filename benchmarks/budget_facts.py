@@ -15,12 +15,10 @@ from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import settings
 
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.client import ModelClient
-from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.prompt import build_prompt
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.sleep.compaction import (
@@ -30,13 +28,10 @@ from evennia_ai.sleep.compaction import (
 from tests import loopback
 from tests.llm_interaction.test_budget_properties import (
     Counting,
+    any_prompt,
     assistant,
-    configurations,
-    lines,
-    notes,
 )
 from tests.loopback import LoopbackServer, count_tokens, encode_length
-from tests.strategies import OWNERS, histories
 from tests.waiting import wait_for
 
 TOLERANCE = 0.02
@@ -49,14 +44,7 @@ def drawn(number: int) -> dict[str, Any]:
     fullest = [0.0]
 
     @settings(max_examples=number, deadline=None, database=None)
-    @given(
-        configurations(),
-        histories(),
-        notes,
-        lines,
-        st.sampled_from(OWNERS),
-        st.sampled_from(sorted(CONTEXTS)),
-    )
+    @any_prompt
     def each(config: Any, history: Any, pinned: Any, found: Any, viewer: str, context: str) -> None:
         aria = assistant(config, history, pinned)
         build_prompt(aria, aria.obj, viewer, context, retrieved=found)

@@ -37,8 +37,13 @@ GOES_ON = ("turn", "heard", "cooldown", "late")
 
 def all_assistants() -> "list[AssistantScript]":
     """The scripts of all assistants, one for each body, by name."""
-    found = [script for script in AssistantScript.objects.all_family() if script.is_embodied]
+    found = [script for script in all_scripts() if script.is_embodied]
     return sorted(found, key=lambda script: (script.obj.key.lower(), script.pk))
+
+
+def all_scripts() -> "list[AssistantScript]":
+    """All scripts of assistants, also idle ones: without a body, or the second one on a body."""
+    return list(AssistantScript.objects.all_family().order_by("pk"))
 
 
 class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):

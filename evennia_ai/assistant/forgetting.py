@@ -1,15 +1,18 @@
 """Players who asked to be forgotten: a queue of requests that survives a crash.
 
-A request names people by their stable ids only. It stays queued until every assistant, the exports,
-the audit log and the free pages of the game's database hold nothing of what they said; the next
-start goes on with what a crash or an error left.
+A request names people and their messages by ids only. It stays queued until every assistant, the
+exports, the audit log and the free pages of the game's database hold nothing of what they said; the
+next start goes on with what a crash or an error left.
 """
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+import time
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,21 +24,29 @@ from evennia.utils import logger
 from twisted.internet.defer import Deferred, DeferredLock, inlineCallbacks, succeed
 
 from evennia_ai import conf, services
+from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.identity import find, stable_id
-from evennia_ai.history.forgetting import OwnWords
+from evennia_ai.assistant.soundness import BODY
+from evennia_ai.history.archive import ARCHIVE
+from evennia_ai.history.audience import without_people
+from evennia_ai.history.forgetting import REDACTED, Heard, OwnWords, is_by
+from evennia_ai.history.records import as_dict
 from evennia_ai.history.verification import verify
-from evennia_ai.sleep.forgetting import forget_people, remake_summary
+from evennia_ai.rag_memory.journal import JournalHandler
+from evennia_ai.rag_memory.profiles import EntityHandler
+from evennia_ai.sleep.forgetting import forget_people, remake_summary, words_to_forget
 
 if TYPE_CHECKING:
     from evennia.typeclasses.models import TypedObject
 
     from evennia_ai.assistant_script import AssistantScript
+    from evennia_ai.protocol import Character
 
 KEY = "evennia_ai_forgetting"
 # Where time and report of the last request are kept, on the account or character that asked.
 REPORT = ("forgotten", "evennia_ai")
-# Fields of a line of the audit log that hold no talk.
-_NO_TALK = ("at", "kind", "assistant")
+# Fields of a line of the audit log that may repeat talk. What somebody else reported is theirs.
+_TALK = ("text", "what", "error", "why", "query", "lines")
 # How long the database waits for the one that rewrites it, seconds.
 _REWRITE_S = 600
 _running = DeferredLock()
@@ -47,13 +58,38 @@ class Request:
 
     Args:
         people: Stable ids of the account and its characters.
-        until: When it was asked for, UTC ISO 8601.
+        at: When it was asked for, UTC ISO 8601.
         asker: Stable id of who asked and gets the report.
+        heard: What had been heard from them then, by the scopes of assistants. Of any other
+            assistant, all that they said goes.
     """
 
     people: tuple[str, ...]
-    until: str
+    at: str
     asker: str
+    heard: Mapping[str, Heard] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> "Request":
+        """From what is stored, also by an earlier version, which noted only a time `until`."""
+        known = as_dict(raw.get("heard")).items()
+        heard = {scope: Heard.from_dict(as_dict(each)) for scope, each in known}
+        return cls(tuple(raw["people"]), raw.get("at") or raw["until"], raw["asker"], heard)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain dict that is stored."""
+        heard = {scope: each.to_dict() for scope, each in self.heard.items()}
+        return {"people": list(self.people), "at": self.at, "asker": self.asker, "heard": heard}
+
+
+class Remains:
+    """The body of a script that sits on none: what the object it sits on, if any, has kept."""
+
+    def __init__(self, script: "AssistantScript"):
+        owner = script.obj or script
+        self.key, self.stable_id = str(owner.key), stable_id(owner)
+        self.journal = JournalHandler(AttributeStore(owner, BODY))
+        self.entities = EntityHandler(AttributeStore(owner, BODY))
 
 
 def people_of(somebody: "TypedObject") -> tuple[str, ...]:
@@ -68,12 +104,32 @@ def people_of(somebody: "TypedObject") -> tuple[str, ...]:
 def queued() -> list[Request]:
     """The requests that are not carried out yet, oldest first."""
     known = json.loads(ServerConfig.objects.conf(KEY, default="") or "[]")
-    return [Request(tuple(each["people"]), each["until"], each["asker"]) for each in known]
+    return [Request.from_dict(each) for each in known]
 
 
-def enqueue(request: Request) -> None:
-    """Queue a request; `forget_queued` carries it out."""
-    _save([*queued(), request])
+def enqueue(request: Request) -> bool:
+    """Queue a request, which `forget_queued` carries out; False if one of the people waits already.
+
+    So there is one request a person at most.
+    """
+    waiting = queued()
+    if any(set(request.people) & set(other.people) for other in waiting):
+        return False
+    _save([*waiting, request])
+    return True
+
+
+def heard_by(script: "AssistantScript", people: Collection[str]) -> Heard:
+    """What a script's assistant has heard from these people until now."""
+    said = (*script.history.messages(), *script.runtime.pending())
+    segments = script.history.store.keys(ARCHIVE)
+    ids = frozenset(message.id for message in said if is_by(message, people))
+    return Heard(ids, segments[-1] if segments else "")
+
+
+def is_running() -> bool:
+    """Whether requests are being carried out now."""
+    return bool(_running.locked)
 
 
 def _dequeue(request: Request) -> None:
@@ -82,15 +138,15 @@ def _dequeue(request: Request) -> None:
 
 def _save(requests: Iterable[Request]) -> None:
     # A text, because Evennia returns lists as objects that are tied to their row.
-    listed = [asdict(request) for request in requests]
+    listed = [request.to_dict() for request in requests]
     ServerConfig.objects.conf(KEY, json.dumps(listed), delete=not listed)
 
 
-def forget_queued(assistants: "Callable[[], list[AssistantScript]]") -> "Deferred[None]":
+def forget_queued(scripts: "Callable[[], list[AssistantScript]]") -> "Deferred[None]":
     """Carry out all queued requests, one after the other; fires when each was tried.
 
-    `assistants` returns the scripts of all assistants. While a run is at work, which takes what is
-    queued meanwhile too, there is no second one.
+    `scripts` returns all scripts of assistants, also idle ones. While a run is at work, which takes
+    what is queued meanwhile too, there is no second one.
     """
 
     @inlineCallbacks
@@ -98,13 +154,17 @@ def forget_queued(assistants: "Callable[[], list[AssistantScript]]") -> "Deferre
         tried: list[Request] = []
         while waiting := [request for request in queued() if request not in tried]:
             tried.append(waiting[0])
-            yield ForgettingJob(waiting[0], assistants()).run()
+            yield ForgettingJob(waiting[0], scripts()).run()
 
     return succeed(None) if _running.locked else _running.run(carry_out)
 
 
 class ForgettingJob:
-    """Carries out one request; what fails is logged, and the request stays queued."""
+    """Carries out one request; what fails is logged, and the request stays queued.
+
+    The words that only these people used are collected first, as long as all their messages are
+    there: they tell what else goes, also from the files that all assistants share.
+    """
 
     def __init__(self, request: Request, scripts: "list[AssistantScript]"):
         self.request, self.scripts = request, scripts
@@ -116,44 +176,63 @@ class ForgettingJob:
     @inlineCallbacks
     def run(self) -> Generator["Deferred[Any]", Any, None]:
         """Do everything, tell who asked, and take the request off the queue if it is done."""
-        people, until = self.request.people, self.request.until
+        people = self.request.people
+        for script in self.scripts:  # at once, or somebody answers what waits
+            script.survived("forgetting what waits", partial(self._drop_waiting, script), None)
+        words: dict[str, OwnWords] = {}
+        found = []
         for script in self.scripts:
-            yield self._tried(script.obj.key, self._forget, script)
+            own = yield self._tried(name_of(script), self._words, script)
+            if own is not None:
+                found.append(script)
+                same_name = words.get(script.key, OwnWords())
+                words[script.key] = OwnWords(own.items | same_name.items)
+        self.at_step("forget log")
+        yield self._tried("the log", services.on_disk, clear_log, conf.log_path(), words, people)
         self.at_step("forget exports")
+        own = OwnWords(frozenset().union(*(each.items for each in words.values())))
         folder = export_folder()
-        yield self._tried("exports", services.on_disk, delete_exports, folder, people)
+        yield self._tried("exports", services.on_disk, delete_exports, folder, own, people)
+        # As long as one of these files holds their words, the messages that tell which must stay.
+        is_safe = not {"the log", "exports"}.intersection(self._failures)
+        for script in found if is_safe else ():
+            yield self._tried(name_of(script), self._forget, script)
         self.at_step("forget database")
         is_erased = yield self._tried("database", erase_free_pages)
         forgotten, proof = 0, []
         for script in self.scripts:
-            wrong = yield self._tried(script.obj.key, violations, script)
-            proof.append((script.obj.key, len(wrong or ())))
-            forgotten += sum(at >= until for at in script.history.tombstones().values())
+            wrong = yield self._tried(name_of(script), violations, script)
+            proof.append((name_of(script), len(wrong or ())))
+            forgotten += list(script.history.tombstones().values()).count(self.request.at)
         self._tell(report(forgotten, is_erased, proof, self._failures))
         if not self._failures:
             self.at_step("forget done")
             _dequeue(self.request)
 
+    def _drop_waiting(self, script: "AssistantScript") -> None:
+        script.runtime.forget(self.request.people, self.request.heard.get(script.scope))
+        script.save_queue()
+
+    def _words(self, script: "AssistantScript") -> "Deferred[OwnWords]":
+        heard = self.request.heard.get(script.scope)
+        return words_to_forget(script, body_of(script), self.request.people, heard)
+
     @inlineCallbacks
     def _forget(self, script: "AssistantScript") -> Generator["Deferred[Any]", Any, None]:
         """All that one assistant remembers; its turns go on between the parts of it."""
-        people, until = self.request.people, self.request.until
+        people, heard = self.request.people, self.request.heard.get(script.scope)
+        body = body_of(script)
 
         def begin() -> "Deferred[dict[str, int]]":
-            script.runtime.forget(people, until)
-            script.save_queue()
+            self._drop_waiting(script)
             delete_pages(script, people)
-            return forget_people(script, script.obj, people, until, self._clear_log)
+            return forget_people(script, body, people, self.request.at, heard)
 
         counts: dict[str, int] = yield script.run_exclusive(begin)
         is_left = True
         while is_left:
-            is_left = yield script.run_exclusive(lambda: remake_summary(script, script.obj))
+            is_left = yield script.run_exclusive(lambda: remake_summary(script, body))
         script.audit("forgotten", **counts)
-
-    def _clear_log(self, own: OwnWords) -> "Deferred[int]":
-        self.at_step("forget log")
-        return services.on_disk(clear_log, conf.log_path(), own, self.request.people)
 
     @inlineCallbacks
     def _tried(
@@ -171,9 +250,21 @@ class ForgettingJob:
     def _tell(self, text: str) -> None:
         asker = find(self.request.asker)
         if asker is not None:
-            value = {"at": self.request.until, "text": text}
+            at = "" if self._failures else self.request.at
+            value = {"at": at, "text": text, "tried_at": time.time()}
             asker.attributes.add(REPORT[0], value, category=REPORT[1])
             asker.msg(text)
+
+
+def body_of(script: "AssistantScript") -> "Character":
+    """The body of an assistant, or what stands for one where a script has none."""
+    body: Any = script.obj
+    return body if getattr(type(body), "is_assistant_body", False) else Remains(script)
+
+
+def name_of(script: "AssistantScript") -> str:
+    """How a report calls an assistant: an idle script by its number."""
+    return str(script.obj.key) if script.is_embodied else f"{script.key} (idle script #{script.pk})"
 
 
 def report(
@@ -194,7 +285,7 @@ def report(
         return (
             f"Not everything is forgotten yet: {', '.join(dict.fromkeys(failures))} could not be "
             "cleared. It is tried again at the next start of the server, or when you type "
-            "`aiforget` again."
+            "`aiforget` again after ten minutes."
         )
     lines = [
         f"Forgotten: {forgotten} messages and all that was made from them. Messages of others and "
@@ -225,7 +316,7 @@ def violations(script: "AssistantScript") -> Generator["Deferred[Any]", Any, Any
 
 def delete_pages(script: "AssistantScript", people: Collection[str]) -> None:
     """Delete the pages that an assistant sent these people: Evennia keeps them as messages."""
-    for person in map(find, people):
+    for person in map(find, people) if script.obj else ():
         if person is not None and person._meta.concrete_model._meta.model_name == "accountdb":
             Msg.objects.filter(db_sender_objects=script.obj, db_receivers_accounts=person).delete()
 
@@ -235,50 +326,68 @@ def export_folder() -> Path:
     return Path(settings.GAME_DIR) / "server" / "ai_exports"
 
 
-def delete_exports(folder: Path, people: Collection[str]) -> list[str]:
-    """Delete every exported file that names one of these people by stable id; returns which."""
+def delete_exports(folder: Path, own: OwnWords, people: Collection[str]) -> list[str]:
+    """Delete every exported file that names one of these people by stable id, or holds own words.
+
+    Returns which.
+    """
     wanted = [f'"{person}"'.encode() for person in people]
     gone = []
     for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
-        if path.is_file() and _holds(path, wanted):
-            path.unlink()
-            gone.append(path.name)
+        if path.is_file():
+            data = path.read_bytes()
+            if any(each in data for each in wanted) or own.are_in(data.decode("utf-8", "replace")):
+                path.unlink()
+                gone.append(path.name)
     return gone
 
 
-def _holds(path: Path, wanted: Iterable[bytes]) -> bool:
-    data = path.read_bytes()
-    return any(each in data for each in wanted)
+def clear_log(path: Path, words: Mapping[str, OwnWords], people: Collection[str]) -> int:
+    """Redact own words of people in the audit log's talk, and drop their names and reports.
 
+    Args:
+        path: The log.
+        words: Their own words, by the name of the assistant that heard them.
+        people: Their stable ids.
 
-def clear_log(path: Path, own: OwnWords, people: Collection[str]) -> int:
-    """Redact texts of the audit log that repeat the own words of people, and drop their reports.
-
-    Returns how many lines were changed.
+    Returns:
+        How many lines were changed.
     """
     if not path.exists():
         return 0
+    all_words = OwnWords(frozenset().union(*(own.items for own in words.values())))
     changed, draft = 0, path.with_name(f"{path.name}.part")
     with path.open("rb") as log, draft.open("wb") as new:
         for line in log:
-            kept = _line_left(line, own, people)
+            kept = _line_left(line, words, all_words, people)
             changed += kept != line
             new.write(kept)
     draft.replace(path)
     return changed
 
 
-def _line_left(line: bytes, own: OwnWords, people: Collection[str]) -> bytes:
+def _line_left(
+    line: bytes, words: Mapping[str, OwnWords], all_words: OwnWords, people: Collection[str]
+) -> bytes:
     text = line.decode("utf-8", "replace")
     try:
         fields = json.loads(text)
-    except ValueError:
-        return b"" if own.are_in(text) else line  # a damaged line
-    if isinstance(fields, dict) and fields.get("by") in people:
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict):
+        return all_words.redacted(text).encode() if all_words.are_in(text) else line
+    if fields.get("by") in people:
         return b""
-    if not isinstance(fields, dict) or not own.are_in(fields):
+    own = words.get(str(fields.get("assistant")), all_words)
+    left = {key: own.redacted(value) if key in _TALK else value for key, value in fields.items()}
+    speakers = fields.get("speakers")
+    if isinstance(speakers, list) and isinstance(left.get("lines"), list):
+        lines = zip_longest(left["lines"], speakers[: len(left["lines"])])
+        left["lines"] = [REDACTED if by in people else said for said, by in lines]
+    if isinstance(left.get("audience"), str):
+        left["audience"] = without_people(left["audience"], people)
+    if left == fields:
         return line
-    left = {k: v if k in _NO_TALK else own.redacted(v) for k, v in fields.items()}
     return (json.dumps(left, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
 
 

@@ -48,9 +48,9 @@ def warm_up() -> None:
 
 
 def _forget_queued() -> Any:
-    from evennia_ai.assistant_script import all_assistants
+    from evennia_ai.assistant_script import all_scripts
 
-    return forget_queued(all_assistants)
+    return forget_queued(all_scripts)
 
 
 def _log_failure(failure: Failure, what: str) -> None:

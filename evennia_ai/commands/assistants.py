@@ -132,13 +132,20 @@ class CmdAI(AssistantCommand):
         self.caller.ndb.evennia_ai_reported = now
         own, words = stable_id(self.caller), (self.rhs or "").strip()[:REPORT_CHARS]
         seen = [m for m in script.history.messages() if visible(m.audience, private([own]))]
-        lines = [
-            f"{m.speaker_name or m.role}: {one_line(m.content)[:REPORT_CHARS]}"
+        said = [
+            m
             for m in (*seen, *script.runtime.queue)
             if m.content and m.channel in SPEECH and visible(m.audience, private([own]))
-        ]
+        ][-REPORT_LINES:]
         script.audit(
-            "report", by=own, name=self.caller.key, words=words, lines=lines[-REPORT_LINES:]
+            "report",
+            by=own,
+            name=self.caller.key,
+            words=words,
+            lines=[
+                f"{m.speaker_name or m.role}: {one_line(m.content)[:REPORT_CHARS]}" for m in said
+            ],
+            speakers=[m.speaker_id for m in said],
         )
         script.alert(
             f"{self.caller.key} reports {script.obj.key}. Their words and the last lines: "

@@ -93,14 +93,14 @@ def export_player(
 
     That is what they said, their notes, and what was observed or written down of that and of them,
     as far as they may know it; no summaries, which hold words of others too.
-    `people` are the stable ids of the player's characters and account. `aiforget` deletes the file.
+    `people` are the stable ids of the player's characters and account. The file takes the place of
+    an earlier one; `aiforget` deletes it.
     """
     now = time.time()
     data: dict[str, Any] = {"version": SCHEMA_VERSION, "exported_at": utc_iso(now)}
     data |= {"people": list(people), "assistants": {}}
     yield cooperate(_of_player(scripts, people, data["assistants"])).whenDone()
-    at = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
-    path = export_folder() / f"player-{next(iter(people))}-{at}.json"
+    path = export_folder() / f"player-{min(people)}.json"
     yield services.on_disk(_write, path, data)
     return path
 

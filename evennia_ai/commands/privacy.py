@@ -2,7 +2,8 @@
 
 import re
 import time
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from evennia import AccountDB
 
@@ -11,21 +12,27 @@ from evennia_ai.assistant.forgetting import (
     Request,
     enqueue,
     forget_queued,
+    heard_by,
+    is_running,
     people_of,
     queued,
 )
 from evennia_ai.assistant.identity import find, stable_id
-from evennia_ai.assistant_script import all_assistants
+from evennia_ai.assistant_script import AssistantScript, all_assistants, all_scripts
 from evennia_ai.commands.base import AssistantCommand, Refusal, only_one
 from evennia_ai.commands.export import export_player
+from evennia_ai.history.forgetting import Heard
 from evennia_ai.history.messages import utc_iso
 
 if TYPE_CHECKING:
     from evennia.typeclasses.models import TypedObject
 
 
-# How often a player may ask: each time the game's database is rewritten.
-EVERY_S = 3600
+# How often a player may ask, and how soon again after a run that failed: each time the game's
+# database is rewritten.
+EVERY_S, RETRY_S = 3600, 600
+# How often a player may get a copy: each time whole archives are read.
+EXPORT_EVERY_S = 600
 # A stable id of a character or an account, as `aihistory/raw` shows it.
 _ID = re.compile(r"[oa]\d+\.\w+")
 
@@ -47,13 +54,15 @@ class CmdAIForget(AssistantCommand):
 
     Without a name, the command says how far your last request is. To confirm
     'aiforget me', type it again with '= yes' within a minute. It cannot be
-    undone.
+    undone. You may ask once an hour, and for one copy in ten minutes; a new
+    copy replaces the last one.
 
     All assistants forget what you said, whispered, paged and posed as any of
     your characters: in the history and its archive, in summaries, which are
     made again without your words, in the journal, your notes, what they
-    observed, and every search. Lines of an assistant that repeat you go too.
-    So do files that staff exported. You are told when it is done.
+    observed, and every search. Lines in which an assistant repeats you go too;
+    other lines lose words that only you used. So do files that were exported.
+    You are told when it is done.
 
     What other people said stays, also what they said of you. Staff can remove
     more. What you say after you confirm is new.
@@ -77,22 +86,28 @@ class CmdAIForget(AssistantCommand):
         whose = "you" if typed.lower() == "me" else f"`{typed}`"
         question = f"Forget all that {whose} ever said to any assistant? It cannot be undone."
         now = time.time()
-        last = self._last.get("at", "")
+        done = self._last.get("at", "")
         if any(set(people) & set(request.people) for request in queued()):
-            raise Refusal("The assistants are forgetting already; `aiforget` shows how far it is.")
-        if last > utc_iso(now - EVERY_S) and not self.access(self.caller, "admin"):
-            raise Refusal("You were forgotten within the last hour. Ask again later, or ai/ignore.")
+            raise Refusal("A request for this waits already; `aiforget` shows how far it is.")
+        if utc_iso(now - EVERY_S) < done <= utc_iso(now) and not self._is_admin:
+            raise Refusal(
+                "What you said was forgotten within the last hour. Ask again later, or ai/ignore."
+            )
         if self.confirms(f"forget {' '.join(people)}", question, typed, now):
-            enqueue(Request(people, utc_iso(now), stable_id(self._asker)))
+            heard = {s.scope: known for s in all_scripts() if (known := _heard(s, people))}
+            enqueue(Request(people, utc_iso(now), stable_id(self._asker), heard))
             self.viewer.tell(
                 "The assistants begin to forget. What others said stays, also about "
                 f"{whose}. You are told when it is done; `aiforget` shows how far it is."
             )
-            forget_queued(all_assistants)
+            forget_queued(all_scripts)
 
     def do_export(self) -> None:
         """Write what the assistants keep of somebody into a file."""
-        people = self._people(self.args.strip() or "me")
+        people, now, asker = self._people(self.args.strip() or "me"), time.time(), self._asker
+        if 0 <= now - (asker.ndb.evennia_ai_exported or 0) < EXPORT_EVERY_S and not self._is_admin:
+            raise Refusal("You asked for a copy already. You may ask again in ten minutes.")
+        asker.ndb.evennia_ai_exported = now
         done = export_player(all_assistants(), people)
 
         def tell(path: object) -> None:
@@ -101,22 +116,29 @@ class CmdAIForget(AssistantCommand):
         self.viewer.later(done, tell, "The export")
 
     @property
+    def _is_admin(self) -> bool:
+        return bool(self.access(self.caller, "admin"))
+
+    @property
     def _asker(self) -> "TypedObject":
         """Who gets the report: the account, whichever character it plays by then."""
         return getattr(self.caller, "account", None) or self.caller
 
     @property
-    def _last(self) -> dict[str, str]:
-        """Time and report of the caller's last request; empty if there was none."""
+    def _last(self) -> dict[str, Any]:
+        """Times and report of the caller's last request; empty if there was none."""
         return dict(self._asker.attributes.get(REPORT[0], category=REPORT[1]) or {})
 
     def _tell_state(self) -> None:
-        asker = stable_id(self._asker)
-        if any(request.asker == asker for request in queued()):
-            forget_queued(all_assistants)
-            return self.viewer.tell("Your request is being carried out.")
-        nothing = "You asked for nothing to be forgotten. Type: aiforget me"
-        self.viewer.tell(self._last.get("text", nothing))
+        asker, last = stable_id(self._asker), self._last
+        if not any(request.asker == asker for request in queued()):
+            nothing = "You asked for nothing to be forgotten. Type: aiforget me"
+            return self.viewer.tell(last.get("text", nothing))
+        waited_s = time.time() - last.get("tried_at", 0)
+        if not is_running() and 0 <= waited_s < RETRY_S and not self._is_admin:
+            return self.viewer.tell(last["text"])
+        forget_queued(all_scripts)
+        self.viewer.tell("Your request is being carried out.")
 
     def _people(self, name: str) -> tuple[str, ...]:
         """The stable ids that a name means; `Refusal` if the caller may not name it."""
@@ -131,6 +153,11 @@ class CmdAIForget(AssistantCommand):
         none = f"There is no player called `{name}`."
         several = f"More than one player is called `{name}`; give an id."
         return people_of(only_one(found, none, several))
+
+
+def _heard(script: AssistantScript, people: tuple[str, ...]) -> Heard | None:
+    """What an assistant has heard from somebody; None if its history cannot be read."""
+    return script.survived("a request to forget", partial(heard_by, script, people), None)
 
 
 def _is_called(account: AccountDB, name: str) -> bool:

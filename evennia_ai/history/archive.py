@@ -52,11 +52,22 @@ class Archive:
         segment = Segment.sealed(segment_id, summary_id, messages)
         self.store.set(segment_id, segment.to_dict(), category=ARCHIVE)
 
-    def bury(self, segment_id: str, message_ids: Collection[str], at: str) -> None:
-        """Put tombstones in place of a segment's messages; see `Segment.without`."""
+    def revise(
+        self,
+        segment_id: str,
+        message_ids: Collection[str],
+        at: str,
+        change: Callable[[Message], Message] = lambda message: message,
+    ) -> None:
+        """Put tombstones in place of a segment's messages, or change them; see `Segment.revised`.
+
+        `change` gets the messages that stay; most of them come back as they are.
+        """
         segment = self.segment(segment_id)
         if segment is not None:
-            self.store.set(segment_id, segment.without(message_ids, at).to_dict(), category=ARCHIVE)
+            new = {m.id: left for m in segment.messages if (left := change(m)) is not m}
+            revised = segment.revised(message_ids, at, new)
+            self.store.set(segment_id, revised.to_dict(), category=ARCHIVE)
 
     def tombstones(self) -> dict[str, str]:
         """When messages were forgotten, by their ids."""

@@ -8,7 +8,7 @@ column and a dictionary key alike:
 - ``staff``: only game staff.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
 PUBLIC = "public"
@@ -86,6 +86,12 @@ def narrowest(audiences: Iterable[str]) -> str:
         else:
             result = private(members(audience) & members(result))
     return result
+
+
+def without_people(audience: str, people: Collection[str]) -> str:
+    """An audience that does not name these people; for staff if it named nobody else."""
+    named = members(audience)
+    return audience if named.isdisjoint(people) else private(named.difference(people))
 
 
 def widest_of(tally: Mapping[str, int]) -> int:

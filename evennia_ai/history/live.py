@@ -293,12 +293,14 @@ class HistoryHandler(Archive):
         known = self._stamps
         if known is not None and known[0] is stamps[0] and known[1] is stamps[1]:
             return
-        for key in self.store.keys(COMPACTIONS)[-1:] if known is None else ():
-            new_id.follow(key)
         raw_merged, odd = _as_dicts(self.store.get(HISTORY))
         tail = self.store.get(TAIL)
         raw_page, odd_tail = _as_dicts(tail.get("messages") if isinstance(tail, dict) else tail)
         merged, page = (list(map(Message.from_dict, raw)) for raw in (raw_merged, raw_page))
+        if known is None:
+            newest = (message.id for message in (merged + page)[-1:])
+            for key in (*self.store.keys(COMPACTIONS)[-1:], *newest):
+                new_id.follow(key)
         is_rebuilt = self._load_recorded(tail, merged + page)
         for key, value in ((HISTORY, odd), (TAIL, odd_tail)):
             if value:

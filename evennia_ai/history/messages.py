@@ -205,6 +205,17 @@ def base32(number: int, width: int = 0) -> str:
     return digits.rjust(width, "0")
 
 
+def made_at(known: str) -> int | None:
+    """When an id was made by `IdSource`, milliseconds since the epoch; None for any other id."""
+    stamp = known[1:10]
+    if len(known) != 16 or set(stamp) - set(_ALPHABET):
+        return None
+    millis = 0
+    for digit in stamp:
+        millis = millis * 32 + _ALPHABET.index(digit)
+    return millis
+
+
 class IdSource:
     """Makes ids that sort by time and are never used twice.
 
@@ -225,9 +236,8 @@ class IdSource:
 
     def follow(self, known: str) -> None:
         """Make ids that sort behind this one, also where the clock was set back since."""
-        stamp = known[1:10]
-        if len(known) == 16 and not set(stamp) - set(_ALPHABET):
-            millis = sum(_ALPHABET.index(d) * 32**place for place, d in enumerate(stamp[::-1]))
+        millis = made_at(known)
+        if millis is not None:
             with self._lock:
                 self._last = max(self._last, (millis, 1 << 29))
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from evennia_ai.history.audience import STAFF, normalised
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Record = dict[str, Any]
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 Reader = Callable[[object], Any]
 # The tier and the status of a record that names none: it takes part in nothing.
 UNKNOWN = "unknown"
@@ -222,21 +224,27 @@ class Segment:
         """The plain dict that is stored."""
         return dict(self.stored)
 
-    def without(self, message_ids: Collection[str], at: str) -> "Segment":
+    def revised(
+        self, message_ids: Collection[str], at: str, changed: Mapping[str, Message] = _NOTHING
+    ) -> "Segment":
         """The segment with tombstones in place of these messages, forgotten at a time (ISO 8601).
 
-        It is sealed again only if its checksum was right, so that damage stays provable.
+        `changed` are messages that take the place of those with their ids. It is sealed again only
+        if its checksum was right, so that damage stays provable.
         """
-        kept = [m for m in self.stored["messages"] if m.get("id") not in message_ids]
+        kept = [
+            changed[message.id].to_dict() if message.id in changed else raw
+            for message, raw in zip(self.messages, self.stored["messages"], strict=True)
+            if message.id not in message_ids
+        ]
         gone = [each for each in self.message_ids if each in message_ids]
-        stored = {
-            **self.stored,
-            "messages": kept,
-            "tombstones": {**self.tombstones, **dict.fromkeys(gone, at)},
-        }
+        tombstones = {**self.tombstones, **dict.fromkeys(gone, at)}
+        stored = {**self.stored, "messages": kept, "tombstones": tombstones}
+        if not tombstones:
+            del stored["tombstones"]
         if "sha256" in stored and self.checksum == self.sha256:
             stored["sha256"] = segment_checksum(stored)
-        messages = tuple(m for m in self.messages if m.id not in message_ids)
+        messages = tuple(changed.get(m.id, m) for m in self.messages if m.id not in message_ids)
         return Segment(self.id, messages, stored)
 
     @property

@@ -5,7 +5,7 @@ nothing more to the database. The audit log has a line for each answered request
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from evennia_ai.history.messages import SCHEMA_VERSION
 from evennia_ai.history.records import as_dict, as_dicts
@@ -58,6 +58,15 @@ class BudgetLog:
     ) -> BudgetEvent | None:
         """The newest event, or the newest of those chosen; None if there is none."""
         return next(filter(chosen, reversed(self._kept)), None)
+
+    def forget(self, people: Collection[str]) -> None:
+        """Take these people (stable ids) out of all audiences."""
+        left = [event.without_people(people) for event in self._kept]
+        if left != list(self._kept):
+            self._kept.clear()
+            self._kept.extend(left)
+            self._unsaved += 1
+            self.save()
 
     def save(self) -> None:
         """Save the events that are in memory."""

@@ -6,10 +6,10 @@ observation.
 """
 
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 from twisted.internet.defer import inlineCallbacks
 from twisted.internet.interfaces import IReactorTime
@@ -21,6 +21,8 @@ from evennia_ai.protocol import Assistant, Character, Store
 from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.observations import named_in, touched_on
 from evennia_ai.rag_memory.profile import SCHEMA_VERSION, SUPERSEDED, Observation, Profile
+
+T = TypeVar("T")
 
 PROFILES, ARCHIVE = "entity_profiles", "ai_entities_archive"
 # Archived pages that a search reads, and pages that stay in memory after that.
@@ -150,27 +152,50 @@ class EntityHandler:
                 if len(kept) < len(page.observations):
                     self._set_page(key, replace(page, observations=tuple(kept)))
 
-    def forget(self, left: Callable[[Profile], Profile | None]) -> None:
-        """Replace each profile and archived page by what `left` returns; None drops it."""
-        with self.store.transaction():
-            filled = set()
-            for key in self.store.keys(ARCHIVE):
-                page = self._page(key)
-                # A page keeps its number, or a later one would take its place.
-                kept = left(page) or replace(page, id="", name="", observations=())
-                if kept is not page:
-                    self._set_page(key, kept)
-                if kept.observations:
-                    filled.add(key)
-            changed, gone = {}, []
-            for key, profile in self._load().items():
-                archived = tuple(page for page in profile.archived if page in filled)
-                if (new := left(replace(profile, archived=archived))) is None:
-                    gone.append(key)
-                elif new != profile:
-                    changed[key] = new
-            if changed or gone:
-                self.put(changed, gone)
+    def forget(self, left: Callable[[Profile], Profile | None]) -> Iterator[None]:
+        """Replaces each profile and archived page by what `left` returns, a few at each step.
+
+        None drops it. The profiles are written together at the end.
+        """
+        filled = yield from self._forget_in_pages(left)
+
+        def judged(profile: Profile) -> Profile | None:
+            archived = tuple(page for page in profile.archived if page in filled)
+            return left(replace(profile, archived=archived))
+
+        seen = dict[str, tuple[Profile, Profile | None]]()
+        for some in _batches(list(self._load().items())):
+            seen.update((key, (each, judged(each))) for key, each in some)
+            yield
+        changed, gone = {}, []
+        for key, profile in self._load().items():
+            before, new = seen.get(key, (None, None))
+            if before is not profile:  # somebody changed it meanwhile
+                new = judged(profile)
+            if new is None:
+                gone.append(key)
+            elif new != profile:
+                changed[key] = new
+        if changed or gone:
+            self.put(changed, gone)
+
+    def _forget_in_pages(
+        self, left: Callable[[Profile], Profile | None]
+    ) -> Generator[None, None, set[str]]:
+        """Do the same in archived pages; returns the keys of those that still hold something."""
+        filled = set[str]()
+        for keys in _batches(self.store.keys(ARCHIVE)):
+            with self.store.transaction():
+                for key in keys:
+                    page = self._page(key)
+                    # A page keeps its number, or a later one would take its place.
+                    kept = left(page) or replace(page, id="", name="", observations=())
+                    if kept is not page:
+                        self._set_page(key, kept)
+                    if kept.observations:
+                        filled.add(key)
+            yield
+        return filled
 
     def _load(self) -> dict[str, Profile]:
         stamp = self.store.stamp(PROFILES)
@@ -186,6 +211,11 @@ class EntityHandler:
             self._stored = {key: profile.to_dict() for key, profile in self._profiles.items()}
             self._stamp = stamp
         return self._profiles
+
+
+def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), BATCH):
+        yield items[start : start + BATCH]
 
 
 def _by_turns(profiles: Mapping[str, Profile], ids: Iterable[str]) -> list[str]:

@@ -5,29 +5,38 @@ run that a crash cut short finds again what must go. Each step can be repeated. 
 the search index and semantic memory is noted in the database together with each removal.
 """
 
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from twisted.internet.defer import Deferred, inlineCallbacks, succeed
+from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.interfaces import IReactorTime
 
 from evennia_ai.background import pause
 from evennia_ai.errors import ModelError, StoreError
 from evennia_ai.history.aside import drop_from_aside
-from evennia_ai.history.forgetting import Forgetting, OwnWords, to_forget
+from evennia_ai.history.forgetting import Forgetting, Heard, OwnWords, plan_forgetting
 from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
-from evennia_ai.history.messages import Message, utc_iso
+from evennia_ai.history.messages import Message
 from evennia_ai.history.records import (
     ROLLED_BACK,
     WITHDRAWN,
     CompactionRecord,
-    Segment,
     SummaryRecord,
     as_text,
     as_texts,
 )
 from evennia_ai.llm_interaction.prompt import context_caps
+from evennia_ai.llm_interaction.reply_trace import without_people
 from evennia_ai.llm_interaction.summary import Summary, summarise, summarise_lines
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.entities import UNMET, forgotten
@@ -37,8 +46,9 @@ from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.compaction.publishing import publish_summaries
 from evennia_ai.sleep.compaction.retention_gate import retained
 
-# Key of the ids that must leave the search index and semantic memory.
-OWED = "forgetting"
+# Key of the ids that must leave the search index and semantic memory, and of those among them
+# whose new texts are to be indexed.
+OWED, KEPT = "forgetting", "forgetting_kept"
 # The text of a summary until it is made again, and of one that was rolled back.
 EMPTIED = "Part of what this summary was made from is forgotten."
 # Mark of a summary that is to be made again.
@@ -60,12 +70,25 @@ STEPS = (
 
 
 @inlineCallbacks
+def words_to_forget(
+    script: Assistant,
+    character: Character,
+    people: Collection[str],
+    heard: Heard | None = None,
+    reactor: IReactorTime | None = None,
+) -> Generator[Deferred[Any], Any, OwnWords]:
+    """Fires with the words that only these people used; arguments as of `forget_people`."""
+    found: Forgetting = yield _planned(script, character, people, heard, reactor)
+    return found.own
+
+
+@inlineCallbacks
 def forget_people(
     script: Assistant,
     character: Character,
     people: Collection[str],
-    until: str,
-    before: Callable[[OwnWords], Deferred[Any]] = lambda own: succeed(None),
+    asked_at: str,
+    heard: Heard | None = None,
     reactor: IReactorTime | None = None,
 ) -> Generator[Deferred[Any], Any, dict[str, int]]:
     """Forget what people said, and what was made from it. Call it under the turn lock.
@@ -76,30 +99,42 @@ def forget_people(
         script: The assistant's script.
         character: Its body.
         people: Stable ids of their characters and accounts.
-        until: When they asked for it, UTC ISO 8601; what they said later stays.
-        before: Called with the words that only they used, before anything is removed.
+        asked_at: When they asked for it, UTC ISO 8601; the tombstones say it.
+        heard: What it had heard from them then; None for all that they ever said.
         reactor: Where to pause between slices, Twisted's by default.
 
     Returns:
-        A Deferred that fires with ``{"messages", "repeated", "entries", "notes"}``: messages of
-        theirs and others that repeated them, journal entries and ledger notes. It fails with
-        `StoreError` if the index or semantic memory could not be cleared; call it again then.
+        A Deferred that fires with ``{"messages", "repeated", "changed", "entries", "notes"}``:
+        messages of theirs, others that repeated them and went, others that changed, journal entries
+        and ledger notes. It fails with `StoreError` if the index or semantic memory could not be
+        cleared; call it again then.
     """
-    evidence = yield script.history.gathered_evidence(reactor)
-    found: Forgetting = yield script.mind.work(
-        to_forget,
-        [*evidence.live, *(message for part in evidence.segments for message in part.messages)],
-        people,
-        until,
-        _known_words(script, character, evidence.live),
-    )
-    yield before(found.own)
-    forgetter = _Forgetter(script, character, people, found)
-    for _ in forgetter.steps(evidence.segments):
+    script.budgets.forget(people)
+    found: Forgetting = yield _planned(script, character, people, heard, reactor)
+    forgetter = _Forgetter(script, character, people, found, asked_at)
+    for _ in forgetter.steps():
         yield pause(reactor)
     script.at_commit_step("forget index")
-    yield _clear_derived(script)
+    yield _clear_derived(script, character)
     return forgetter.counts
+
+
+@inlineCallbacks
+def _planned(
+    script: Assistant,
+    character: Character,
+    people: Collection[str],
+    heard: Heard | None,
+    reactor: IReactorTime | None,
+) -> Generator[Deferred[Any], Any, Forgetting]:
+    """Fires with what is to be forgotten, found on another thread."""
+    evidence = yield script.history.gathered_evidence(reactor)
+    known = _known_words(script, character, evidence.live)
+    unnamed = partial(without_people, people=people)
+    found: Forgetting = yield script.mind.work(
+        plan_forgetting, evidence, people, heard, known, unnamed
+    )
+    return found
 
 
 def _known_words(script: Assistant, character: Character, live: Sequence[Message]) -> str:
@@ -118,29 +153,33 @@ class _Forgetter:
     """
 
     def __init__(
-        self, script: Assistant, character: Character, people: Collection[str], found: Forgetting
+        self,
+        script: Assistant,
+        character: Character,
+        people: Collection[str],
+        found: Forgetting,
+        asked_at: str,
     ):
         self._script, self._character = script, character
         self._history, self._store = script.history, script.history.store
         self._people, self._found, self._own = people, found, found.own
-        self._at = utc_iso(script.now())
+        self._at = asked_at
         self.counts = {
             "messages": len(found.said),
             "repeated": len(found.repeated),
+            "changed": len(found.changed),
             "entries": 0,
             "notes": 0,
         }
 
-    def steps(self, segments: Sequence[Segment]) -> Iterator[None]:
-        """Everything in order, a slice at each step; segments are those of the history."""
-        emptied = self._emptied(segments)
+    def steps(self) -> Iterator[None]:
+        """Everything in order, a slice at each step."""
+        emptied = self._found.emptied
         step = self._script.at_commit_step
         step("forget journal")
         gone = yield from self._journal(emptied)
         step("forget entities")
-        with self._store.transaction():
-            self._character.entities.forget(lambda profile: self._profile_left(profile, gone))
-        yield
+        yield from self._character.entities.forget(lambda each: self._profile_left(each, gone))
         step("forget ledger")
         self.counts["notes"] = self._script.ledger.forget(self._is_their_note)
         yield
@@ -149,30 +188,15 @@ class _Forgetter:
         step("forget compactions")
         yield from self._compactions(emptied, gone)
         step("forget repeated")
-        yield from self._messages(segments, self._found.repeated)
+        yield from self._messages(self._found.repeated, self._found.changed)
         step("forget said")
-        yield from self._messages(segments, self._found.said)
+        yield from self._messages(self._found.said)
 
-    def _emptied(self, segments: Sequence[Segment]) -> set[str]:
-        """Ids of the summaries that rest on what goes, with all that were made from these."""
-        leaving = self._found.said | self._found.repeated
-        hit = {part.id for part in segments if not leaving.isdisjoint(part.message_ids)}
-        records = self._history.summaries()
-        made_from: dict[str, list[str]] = {}
-        for record in records:
-            for below in (*record.child_ids, *record.earlier_ids):
-                made_from.setdefault(below, []).append(record.id)
-        waiting = [r.id for r in records if r.segment in hit or self._own.are_in(r.text)]
-        found = set[str]()
-        while waiting:
-            each = waiting.pop()
-            if each not in found:
-                found.add(each)
-                waiting += made_from.get(each, ())
-        return found
+    def _journal(self, emptied: Collection[str]) -> Generator[None, None, set[str]]:
+        """Tombstones for entries made from their words; returns the ids of these.
 
-    def _journal(self, emptied: set[str]) -> Generator[None, None, set[str]]:
-        """Tombstones for entries made from their words; returns the ids of these."""
+        Entries about something else only lose single words.
+        """
         journal, gone = self._character.journal, set[str]()
         syntheses = {synthesis_id(each) for each in emptied}
 
@@ -181,19 +205,32 @@ class _Forgetter:
                 return replace(entry, content=f"{SYNTHESIS_TITLE} {EMPTIED}")
             rests = not self._found.said.isdisjoint(entry.source_message_ids)
             is_theirs = entry.source_type != SYNTHESIS and rests
-            if is_theirs or self._own.are_in([entry.content, entry.entities, entry.extra]):
+            texts = [entry.content, entry.entities, entry.tags, entry.extra]
+            if is_theirs or self._own.are_quoted_in(texts):
                 gone.add(entry.id)
                 return entry.tombstone
-            return entry
+            return self._reworded(entry) if self._own.are_in(texts) else entry
 
         numbers = range(journal.page_count, 0, -1)
         for start in range(0, len(numbers), SLICE):
             with self._store.transaction():
                 changed = journal.rewrite(left, numbers[start : start + SLICE])
-                self._owe(entry.id for entry in changed)
+                self._owe(
+                    (entry.id for entry in changed),
+                    [e.id for e in changed if not e.withdrawn and e.source_type != SYNTHESIS],
+                )
             yield
         self.counts["entries"] = len(gone)
         return gone
+
+    def _reworded(self, entry: JournalEntry) -> JournalEntry:
+        return replace(
+            entry,
+            content=self._own.redacted(entry.content),
+            entities=tuple(self._own.redacted(entry.entities)),
+            tags=tuple(self._own.redacted(entry.tags)),
+            extra=self._own.redacted(entry.extra),
+        )
 
     def _profile_left(self, profile: Profile, gone: Collection[str]) -> Profile | None:
         sources = self._found.said | set(gone)
@@ -207,7 +244,7 @@ class _Forgetter:
             or (by_assistant and self._own.are_in(note.text))
         )
 
-    def _summaries(self, emptied: set[str]) -> Iterator[None]:
+    def _summaries(self, emptied: Collection[str]) -> Iterator[None]:
         """Empty summaries; those in use are marked, to be made again."""
         records = [record for record in self._history.summaries() if record.id in emptied]
         for some in _slices(records):
@@ -223,7 +260,7 @@ class _Forgetter:
             put_text(self._script, emptied, EMPTIED)
         yield
 
-    def _compactions(self, emptied: set[str], gone: Collection[str]) -> Iterator[None]:
+    def _compactions(self, emptied: Collection[str], gone: Collection[str]) -> Iterator[None]:
         """Clear records of compactions of names, of former profiles and of former summaries."""
         for some in _slices(self._history.compactions()):
             with self._store.transaction():
@@ -284,34 +321,49 @@ class _Forgetter:
                 found[name] = {k: p for k, p in known.items() if p or name == "profiles"}
         return found
 
-    def _messages(self, segments: Sequence[Segment], ids: frozenset[str]) -> Iterator[None]:
-        """Tombstones in place of messages, archived ones first."""
-        parts = [part for part in segments if not ids.isdisjoint(part.message_ids)]
+    def _messages(
+        self, gone: frozenset[str], changed: frozenset[str] = frozenset()
+    ) -> Iterator[None]:
+        """Tombstones in place of messages, and words taken out of others; archived ones first."""
+        touched = gone | changed
+        parts = [key for key, ids in self._found.parts.items() if not touched.isdisjoint(ids)]
         for some in _slices(parts):
             with self._store.transaction():
-                here = {each for part in some for each in part.message_ids if each in ids}
-                for part in some:
-                    self._history.bury(part.id, here, self._at)
-                # What a rollback restored is live too, and leaves there below.
-                self._bury_live(here)
+                here = touched & {each for key in some for each in self._found.parts[key]}
+                for key in some:
+                    self._history.revise(key, gone, self._at, self._left(changed))
+                # What a rollback restored is live too.
+                self._revise_live(gone & here, changed & here)
             yield
         with self._store.transaction():
-            self._bury_live(ids)
+            self._revise_live(gone, changed)
         yield
 
-    def _bury_live(self, ids: Collection[str]) -> None:
-        live = self._history.messages()
-        if not ids:
-            return
-        if any(message.id in ids for message in live):
-            self._history.replace([message for message in live if message.id not in ids])
-        self._history.add_tombstones(ids, self._at)
-        self._owe(ids)
+    def _left(self, changed: Collection[str]) -> Callable[[Message], Message]:
+        """Returns what is left of a message; the same if it is none of the changed ones."""
 
-    def _owe(self, ids: Any) -> None:
-        """Note what must leave the index and semantic memory."""
-        if new := list(ids):
-            self._store.set(OWED, sorted({*as_texts(self._store.get(OWED)), *new}))
+        def left(message: Message) -> Message:
+            if message.id not in changed:
+                return message
+            unnamed = without_people(self._own.taken_out_of(message), self._people)
+            return unnamed.counted(self._script.count)
+
+        return left
+
+    def _revise_live(self, gone: Collection[str], changed: Collection[str]) -> None:
+        live = self._history.messages()
+        if any(message.id in gone or message.id in changed for message in live):
+            left = map(self._left(changed), live)
+            self._history.replace([message for message in left if message.id not in gone])
+        if gone:
+            self._history.add_tombstones(gone, self._at)
+        self._owe([*gone, *changed], changed)
+
+    def _owe(self, ids: Iterable[str], kept: Iterable[str] = ()) -> None:
+        """Note what must leave the index and semantic memory; `kept` is to be indexed again."""
+        for key, new in ((OWED, list(ids)), (KEPT, list(kept))):
+            if new:
+                self._store.set(key, sorted({*as_texts(self._store.get(key)), *new}))
 
 
 def _slices(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
@@ -344,12 +396,13 @@ def _with_text(
 
 
 @inlineCallbacks
-def _clear_derived(script: Assistant) -> Generator[Deferred[Any], Any, None]:
+def _clear_derived(script: Assistant, character: Character) -> Generator[Deferred[Any], Any, None]:
     """Take what is noted out of the index and semantic memory, and look whether it is gone.
 
-    What could not be cleared stays noted.
+    What only changed is indexed again. What could not be cleared stays noted.
     """
-    owed = as_texts(script.history.store.get(OWED))
+    store = script.history.store
+    owed, kept = as_texts(store.get(OWED)), as_texts(store.get(KEPT))
     if not owed:
         return
     removed = yield script.memory.forget(owed)
@@ -362,7 +415,12 @@ def _clear_derived(script: Assistant) -> Generator[Deferred[Any], Any, None]:
     left = yield memories.sources(script.scope)
     if not set(owed).isdisjoint(left):
         raise StoreError("Semantic memory could not be cleared of what is to be forgotten.")
-    script.history.store.delete(OWED)
+    yield script.memory.remember_messages(script.history.by_ids(kept))
+    for entry in filter(None, map(character.journal.get, kept)):
+        yield script.memory.remember_entry(entry)
+    with store.transaction():
+        store.delete(OWED)
+        store.delete(KEPT)
 
 
 @inlineCallbacks

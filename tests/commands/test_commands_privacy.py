@@ -2,11 +2,13 @@
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from django.test import override_settings
-from evennia import create_object
+from evennia import create_object, create_script
 from evennia.comms.models import Msg
+from evennia.server.models import ServerConfig
 from evennia.server.signals import SIGNAL_ACCOUNT_POST_LOGIN
 from evennia.utils.create import create_message
 from twisted.internet.defer import fail
@@ -14,14 +16,16 @@ from twisted.internet.defer import fail
 from evennia_ai import conf, services
 from evennia_ai.assistant import forgetting
 from evennia_ai.assistant.deletions import delete_derived, enqueue, queued_scopes
-from evennia_ai.assistant.forgetting import ForgettingJob, forget_queued, queued
+from evennia_ai.assistant.forgetting import ForgettingJob, forget_queued, heard_by, queued
 from evennia_ai.assistant.forgetting import enqueue as enqueue_request
 from evennia_ai.assistant.identity import speaker_of, stable_id
-from evennia_ai.assistant_script import all_assistants
+from evennia_ai.assistant_script import all_scripts
 from evennia_ai.cli import startstop
+from evennia_ai.commands.privacy import EXPORT_EVERY_S, RETRY_S
 from evennia_ai.errors import StoreError
+from evennia_ai.history.audience import private
 from evennia_ai.history.live import verify_history
-from evennia_ai.history.messages import Message, utc_iso
+from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.sleep.forgetting import STEPS
 from tests.base import CHARACTER
@@ -31,8 +35,8 @@ from tests.waiting import pump_until, wait_for
 SECRET = "zorblax"
 EARLIER = (
     "forget log",
-    *STEPS,
     "forget exports",
+    *STEPS,
     "forget database",
     "forget done",
 )
@@ -157,7 +161,7 @@ class TestPlayers(ForgettingGameTest):
         self.assertTold("aiforget", "Forgotten: ")
         self.assertTold("aiforget me", "within the last hour")
         log = Path(conf.log_path()).read_text()
-        self.assertIn('"what": "[forgotten]"', log)
+        self.assertIn('"what": "lost [forgotten]"', log)
         self.assertIn('"what": "a full disk"', log)
 
     def test_what_waits_in_the_queue(self):
@@ -167,8 +171,9 @@ class TestPlayers(ForgettingGameTest):
         self.script.save_queue()
         self.forget_me()
         self.assertNotIn(SECRET, self.everything())
-        [event] = [e for e in self.script.runtime.pending() if e.channel == "say"]
-        self.assertEqual(event.speaker.key, self.char2.key)
+        heard = {m.id: m for m in (*self.script.runtime.pending(), *self.lines(self.script))}
+        [line] = [m for m in heard.values() if m.role == "user"]
+        self.assertEqual(line.speaker.key, self.char2.key)
 
     def test_pages(self):
         """Pages by which an assistant answered them are deleted, those of others stay."""
@@ -310,6 +315,181 @@ class TestAdmins(ForgettingGameTest):
         self.assertIn(SECRET, self.everything())
 
 
+def aged(account, place, seconds):
+    """Key, value and category of an account's report, as if tried so many seconds earlier."""
+    key, category = place
+    report = dict(account.attributes.get(key, category=category))
+    return key, {**report, "tried_at": report["tried_at"] - seconds}, category
+
+
+class TestIdleScripts(ForgettingGameTest):
+    """Scripts that `ai` does not list hold talk as well."""
+
+    def test_a_second_script_and_one_without_a_body(self):
+        """Their histories are cleared too, and the report names them."""
+        second = create_script(type(self.script), key="Aria", obj=self.aria)
+        bare = create_script(type(self.script), key="Bare")
+        idle = (second, bare)
+        for script in idle:
+            told = Message("user", f"My {SECRET}.", speaker=speaker_of(self.char1))
+            script.history.append([told, Message("user", "Barley.", speaker=Speaker("B", "o7.b"))])
+        self.assertEqual([script.is_embodied for script in idle], [False, False])
+        shown = self.forget_me()
+        self.assertIn(f"Aria (idle script #{second.pk})", shown)
+        self.assertIn(f"Bare (idle script #{bare.pk})", shown)
+        for script in idle:
+            self.assertEqual([m.content for m in script.history.messages()], ["Barley."])
+            self.assertEqual(len(script.history.tombstones()), 1)
+
+    def test_a_body_of_another_kind(self):
+        """What an object remembers that is no assistant's body any more goes as well."""
+        self.say(f"My {SECRET}")
+        self.stored(self.script)
+        [told] = self.script.history.messages()
+        entry = self.aria.journal.add("She has a boat.", source_message_ids=[told.id])
+        box = create_object(key="a box", location=self.room1)
+        box.attributes.add("journal", self.aria.attributes.get("journal"))
+        script = create_script(type(self.script), key="Bare", obj=box)
+        script.history.append([told])
+        self.forget_me()
+        self.assertEqual(script.history.messages(), ())
+        self.assertNotIn("boat", repr(box.attributes.get("journal")))
+        self.assertIn(entry.id, repr(box.attributes.get("journal")))
+
+    def test_one_that_cannot_be_reached(self):
+        """The report says so."""
+        bare = create_script(type(self.script), key="Bare")
+        bare.history.gathered_evidence = lambda *args: fail(ValueError("odd"))
+        self.typed("aiforget me")
+        shown = self.typed("aiforget me = yes", until="could not be cleared")
+        self.assertIn(f"Bare (idle script #{bare.pk}) could not be cleared", shown)
+
+
+class TestFiles(ForgettingGameTest):
+    """Files that all assistants share."""
+
+    def test_exports_of_others(self):
+        """A copy for somebody else goes if it holds words that only they used, others stay."""
+        folder = forgetting.export_folder()
+        folder.mkdir(parents=True)
+        for name, text in (("with", f"Owns {SECRET}7x."), ("without", "Sells barley.")):
+            held = {"assistants": {"Aria": {"observations": [text]}}}
+            (folder / f"player-{name}.json").write_text(json.dumps(held))
+        self.say(f"My boat is {SECRET}7x")
+        self.stored(self.script)
+        self.forget_me()
+        self.assertEqual([path.name for path in folder.iterdir()], ["player-without.json"])
+
+    def logged(self):
+        """The lines of the audit log."""
+        wait_for(services.on_disk(lambda: None))
+        return [json.loads(line) for line in Path(conf.log_path()).read_text().splitlines()]
+
+    def test_fields_of_the_log(self):
+        """Only talk is redacted: figures, names and what others reported stay."""
+        mine = private([stable_id(self.char1), "o7.b"])
+        self.say("The budget of the awake mistral model is a festival")
+        self.stored(self.script)
+        reported = {"by": stable_id(self.char2), "name": "Char2", "words": "A festival of lies."}
+        lines = ["Char: Hello.", "Aria: A festival!", "Char2: Barley."]
+        speakers = [stable_id(self.char1), self.aria.stable_id, stable_id(self.char2)]
+        self.script.audit("call", model="mistral", purpose="awake", budget="budget 1/2")
+        self.script.audit("error", what="festival", error="OSError: full")
+        self.script.audit("report", **reported, lines=lines, speakers=speakers)
+        self.script.audit("tool", tool="festival", audience=mine)
+        self.forget_me()
+        kinds = {fields["kind"]: fields for fields in reversed(self.logged())}
+        self.assertEqual(kinds["call"]["model"], "mistral")
+        self.assertEqual(kinds["call"]["budget"], "budget 1/2")
+        self.assertEqual(kinds["error"]["what"], "[forgotten]")
+        self.assertEqual(kinds["error"]["error"], "OSError: full")
+        self.assertEqual(kinds["report"]["words"], "A festival of lies.")
+        left = ["[forgotten]", "Aria: A [forgotten]!", "Char2: Barley."]
+        self.assertEqual(kinds["report"]["lines"], left)
+        self.assertEqual(
+            (kinds["tool"]["tool"], kinds["tool"]["audience"]), ("festival", "private:o7.b")
+        )
+
+    def test_damaged_lines_of_the_log(self):
+        """What is no JSON loses the words; odd values are kept."""
+        path = Path(conf.log_path())
+        odd = [
+            "{broken festival",
+            "[1]",
+            '{"kind": "x", "assistant": [], "lines": 7, "speakers": []}',
+        ]
+        path.write_text("\n".join(odd) + "\n")
+        self.say("A festival")
+        self.stored(self.script)
+        self.forget_me()
+        kept = path.read_text().splitlines()[: len(odd)]
+        self.assertEqual(kept, ["{broken [forgotten]", *odd[1:]])
+
+    def test_the_log_is_read_once(self):
+        """However many assistants there are; no turn waits meanwhile."""
+        held = []
+
+        def at_step(job, name):
+            if name == "forget log":
+                held.extend(script.runtime.in_flight for script in job.scripts)
+
+        before, ForgettingJob.at_step = ForgettingJob.at_step, at_step
+        try:
+            self.forget_me()
+        finally:
+            ForgettingJob.at_step = before
+        self.assertEqual(held, [None, None])
+
+    def test_a_log_that_cannot_be_cleared(self):
+        """Then the messages stay, or nobody would know which words to look for."""
+        self.say(f"My boat is {SECRET}")
+        self.stored(self.script)
+        path = Path(conf.log_path())
+        path.write_text("")
+        path.with_name(f"{path.name}.part").mkdir()
+        self.typed("aiforget me")
+        self.typed("aiforget me = yes", until="the log could not be cleared")
+        self.assertIn(SECRET, repr(self.script.history.messages()))
+
+
+class TestBounds(ForgettingGameTest):
+    """How much one player can ask for."""
+
+    def test_one_request_a_person(self):
+        """Whoever waits is not queued again, under any of their ids."""
+        request = forgetting.Request(("a1.x", "o1.x"), utc_iso(0), "a1.x")
+        self.assertTrue(enqueue_request(request))
+        self.assertFalse(enqueue_request(forgetting.Request(("o1.x",), utc_iso(1), "a2.x")))
+        self.assertEqual(queued(), [request])
+
+    def test_a_request_of_an_earlier_version(self):
+        """It had no places in the history: all that they said until the run goes."""
+        told = {"people": ["a1.x"], "until": utc_iso(0), "asker": "a1.x"}
+        ServerConfig.objects.conf(forgetting.KEY, json.dumps([told]))
+        self.assertEqual(queued(), [forgetting.Request(("a1.x",), utc_iso(0), "a1.x")])
+
+    def test_one_copy_in_ten_minutes(self):
+        """A new one takes the place of the last one."""
+        path = wait_for_export(self)
+        self.assertTold("aiforget/export", "You asked for a copy already")
+        self.account.ndb.evennia_ai_exported = time.time() - EXPORT_EVERY_S
+        self.assertEqual(wait_for_export(self), path)
+
+    def test_a_clock_set_back(self):
+        """What was heard when the request came goes, whatever its date."""
+        self.script.now = lambda: time.time() + 3600
+        told = Message("user", f"Ahead {SECRET}", speaker=speaker_of(self.char1))
+        self.script.history.append([told])
+        del self.script.now
+        self.say(f"And {SECRET}2x")
+        self.script.runtime.queue[-1] = replace(
+            self.script.runtime.queue[-1], created_at=utc_iso(time.time() + 3600)
+        )
+        self.forget_me()
+        self.assertNotIn(SECRET, self.everything())
+        self.assertEqual(self.script.runtime.pending(), [])
+
+
 class TestInterrupted(ForgettingGameTest):
     """What a crash or a failing store leaves is finished by the next start."""
 
@@ -317,7 +497,9 @@ class TestInterrupted(ForgettingGameTest):
         """A run that stops before a step is queued, and the next start finishes it."""
         self.lived()
         people = forgetting.people_of(self.char1)
-        enqueue_request(forgetting.Request(people, utc_iso(time.time()), stable_id(self.account)))
+        asker = stable_id(self.account)
+        heard = {s.scope: heard_by(s, people) for s in all_scripts()}
+        enqueue_request(forgetting.Request(people, utc_iso(time.time()), asker, heard))
         reached = []
         for step in EARLIER:
             self.stop_before(step, reached)
@@ -340,7 +522,7 @@ class TestInterrupted(ForgettingGameTest):
             setattr(kind, name, at_step)
         try:
             with self.assertRaises(Stopped):
-                wait_for(forget_queued(all_assistants), 60)
+                wait_for(forget_queued(all_scripts), 60)
         finally:
             for kind, name, was in zip(kinds, NAMES, before, strict=True):
                 setattr(kind, name, was)
@@ -356,8 +538,12 @@ class TestInterrupted(ForgettingGameTest):
         self.assertIn("Aria, Borg could not be cleared", shown)
         self.assertEqual(len(queued()), 1)
         recall.remove = works
+        self.assertTold("aiforget", "Not everything is forgotten yet")  # not at any rate
+        self.assertTold("aiforget me", "A request for this waits already")
+        self.account.attributes.add(*aged(self.account, forgetting.REPORT, RETRY_S))
         self.typed("aiforget", until="Forgotten:")
         self.assert_forgotten()
+        self.assertTold("aiforget me", "within the last hour")
 
     def test_a_deleted_assistant_whose_index_fails_to_clear(self):
         """Its deletion stays queued as well."""

@@ -15,6 +15,7 @@ from evennia_ai.history.audience import (
     private,
     viewer,
     visible,
+    without_people,
 )
 from tests.strategies import FEW, audiences
 
@@ -122,6 +123,17 @@ class TestVisible(unittest.TestCase):
         """Two audiences that may see each other are the same, staff left out."""
         if visible(first, second) and visible(second, first):
             self.assertEqual(first, second)
+
+
+class TestWithoutPeople(unittest.TestCase):
+    """Audiences that must not name somebody any more."""
+
+    def test_narrower(self):
+        """The others stay; with nobody left it is for staff; other audiences stay as they are."""
+        self.assertEqual(without_people(private(["o1.a", "o2.b"]), ["o1.a"]), private(["o2.b"]))
+        self.assertEqual(without_people(private(["o1.a"]), ["o1.a", "a1.a"]), STAFF)
+        for audience in (PUBLIC, STAFF, private(["o2.b"])):
+            self.assertEqual(without_people(audience, ["o1.a"]), audience)
 
 
 class TestNarrowest(unittest.TestCase):

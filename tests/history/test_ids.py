@@ -1,8 +1,11 @@
 """Ids go on behind those that are stored, whatever the clock says."""
 
+import time
 import unittest
 
-from evennia_ai.history.messages import IdSource, widest_view_tokens
+from evennia_ai.history.live import HistoryHandler
+from evennia_ai.history.messages import IdSource, Message, widest_view_tokens
+from evennia_ai.testing import MemoryStore
 from tests.strategies import heard
 
 
@@ -24,6 +27,19 @@ class TestFollow(unittest.TestCase):
         for odd in ("", "m1", "by-hand-0123456!", "x" * 40):
             source.follow(odd)
         self.assertEqual(source("m"), plain("m"))
+
+
+class TestLoaded(unittest.TestCase):
+    """A history that is loaded after the clock was set back."""
+
+    def test_new_ids_sort_behind_what_is_stored(self):
+        """Ids tell what came later, so they go on behind the newest message."""
+        ahead, store = IdSource(now=lambda: time.time() + 5)("m"), MemoryStore()
+        store.set("conversation_history", [Message("user", "Hello", id=ahead).to_dict()])
+        history = HistoryHandler(store, lambda: ("words", len))
+        history.messages()
+        [later] = history.append([Message("user", "Again")])
+        self.assertGreater(later.id, ahead)
 
 
 class TestWidestView(unittest.TestCase):

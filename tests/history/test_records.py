@@ -1,6 +1,7 @@
 """Records read what is stored, repair what is odd, and give back what was right."""
 
 import unittest
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,15 +108,24 @@ class TestWithout(unittest.TestCase):
 
     def test_sealed_again(self):
         """The tombstones say when, and are under the seal; a second time adds to them."""
-        left = self.whole.without({"m1", "m9"}, "now").without({"m2"}, "later")
+        left = self.whole.revised({"m1", "m9"}, "now").revised({"m2"}, "later")
         self.assertEqual(left.tombstones, {"m1": "now", "m2": "later"})
         self.assertEqual((left.message_ids, [m.id for m in left.messages]), (["m0"], ["m0"]))
         self.assertEqual(left.checksum, left.sha256)
         self.assertNotEqual(left.sha256, self.whole.sha256)
 
+    def test_changed(self):
+        """Messages that change take the place of the old ones, under a new seal."""
+        new = replace(self.whole.messages[1], content="[forgotten]")
+        left = self.whole.revised((), "now", {"m1": new})
+        self.assertEqual([m.content for m in left.messages], ["a", "[forgotten]", "c"])
+        self.assertEqual(Segment.from_dict("g1", left.to_dict()).messages, left.messages)
+        self.assertEqual(left.checksum, left.sha256)
+        self.assertNotIn("tombstones", left.to_dict())
+
     def test_damage_is_not_covered_up(self):
         """One whose checksum was wrong keeps it; one without any gets none."""
         for seal in ({"sha256": "0"}, {}):
             stored = {k: v for k, v in self.whole.to_dict().items() if k != "sha256"} | seal
-            left = Segment.from_dict("g1", stored).without({"m1"}, "now")
+            left = Segment.from_dict("g1", stored).revised({"m1"}, "now")
             self.assertEqual(left.sha256, seal.get("sha256"))

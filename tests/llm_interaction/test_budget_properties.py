@@ -54,6 +54,17 @@ def configurations(least=50):
     )
 
 
+# For tests of prompts: options, a history, notes, memories found, the audience, the context.
+any_prompt = given(
+    configurations(),
+    histories(),
+    notes,
+    lines,
+    st.sampled_from(OWNERS),
+    st.sampled_from(sorted(CONTEXTS)),
+)
+
+
 class Counting(FakeAssistant):
     """A fake assistant that counts as the server of the tests does."""
 
@@ -79,14 +90,7 @@ def assistant(config, history, pinned):
 
 class TestBudgetsAlways(unittest.TestCase):
     @ANY
-    @given(
-        configurations(),
-        histories(),
-        notes,
-        lines,
-        st.sampled_from(OWNERS),
-        st.sampled_from(sorted(CONTEXTS)),
-    )
+    @any_prompt
     def test_within_the_limit(self, config, history, pinned, retrieved, audience, context):
         """The regions' sum is within the limit, and is what the request holds within 2 %."""
         aria = assistant(config, history, pinned)

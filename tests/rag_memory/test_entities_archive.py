@@ -16,7 +16,7 @@ from evennia_ai.rag_memory.entities import (
     tidy,
 )
 from evennia_ai.rag_memory.observations import found_observations
-from evennia_ai.rag_memory.profiles import ARCHIVE, PAGES_KEPT, PAGES_SEARCHED, EntityHandler
+from evennia_ai.rag_memory.profiles import ARCHIVE, BATCH, PAGES_KEPT, PAGES_SEARCHED, EntityHandler
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import MemoryStore
 from evennia_ai.tools.base import ToolContext
@@ -282,8 +282,9 @@ class TestForget(unittest.TestCase):
         for who in ("o1.a", "o2.b"):
             self.handler.put({who: profile(MOST_KEPT + 1, who)})
 
-    def forget(self, left):
-        self.handler.forget(left)
+    def forget(self, left, meanwhile=lambda: None):
+        for _ in self.handler.forget(left):
+            meanwhile()
         self.handler = EntityHandler(self.store)
 
     def test_dropped(self):
@@ -308,3 +309,25 @@ class TestForget(unittest.TestCase):
         self.forget(left)
         self.assertEqual(self.handler.get("o1.a").archived, ())
         self.assertEqual(len(self.handler.get("o1.a").observations), CUT_BACK_TO)
+
+    def test_in_slices(self):
+        """Many profiles are looked at with pauses, and are written once."""
+        self.handler.put({f"o{n}.x": profile(1, f"o{n}.x") for n in range(3 * BATCH)})
+        writes, put = [], self.handler._save
+        self.handler._save = lambda *args: (writes.append(1), put(*args))
+        pauses = []
+        self.forget(lambda item: None, lambda: pauses.append(1))
+        self.assertGreater(len(pauses), 3)
+        self.assertEqual((len(writes), self.handler.profiles()), (1, {}))
+
+    def test_changed_meanwhile(self):
+        """A profile that somebody changes or adds in a pause is looked at again."""
+        new = profile(2, "o3.c")
+
+        def add():
+            if "o3.c" not in self.handler.profiles():
+                self.handler.put({"o3.c": new, "o2.b": profile(1, "o2.b")})
+
+        self.forget(lambda item: None if item.id == "o3.c" else item, add)
+        self.assertEqual(set(self.handler.profiles()), {"o1.a", "o2.b"})
+        self.assertEqual(len(self.handler.get("o2.b").observations), 1)

@@ -6,12 +6,16 @@ from dataclasses import replace
 from twisted.internet.defer import succeed
 
 from evennia_ai.errors import StoreError
+from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.aside import ASIDE, put_aside
 from evennia_ai.history.audience import private
+from evennia_ai.history.forgetting import REDACTED, Heard
 from evennia_ai.history.messages import Message, Speaker, utc_iso
+from evennia_ai.llm_interaction.budget import BudgetEvent
+from evennia_ai.llm_interaction.reply_trace import ReplyTrace
 from evennia_ai.rag_memory.entities import new_profile, observe, unmet_id
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
-from evennia_ai.sleep.forgetting import EMPTIED, OWED, STEPS, forget_people, remake_summary
+from evennia_ai.sleep.forgetting import EMPTIED, KEPT, OWED, STEPS, forget_people, remake_summary
 from evennia_ai.testing import model_down
 from tests.memory_assistant import ARIA, PEOPLE, MemoryWorldTest
 from tests.waiting import wait_for
@@ -88,9 +92,14 @@ class ForgettingTest(MemoryWorldTest):
 
     def forget(self, **options):
         """Alice is forgotten."""
-        options.setdefault("until", utc_iso(self.script.now()))
-        done = forget_people(self.script, self.body, [ALICE.id], **options)
-        return wait_for(done)
+        options.setdefault("asked_at", utc_iso(self.script.now()))
+        return wait_for(forget_people(self.script, self.body, [ALICE.id], **options))
+
+    def heard(self):
+        """What was heard from Alice until now."""
+        history = self.script.history
+        ids = frozenset(m.id for m in history.messages() if m.speaker_id == ALICE.id)
+        return Heard(ids, history.store.keys(ARCHIVE)[-1])
 
     def remake(self):
         """Every emptied summary is made again."""
@@ -120,6 +129,7 @@ class ForgettingTest(MemoryWorldTest):
 
 
 ARIA_SPEAKER = Speaker("Aria", ARIA)
+AT = "2027-01-15T08:00:00.000+00:00"
 
 
 class TestForgotten(ForgettingTest):
@@ -199,12 +209,87 @@ class TestForgotten(ForgettingTest):
 
     def test_later_words_stay(self):
         """What she says after she asked is new."""
-        until = utc_iso(self.script.now())
+        heard = self.heard()
         self.world.later()
         self.script.history.append([Message("user", "Hello again.", speaker=ALICE)])
-        self.forget(until=until)
+        self.forget(heard=heard)
         self.assertEqual([text for _, text in self.lines_of(ALICE)], ["Hello again."])
         self.assert_proven()
+
+    def test_later_words_that_were_archived(self):
+        """The same where a compaction came between the request and the run."""
+        heard = self.heard()
+        self.talk(6)
+        self.compact()
+        later = [each for each in self.lines_of(ALICE) if each[0] not in heard.ids][-12:]
+        self.others = self.lines_of(BOB)
+        self.forget(heard=heard)
+        self.assertEqual(self.lines_of(ALICE), later)
+        self.assert_proven()
+
+    def test_a_clock_set_back(self):
+        """What was dated ahead of the request is forgotten too."""
+        asked_at = utc_iso(self.script.now())
+        self.world.later(3600)
+        self.script.history.append([Message("user", f"Ahead {SECRET}!", speaker=ALICE)])
+        self.forget(heard=self.heard(), asked_at=asked_at)
+        self.remake()
+        self.assert_forgotten()
+
+    def test_lines_about_something_else(self):
+        """A line for Bob and an entry lose the word and stay; they are found without it."""
+        said = f"The festival of {SECRET}1x lanterns comes."
+        reply = Message("assistant", said, speaker=ARIA_SPEAKER, metadata={"asker": BOB.id})
+        [live] = self.script.history.append([reply])
+        entry = self.body.journal.add(f"Lanterns of {SECRET}1x.", entities=[f"{SECRET}1x"])
+        self.assertEqual(self.forget()["changed"], 1)
+        self.remake()
+        self.assert_forgotten()
+        [kept] = self.script.history.by_ids([live.id])
+        self.assertEqual(kept.content, "The festival of [forgotten] lanterns comes.")
+        self.assertEqual(kept, kept.counted(self.script.count))
+        self.assertEqual(self.world.index.turns[live.id].text, kept.content)
+        kept = self.body.journal.get(entry.id)
+        self.assertEqual((kept.content, kept.entities), ("Lanterns of [forgotten].", (REDACTED,)))
+        self.assertEqual(self.world.index.turns[entry.id].text, kept.content)
+        self.assertIsNone(self.world.attribute(KEPT))
+
+    def test_archived_lines_about_something_else(self):
+        """The same for one that was archived; its segment is sealed again."""
+        said = f"The festival of {SECRET}1x lanterns comes."
+        reply = Message("assistant", said, speaker=ARIA_SPEAKER, metadata={"asker": BOB.id})
+        [live] = self.script.history.append([reply])
+        self.talk(4)
+        self.compact()
+        self.others = self.lines_of(BOB)
+        self.forget()
+        self.remake()
+        self.assert_forgotten()
+        kept = self.script.history.archived([live.id])[live.id]
+        self.assertEqual(kept.content, "The festival of [forgotten] lanterns comes.")
+
+    def test_names_in_traces_and_budgets(self):
+        """The audiences of prompts no longer name her; those of others are as they were."""
+        both = private([ALICE.id, BOB.id])
+        event = BudgetEvent(at=1.0, purpose="awake", model="m", sizes=(1,), limit=9, audience=both)
+        trace = {"trace": ReplyTrace(budget=event).to_text(), "asker": BOB.id}
+        spoken = [
+            Message("assistant", "Good evening.", speaker=ARIA_SPEAKER, metadata=trace),
+            Message("assistant", "Well.", speaker=ARIA_SPEAKER, metadata={"trace": ALICE.id}),
+        ]
+        first, second = self.script.history.append(spoken)
+        for audience in (both, WHISPER, private([BOB.id])):
+            self.script.budgets.note(replace(event, audience=audience))
+        self.script.budgets.save()
+        self.forget()
+        first, second = self.script.history.by_ids([first.id, second.id])
+        self.assertEqual(ReplyTrace.of(first).budget.audience, private([BOB.id]))
+        self.assertEqual(second.metadata, {})
+        self.assertEqual(
+            [each.audience for each in self.script.budgets.events()[-3:]],
+            [private([BOB.id]), "staff", private([BOB.id])],
+        )
+        self.assertNotIn(ALICE.id, repr(self.world.attribute("token_budgets")))
 
     def test_twice(self):
         """Asked again, nothing more goes."""
@@ -272,20 +357,18 @@ class TestInterrupted(ForgettingTest):
                 raise Stopped(name)
 
         self.script.at_commit_step = at_step
-        until = utc_iso(self.script.now())
         with self.assertRaises(Stopped):
-            wait_for(forget_people(self.script, self.body, [ALICE.id], until))
+            self.forget(asked_at=AT)
             self.remake()
         self.world.restart()
-        return until
 
     def test_at_each_step(self):
         """It is finished by the next run, whatever the first one did."""
         for step in STEPS:
             with self.subTest(step=step):
                 self.setUp()
-                until = self.stop_before(step)
-                self.forget(until=until)
+                self.stop_before(step)
+                self.forget(asked_at=AT)
                 self.remake()
                 self.assert_forgotten()
                 self.assertIsNone(self.world.attribute(OWED))
@@ -295,15 +378,14 @@ class TestInterrupted(ForgettingTest):
         for write in range(1, 60, 4):
             with self.subTest(write=write):
                 self.setUp()
-                until = utc_iso(self.script.now())
                 self.world.storage.disk.fail_in(write)
                 try:
-                    wait_for(forget_people(self.script, self.body, [ALICE.id], until))
+                    self.forget(asked_at=AT)
                     self.remake()
                 except OSError:
                     self.world.restart()
                 self.world.storage.disk.left = None
-                self.forget(until=until)
+                self.forget(asked_at=AT)
                 self.remake()
                 self.assert_forgotten()
 
