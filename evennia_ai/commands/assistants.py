@@ -26,7 +26,7 @@ from evennia_ai.commands.budget import cached_part, price
 from evennia_ai.commands.export import export_assistant
 from evennia_ai.commands.show import Viewer, as_records, escaped, moment
 from evennia_ai.commands.why import why
-from evennia_ai.history.audience import private, visible
+from evennia_ai.history.audience import STAFF, private, visible
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
