@@ -56,6 +56,10 @@ class OfflineClient:
         """Return None: the window is unknown."""
         return None
 
+    def price(self, model: str) -> tuple[float, float]:
+        """It is free."""
+        return 0.0, 0.0
+
 
 class Tavern:
     """An assistant in memory, with the benchmark's players.

@@ -87,6 +87,8 @@ class Life:
         (self.script,) = all_assistants()
         alice = next(o for o in self.script.obj.location.contents if o.key == "Alice")
         self.asker = stable_id(alice)
+        if not self.script.game.account_id(self.asker):
+            raise RuntimeError("nobody's account pays")
         connection.ensure_connection()
         connection.execute_wrappers.append(self._count_statement)
         self.script.at_server_start()
@@ -222,8 +224,11 @@ def measure(kills: int, seed: int, folder: Path) -> dict[str, Any]:
             figures["caps reached"] += 1
             figures["calls"] += len(bill)
             figures["overcounted"] += max(counted) - billed
+            bill, counted = [], [0]
             (folder / "bill.txt").unlink()
             kill_life.begin_anew(folder)
+    figures["calls"] += len(bill)
+    figures["overcounted"] += max(counted) - sum(bill)
     return {
         "kills": by_step.total(),
         "by_step": dict(sorted(by_step.items())),

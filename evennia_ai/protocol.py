@@ -83,7 +83,8 @@ class MemoryBackend(Protocol):
     fails with a `StoreError` of one sentence. A memory: ``{"id", "text", "metadata", "score"}``;
     metadata holds at least ``source_id`` (the journal entry or summary it was made from),
     ``audience`` and ``type``. A back end may have ``near``, the score from which on a memory
-    counts that shares no word with a query (0.3 without it).
+    counts that shares no word with a query (0.3 without it), and `billed_embedder`, LiteLLM's name
+    of the model that embeds texts if somebody is billed for it.
     """
 
     @classmethod

@@ -300,9 +300,9 @@ class MemoryRows:
         """Keep the row of a holder."""
         self.rows[holder] = row
 
-    def holders(self) -> list[str]:
-        """The holders of all rows."""
-        return list(self.rows)
+    def all(self) -> dict[str, str]:
+        """All rows, by their holders."""
+        return dict(self.rows)
 
     def transaction(self) -> AbstractContextManager[None]:
         """Nothing is rolled back."""

@@ -35,6 +35,7 @@ class TestCheckSettings(unittest.TestCase):
             EVENNIA_AI_TOOLS=["evennia_ai.tools.Noop"],
             EVENNIA_AI_MEMORY_BACKEND="tests.rag_memory.tiny_backend.TinyBackend",
             EVENNIA_AI_MEM0_CONFIG={"vector_store": {"provider": "qdrant", "config": {}}},
+            EVENNIA_AI_SPEND_CAPS={"game": {"cost_month": 20.0}, "call": {"tokens": 20_000}},
         ):
             self.assertEqual(ids(), [])
 
@@ -51,6 +52,8 @@ class TestCheckSettings(unittest.TestCase):
             ("EVENNIA_AI_TOOLS", ["no_such_module.Open"], "E006"),
             ("EVENNIA_AI_MEM0_CONFIG", ["qdrant"], "E007"),
             ("EVENNIA_AI_MEM0_CONFIG", {"llm": "openai"}, "E008"),
+            ("EVENNIA_AI_SPEND_CAPS", "5", "E015"),
+            ("EVENNIA_AI_SPEND_CAPS", {"game": {"tokens_day": -1}}, "E015"),
             ("EVENNIA_AI_DATA_DIR", 5, "E009"),
             ("EVENNIA_AI_MEMORY_BACKEND", 5, "E011"),
             ("EVENNIA_AI_MEMORY_BACKEND", "Backend", "E011"),

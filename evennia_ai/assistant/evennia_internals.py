@@ -254,10 +254,10 @@ class SpendRows:
         # A text, because Evennia returns dicts as objects that are tied to their row.
         ServerConfig.objects.conf(self._PREFIX + holder, row)
 
-    def holders(self) -> list[str]:
-        """The holders of all rows."""
+    def all(self) -> dict[str, str]:
+        """All rows, by their holders."""
         rows = ServerConfig.objects.filter(db_key__startswith=self._PREFIX)
-        return [key.removeprefix(self._PREFIX) for key in rows.values_list("db_key", flat=True)]
+        return {row.db_key.removeprefix(self._PREFIX): str(row.value or "") for row in rows}
 
     def transaction(self) -> AbstractContextManager[None]:
         """A context manager: all of what is written inside, or nothing."""

@@ -48,8 +48,8 @@ class RowStore(Protocol):
     def save(self, holder: str, row: str) -> None:
         """Store the row of a holder."""
 
-    def holders(self) -> list[str]:
-        """The holders of all rows."""
+    def all(self) -> dict[str, str]:
+        """All rows, by their holders."""
 
     def transaction(self) -> AbstractContextManager[None]:
         """All writes inside it take effect, or none; also those of assistants' Attributes."""
@@ -82,12 +82,15 @@ class SharedSpend:
     def row(self, holder: str) -> SpendRow:
         """The row of the game or of an account, as it is stored."""
         if holder not in self._rows:
-            try:
-                stored = json.loads(self.store.load(holder) or "{}")
-            except (ValueError, RecursionError):
-                stored = {}
-            self._rows[holder] = SpendRow.from_dict(stored)
+            self._rows[holder] = _read(self.store.load(holder))
         return self._rows[holder]
+
+    def accounts(self) -> list[str]:
+        """The accounts that have a row."""
+        for holder, text in self.store.all().items():
+            if holder not in self._rows:
+                self._rows[holder] = _read(text)
+        return [holder for holder in self._rows if holder != GAME]
 
     def put(self, holder: str, row: SpendRow) -> None:
         """Store a row."""
@@ -115,6 +118,14 @@ class SharedSpend:
         for each in waiting:
             if not each.called:
                 each.callback(None)
+
+
+def _read(text: str) -> SpendRow:
+    """A row of the game or of an account; an empty one if it cannot be read."""
+    try:
+        return SpendRow.from_dict(json.loads(text or "{}"))
+    except (ValueError, RecursionError):
+        return SpendRow()
 
 
 class SpendHandler:

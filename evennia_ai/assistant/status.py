@@ -181,15 +181,12 @@ def shared_usage(script: "AssistantScript") -> list[dict[str, Any]]:
     Any assistant of the game will do.
     """
     spend = script.spend
-    accounts = [holder for holder in spend.shared.store.holders() if holder != GAME]
-    rows = [
-        {"name": spend.name_of(account), **_spent(spend.row(account), spend.caps(account))}
-        for account in accounts
+    months = {account: spend.row(account).month.spent for account in spend.shared.accounts()}
+    busy = sorted(months, key=lambda a: (-months[a].cost, -months[a].tokens))[:ACCOUNTS_SHOWN]
+    return [
+        {"name": spend.name_of(holder), **_spent(spend.row(holder), spend.caps(holder))}
+        for holder in (GAME, *(account for account in busy if months[account].calls))
     ]
-    busy = [row for row in rows if row["month"]["calls"]]
-    busy.sort(key=lambda row: (-row["month"]["cost"], -row["month"]["tokens"]))
-    game = {"name": spend.name_of(GAME), **_spent(spend.row(GAME), spend.caps(GAME))}
-    return [game, *busy[:ACCOUNTS_SHOWN]]
 
 
 def _spent(row: SpendRow, caps: Iterable[Cap]) -> dict[str, Any]:

@@ -189,6 +189,7 @@ def _keep(script: LiveAssistant, group: Group, due: float) -> None:
         script.game.show(emote, group.audience, last.channel, last.speaker_id or None)
     runtime.keep(group, due)
     runtime.answered(group)
+    runtime.signed.add(group.key)  # what it is shown says enough
 
 
 def _begin_answering(script: LiveAssistant, late: Unanswered | None) -> None:

@@ -26,7 +26,7 @@ from evennia_ai.commands.budget import cached_part, price
 from evennia_ai.commands.export import export_assistant
 from evennia_ai.commands.show import Viewer, as_records, escaped, moment
 from evennia_ai.commands.why import why
-from evennia_ai.history.audience import private, visible
+from evennia_ai.history.audience import STAFF, private, visible
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
@@ -77,7 +77,9 @@ class CmdAI(AssistantCommand):
       stop   - switch it off and cancel the turn it is thinking about
       sleep  - send it to sleep; it dreams and sorts its memories
       wake   - wake it up
-      usage  - what each assistant's model calls cost today
+      usage  - what model calls cost today and this month (UTC): of each
+               assistant, of the game, and for admins of the accounts that
+               cost most; with the spend caps that hold
       test   - ask its model something; it remembers nothing of this
       why    - why it gave its newest reply, or the newest with these words: what
                the prompt held, what memory gave, what was left out, the model,
@@ -225,7 +227,10 @@ class CmdAI(AssistantCommand):
         if not scripts:
             return self.viewer.tell("There are no assistants yet.")
         found = [facts_or_trouble(usage_facts, script) for script in scripts]
-        for facts in [*found, *shared_usage(scripts[0])]:
+        shared = shared_usage(scripts[0])
+        if self.audience != STAFF:  # who talks how much is for admins
+            shared = shared[:1]
+        for facts in [*found, *shared]:
             if "broken" in facts:
                 rows.append((facts["name"], *("?" * 5), "see aistatus"))
                 continue

@@ -44,6 +44,7 @@ def memory_of(script: Assistant) -> Memory:
         refresh=lambda: (script.history.messages(), script.obj.journal.count()),
         on_new_index=lambda: restore_lost(script),
         traits=lambda: script.tools.traits,
+        may_embed=lambda texts: script.spend.may_embed(texts),
     )
 
 

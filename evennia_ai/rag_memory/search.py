@@ -49,6 +49,7 @@ class Memory:
         profiles: Returns all profiles by id, with archived observations of those a query names.
         refresh: Called before a search, so that entries written by hand are indexed.
         on_new_index: Called when another index has replaced the one used before.
+        may_embed: Returns whether the store may embed texts now, for which a model may be billed.
 
     Attributes:
             restoring: Whether the index is being filled.
@@ -64,6 +65,7 @@ class Memory:
     refresh: Callable[[], object] = lambda: None
     on_new_index: Callable[[], object] = lambda: None
     traits: Callable[[], ToolTraits] = ToolTraits
+    may_embed: Callable[[Iterable[str]], bool] = lambda texts: True
 
     def __post_init__(self) -> None:
         self._known_replaced = self.recall.replaced
@@ -208,7 +210,7 @@ class Memory:
         """What the memory back end finds: near in meaning, or with a word of the query."""
         try:
             backend = self.semantic()
-            if backend is None:
+            if backend is None or not self.may_embed([query.text]):
                 return []
             found = backend.search(
                 self.scope, query.text, limit=depth(query), audience=query.audience

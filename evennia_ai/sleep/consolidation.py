@@ -61,7 +61,7 @@ def _consolidated(script: Assistant, character: Character, waiting: Sequence[Jou
     if skipped:
         character.journal.mark_consolidated(skipped)
     chosen = [entry for entry in waiting if is_memorable(entry)]
-    if chosen:
+    if chosen and script.spend.may_embed(entry.content for entry in chosen):
         stored = yield _store(script, chosen)
         stored = yield _withdraw_forgotten(script, character, stored)
         counts["linked"] = _link(character, stored)
@@ -88,7 +88,10 @@ def repair_semantic_memory(script: Assistant, character: Character, reactor: Any
         if taken_back:
             yield script.mind.memories.delete(script.scope, taken_back)
         for start in range(0, len(missing), BATCH):
-            stored = yield _store(script, missing[start : start + BATCH])
+            batch = missing[start : start + BATCH]
+            if not script.spend.may_embed(entry.content for entry in batch):
+                break
+            stored = yield _store(script, batch)
             counts["linked"] += _link(character, stored)
             restored += stored
         yield pause(reactor)

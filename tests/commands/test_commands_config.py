@@ -315,7 +315,10 @@ class TestStatus(CommandLineTest):
         """Compaction by command only, a stopped timer and a spend cap are told."""
         self.configure(compact_auto=False, spend_max_tokens_day=0)
         self.assertTold(
-            "aistatus Aria", "by command only", "its timer is stopped", "spend cap of today"
+            "aistatus Aria",
+            "by command only",
+            "its timer is stopped",
+            "spend cap of 0 tokens a day is reached",
         )
         self.typed("ai/stop Aria")
         self.assertTold("aistatus Aria", "Enabled: no (ai/start switches it on)")

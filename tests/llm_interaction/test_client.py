@@ -169,6 +169,25 @@ class TestReplies(LoopbackCase):
         self.assertGreater(reply.prompt_tokens, 0)
         self.assertEqual(reply.completion_tokens, 3)
 
+    def test_cached_tokens_are_priced_apart(self):
+        """Tokens that the provider had cached are counted, and cost what LiteLLM lists for them."""
+        usage = {"prompt_tokens": 1000, "completion_tokens": 10}
+        cached = {**usage, "prompt_tokens_details": {"cached_tokens": 800}}
+        self.server.script(text("Hi.", usage=usage), text("Hi.", usage=cached))
+        self.client = self.new_client(home_model="openai/gpt-4o")
+        plain, cheap = (self.ask(model="openai/gpt-4o") for _ in range(2))
+        self.assertEqual((plain.cached_tokens, cheap.cached_tokens), (0, 800))
+        prompt, _ = self.client.price("openai/gpt-4o")
+        self.assertAlmostEqual(plain.cost - cheap.cost, 800 * prompt - cheap.cached_cost)
+        self.assertTrue(0 < cheap.cached_cost < 800 * prompt)
+
+    def test_prices(self):
+        """Prices come from LiteLLM's list; the offline model is free, others are unknown."""
+        self.assertEqual(self.client.price("offline/extractive"), (0.0, 0.0))
+        self.ask()
+        self.assertIsNone(self.client.price("no/such-model"))
+        self.assertIsNone(ModelClient().price("gpt-4o"))  # LiteLLM is not loaded yet
+
     def test_many_calls_at_a_time(self):
         """Twenty slow calls take as long as one."""
         self.server.respond = lambda body: loopback.slow(0.4)

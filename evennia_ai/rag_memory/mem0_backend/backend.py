@@ -24,6 +24,10 @@ STORE_TIMEOUT_S = 120.0
 # mentioned bring up memories with cosines up to 0.6, most below 0.5.
 NEAR, NEAR_MEMORY = 0.5, 0.3
 
+# Mem0's embedders that nobody is billed for, and its default one.
+LOCAL_EMBEDDERS = ("ollama", "huggingface", "lmstudio", "fastembed", "langchain")
+OPENAI_EMBEDDER = "text-embedding-3-small"
+
 
 class Mem0Backend:
     """`protocol.MemoryBackend` in Mem0, with an embedded Qdrant on disk by default.
@@ -40,6 +44,7 @@ class Mem0Backend:
 
     Attributes:
             near: Score from which on a memory counts that shares no word with a query.
+            billed_embedder: The model that embeds texts, if a provider bills it; else empty.
     """
 
     def __init__(
@@ -52,6 +57,7 @@ class Mem0Backend:
         self._engine = Engine(directory, config, embedder)
         own = embedder is None and "embedder" not in (config or {})
         self.near = NEAR if own else NEAR_MEMORY
+        self.billed_embedder = _billed((config or {}).get("embedder"))
         self._worker = worker
 
     @classmethod
@@ -129,6 +135,15 @@ class Mem0Backend:
             self._worker = Worker("evennia-ai-memory")
         done = self._worker.submit(function, *args)
         return in_time(done, STORE_TIMEOUT_S).addErrback(_too_slow)
+
+
+def _billed(embedder: object) -> str:
+    """LiteLLM's name of a configured embedder; empty if it runs on the owner's own machine."""
+    if not isinstance(embedder, Mapping) or embedder.get("provider") in LOCAL_EMBEDDERS:
+        return ""
+    provider, config = embedder.get("provider", "openai"), embedder.get("config") or {}
+    model = config.get("model") or OPENAI_EMBEDDER
+    return model if provider == "openai" else f"{provider}/{model}"
 
 
 def _too_slow(failure: Failure) -> NoReturn:

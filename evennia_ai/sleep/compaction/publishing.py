@@ -85,6 +85,8 @@ def publish_summaries(script: Assistant) -> Generator[Deferred[Any], Any, dict[s
         and record.status != ROLLED_BACK
         and record.id not in known
     ]
+    if items and not script.spend.may_embed(item["text"] for item in items):
+        items = []  # the next sleep stores them
     if items:
         yield script.mind.memories.add(script.scope, items)
     return {"published": len(items)}
