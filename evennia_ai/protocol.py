@@ -386,6 +386,9 @@ class Assistant(Protocol):
         `logged` is what the log gets instead of a line that quotes people.
         """
 
+    def tell_controllers(self, text: str, known_to: str) -> None:
+        """Send a line to admins online; if `known_to` is public, to all who may change it."""
+
     def audit(self, kind: str, **fields: object) -> None:
         """A line in the audit log."""
 

@@ -544,6 +544,10 @@ class FakeAssistant(AssistantParts):
         """Keep a line of the log."""
         self.log(text)
 
+    def tell_controllers(self, text: str, known_to: str) -> None:
+        """Keep a line for staff."""
+        self.audit("staff", text=text, known_to=known_to)
+
     def log_error(self, what: str, error: BaseException) -> None:
         """Keep an error that was survived."""
         self.errors.append((what, error))

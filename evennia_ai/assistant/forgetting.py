@@ -25,6 +25,7 @@ from evennia_ai.assistant.identity import find, stable_id
 from evennia_ai.history.forgetting import OwnWords
 from evennia_ai.history.verification import verify
 from evennia_ai.sleep.forgetting import forget_people, remake_summary
+from evennia_ai.tools.approval import drop_calls
 
 if TYPE_CHECKING:
     from evennia.typeclasses.models import TypedObject
@@ -142,6 +143,7 @@ class ForgettingJob:
         def begin() -> "Deferred[dict[str, int]]":
             script.runtime.forget(people, until)
             script.save_queue()
+            drop_calls(script, people)
             delete_pages(script, people)
             return forget_people(script, script.obj, people, until, self._clear_log)
 

@@ -26,6 +26,7 @@ from evennia_ai.history.records import (
 )
 from evennia_ai.protocol import Store
 from evennia_ai.sleep.compaction.plan import STALLS_TO_STOP
+from evennia_ai.tools.waiting import KEY as WAITING
 
 # The changes of options that can be undone, oldest first, and how many are kept.
 UNDO, UNDO_STEPS = "config_undo", 20
@@ -45,6 +46,7 @@ RUNTIME_KEYS = (
     "spend",
     "event_queue",
     "dreamt",
+    WAITING,
 )
 
 

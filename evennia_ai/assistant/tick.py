@@ -40,6 +40,7 @@ from evennia_ai.sleep.compaction.triggers import (
     wants_compaction,
     worth_a_try,
 )
+from evennia_ai.tools.approval import expire
 
 # Asleep by schedule, an assistant that was woken falls asleep again after this quiet time.
 SCHEDULE_IDLE_S = 300.0
@@ -58,6 +59,7 @@ def run_tick(script: LiveAssistant, character: Character) -> Generator[Deferred[
     """One tick; fires with a word for what it did, as ``idle``, ``turn``, ``asleep``."""
     if not script.ready:
         return "warming up" if script.enabled else "disabled"
+    expire(script)
     if not script.enabled:
         _store_many(script)
         return "disabled"
