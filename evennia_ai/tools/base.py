@@ -96,6 +96,7 @@ class ToolContext:
         return any(
             not wanted.isdisjoint(map(stem, words(text)))
             for text in (self._others_texts() if wanted else ())
+            if plain(text) not in map(plain, unnamed)  # what is there by that name is no order
             if not text.isascii() or any(each in text.lower() for each in wanted)
         )
 
@@ -127,7 +128,9 @@ class ToolContext:
         yield from (note.text for note in self.script.ledger.shown(self.audience))
         for profile in self.character.entities.profiles().values():
             yield from (item.text for item in profile.observations)
-        yield str(self.game.place()["description"])
+        place = self.game.place()
+        yield str(place["description"])
+        yield from (*map(str, place["exits"]), *self.names_here())
 
     def _is_named(self, value: str) -> bool:
         """Whether the one who asks named what a value means, or is meant by it."""
