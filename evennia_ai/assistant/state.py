@@ -25,6 +25,7 @@ from evennia_ai.history.records import (
     sound_result,
 )
 from evennia_ai.protocol import Store
+from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
 from evennia_ai.sleep.compaction.plan import STALLS_TO_STOP
 from evennia_ai.tools.waiting import KEY as WAITING
 
@@ -47,6 +48,7 @@ RUNTIME_KEYS = (
     "event_queue",
     "dreamt",
     WAITING,
+    QUARANTINE,
 )
 
 

@@ -317,7 +317,9 @@ def _answering(group: Group) -> tuple[str, ...]:
 
 def _talks(script: LiveAssistant, audience: str) -> tuple[str, ...]:
     """What those present last spoke of with the assistant, newest first."""
-    names = {person["id"]: person["key"] for person in script.game.present()}
+    shut_out = script.memory.quarantine.people
+    people = [each for each in script.game.present() if each["id"] not in shut_out]
+    names = {person["id"]: person["key"] for person in people}
     talks = visible_conversations(script.runtime.conversations, audience, script.now())
     here = [talk for talk in talks if talk["partner"] in names][:TALKS_SHOWN]
     return tuple(

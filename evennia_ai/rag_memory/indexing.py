@@ -20,6 +20,7 @@ from evennia_ai.rag_memory.episodic_index import (
     turn_of_message,
     turns_of,
 )
+from evennia_ai.rag_memory.quarantine import Quarantine
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.recall.values import Turn
 
@@ -44,6 +45,7 @@ def memory_of(script: Assistant) -> Memory:
         refresh=lambda: (script.history.messages(), script.obj.journal.count()),
         on_new_index=lambda: restore_lost(script),
         traits=lambda: script.tools.traits,
+        quarantine=Quarantine(script),
     )
 
 
