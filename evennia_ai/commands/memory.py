@@ -19,7 +19,6 @@ from evennia_ai.history.audience import visible
 from evennia_ai.rag_memory.indexing import forget_entry, rebuild_index
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
 from evennia_ai.rag_memory.profile import CURRENT, Observation, Profile
-from evennia_ai.rag_memory.quarantine import Quarantine
 
 
 class CmdAIMemory(AssistantCommand):
@@ -142,10 +141,8 @@ class CmdAIMemory(AssistantCommand):
         script = self.assistant()
         quarantine, name = script.memory.quarantine, script.obj.key
         if not self.rhs:
-            held = _sorted(quarantine)
-            rows = [
-                f"{about['name']} ({each}), since {moment(about['at'])}" for each, about in held
-            ]
+            held = sorted(quarantine.people.items(), key=lambda pair: pair[1]["at"])
+            rows = [f"{p['name']} ({each}), since {moment(p['at'])}" for each, p in held]
             return self.viewer.page(as_records(rows) or f"{name} has nobody in quarantine.")
         player = self.rhs.strip()
         people = people_called(player)
@@ -197,10 +194,6 @@ class CmdMemoryStatus(CmdAIMemory):
     def do(self) -> None:
         """How much it remembers."""
         self.do_status()
-
-
-def _sorted(quarantine: Quarantine) -> list[tuple[str, dict[str, str]]]:
-    return sorted(quarantine.people.items(), key=lambda pair: (pair[1]["at"], pair[0]))
 
 
 def _name_of(person: str, otherwise: str) -> str:

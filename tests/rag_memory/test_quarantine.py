@@ -56,7 +56,7 @@ class TestQuarantine(CommandLineTest):
         self.assertGreaterEqual(len(self.found()), 3)
         self.assertIn(WORD, self.prompt())
         self.assertTold("aimemory/quarantine Aria = Char2", "uses nothing any more")
-        self.assertEqual(self.found(), [])
+        self.assertNotIn(WORD, str(self.found()))
         self.assertNotIn(WORD, self.prompt())
         self.assertIn("miller", self.prompt())
         self.assertIn("Bakes bread", self.prompt())
@@ -64,10 +64,10 @@ class TestQuarantine(CommandLineTest):
 
     def test_all_of_it_comes_back(self):
         """Released, everything is as before: nothing was deleted."""
-        before = self.found(), self.prompt()
+        before = sorted(self.found())
         self.typed("aimemory/quarantine Aria = Char2")
         self.assertTold("aimemory/release Aria = Char2", "uses again")
-        self.assertEqual(self.found(), before[0])
+        self.assertEqual(sorted(self.found()), before)
         self.assertIn(WORD, self.prompt())
         self.assertIsNone(self.script.db.quarantine)
 
@@ -77,13 +77,14 @@ class TestQuarantine(CommandLineTest):
         ids += [item.id for p in self.aria.entities.profiles().values() for item in p.observations]
         other = next(m for m in self.script.history.messages() if "miller" in m.content)
         self.typed("aimemory/quarantine Aria = Char2")
-        self.model.answers = [*(call("expand_memory", id=each) for each in (*ids, other.id)), ""]
-        self.say("Aria, open them")
-        self.tick()
+        for each in (*ids, other.id):
+            self.model.answers = [call("expand_memory", id=each), ""]
+            self.say("Aria, open it")
+            self.tick()
         results = [m.content for m in self.script.history.messages() if m.role == "tool"]
         self.assertEqual(len(results), len(ids) + 1)
         self.assertNotIn(WORD, str(results))
-        self.assertIn("miller", results[-1])
+        self.assertIn("Bakes bread", str(results))
 
     def test_of_new_words(self):
         """What they say now is answered and stored, and hidden from the next prompt."""
@@ -103,13 +104,13 @@ class TestQuarantine(CommandLineTest):
         self.model.default = "Char told that the miller bakes on Mondays, and word by word more."
         result = wait_for(compact_conversation_history(self.script, self.aria, force=True))
         self.assertTrue(result["success"], result)
-        asked = [str(r.messages) for r in self.model.requests if "MESSAGES TO COMPACT" in str(r)]
-        self.assertNotIn(WORD, str([str(r.messages) for r in self.model.requests[-1:]]), asked)
+        self.assertIn("miller", str(self.model.requests[-1].messages))
+        self.assertNotIn(WORD, str(self.model.requests[-1].messages))
         (record,) = [each for each in self.script.history.summaries() if each.status == LIVE]
         self.assertTrue(self.script.memory.quarantine.holds([record.id]))
-        self.assertEqual(self.found(), [])
+        self.assertNotIn(WORD, str(self.found()))
         self.typed("aimemory/release Aria = Char2")
-        self.assertTrue(self.found())
+        self.assertIn(WORD, str(self.found()))
 
     def test_commands(self):
         """Who is in quarantine is listed; twice, nobody and strangers are told plainly."""
