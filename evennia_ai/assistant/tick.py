@@ -22,6 +22,7 @@ from evennia_ai.llm_interaction.budget import shortened
 from evennia_ai.llm_interaction.prompt import context_usage, shown_history
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.protocol import Character
+from evennia_ai.rag_memory.hearsay import attributed
 from evennia_ai.rag_memory.injection import chosen, experiences, memory_line, worth_quoting
 from evennia_ai.rag_memory.working_memory import note, visible_conversations
 from evennia_ai.recall.values import Query
@@ -364,7 +365,7 @@ def _retrieved(
         shown_texts={plain(message.content) for message in shown},
         names=[character.key],
     )
-    lines = [memory_line(hit, said) for hit in memories]
+    lines = [memory_line(attributed(script, hit), said) for hit in memories]
     # With compaction off, the prompt holds the raw history instead.
     related = experiences(hits, said, ids) if script.config.compact_enabled else ()
     if related:

@@ -14,6 +14,7 @@ from evennia_ai.history.messages import Message
 from evennia_ai.history.records import ROLLED_BACK
 from evennia_ai.language.excerpt import excerpt
 from evennia_ai.llm_interaction.prompt import context_limit, context_usage
+from evennia_ai.rag_memory.hearsay import attributed
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.tools.base import Tool, ToolContext
@@ -57,7 +58,8 @@ def _as_result(hits: list[Hit], ctx: ToolContext, query: str) -> dict[str, Any]:
     fresh = [hit for hit in hits if hit.turn_id not in ctx.found]
     ctx.found.update((hit.turn_id, hit.score) for hit in fresh)
     if fresh:
-        shown = (replace(hit, text=excerpt(hit.text, query, RESULT_CHARS)) for hit in fresh)
+        told = (attributed(ctx.script, hit) for hit in fresh)
+        shown = (replace(hit, text=excerpt(hit.text, query, RESULT_CHARS)) for hit in told)
         return {"results": [hit.to_dict() for hit in shown]}
     if ctx.found:
         return {"results": [], "note": "Nothing beyond what you have found already."}
