@@ -212,17 +212,23 @@ class GamePort(Protocol):
     def page(self, target_id: str, text: str) -> None:
         """Answer a page, by stable id."""
 
-    def look(self, target: str | None = None) -> str:
-        """What the assistant sees: the room, or one thing in it."""
+    def look(self, target: str | None = None, asker: str | None = None) -> str:
+        """What the assistant sees: the room, or one thing in it that `asker` may see too."""
 
-    def move(self, direction: str) -> str:
+    def move(self, direction: str, asker: str | None = None) -> str:
         """Walk through an exit; returns what it sees there."""
 
-    def get(self, thing: str, asker: str | None = None) -> str:
-        """Pick up something here, for whoever asks; returns what it did and carries now."""
+    def get(self, thing: str, asker: str | None = None, named: bool = True) -> str:
+        """Pick up something here, for whoever asks; returns what it did and carries now.
 
-    def give(self, thing: str, to: str, asker: str | None = None) -> str:
-        """Give somebody here what it carries or picks up; returns what it did and carries now."""
+        Unless they `named` it, they have no more rights than anybody (`takes_from_others`).
+        """
+
+    def give(self, thing: str, to: str, asker: str | None = None, named: bool = True) -> str:
+        """Give somebody here what it carries or picks up; returns what it did and carries now.
+
+        `named` as for `get`.
+        """
 
     def present(self) -> tuple[dict[str, Any], ...]:
         """Those here: ``{"id", "key", "player": bool, "assistant": bool}``."""
@@ -399,6 +405,9 @@ class Assistant(Protocol):
 
         `logged` is what the log gets instead of a line that quotes people.
         """
+
+    def tell_controllers(self, text: str, known_to: str) -> None:
+        """Send a line to admins online; if `known_to` is public, to all who may change it."""
 
     def audit(self, kind: str, **fields: object) -> None:
         """A line in the audit log."""

@@ -415,19 +415,19 @@ class FakeGame:
         """Keep what was paged."""
         self.said.append((target_id, text))
 
-    def look(self, target: str | None = None) -> str:
+    def look(self, target: str | None = None, asker: str | None = None) -> str:
         """A long description."""
         return "A tavern. " + "Barrels stand along the wall. " * 60
 
-    def move(self, direction: str) -> str:
+    def move(self, direction: str, asker: str | None = None) -> str:
         """There is no exit."""
         raise ToolError(f"there is no exit `{direction}`")
 
-    def get(self, thing: str, asker: str | None = None) -> str:
+    def get(self, thing: str, asker: str | None = None, named: bool = True) -> str:
         """There is nothing to pick up."""
         raise ToolError(f"there is no `{thing}` here")
 
-    def give(self, thing: str, to: str, asker: str | None = None) -> str:
+    def give(self, thing: str, to: str, asker: str | None = None, named: bool = True) -> str:
         """Keep what was given, under the person's name."""
         self.said.append((to, thing))
         return f"You give {thing} to {to}. You carry nothing."
@@ -583,6 +583,10 @@ class FakeAssistant(AssistantParts):
     def tell_staff(self, text: str, logged: str | None = None) -> None:
         """Keep a line of the log."""
         self.log(text)
+
+    def tell_controllers(self, text: str, known_to: str) -> None:
+        """Keep a line for staff."""
+        self.audit("staff", text=text, known_to=known_to)
 
     def log_error(self, what: str, error: BaseException) -> None:
         """Keep an error that was survived."""

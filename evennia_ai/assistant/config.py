@@ -76,7 +76,7 @@ def _names(value: object) -> tuple[str, ...]:
 def _levels(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise TypeError(value)
-    level = _one_of("off", "dry run", "on")
+    level = _one_of("off", "dry run", "confirm", "on")
     return {_text(name): level(word) for name, word in value.items()}
 
 
@@ -148,7 +148,7 @@ PROSE = Kind(f"text of at most {PROSE_CHARS:,} characters", _text, most_chars=PR
 LINE = Kind(f"text of at most {LINE_CHARS} characters", _text, most_chars=LINE_CHARS)
 MODEL = Kind("the name of a model", _model, names_models=True)
 MODELS = Kind("names of models separated by commas", _names, names_models=True)
-LEVELS = Kind("a dict of tool name to off, dry run or on", _levels)
+LEVELS = Kind("a dict of tool name to off, dry run, confirm or on", _levels)
 SCHEDULE = Kind(
     "None, or hours such as 23:00-06:00 (game 23:00-06:00 for game time)",
     or_none(Kind("", _schedule)).check,
@@ -366,7 +366,10 @@ class AssistantConfig:
         "may have things whose own lock `give` lets them.",
     )
     tool_levels: dict[str, str] = life(
-        {}, LEVELS, "Switches tools: off, dry run (does nothing) or on (default)."
+        {},
+        LEVELS,
+        "Switches tools: off, dry run (does nothing), confirm (waits for `ai/approve`) or on "
+        "(default).",
     )
     spend_max_tokens_day: int | None = spend(
         None,

@@ -35,6 +35,7 @@ from evennia_ai.history.verification import verify
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.sleep.forgetting import forget_people, remake_summary, words_to_forget
+from evennia_ai.tools.approval import drop_calls
 
 if TYPE_CHECKING:
     from evennia.typeclasses.models import TypedObject
@@ -225,6 +226,7 @@ class ForgettingJob:
 
         def begin() -> "Deferred[dict[str, int]]":
             self._drop_waiting(script)
+            drop_calls(script, people)
             delete_pages(script, people)
             return forget_people(script, body, people, self.request.at, heard)
 

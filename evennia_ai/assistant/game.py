@@ -17,7 +17,7 @@ from evennia.utils.create import create_message
 from evennia.utils.gametime import gametime
 
 from evennia_ai.assistant.identity import find, stable_id
-from evennia_ai.errors import NotObeyedError, ToolError
+from evennia_ai.errors import NotObeyedError, ToolError, UnaskedError
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.language.times import spoken_time, spoken_units
 from evennia_ai.llm_interaction.reply import speakable
@@ -173,15 +173,22 @@ class GameHandler:
         found = find(account)
         return plain(found.key) if found else account
 
-    def look(self, target: str | None = None) -> str:
-        """The room, or one thing in it or carried, as the assistant sees it."""
+    def look(self, target: str | None = None, asker: str | None = None) -> str:
+        """The room, or one thing in it or carried, as the assistant sees it.
+
+        It does not look for `asker` at what they may not see themselves.
+        """
         thing = self._room if target is None else self._thing(target)
-        if not thing.access(self.character, "view", default=True):
-            raise ToolError(f"you cannot see {target}")
+        for person in (self.character, find(asker) if asker else None):
+            if person is not None and not thing.access(person, "view", default=True):
+                raise ToolError(f"you cannot see {target}")
         return plain(thing.return_appearance(self.character))[: 4 * DESCRIPTION_CHARS]
 
-    def move(self, direction: str) -> str:
-        """Walk through an exit, by its locks; returns what is seen there."""
+    def move(self, direction: str, asker: str | None = None) -> str:
+        """Walk through an exit, by its locks; returns what is seen there.
+
+        For an `asker` whom it does not obey, it walks only where they may walk too.
+        """
         wanted, before = direction.strip().lower(), self._room
         for way in before.exits:
             if wanted in (name.lower() for name in (way.key, *way.aliases.all())):
@@ -189,28 +196,30 @@ class GameHandler:
         else:
             known = ", ".join(way.key for way in before.exits) or "none"
             raise ToolError(f"there is no exit `{direction}`; exits: {known}")
-        if not way.access(self.character, "traverse"):
+        person = find(asker) if asker and not self.obeys(asker) else self.character
+        may_pass = person is not None and way.access(person, "traverse")
+        if not (may_pass and way.access(self.character, "traverse")):
             raise ToolError(f"the way `{way.key}` is barred to you")
         way.at_traverse(self.character, way.destination)
         if self.character.location is before:
             raise ToolError(f"you could not go `{way.key}`")
         return self.look()
 
-    def get(self, thing: str, asker: str | None = None) -> str:
+    def get(self, thing: str, asker: str | None = None, named: bool = True) -> str:
         """Pick something up in the room, for whoever asks; tells what is carried then."""
         found = self._thing(thing, self._room.contents)
-        self._check_order(found, asker)
+        self._check_order(found, asker, named)
         taken = self._pick_up(found)
         return f"You pick up {self._numbered(taken)}. {self._carried()}"
 
-    def give(self, thing: str, to: str, asker: str | None = None) -> str:
+    def give(self, thing: str, to: str, asker: str | None = None, named: bool = True) -> str:
         """Hand something carried, else something that lies here, to somebody here."""
         person = self._person(to)
         if person is self.character:
             raise ToolError("you cannot give anything to yourself")
         carried = self._found(thing, self.character.contents)
         gift = carried[0] if carried else self._thing(thing, self._room.contents)
-        self._check_order(gift, asker)
+        self._check_order(gift, asker, named)
         if not carried:
             gift = self._pick_up(gift)
         name, receiver = self._numbered(gift), plain(person.get_display_name(self.character))
@@ -341,16 +350,20 @@ class GameHandler:
         circle = members(audience)
         return all(p["id"] in circle for p in self.present() if p["player"] or p["assistant"])
 
-    def _check_order(self, thing: DefaultObject, asker: str | None) -> None:
-        """Raise `NotObeyedError` unless the assistant may fetch or give a thing for `asker`.
+    def _check_order(self, thing: DefaultObject, asker: str | None, named: bool) -> None:
+        """Raise a `ToolError` unless the assistant may fetch or give a thing for `asker`.
 
-        By itself it may, for those it obeys, and for anybody who passes the thing's lock `give`.
+        By itself it may, for those it obeys if they `named` it, and for anybody who passes the
+        thing's lock `give`.
         """
-        if asker is None or self.obeys(asker):
+        is_obeyed = asker is None or self.obeys(asker)
+        if asker is None or (is_obeyed and named):
             return
         person = find(asker)
-        if person is None or not thing.access(person, "give", default=False):
-            raise NotObeyedError(plain(person.key) if person else "whoever asks")
+        free = {"default": False, "no_superuser_bypass": True}
+        if person is None or not thing.access(person, "give", **free):
+            name = plain(person.key) if person else "whoever asks"
+            raise UnaskedError(name) if is_obeyed else NotObeyedError(name)
 
     def _pick_up(self, thing: DefaultObject) -> DefaultObject:
         """What is carried after picking up a thing: the thing, or what it dispensed instead."""

@@ -22,6 +22,7 @@ from evennia_ai.assistant.runtime import Runtime, runtime_for
 from evennia_ai.assistant.soundness import SCRIPT
 from evennia_ai.assistant.spend import SharedSpend
 from evennia_ai.errors import ModelError
+from evennia_ai.history.audience import PUBLIC
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import counter_for, counter_name
@@ -30,6 +31,7 @@ from evennia_ai.protocol import Mind
 from evennia_ai.tools.execution import ToolRegistry
 
 if TYPE_CHECKING:
+    from evennia import DefaultObject
     from twisted.python.failure import Failure
 
 T = TypeVar("T")
@@ -123,6 +125,17 @@ class AssistantPorts(AssistantParts):
                 account.msg(literal(line))
             else:
                 self.state.follow(account.pk)
+
+    def may_change(self, person: "DefaultObject") -> bool:
+        """Whether somebody may change this assistant, by its body's locks."""
+        return bool(self.obj.access(person, "control") or self.obj.access(person, "edit"))
+
+    def tell_controllers(self, text: str, known_to: str) -> None:
+        """Send a line to admins online; if `known_to` is public, to all who may change it."""
+        for account in AccountDB.objects.get_connected_accounts():
+            bodies = account.get_all_puppets() if known_to == PUBLIC else ()
+            if _is_admin(account) or any(map(self.may_change, bodies)):
+                account.msg(literal(text))
 
     def alert(self, text: str) -> None:
         """As `trouble`, and send a line to followers and to the admins who are online."""

@@ -23,6 +23,7 @@ from evennia_ai.sleep.compaction.publishing import (
     publish_pending,
 )
 from evennia_ai.sleep.compaction.triggers import check_feasible
+from evennia_ai.tools.approval import close_interrupted
 
 # Time that a restart may take without making what was heard before it too old to answer.
 RESTART_S = 60.0
@@ -72,6 +73,7 @@ def repair_when_ready(script: LiveAssistant) -> None:
     migrate(script)
     script.history.recount()
     script.history.heal()
+    close_interrupted(script)
     complete_extraction(script, script.obj)
     intent = script.state.intent
     if intent.get("phase") == SUMMARISING:

@@ -23,6 +23,10 @@ from evennia_ai.history.records import (
     sound_result,
 )
 from evennia_ai.protocol import Store
+from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
+from evennia_ai.rag_memory.quarantine import quarantine_value
+from evennia_ai.tools.waiting import KEY as WAITING
+from evennia_ai.tools.waiting import waiting_value
 
 AWAKE, SLEEP = "awake", "sleep"
 PHASES = ("sleeping", "dreaming", "waking")
@@ -102,6 +106,8 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     "context_signals": as_dict,
     "compaction_intent": as_dict,
     "event_queue": queued_events,
+    WAITING: waiting_value,
+    QUARANTINE: quarantine_value,
     "followers": account_keys,
     "config_undo": as_dicts,
     "spend": sound_row,

@@ -23,7 +23,9 @@ from evennia_ai.history.records import (
     sound_result,
 )
 from evennia_ai.protocol import Store
+from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
 from evennia_ai.sleep.compaction.plan import STALLS_TO_STOP
+from evennia_ai.tools.waiting import KEY as WAITING
 
 # The changes of options that can be undone, oldest first, and how many are kept.
 UNDO, UNDO_STEPS = "config_undo", 20
@@ -43,6 +45,8 @@ RUNTIME_KEYS = (
     "spend",
     "event_queue",
     "dreamt",
+    WAITING,
+    QUARANTINE,
 )
 
 

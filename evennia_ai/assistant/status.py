@@ -15,6 +15,7 @@ from evennia_ai.llm_interaction.prompt import (
     measure_fixed,
 )
 from evennia_ai.sleep.compaction.triggers import feasibility
+from evennia_ai.tools.approval import waiting_calls
 
 if TYPE_CHECKING:
     from evennia_ai.assistant_script import AssistantScript
@@ -57,6 +58,7 @@ def status_facts(script: "AssistantScript") -> dict[str, Any]:
         },
         "stored": _stored(script),
         "queue": len(script.runtime.queue),
+        "waiting_calls": len(waiting_calls(script)),
         "thinking": script.runtime.in_flight is not None,
         "counts": dict(sorted(script.runtime.counts.items())),
         "spent_today": script.spend.today(),

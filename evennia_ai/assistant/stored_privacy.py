@@ -22,6 +22,7 @@ from evennia_ai.history.live import HISTORY, TAIL
 from evennia_ai.llm_interaction.budget_log import KEY as BUDGETS
 from evennia_ai.rag_memory.journal import JOURNAL
 from evennia_ai.rag_memory.profiles import PROFILES
+from evennia_ai.tools.waiting import KEY as WAITING
 
 if TYPE_CHECKING:
     from evennia.objects.models import ObjectDB
@@ -37,6 +38,7 @@ LIFE = {
     PROFILES,
     BUDGETS,
     "event_queue",
+    WAITING,
     "compaction_intent",
     "last_extraction",
 }

@@ -23,6 +23,7 @@ from evennia_ai.llm_interaction.budget import shortened
 from evennia_ai.llm_interaction.prompt import context_usage, shown_history
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.protocol import Character
+from evennia_ai.rag_memory.hearsay import attributed
 from evennia_ai.rag_memory.injection import chosen, experiences, memory_line, worth_quoting
 from evennia_ai.rag_memory.working_memory import note, visible_conversations
 from evennia_ai.recall.values import Query
@@ -41,6 +42,7 @@ from evennia_ai.sleep.compaction.triggers import (
     wants_compaction,
     worth_a_try,
 )
+from evennia_ai.tools.approval import expire
 
 # Asleep by schedule, an assistant that was woken falls asleep again after this quiet time.
 SCHEDULE_IDLE_S = 300.0
@@ -59,6 +61,7 @@ def run_tick(script: LiveAssistant, character: Character) -> Generator[Deferred[
     """One tick; fires with a word for what it did, as ``idle``, ``turn``, ``asleep``."""
     if not script.ready:
         return "warming up" if script.enabled else "disabled"
+    expire(script)
     if not script.enabled:
         _store_many(script)
         return "disabled"
@@ -342,7 +345,9 @@ def _answering(group: Group) -> tuple[str, ...]:
 
 def _talks(script: LiveAssistant, audience: str) -> tuple[str, ...]:
     """What those present last spoke of with the assistant, newest first."""
-    names = {person["id"]: person["key"] for person in script.game.present()}
+    shut_out = script.memory.quarantine.people
+    people = [each for each in script.game.present() if each["id"] not in shut_out]
+    names = {person["id"]: person["key"] for person in people}
     talks = visible_conversations(script.runtime.conversations, audience, script.now())
     here = [talk for talk in talks if talk["partner"] in names][:TALKS_SHOWN]
     return tuple(
@@ -387,7 +392,7 @@ def _retrieved(
         shown_texts={plain(message.content) for message in shown},
         names=[character.key],
     )
-    lines = [memory_line(hit, said) for hit in memories]
+    lines = [memory_line(attributed(script, hit), said) for hit in memories]
     # With compaction off, the prompt holds the raw history instead.
     related = experiences(hits, said, ids) if script.config.compact_enabled else ()
     if related:

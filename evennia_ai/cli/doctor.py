@@ -26,6 +26,7 @@ from evennia_ai.cli.processes import is_running
 from evennia_ai.history.aside import ASIDE
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.protocol import MemoryBackend, ModelBackend
+from evennia_ai.tools.approval import waiting_calls
 
 SUPPORTED_PYTHON = ((3, 11), (3, 13))
 SUPPORTED_EVENNIA = ((5, 0, 1), (7,))
@@ -289,6 +290,9 @@ def _examined(
         if kept := store.keys(ASIDE):
             what = f"{name}: damaged values of {', '.join(kept)} are kept aside"
             remarks.append((what, f"`examine` shows them, in the category `{ASIDE}`."))
+    if waits := len(waiting_calls(script)):
+        remedy = f"Type in the game: ai/approve {name}"
+        remarks.append((f"{name}: {waits} call(s) of tools wait for approval", remedy))
     if mends:
         problems = status_facts(script)["problems"]
         remarks += [(f"{name}: {problem}", f"Type: aiconfig {name}") for problem in problems]

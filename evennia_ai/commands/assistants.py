@@ -24,7 +24,7 @@ from evennia_ai.cli import doctor
 from evennia_ai.commands.base import AssistantCommand, Refusal
 from evennia_ai.commands.budget import cached_part, price
 from evennia_ai.commands.export import export_assistant
-from evennia_ai.commands.show import Viewer, as_records, escaped, moment
+from evennia_ai.commands.show import Viewer, ago, as_records, escaped, moment
 from evennia_ai.commands.why import why
 from evennia_ai.history.audience import STAFF, private, visible
 from evennia_ai.history.frames import one_line
@@ -33,6 +33,7 @@ from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_
 from evennia_ai.llm_interaction.prompt import context_caps, context_limit, model_request
 from evennia_ai.llm_interaction.regions import Regions, fit_prompt
 from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.tools.approval import approve, refuse, waiting_calls
 
 TYPECLASS = "evennia_ai.assistant_character.AssistantCharacter"
 NAME_CHARS = 40
@@ -57,6 +58,8 @@ class CmdAI(AssistantCommand):
       ai/stop <assistant>
       ai/sleep <assistant>
       ai/wake <assistant>
+      ai/approve <assistant> [= <number>]
+      ai/refuse <assistant> [= <number>]
       ai/usage
       ai/test <assistant> = <text>
       ai/why <assistant> [= <words of a line>]
@@ -77,6 +80,11 @@ class CmdAI(AssistantCommand):
       stop   - switch it off and cancel the turn it is thinking about
       sleep  - send it to sleep; it dreams and sorts its memories
       wake   - wake it up
+      approve - let it do what waits for approval: calls of tools at the level
+               confirm (aiconfig <assistant> tool_levels). Locks are checked
+               again, and who asked must still be here. Without a number, list
+               what waits; calls made in private talk are for admins alone
+      refuse - do not let it; it learns so, as it learns what was done
       usage  - what model calls cost today and this month (UTC): of each
                assistant, of the game, and for admins of the accounts that
                cost most; with the spend caps that hold
@@ -103,7 +111,8 @@ class CmdAI(AssistantCommand):
     locks = "cmd:all();build:perm(Builder);admin:perm(Admin)"
     admin_switches = ("delete", "doctor", "follow", "log", "test", "why")
     player_switches = ("ignore", "report")
-    builder_switches = ("create", "list", "sleep", "start", "stop", "usage", "wake")
+    builder_switches = ("approve", "create", "list", "refuse", "sleep", "start", "stop", "usage")
+    builder_switches += ("wake",)
     switches_known = (*player_switches, *builder_switches, *admin_switches)
 
     def _switch(self) -> str:
@@ -219,6 +228,55 @@ class CmdAI(AssistantCommand):
             raise Refusal(f"{script.obj.key} is awake already.")
         script.wake()
         self.viewer.tell(f"{script.obj.key} wakes up.{_if_off(script)}")
+
+    def do_approve(self) -> None:
+        """Do a call that waits for approval."""
+        script, number = self.own_assistant(), self._waiting_number()
+        if number is None:
+            return self._list_waiting(script)
+        self._waiting_call(script, number)
+        by = stable_id(self.caller)
+        done = script.run_exclusive(lambda: approve(script, script.obj, number, by))
+        name = script.obj.key
+        self.viewer.later(done, lambda text: self.viewer.tell(f"{name}: {text}"), "The call")
+
+    def do_refuse(self) -> None:
+        """Drop a call that waits for approval."""
+        script, number = self.own_assistant(), self._waiting_number()
+        if number is None:
+            return self._list_waiting(script)
+        self._waiting_call(script, number)
+        by = stable_id(self.caller)
+        done = script.run_exclusive(lambda: refuse(script, number, by))
+        self.viewer.later(done, lambda call: self.viewer.tell(f"Refused: {call.act}."), "It")
+
+    def _waiting_number(self) -> int | None:
+        """The number behind the equals sign; None if nothing is there."""
+        typed = str(self.rhs or "").strip()
+        if typed and not (typed.isascii() and typed.isdigit() and len(typed) < 10):
+            raise Refusal(f"Type the number of a call: ai/{self._switch()} {self.lhs} = 1")
+        return int(typed) if typed else None
+
+    def _waiting_call(self, script: AssistantScript, number: int) -> None:
+        """Raise `Refusal` unless such a call waits and the caller may know of it."""
+        for call in waiting_calls(script):
+            if call.number == number:
+                if not visible(call.known_to, self.audience):
+                    raise Refusal(f"Call {number} was made in private talk; admins decide on it.")
+                return
+        raise Refusal(f"No call {number} of {script.obj.key} waits. See: ai/approve {self.lhs}")
+
+    def _list_waiting(self, script: AssistantScript) -> None:
+        """List the calls that wait, as far as the caller may know of them."""
+        calls = waiting_calls(script)
+        if not calls:
+            return self.viewer.tell(f"Nothing that {script.obj.key} would do waits for approval.")
+        now, lines = script.now(), [f"{script.obj.key} waits for approval of:"]
+        for call in calls:
+            known = visible(call.known_to, self.audience)
+            line = call.line if known else f"{call.number}: made in private talk, for admins"
+            lines.append(f"{line} ({ago(now - call.at)})")
+        self.viewer.page(as_records(lines))
 
     def do_usage(self) -> None:
         """What calls cost today and this month."""

@@ -78,9 +78,8 @@ class AssistantCommand(MuxCommand):
     def own_assistant(self, name: str | None = None) -> AssistantScript:
         """The same, if the caller may change this assistant; otherwise `Refusal`."""
         script = self.assistant(name)
-        body = script.obj
-        if not (body.access(self.caller, "control") or body.access(self.caller, "edit")):
-            raise Refusal(f"You may not change {body.key}: it belongs to somebody else.")
+        if not script.may_change(self.caller):
+            raise Refusal(f"You may not change {script.obj.key}: it belongs to somebody else.")
         return script
 
     def follows(self, script: AssistantScript) -> bool:

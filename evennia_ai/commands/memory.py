@@ -6,12 +6,13 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.assistant.identity import speaker_of
+from evennia_ai.assistant.identity import find, speaker_of
 from evennia_ai.assistant.status import UNCONSOLIDATED_SHOWN
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand, Refusal
 from evennia_ai.commands.history import search_memory
 from evennia_ai.commands.ledger import all_notes, note_called, note_text
+from evennia_ai.commands.privacy import people_called
 from evennia_ai.commands.show import as_records, audience_mark, moment
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import visible
@@ -33,6 +34,8 @@ class CmdAIMemory(AssistantCommand):
       aimemory/reject <assistant> = <id>
       aimemory/forget <assistant> = <id>
       aimemory/rebuild [<assistant>]
+      aimemory/quarantine <assistant> [= <player>]
+      aimemory/release <assistant> = <player>
 
     Switches:
       status   - how much it remembers, and whether the memory store works
@@ -42,6 +45,15 @@ class CmdAIMemory(AssistantCommand):
       reject   - withdraw a note, proposed or approved
       forget   - remove a journal entry from all searches; the journal keeps it
       rebuild  - rebuild the search index from what is stored
+      quarantine - use nothing of what a player said, with all their characters:
+                 no search finds it, no prompt holds it, nor the notes, entries,
+                 observations and memories made from it. All of it is kept.
+                 Without a player, list who is in quarantine
+      release  - use it again
+
+    Of summaries, quarantine covers those that are searched and those made from
+    now on; one that stands in the prompt already stays ('aiforget' makes them
+    again). What the player says from now on is answered, but not kept in mind.
 
     With a query it shows what the assistant would find for it, with ids, kinds,
     times and speakers; without one, how much it remembers.
@@ -52,8 +64,9 @@ class CmdAIMemory(AssistantCommand):
     key = "aimemory"
     locks = "cmd:perm(Admin);admin:perm(Admin)"
     switches_known = ("status", "entities", "facts", "approve", "reject", "forget", "rebuild")
+    switches_known += ("quarantine", "release")
     # A game may open the command to others: they may read what is public but change nothing.
-    admin_switches = ("approve", "reject", "forget", "rebuild")
+    admin_switches = ("approve", "reject", "forget", "rebuild", "quarantine", "release")
 
     def do(self) -> None:
         """Search, or show how much it remembers."""
@@ -123,6 +136,32 @@ class CmdAIMemory(AssistantCommand):
         done = script.run_exclusive(lambda: forget_entry(script, script.obj, entry.id))
         viewer.later(done, tell, "Forgetting the entry")
 
+    def do_quarantine(self) -> None:
+        """Use nothing of what a player said, or list those of whom that holds."""
+        script = self.assistant()
+        quarantine, name = script.memory.quarantine, script.obj.key
+        if not self.rhs:
+            held = sorted(quarantine.people.items(), key=lambda pair: pair[1]["at"])
+            rows = [f"{p['name']} ({each}), since {moment(p['at'])}" for each, p in held]
+            return self.viewer.page(as_records(rows) or f"{name} has nobody in quarantine.")
+        player = self.rhs.strip()
+        people = people_called(player)
+        if not quarantine.add({each: _name_of(each, player) for each in people}):
+            raise Refusal(f"{player} is in quarantine already.")
+        script.audit("quarantine", people=list(people), by=self.caller.key)
+        kept = f"All of it is kept: aimemory/release {name} = {player}"
+        self.viewer.tell(f"{name} uses nothing any more of what {player} said. {kept}")
+
+    def do_release(self) -> None:
+        """Use again what a player said."""
+        player = self.words("aimemory/release <assistant> = <player>")
+        script = self.assistant()
+        people = people_called(player)
+        if not script.memory.quarantine.release(people):
+            raise Refusal(f"{player} is not in quarantine.")
+        script.audit("released", people=list(people), by=self.caller.key)
+        self.viewer.tell(f"{script.obj.key} uses again what {player} said.")
+
     def do_rebuild(self) -> None:
         """Rebuild the index and report."""
         script, viewer = self.assistant(), self.viewer
@@ -155,6 +194,10 @@ class CmdMemoryStatus(CmdAIMemory):
     def do(self) -> None:
         """How much it remembers."""
         self.do_status()
+
+
+def _name_of(person: str, otherwise: str) -> str:
+    return str(getattr(find(person), "key", otherwise))
 
 
 @inlineCallbacks

@@ -146,13 +146,18 @@ class CmdAIForget(AssistantCommand):
             return people_of(self.caller)
         if not self.access(self.caller, "admin"):
             raise Refusal("Type: aiforget me. Only admins may name somebody else.")
-        if _ID.fullmatch(name):
-            known = find(name)
-            return people_of(known) if known is not None else (name,)
-        found = [each for each in AccountDB.objects.all() if _is_called(each, name)]
-        none = f"There is no player called `{name}`."
-        several = f"More than one player is called `{name}`; give an id."
-        return people_of(only_one(found, none, several))
+        return people_called(name)
+
+
+def people_called(name: str) -> tuple[str, ...]:
+    """The stable ids of the player that a name or id means; `Refusal` if it means none, or more."""
+    if _ID.fullmatch(name):
+        known = find(name)
+        return people_of(known) if known is not None else (name,)
+    found = [each for each in AccountDB.objects.all() if _is_called(each, name)]
+    none = f"There is no player called `{name}`."
+    several = f"More than one player is called `{name}`; give an id."
+    return people_of(only_one(found, none, several))
 
 
 def _heard(script: AssistantScript, people: tuple[str, ...]) -> Heard | None:

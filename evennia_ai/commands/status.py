@@ -62,6 +62,7 @@ def status_lines(facts: dict[str, Any]) -> list[str]:
         f"Journal: {stored['journal_entries']} entries, {waiting}{more} not yet consolidated",
         f"Entity profiles: {stored['entity_profiles']}",
         f"Queue: {facts['queue']} heard, not yet thought about",
+        *_waiting_lines(facts),
         f"Spent today: {spent['calls']} calls, {spent['tokens']:,} tokens, ${spent['cost']:.4f}",
         *_compaction_lines(facts["last_compaction"]),
         *_sleep_lines(facts["last_sleep"]),
@@ -71,6 +72,12 @@ def status_lines(facts: dict[str, Any]) -> list[str]:
         *(f"Wrong setting: {problem}" for problem in facts["problems"]),
         *(f"Warning: {warning}" for warning in facts["warnings"]),
     ]
+
+
+def _waiting_lines(facts: dict[str, Any]) -> list[str]:
+    count = facts["waiting_calls"]
+    what = f"Waiting for approval: {counted(count, 'call')} (ai/approve {facts['name']})"
+    return [what] if count else []
 
 
 def _context_lines(context: dict[str, Any]) -> list[str]:

@@ -175,7 +175,7 @@ def draft_prompt(
         archived=older,
         retrieved=tuple(retrieved),
         tail=(*answering, *present_lines(script, character, audience), *talks),
-        ledger=script.ledger.shown(audience),
+        ledger=script.memory.quarantine.notes(script.ledger.shown(audience)),
         since=since,
     )
     return _fitted(script, regions)
@@ -234,14 +234,15 @@ def shown_history(script: Assistant, audience: str) -> tuple[tuple[Message, ...]
     With compaction switched off there are no summaries: the raw history is shown instead, from
     the archive and unmasked, as far back as the limit could hold.
     """
-    live = [m for m in script.history.messages() if visible(m.audience, audience)]
+    trusted = script.memory.quarantine.messages
+    live = [m for m in trusted(script.history.messages()) if visible(m.audience, audience)]
     if script.config.compact_enabled:
         return tuple(live), 0
     raw = [unmasked(m) for m in live if not m.is_summary]
     if len(raw) == len(live):
         return tuple(raw), 0
     shown, older = script.history.raw_back(audience, context_limit(script), raw)
-    return tuple(shown), older
+    return tuple(trusted(shown)), older
 
 
 def build_llm_messages(
@@ -257,7 +258,7 @@ def build_llm_messages(
 
 def present_lines(script: Assistant, character: Character, audience: str) -> list[str]:
     """The volatile tail: time, place, people present, what is known of them and what is here."""
-    place = script.game.place()
+    place, trusted = script.game.place(), script.memory.quarantine.profile
     people = script.game.present()
     lines = moment_lines(
         script.game.time(script.now()),
@@ -268,10 +269,10 @@ def present_lines(script: Assistant, character: Character, audience: str) -> lis
     )
     for person in people:
         if profile := character.entities.get(person["id"]):
-            lines += profile.lines(audience, limit=PROFILE_FACTS)
+            lines += trusted(profile).lines(audience, limit=PROFILE_FACTS)
     for here in (place["id"], *script.game.things()):
         profile = character.entities.get(here)
-        about = profile.lines(audience, limit=PROFILE_FACTS) if profile else []
+        about = trusted(profile).lines(audience, limit=PROFILE_FACTS) if profile else []
         lines += about if len(about) > 1 else []  # that it is here is said elsewhere
     return lines
 

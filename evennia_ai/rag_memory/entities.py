@@ -67,11 +67,13 @@ def new_observation(
     predicate: str | None = None,
     value: str | None = None,
     make_id: Callable[[str], str] = new_id,
+    told_by: str = "",
 ) -> Observation:
     """An observation.
 
     `at` is in seconds since the epoch or ISO 8601, `source` the id of a message or journal entry,
-    or several; `make_id` makes the observation's id from a prefix.
+    or several, `told_by` the name of who said it of somebody else; `make_id` makes the
+    observation's id from a prefix.
     """
     sources = (source,) if isinstance(source, str) else tuple(source) or ("",)
     return Observation(
@@ -84,6 +86,7 @@ def new_observation(
         sources[0],
         normalised(audience),
         sources=sources if len(sources) > 1 else (),
+        extra={"told_by": told_by} if told_by else {},
     )
 
 

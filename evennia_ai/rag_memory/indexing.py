@@ -20,6 +20,7 @@ from evennia_ai.rag_memory.episodic_index import (
     turn_of_message,
     turns_of,
 )
+from evennia_ai.rag_memory.quarantine import Quarantine
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.recall.values import Turn
 
@@ -45,6 +46,7 @@ def memory_of(script: Assistant) -> Memory:
         on_new_index=lambda: restore_lost(script),
         traits=lambda: script.tools.traits,
         may_embed=lambda texts: script.spend.may_embed(texts),
+        quarantine=Quarantine(script),
     )
 
 

@@ -289,4 +289,5 @@ def _text(item: Observation) -> str:
 def _hit(score: float, at: str, profile: Profile, item: Observation) -> Hit:
     is_named = any(name.lower() in item.text.lower() for name in profile.names)
     text = item.text if is_named or not profile.names else f"About {profile.names[0]}: {item.text}"
-    return Hit(item.id, score, "", text, at, kind="observation", audience=item.audience)
+    who = f"{item.told_by} said" if item.told_by else ""
+    return Hit(item.id, score, who, text, at, kind="observation", audience=item.audience)

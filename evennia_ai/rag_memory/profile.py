@@ -94,9 +94,20 @@ class Observation:
         return bool(self.predicate and self.value)
 
     @property
+    def told_by(self) -> str:
+        """The name of who said it of somebody else; empty if unknown, or said of themselves."""
+        return as_text(self.extra.get("told_by"))
+
+    @property
     def line(self) -> str:
         """Its text on one line, without the full stop."""
         return " ".join(self.text.split()).rstrip(".")
+
+    @property
+    def attributed_line(self) -> str:
+        """The same with who said it: ``Bram said: Cora stole it``."""
+        is_named = not self.told_by or self.line.startswith(self.told_by)
+        return self.line if is_named else f"{one_line(self.told_by)} said: {self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +181,10 @@ class Profile:
         First those with a predicate and a value, each kind newest first.
         """
         shown = sorted(shown_observations(self, audience), key=lambda item: not item.is_fact)
-        return [self.heading, *(f"- {item.line} [{item.id}]" for item in shown[: max(limit, 0)])]
+        return [
+            self.heading,
+            *(f"- {item.attributed_line} [{item.id}]" for item in shown[: max(limit, 0)]),
+        ]
 
 
 _OBSERVATION = frozenset(each.name for each in fields(Observation)) - {"extra"}
@@ -190,7 +204,7 @@ def _optional(value: object) -> str | None:
 
 def summary_line(profile: Profile) -> str:
     """What everyone may know, as ``Alice (person), the miller: keeps bees (+2 more)``."""
-    facts = [item.line for item in shown_observations(profile, PUBLIC)]
+    facts = [item.attributed_line for item in shown_observations(profile, PUBLIC)]
     shown, more = "; ".join(facts[:SUMMARY_FACTS]), len(facts) - SUMMARY_FACTS
     line = f"{profile.heading}: {shown}" if facts else profile.heading
     return f"{line} (+{more} more)" if more > 0 else line

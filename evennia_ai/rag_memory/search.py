@@ -7,7 +7,7 @@ daemon thread.
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, succeed
@@ -21,6 +21,7 @@ from evennia_ai.protocol import MEMORY_SUMMARY, MemoryBackend
 from evennia_ai.rag_memory.episodic_index import is_pruned, turn_of_entry, turn_of_message, turns_of
 from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
 from evennia_ai.rag_memory.profile import Profile
+from evennia_ai.rag_memory.quarantine import Quarantine
 from evennia_ai.rag_memory.ranking import depth, rank
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.recall.values import Hit, Query, Turn
@@ -48,6 +49,7 @@ class Memory:
         importance_of: Returns the importance of journal entries by id, where it is known.
         profiles: Returns all profiles by id, with archived observations of those a query names.
         refresh: Called before a search, so that entries written by hand are indexed.
+        quarantine: Whose words are not used.
         on_new_index: Called when another index has replaced the one used before.
         may_embed: Returns whether the store may embed texts now, for which a model may be billed.
 
@@ -66,6 +68,7 @@ class Memory:
     on_new_index: Callable[[], object] = lambda: None
     traits: Callable[[], ToolTraits] = ToolTraits
     may_embed: Callable[[Iterable[str]], bool] = lambda texts: True
+    quarantine: Quarantine = field(default_factory=Quarantine)
 
     def __post_init__(self) -> None:
         self._known_replaced = self.recall.replaced
@@ -199,7 +202,7 @@ class Memory:
         weights = self.importance_of(entries) if entries else {}
         weighed = (
             replace(hit, importance=weights.get(hit.turn_id)) if hit.turn_id in entries else hit
-            for hit in (*indexed, *memories, *known)
+            for hit in self.quarantine.hits([*indexed, *memories, *known])
         )
         now = self.now()
         # Entries may have left retrieval before the night removes them from the index.

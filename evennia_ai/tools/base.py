@@ -1,12 +1,15 @@
 """What a tool is, and what it gets to work with."""
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import PUBLIC
+from evennia_ai.history.messages import Message
+from evennia_ai.language.words import plain, stem, words
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS
 from evennia_ai.llm_interaction.guards import Around, guarded, known_lines
 from evennia_ai.protocol import Assistant, Character, GamePort
@@ -16,6 +19,13 @@ from evennia_ai.tools.parameters import Parameter, function_schema
 ECHOES = 30
 # Acts in one turn that others notice, besides words: enough to fetch and hand over two things.
 MOST_ACTS = 4
+
+# Where the words of the one who asks are looked for: in so many of their lines among the newest
+# messages, besides those that the turn answers.
+OWN_LINES, RECENT_MESSAGES = 3, 50
+# A line of a room's appearance that lists what is there by its plain name: to see is no order.
+_LISTING = re.compile(r"(?:Exits|Characters|You see): [\w' -]+(?:, [\w' -]+)*")
+_ARTICLES = frozenset(("a", "an", "the", "of", "to", "my", "your", "some"))
 
 
 @dataclass
@@ -40,6 +50,10 @@ class ToolContext:
         """The game, to act in."""
         return self.script.game
 
+    def names_here(self) -> list[str]:
+        """The names of the people present."""
+        return [str(person["key"]) for person in self.game.present()]
+
     def around(self, is_cut_off: bool = False) -> Around:
         """What the words of this turn are held against.
 
@@ -53,7 +67,7 @@ class ToolContext:
         newest = heard[-ECHOES:]
         answered = [m.content for m in newest if m.id in self.source_message_ids]
         return Around(
-            others=tuple(str(person["key"]) for person in self.game.present()),
+            others=tuple(self.names_here()),
             known=known_lines(own, [m.content for m in newest], answered),
             rules=CONTEXTS[CONTEXT_AWAKE].rules,
             tools=tuple(self.script.tools.tools),
@@ -84,6 +98,72 @@ class ToolContext:
         self.acts += 1
         if self.acts > MOST_ACTS:
             raise ToolError(f"you have done {MOST_ACTS} things in this turn; call noop")
+
+    def takes_from_others(self, *values: str) -> bool:
+        """Whether a call's values come from anybody but the one who asked.
+
+        They do if the prompt has one of them from others' talk, memories, notes, descriptions or
+        results of tools, and the one who asked did not name it lately. A model that takes such
+        text for an order must not act with the rights of whoever speaks next.
+        """
+        if self.asker is None:
+            return False
+        unnamed = [value for value in values if not self._is_named(value)]
+        wanted = {stem(word) for value in unnamed for word in words(value)} - _ARTICLES
+        return any(
+            not wanted.isdisjoint(map(stem, words(text)))
+            for text in (self._others_texts() if wanted else ())
+            if plain(text) not in map(plain, unnamed)  # what is there by that name is no order
+            if not text.isascii() or any(each in text.lower() for each in wanted)
+        )
+
+    def names_any(self, *values: str) -> bool:
+        """Whether the one who asked named one of these lately."""
+        return self.asker is not None and any(map(self._is_named, values))
+
+    def _askers_lines(self) -> Iterator[str]:
+        """What the one who asked said: what the turn answers, and their last lines before."""
+        history = self.script.history
+        newest = reversed(history.messages()[-RECENT_MESSAGES:])
+        mine = [m for m in newest if self._is_askers(m)]
+        answered = filter(self._is_askers, history.by_ids(self.source_message_ids))
+        for message in {m.id: m for m in (*mine[:OWN_LINES], *answered)}.values():
+            yield message.content
+
+    def _is_askers(self, message: Message) -> bool:
+        return message.role == "user" and message.speaker_id == self.asker
+
+    def _others_texts(self) -> Iterator[str]:
+        """All that a prompt for this turn may hold and somebody else may have written."""
+        for message in self.script.history.messages():
+            if message.role == "tool":
+                lines = message.content.splitlines()
+                yield "\n".join(line for line in lines if not _LISTING.fullmatch(line))
+            elif message.role != "assistant" and not self._is_askers(message):
+                yield message.content
+        yield from self.retrieved
+        yield from (note.text for note in self.script.ledger.shown(self.audience))
+        for profile in self.character.entities.profiles().values():
+            yield from (item.text for item in profile.observations)
+        place = self.game.place()
+        yield str(place["description"])
+        yield from (*map(str, place["exits"]), *self.names_here())
+
+    def _is_named(self, value: str) -> bool:
+        """Whether the one who asks named what a value means, or is meant by it."""
+        said = frozenset(words(" ".join(self._askers_lines())))
+        meant = self.game.identify(value)
+        if meant is not None and meant["id"] == self.asker:
+            return True
+        if not ({stem(word) for word in words(value)} - _ARTICLES).isdisjoint(map(stem, said)):
+            return True
+        found = map(self.game.identify, said) if meant is not None else ()
+        return any(each is not None and each == meant for each in found)  # an alias
+
+    def asker_name(self) -> str:
+        """The name of the one who asked, as far as it is known."""
+        person = self.game.identify(self.asker) if self.asker else None
+        return person["key"] if person else "whoever asks"
 
     def check_note(self) -> None:
         """Count one note; `ToolError` once this asker has caused enough of them in an hour."""

@@ -8,22 +8,26 @@ from typing import Any
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
 
 from evennia_ai.background import in_time
-from evennia_ai.errors import AssistantError, ConfigError, NotObeyedError, ToolError
-from evennia_ai.history.audience import is_private
+from evennia_ai.errors import AssistantError, ConfigError, NotObeyedError, ToolError, UnaskedError
+from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
+from evennia_ai.tools import waiting
 from evennia_ai.tools.base import Tool, ToolContext
 from evennia_ai.tools.parameters import read_arguments
 
 WITHDRAW_AFTER = 3
 RESULT_CHARS = 20_000
 TOOL_TIMEOUT_S = 60.0
+# Locks of tools that every player may ask for, and the option `obeys` where everybody is obeyed.
+FOR_PLAYERS, EVERYBODY = ("tool:all()", "tool:perm(Player)"), "all()"
 
 
 class ToolRegistry:
     """The tools of one assistant, by name, with their traits.
 
-    `levels` returns ``{tool name: off, dry run or on}`` now. `ending` names those that end a turn.
+    `levels` returns ``{tool name: off, dry run, confirm or on}`` now. `ending` names those that end
+    a turn.
     """
 
     def __init__(self, tools: Iterable[type[Tool]], levels: Callable[[], Mapping[str, str]] = dict):
@@ -37,8 +41,9 @@ class ToolRegistry:
         self.ending = frozenset(name for name, tool in self.tools.items() if tool.ends_turn)
 
     def level(self, name: str) -> str:
-        """``off``, ``dry run`` or ``on``."""
-        return str(self._levels().get(name, "on"))
+        """``off``, ``dry run``, ``confirm`` or ``on``; a tool that does nothing is off or on."""
+        level = str(self._levels().get(name, "on"))
+        return "on" if level != "off" and name in self.traits.silent else level
 
     def offered(self, extracting: bool = False) -> list[Tool]:
         """The tools a prompt offers, or those for extraction, in a fixed order for provider caches.
@@ -82,25 +87,32 @@ def execute_tool_calls(
     ctx: ToolContext,
     failures: Failures,
     extracting: bool = False,
+    approved: bool = False,
 ) -> Generator[Deferred[Any], Any, ToolOutcome]:
     """Run tool calls one after the other; fires with a `ToolOutcome`.
 
     A tool that fails, is unknown, refused or called with bad arguments gives an error as its
-    result; nothing is raised.
+    result; nothing is raised. A call at level `confirm` waits, unless it is `approved`.
     """
     outcome = ToolOutcome()
     for call in calls:
         function = call.get("function") or {}
         name = str(function.get("name") or "")
+        acted = False
         try:
             tool = _usable(registry, name, ctx, failures, extracting)
             arguments = read_arguments(function.get("arguments"), tool.parameters)
-            if registry.level(name) == "dry run" and not tool.ends_turn:
+            _check_asked(tool, arguments, ctx)
+            level = registry.level(name)
+            if level == "dry run":
                 ctx.script.audit("tool_dry_run", tool=name, audience=ctx.audience)
                 text = "Dry run: this tool is being tried out and did nothing."
+            elif level == "confirm" and not approved:
+                text = _put_to_staff(tool, function.get("arguments"), arguments, ctx)
             else:
                 text = yield in_time(maybeDeferred(tool.run, ctx, **arguments), TOOL_TIMEOUT_S)
                 ctx.script.audit("tool", tool=name, audience=ctx.audience)
+                acted = True
             text, failed = as_text(text), False
         except AssistantError as error:
             ctx.script.audit("tool_refused", tool=name, why=str(error)[:200])
@@ -115,8 +127,63 @@ def execute_tool_calls(
         outcome.results.append(Message("tool", text, tool_call_id=call_id, name=name))
         outcome.used.append(name)
         known = registry.tools.get(name)
-        outcome.ended = outcome.ended or bool(known and known.ends_turn and not failed)
+        outcome.ended = outcome.ended or bool(known and known.ends_turn and acted)
     return outcome
+
+
+def _check_asked(tool: Tool, arguments: Mapping[str, Any], ctx: ToolContext) -> None:
+    """Raise `UnaskedError` if words of others make the model do what not everybody may ask for.
+
+    It is enough that the one who asks names one of the arguments; for tools that only their lock
+    guards, also the tool's own name.
+    """
+    config = ctx.script.config
+    is_ordered = tool.obeyed and config.post and config.obeys != EVERYBODY
+    if tool.lock in FOR_PLAYERS and not is_ordered:
+        return
+    values = [str(value) for value in arguments.values()]
+    if not (is_ordered and values):
+        values.append(tool.name.replace("_", " "))
+    if not ctx.names_any(*values) and ctx.takes_from_others(*values):
+        raise UnaskedError(ctx.asker_name())
+
+
+def _put_to_staff(tool: Tool, raw: object, arguments: Mapping[str, Any], ctx: ToolContext) -> str:
+    """Let a call wait for approval and tell staff; returns the result for the model."""
+    script, known_to = ctx.script, ctx.audience
+    if tool.to_one and known_to == PUBLIC:
+        person = ctx.game.addressee(str(arguments.get("target") or ""))
+        known_to = private([person["id"]]) if person else known_to
+    heard = reversed(script.history.messages())
+    name = next((m.speaker_name for m in heard if ctx.asker and m.speaker_id == ctx.asker), "")
+    store = script.state.store
+    held = waiting.WaitingCalls.from_stored(store.get(waiting.KEY)).with_call(
+        waiting.WaitingCall(
+            number=0,
+            tool=tool.name,
+            arguments=raw if isinstance(raw, str) else json.dumps(raw or {}, default=str),
+            asker=ctx.asker or "",
+            asker_name=name,
+            audience=ctx.audience,
+            known_to=known_to,
+            channel=ctx.channel,
+            at=script.now(),
+            sources=ctx.source_message_ids,
+        )
+    )
+    store.set(waiting.KEY, held.to_stored())
+    call = held.calls[-1]
+    script.audit("tool_waits", tool=tool.name, number=call.number, audience=known_to)
+    key = ctx.character.key
+    script.tell_controllers(
+        f"{key} waits for your approval: {call.line}. Type: ai/approve {key} = {call.number} "
+        f"or ai/refuse {key} = {call.number}",
+        known_to,
+    )
+    return (
+        f"Not done yet: staff were asked to approve this, as number {call.number}. You will learn "
+        "what comes of it. Do not call it again; say that it takes a while, if somebody waits."
+    )
 
 
 def _usable(

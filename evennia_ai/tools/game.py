@@ -68,7 +68,7 @@ class Look(Tool):
 
     def run(self, ctx: ToolContext, target: str = "") -> str:
         """What the assistant sees."""
-        return str(ctx.game.look(target or None))
+        return str(ctx.game.look(target or None, ctx.asker))
 
 
 class Move(Tool):
@@ -83,7 +83,7 @@ class Move(Tool):
         """What the assistant sees where it comes to; by itself it does not leave its post."""
         if ctx.asker is None and ctx.script.config.post:
             raise ToolError("you stay at your post; nobody you obey asked you to walk")
-        return str(ctx.game.move(direction))
+        return str(ctx.game.move(direction, ctx.asker))
 
 
 class Get(Tool):
@@ -96,7 +96,7 @@ class Get(Tool):
 
     def run(self, ctx: ToolContext, thing: str) -> str:
         """What the assistant did, and what it carries now."""
-        return ctx.game.get(thing, ctx.asker)
+        return ctx.game.get(thing, ctx.asker, not ctx.takes_from_others(thing))
 
 
 class Give(Tool):
@@ -112,7 +112,7 @@ class Give(Tool):
 
     def run(self, ctx: ToolContext, thing: str, to: str) -> str:
         """What the assistant did, and what it carries now."""
-        return ctx.game.give(thing, to, ctx.asker)
+        return ctx.game.give(thing, to, ctx.asker, not ctx.takes_from_others(thing, to))
 
 
 class Noop(Tool):

@@ -137,9 +137,18 @@ class UpdateEntityObservation(Tool):
         at = ctx.script.now()
         sources = _sources(ctx, grounds)
         profile = _profile(ctx, entity, at)
+        fact["told_by"] = _teller(ctx, profile, grounds)
         profile = observe(profile, observation, grounds.at or at, sources, ctx.audience, **fact)
         ctx.character.entities.put({profile.id: profile})
         return f"Noted about {profile.name} ({profile.id})."
+
+
+def _teller(ctx: ToolContext, profile: Profile, grounds: Grounds) -> str:
+    """The name of the only person who said it, if they said it of another person; else empty."""
+    said = [m for m in ctx.script.history.by_ids(list(grounds.sources)) if m.role == "user"]
+    is_hearsay = profile.kind == "person" and all(m.speaker_id != profile.id for m in said)
+    names = {m.speaker_name for m in said}
+    return names.pop() if is_hearsay and len(names) == 1 else ""
 
 
 def _profile(ctx: ToolContext, entity: str, at: float) -> Profile:

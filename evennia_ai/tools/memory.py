@@ -14,6 +14,7 @@ from evennia_ai.history.messages import Message
 from evennia_ai.history.records import ROLLED_BACK
 from evennia_ai.language.excerpt import excerpt
 from evennia_ai.llm_interaction.prompt import context_limit, context_usage
+from evennia_ai.rag_memory.hearsay import attributed
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.tools.base import Tool, ToolContext
@@ -57,7 +58,8 @@ def _as_result(hits: list[Hit], ctx: ToolContext, query: str) -> dict[str, Any]:
     fresh = [hit for hit in hits if hit.turn_id not in ctx.found]
     ctx.found.update((hit.turn_id, hit.score) for hit in fresh)
     if fresh:
-        shown = (replace(hit, text=excerpt(hit.text, query, RESULT_CHARS)) for hit in fresh)
+        told = (attributed(ctx.script, hit) for hit in fresh)
+        shown = (replace(hit, text=excerpt(hit.text, query, RESULT_CHARS)) for hit in told)
         return {"results": [hit.to_dict() for hit in shown]}
     if ctx.found:
         return {"results": [], "note": "Nothing beyond what you have found already."}
@@ -79,7 +81,9 @@ class ExpandMemory(Tool):
         self, ctx: ToolContext, **asked: Any
     ) -> Generator["Deferred[Any]", Any, dict[str, Any]]:
         """Fires with a part of what the id means, if the turn's audience may know it."""
-        wanted = asked["id"].strip().strip("()")
+        wanted, quarantine = asked["id"].strip().strip("()"), ctx.script.memory.quarantine
+        if quarantine.holds([wanted]):
+            raise ToolError(f"there is nothing you may see under `{wanted}`")
         found = _look_up(ctx, wanted)
         if found is None:
             found = yield _archived(ctx, wanted)
@@ -115,8 +119,8 @@ def _message(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
     messages = ctx.script.history.around(wanted)
     for position, message in enumerate(messages):
         if message.id == wanted and visible(message.audience, ctx.audience):
-            before = _said(messages[:position], ctx.audience)[-NEIGHBOURS:]
-            behind = _said(messages[position + 1 :], ctx.audience)[:NEIGHBOURS]
+            before = _said(messages[:position], ctx)[-NEIGHBOURS:]
+            behind = _said(messages[position + 1 :], ctx)[:NEIGHBOURS]
             return {**_shown(message, message.content), "around": [*before, *behind]}
     return None
 
@@ -127,7 +131,7 @@ def _entry(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
         return None
     found = Hit(wanted, 0.0, "", entry.content, entry.timestamp, "journal").to_dict()
     ids = list(entry.source_message_ids[:_SOURCES_SHOWN])
-    return {**found, "around": _said(ctx.script.history.by_ids(ids), ctx.audience)}
+    return {**found, "around": _said(ctx.script.history.by_ids(ids), ctx)}
 
 
 def _summary(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
@@ -137,7 +141,7 @@ def _summary(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
     text = f"{record.text}\n\nMade from:"
     found = Hit(wanted, 0.0, "", text, record.created_at, "summary").to_dict()
     # A line for each message the summary was made from, empty where it may not be shown.
-    below = (_said([each], ctx.audience) for each in ctx.script.history.each_below(wanted))
+    below = (_said([each], ctx) for each in ctx.script.history.each_below(wanted))
     more = (
         "".join(f"\n{m.get('at', '')[:16]} {m['speaker']}: {m['text']}" for m in said)
         for said in below
@@ -146,10 +150,10 @@ def _summary(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
 
 
 def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    for note in ctx.script.ledger.shown(ctx.audience):
+    for note in ctx.script.memory.quarantine.notes(ctx.script.ledger.shown(ctx.audience)):
         if note.id == wanted:
             found = Hit(wanted, 0.0, note.by.key, note.text, note.at, "ledger").to_dict()
-            around = _said(ctx.script.history.by_ids([note.source]), ctx.audience)
+            around = _said(ctx.script.history.by_ids([note.source]), ctx)
             return {**found, "around": around}
     return None
 
@@ -171,6 +175,7 @@ def _archived(
 
 def _observed(ctx: ToolContext, profile: Profile, wanted: str) -> dict[str, Any] | None:
     """An observation, what it rests on, what it took the place of and what took its place."""
+    profile = ctx.script.memory.quarantine.profile(profile)
     known = {each.id: each for each in profile.observations if visible(each.audience, ctx.audience)}
     found = known.get(wanted)
     if found is None:
@@ -184,7 +189,7 @@ def _observed(ctx: ToolContext, profile: Profile, wanted: str) -> dict[str, Any]
         "rests_on": ids,
         **({"superseded": outdated} if outdated else {}),
         **({"superseded_by": _dated(newer)} if newer else {}),
-        "around": _said(ctx.script.history.by_ids(ids), ctx.audience),
+        "around": _said(ctx.script.history.by_ids(ids), ctx),
     }
 
 
@@ -192,12 +197,12 @@ def _dated(item: Observation) -> dict[str, str]:
     return Hit(item.id, 0.0, "", item.text, item.at, "observation").to_dict()
 
 
-def _said(messages: Sequence[Message], audience: str) -> list[dict[str, str]]:
-    """What was said among messages, as far as an audience may know, shortened."""
+def _said(messages: Sequence[Message], ctx: ToolContext) -> list[dict[str, str]]:
+    """What was said among messages, as far as the turn's audience may know, shortened."""
     return [
         _shown(message, message.content[:AROUND_CHARS])
-        for message in messages
-        if visible(message.audience, audience)
+        for message in ctx.script.memory.quarantine.messages(messages)
+        if visible(message.audience, ctx.audience)
         and message.role in ("user", "assistant")
         and message.content
         and not message.is_summary

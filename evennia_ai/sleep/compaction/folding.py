@@ -114,8 +114,9 @@ def fold(
     single = script.config.compact_strategy == "single"
     previous = plan.previous(audience)
     earlier = "\n".join(summary_text(marker) for marker in previous) if single else ""
-    summary = yield summarise(script, made.leaving, earlier, instructions)
-    kept = yield retained(script, character, made.leaving, earlier, summary, audience, instructions)
+    told = script.memory.quarantine.messages(made.leaving)
+    summary = yield summarise(script, told, earlier, instructions)
+    kept = yield retained(script, character, told, earlier, summary, audience, instructions)
     record = _new_record(script, made, summary, kept, "single" if single else "recent")
     made.summaries += filter(None, (summary, kept.asked_again))
     made.score, made.in_summary, made.query = kept.score, kept.in_summary, " ".join(kept.named)

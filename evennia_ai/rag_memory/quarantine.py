@@ -1,0 +1,121 @@
+"""People whose words an assistant keeps, but does not use: a source in quarantine.
+
+Nothing is deleted or moved. What rests on their words is left out where memory is searched and
+where a prompt is made, and is back with the release. A message is theirs by its speaker's stable
+id, or by the account that paged; an entry, observation, memory or summary by the messages it rests
+on.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from evennia_ai.history.forgetting import is_by
+from evennia_ai.history.messages import SCHEMA_VERSION, Message, utc_iso
+from evennia_ai.history.records import as_dict, as_text
+from evennia_ai.protocol import Assistant
+from evennia_ai.rag_memory.ledger import Note
+from evennia_ai.rag_memory.profile import Profile
+from evennia_ai.recall.values import Hit
+
+KEY = "quarantine"
+# A summary of summaries rests on messages by so many steps at most, in any but a huge history.
+DEPTH = 4
+
+
+def quarantined_people(value: object) -> dict[str, dict[str, str]]:
+    """Name and time (``{"name", "at"}``) by stable id, of a stored value."""
+    held = as_dict(as_dict(value).get("people"))
+    return {
+        str(person): {key: as_text(as_dict(about).get(key)) for key in ("name", "at")}
+        for person, about in held.items()
+    }
+
+
+def quarantine_value(value: object) -> dict[str, object] | None:
+    """A stored value as it can be used, for `assistant.soundness`; None if nothing of it can."""
+    people = quarantined_people(value)
+    return {"version": SCHEMA_VERSION, "people": people} if people else None
+
+
+class Quarantine:
+    """Those in quarantine of one assistant; without an assistant, nobody ever is."""
+
+    def __init__(self, script: Assistant | None = None):
+        self._script = script
+
+    @property
+    def people(self) -> dict[str, dict[str, str]]:
+        """Name and time (``{"name", "at"}``) by stable id."""
+        store = self._script.state.store if self._script else None
+        if store is None or store.stamp(KEY) is None:
+            return {}  # every prompt asks
+        return quarantined_people(store.get(KEY))
+
+    def add(self, people: Mapping[str, str]) -> int:
+        """Quarantine people, names by stable id; returns how many were not before."""
+        assert self._script is not None
+        before, at = self.people, utc_iso(self._script.now())
+        new = {each: {"name": name, "at": at} for each, name in people.items()}
+        self._save({**new, **before})
+        return len(new.keys() - before.keys())
+
+    def release(self, people: Collection[str]) -> int:
+        """Release people by stable id; returns how many were in quarantine."""
+        before = self.people
+        self._save({each: about for each, about in before.items() if each not in people})
+        return len(before.keys() & set(people))
+
+    def _save(self, people: Mapping[str, Mapping[str, str]]) -> None:
+        assert self._script is not None
+        store = self._script.state.store
+        if people:
+            store.set(KEY, {"version": SCHEMA_VERSION, "people": dict(people)})
+        else:
+            store.delete(KEY)
+
+    def messages(self, messages: Iterable[Message]) -> list[Message]:
+        """The messages of all others."""
+        people = self.people
+        return [m for m in messages if not (people and is_by(m, people))]
+
+    def hits(self, hits: Sequence[Hit]) -> Sequence[Hit]:
+        """The hits that rest on no words of theirs."""
+        if self._script is None or not self.people:
+            return hits
+        rests_on = {
+            item.id: item.source_ids
+            for profile in self._script.entities.profiles().values()
+            for item in profile.observations
+        }
+        return [hit for hit in hits if not self.holds(rests_on.get(hit.turn_id, (hit.turn_id,)))]
+
+    def profile(self, profile: Profile) -> Profile:
+        """A profile without observations that rest on words of theirs."""
+        if not self.people:
+            return profile
+        kept = (item for item in profile.observations if not self.holds(item.source_ids))
+        return replace(profile, observations=tuple(kept))
+
+    def notes(self, notes: tuple[Note, ...]) -> tuple[Note, ...]:
+        """The notes that they neither wrote nor caused."""
+        people = self.people
+        if not people:
+            return notes
+        return tuple(n for n in notes if n.by.id not in people and not self.holds([n.source]))
+
+    def holds(self, ids: Iterable[str], depth: int = DEPTH) -> bool:
+        """Whether one of these ids means words of theirs, or what rests on them.
+
+        Of messages, journal entries and summaries, which rest on each other at most so deep.
+        """
+        script, people, wanted = self._script, self.people, set(filter(None, ids))
+        if script is None or not people or not wanted or not depth:
+            return False
+        if any(is_by(message, people) for message in script.history.by_ids(wanted)):
+            return True
+        below = set[str]()
+        for each in wanted:
+            entry, summary = script.journal.get(each), script.history.summary(each)
+            below |= set(entry.source_message_ids) if entry else set()
+            below |= {*summary.source_ids, *summary.child_ids} if summary else set()
+        return self.holds(below - wanted, depth - 1)

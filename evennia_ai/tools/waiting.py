@@ -1,0 +1,168 @@
+"""Calls of tools at level `confirm`, which wait until staff approve or refuse them.
+
+An assistant's waiting calls are one stored value. Numbers are never used twice, so that an approval
+that is typed late cannot mean another call.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evennia_ai.errors import ToolError
+from evennia_ai.history.audience import PUBLIC, STAFF, normalised
+from evennia_ai.history.frames import quoted
+from evennia_ai.history.messages import SCHEMA_VERSION
+from evennia_ai.history.records import (
+    as_count,
+    as_dict,
+    as_dicts,
+    as_stored,
+    as_text,
+    as_texts,
+    as_time,
+)
+
+KEY = "waiting_calls"
+# How long a call waits, and how many do: of one assistant, and for one person.
+WAIT_S = 3600.0
+MOST_WAITING, MOST_OF_ONE = 20, 5
+# Characters of an argument, and of all, that a line about a call shows.
+VALUE_CHARS, SHOWN_CHARS = 120, 400
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingCall:
+    """A call that waits.
+
+    Args:
+        number: By which staff name it.
+        tool: The tool's name.
+        arguments: As the model wrote them, a JSON text.
+        asker: Stable id of the one who asked, empty if nobody did; `asker_name` then.
+        audience: Of the turn it was made in.
+        known_to: Who may know of it: a whisper's receiver, or the turn's audience.
+        channel: How the one who asked spoke.
+        at: When it was made, seconds since the epoch.
+        sources: Ids of the messages the turn answered.
+        begun: Whether it was approved and is being done.
+    """
+
+    number: int
+    tool: str
+    arguments: str = "{}"
+    asker: str = ""
+    asker_name: str = ""
+    audience: str = PUBLIC
+    known_to: str = PUBLIC
+    channel: str = "say"
+    at: float = 0.0
+    sources: tuple[str, ...] = ()
+    begun: bool = False
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> "WaitingCall":
+        """A call from what is stored; one whose audience is unknown is for staff."""
+        return cls(
+            max(0, as_count(raw.get("number"))),
+            as_text(raw.get("tool")),
+            as_text(raw.get("arguments")),
+            as_text(raw.get("asker")),
+            as_text(raw.get("asker_name")),
+            normalised(raw.get("audience", STAFF)),
+            normalised(raw.get("known_to", STAFF)),
+            as_text(raw.get("channel")),
+            as_time(raw.get("at")),
+            tuple(as_texts(raw.get("sources"))),
+            raw.get("begun") is True,
+        )
+
+    def is_like(self, other: "WaitingCall") -> bool:
+        """Whether another call would do the same for the same person."""
+        mine, theirs = _object(self.arguments), _object(other.arguments)
+        return (self.tool, self.asker, mine) == (other.tool, other.asker, theirs)
+
+    def is_over(self, now: float) -> bool:
+        """Whether it has waited too long, also where the clock was set back."""
+        return abs(now - self.at) >= WAIT_S
+
+    @property
+    def act(self) -> str:
+        """What it would do, on one line: ``give (thing: "sword", to: "Bob")``."""
+        shown = ", ".join(f"{k}: {_value(v)}" for k, v in _object(self.arguments).items())
+        line = f"{self.tool} ({_cut(shown, SHOWN_CHARS)})" if shown else self.tool
+        return " ".join(line.split())
+
+    @property
+    def line(self) -> str:
+        """Number, who asked and what it would do."""
+        who = quoted(self.asker_name or self.asker) if self.asker else "nobody"
+        return f"{self.number}: {self.act}, asked by {who}"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingCalls:
+    """All calls of one assistant that wait, oldest first, and the number of the next."""
+
+    calls: tuple[WaitingCall, ...] = ()
+    next: int = 1
+
+    @classmethod
+    def from_stored(cls, value: object) -> "WaitingCalls":
+        """The calls of a stored value that can be used; none if it is no such value."""
+        held = as_dict(value)
+        calls: dict[int, WaitingCall] = {}
+        for call in map(WaitingCall.from_dict, as_dicts(held.get("calls"))):
+            if call.number and call.tool:
+                calls.setdefault(call.number, call)
+        kept = tuple(calls.values())[:MOST_WAITING]
+        return cls(kept, max(as_count(held.get("next")), 1, *(each + 1 for each in calls)))
+
+    def to_stored(self) -> dict[str, Any]:
+        """The plain value that is stored."""
+        calls = [as_stored(call) for call in self.calls]
+        return {"version": SCHEMA_VERSION, "next": self.next, "calls": calls}
+
+    def get(self, number: int) -> WaitingCall | None:
+        """The call with this number that waits for an answer."""
+        return next((c for c in self.calls if c.number == number and not c.begun), None)
+
+    def with_call(self, call: WaitingCall) -> "WaitingCalls":
+        """With one more call, under the next number; `ToolError` if there are enough."""
+        if same := [each.number for each in self.calls if each.is_like(call)]:
+            raise ToolError(f"this waits for approval already, as number {same[0]}; call noop")
+        if len(self.calls) >= MOST_WAITING:
+            raise ToolError("too many calls wait for approval; this one was dropped")
+        if sum(each.asker == call.asker for each in self.calls) >= MOST_OF_ONE:
+            raise ToolError("enough calls for this person wait for approval; this was dropped")
+        return WaitingCalls((*self.calls, replace(call, number=self.next)), self.next + 1)
+
+    def begin(self, number: int) -> "WaitingCalls":
+        """With this call marked as being done."""
+        calls = (replace(c, begun=True) if c.number == number else c for c in self.calls)
+        return replace(self, calls=tuple(calls))
+
+    def without(self, numbers: Collection[int]) -> "WaitingCalls":
+        """Without these calls."""
+        return replace(self, calls=tuple(c for c in self.calls if c.number not in numbers))
+
+
+def waiting_value(value: object) -> dict[str, Any] | None:
+    """A stored value as it can be used, for `assistant.soundness`; None if nothing of it can."""
+    return WaitingCalls.from_stored(value).to_stored() if as_dict(value) else None
+
+
+def _object(text: str) -> dict[str, Any]:
+    """The arguments that a JSON text holds; none if it holds no object."""
+    try:
+        return as_dict(json.loads(text))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _value(value: object) -> str:
+    return quoted(_cut(value, VALUE_CHARS) if isinstance(value, str) else str(value)[:VALUE_CHARS])
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}..."

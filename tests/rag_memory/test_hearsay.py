@@ -1,0 +1,85 @@
+"""What one player says of another is shown with who said it."""
+
+import json
+
+from evennia_ai.assistant.identity import stable_id
+from evennia_ai.llm_interaction import build_llm_messages
+from evennia_ai.rag_memory.entities import new_observation, new_profile, observe
+from evennia_ai.rag_memory.hearsay import attributed
+from evennia_ai.rag_memory.injection import memory_line
+from evennia_ai.rag_memory.profile import Observation, summary_line
+from evennia_ai.recall.values import Hit
+from evennia_ai.testing import call
+from tests.base import AssistantTest
+
+
+class TestHearsay(AssistantTest):
+    """Char2 is Bram; Char speaks of nobody."""
+
+    def setUp(self):
+        super().setUp()
+        self.char2.key, self.char2.location = "Bram", self.room1
+        self.char2.sessions.add(self.session)
+
+    def observed(self, entity, text, speaker, said="Char pinched the pewter spoons."):
+        """A note of what somebody said; returns the observation."""
+        self.model.answers = [
+            call("update_entity_observation", entity=entity, observation=text),
+            "",
+        ]
+        self.say(f"Aria, listen! {said}", speaker)
+        self.tick()
+        profiles = self.aria.entities.profiles().values()
+        return next(item for p in profiles for item in p.observations if item.text == text)
+
+    def test_of_another(self):
+        """In a profile it is what that player said, in the prompt and in searches."""
+        item = self.observed("Char", "Pinched the pewter spoons.", self.char2)
+        self.assertEqual(item.attributed_line, "Bram said: Pinched the pewter spoons")
+        self.assertIn("Bram said: Pinched", str(build_llm_messages(self.script, self.aria)))
+        self.model.answers = [call("search_memory", query="pewter spoons of Char"), ""]
+        self.say("Aria, what of the pewter spoons?")
+        self.tick()
+        result = [m for m in self.model.requests[-1].messages if m["role"] == "tool"][-1]
+        hits = json.loads(result["content"])["results"]
+        (found,) = [hit for hit in hits if hit.get("kind") == "observation"]
+        self.assertEqual(found["speaker"], "Bram said")
+
+    def test_of_oneself(self):
+        """What people say of themselves needs no such word."""
+        item = self.observed("Bram", "Keeps bees.", self.char2, "I keep bees in the orchard.")
+        self.assertEqual(item.attributed_line, "Keeps bees")
+
+    def test_of_things(self):
+        """Neither does what is said of a thing or an unknown name."""
+        item = self.observed("the mill", "Grinds barley.", self.char2, "The mill grinds barley.")
+        self.assertEqual(item.told_by, "")
+
+    def test_named_already(self):
+        """The name is not doubled, and survives storage."""
+        item = new_observation("Bram saw Cora.", 0, "m1", told_by="Bram")
+        self.assertEqual(Observation.from_dict(item.to_dict()), item)
+        self.assertEqual(item.attributed_line, "Bram saw Cora")
+        profile = observe(new_profile("o1.a", "Cora", 0, "person"), "Is rich.", 0, "m2")
+        profile = observe(profile, "Is a thief.", 1, "m1", told_by="Bram")
+        self.assertIn("Bram said: Is a thief", summary_line(profile))
+
+    def test_journal(self):
+        """A journal entry that comes back in a prompt says whose words it rests on."""
+        self.say("Char pinched the pewter spoons.", self.char2)
+        self.tick()
+        said = self.script.history.messages()[0]
+        self.assertEqual(said.speaker_id, stable_id(self.char2))
+        told = {
+            "Char took all the spoons.": "Bram said",
+            "Bram owns spoons.": "",
+        }
+        for text, who in told.items():
+            entry = self.aria.journal.add(text, source_message_ids=(said.id,))
+            hit = Hit(entry.id, 1.0, "", text, entry.timestamp, "journal")
+            self.assertEqual(attributed(self.script, hit).speaker, who)
+            self.assertIn(
+                f" {who}: " if who else ' "Bram', memory_line(attributed(self.script, hit))
+            )
+        message = Hit(said.id, 1.0, "Bram", said.content, 0, "message")
+        self.assertIs(attributed(self.script, message), message)

@@ -1,0 +1,141 @@
+"""A source in quarantine: what it said is kept, and not used."""
+
+from evennia_ai.assistant.identity import speaker_of, stable_id
+from evennia_ai.assistant.soundness import SCRIPT, is_sound
+from evennia_ai.history.messages import utc_iso
+from evennia_ai.history.records import LIVE
+from evennia_ai.llm_interaction import build_llm_messages
+from evennia_ai.rag_memory.entities import new_profile, observe
+from evennia_ai.rag_memory.quarantine import KEY, Quarantine, quarantine_value
+from evennia_ai.recall.values import Query
+from evennia_ai.sleep.compaction import compact_conversation_history
+from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
+from evennia_ai.testing import call
+from tests.command_line import CommandLineTest
+from tests.waiting import wait_for
+
+WORD = "wharfinger"
+
+
+class TestQuarantine(CommandLineTest):
+    """Char2 has told lies; Char asks."""
+
+    def setUp(self):
+        super().setUp()
+        self.char2.location = self.room1
+        self.char2.account = self.account2
+        self.account2.characters.add(self.char2)
+        self.account2.db._playable_characters = [self.char2]
+        self.bad = stable_id(self.char2)
+        self.say(f"The {WORD} stole the {WORD} lamp.", self.char2)
+        self.say("The miller bakes on Mondays.", self.char1)
+        self.tick()
+        self.said = next(m for m in self.script.history.messages() if m.speaker_id == self.bad)
+        self.entry = self.aria.journal.add(
+            f"Char2 says the {WORD} stole it.", source_message_ids=(self.said.id,)
+        )
+        now = self.script.now()
+        profile = new_profile(stable_id(self.char1), "Char", now, "person")
+        profile = observe(profile, f"Knows the {WORD}.", now, (self.said.id,), "public")
+        profile = observe(profile, "Bakes bread.", now, ("m404",), "public")
+        self.aria.entities.put({profile.id: profile})
+        self.script.ledger.add(f"I fear the {WORD}.", speaker_of(self.char2), state="approved")
+        wait_for(consolidate_memories_to_semantic(self.script, self.aria))
+
+    def found(self, word=WORD):
+        """Texts that a search finds."""
+        query = Query(word, 20, "public", observations=True, tools=True)
+        return [hit.text for hit in wait_for(self.script.memory.search(query))]
+
+    def prompt(self):
+        """The prompt as one text."""
+        return str(build_llm_messages(self.script, self.aria))
+
+    def test_nothing_of_it_is_used(self):
+        """No search and no prompt has it, in any form; what others said stays."""
+        self.assertGreaterEqual(len(self.found()), 3)
+        self.assertIn(WORD, self.prompt())
+        self.assertTold("aimemory/quarantine Aria = Char2", "uses nothing any more")
+        self.assertNotIn(WORD, str(self.found()))
+        self.assertNotIn(WORD, self.prompt())
+        self.assertIn("miller", self.prompt())
+        self.assertIn("Bakes bread", self.prompt())
+        self.assertTrue(any("miller" in text for text in self.found("miller")))
+
+    def test_all_of_it_comes_back(self):
+        """Released, everything is as before: nothing was deleted."""
+        before = sorted(self.found())
+        self.typed("aimemory/quarantine Aria = Char2")
+        self.assertTold("aimemory/release Aria = Char2", "uses again")
+        self.assertEqual(sorted(self.found()), before)
+        self.assertIn(WORD, self.prompt())
+        self.assertIsNone(self.script.db.quarantine)
+
+    def test_by_id(self):
+        """What rests on it cannot be opened by its id either, nor seen around another."""
+        ids = [self.said.id, self.entry.id]
+        ids += [item.id for p in self.aria.entities.profiles().values() for item in p.observations]
+        other = next(m for m in self.script.history.messages() if "miller" in m.content)
+        self.typed("aimemory/quarantine Aria = Char2")
+        for each in (*ids, other.id):
+            self.model.answers = [call("expand_memory", id=each), ""]
+            self.say("Aria, open it")
+            self.tick()
+        results = [m.content for m in self.script.history.messages() if m.role == "tool"]
+        self.assertEqual(len(results), len(ids) + 1)
+        self.assertNotIn(WORD, str(results))
+        self.assertIn("Bakes bread", str(results))
+
+    def test_of_new_words(self):
+        """What they say now is answered and stored, and hidden from the next prompt."""
+        self.typed("aimemory/quarantine Aria = Char2")
+        self.model.answers = ["So you say."]
+        self.say("Aria, the cooper drowned.", self.char2)
+        self.tick()
+        self.assertIn("cooper", str(self.model.requests[-1].messages))
+        self.assertNotIn("cooper", self.prompt())
+        self.assertTrue(any("cooper" in m.content for m in self.script.history.messages()))
+
+    def test_summaries(self):
+        """A summary made meanwhile is without it; one made from it is not found."""
+        self.typed("aimemory/quarantine Aria = Char2")
+        self.fill(30)
+        self.configure(compact_preserve_window=2)
+        self.model.default = "Char told that the miller bakes on Mondays, and word by word more."
+        result = wait_for(compact_conversation_history(self.script, self.aria, force=True))
+        self.assertTrue(result["success"], result)
+        self.assertIn("miller", str(self.model.requests[-1].messages))
+        self.assertNotIn(WORD, str(self.model.requests[-1].messages))
+        (record,) = [each for each in self.script.history.summaries() if each.status == LIVE]
+        self.assertTrue(self.script.memory.quarantine.holds([record.id]))
+        self.assertNotIn(WORD, str(self.found()))
+        self.typed("aimemory/release Aria = Char2")
+        self.assertIn(WORD, str(self.found()))
+
+    def test_commands(self):
+        """Who is in quarantine is listed; twice, nobody and strangers are told plainly."""
+        self.assertTold("aimemory/quarantine Aria", "nobody in quarantine")
+        self.assertTold("aimemory/quarantine Aria = Nobody", "no player called")
+        self.assertTold("aimemory/release Aria = Char2", "not in quarantine")
+        self.typed("aimemory/quarantine Aria = Char2")
+        self.assertTold("aimemory/quarantine Aria = Char2", "already")
+        self.assertTold("aimemory/quarantine Aria", "Char2", self.bad, "TestAccount2")
+        self.be("Builder")
+        self.assertIn("is not available", self.typed("aimemory/release Aria = Char2"))
+
+    def test_stored_value(self):
+        """Junk hides nobody and is told by the doctor; a good value is used as it is."""
+        good = {"version": 1, "people": {"o1.a": {"name": "Al", "at": utc_iso(0)}}}
+        self.assertTrue(is_sound(SCRIPT[(None, KEY)], good))
+        for junk in ([], "x", 5, {"people": 5}, {}):
+            self.assertIsNone(quarantine_value(junk))
+            self.script.attributes.add(KEY, junk)
+            self.assertEqual(self.script.memory.quarantine.people, {})
+        self.assertEqual(quarantine_value({"people": {"a": 5}})["people"]["a"]["name"], "")
+
+    def test_without_an_assistant(self):
+        """A memory that belongs to no assistant hides nothing."""
+        nobody = Quarantine()
+        self.assertEqual(nobody.messages([self.said]), [self.said])
+        self.assertFalse(nobody.holds([self.said.id]))
+        self.assertEqual(nobody.hits([]), [])
