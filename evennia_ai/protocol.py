@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # for annotations only
     from twisted.internet.defer import Deferred
 
     from evennia_ai.assistant.config import AssistantConfig
+    from evennia_ai.assistant.moderation import Moderator
     from evennia_ai.assistant.runtime import Runtime
     from evennia_ai.assistant.state import SpendHandler, StateHandler
     from evennia_ai.background import Worker
@@ -312,6 +313,10 @@ class Assistant(Protocol):
     @property
     def mind(self) -> Mind:
         """What computes or waits for it."""
+
+    @property
+    def moderator(self) -> Moderator | None:
+        """Asks the game's own function what may be heard and said; None if there is none."""
 
     @property
     def game(self) -> GamePort:

@@ -7,9 +7,10 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
+from evennia_ai.assistant.moderation import judge_call, judge_said
 from evennia_ai.assistant.runtime import LiveAssistant
 from evennia_ai.errors import ModelError, ToolError
-from evennia_ai.history.audience import PUBLIC, private, visible
+from evennia_ai.history.audience import PUBLIC, is_private, private, visible
 from evennia_ai.history.frames import own_words
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
@@ -69,6 +70,8 @@ def run_turn(
         if reply is None:
             break
         text, calls = turn.read(reply)
+        if script.moderator is not None and turn.context.speaks:
+            text, calls = yield turn.moderated(text, calls)
         if not calls:
             turn.end(text, aside, reply)
             break
@@ -210,6 +213,19 @@ class _Turn:
         if text and self.context.speaks:
             text = own_words(text, self.tools.names_here())
         return text, calls
+
+    @inlineCallbacks
+    def moderated(
+        self, text: str, calls: Sequence[Mapping[str, Any]]
+    ) -> Generator[Deferred[Any], Any, tuple[str, Sequence[Mapping[str, Any]]]]:
+        """Fires with a reply as moderation lets it be said and stored."""
+        script, private_talk = self.script, is_private(self.request.audience)
+        if text:
+            text = yield judge_said(script, text, self.request.channel, private_talk)
+        passed = []
+        for call in calls:
+            passed.append((yield judge_call(script, call, private_talk)))
+        return text, passed
 
     @inlineCallbacks
     def act(

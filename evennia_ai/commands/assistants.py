@@ -133,7 +133,7 @@ class CmdAI(AssistantCommand):
         seen = [m for m in script.history.messages() if visible(m.audience, private([own]))]
         lines = [
             f"{m.speaker_name or m.role}: {one_line(m.content)[:REPORT_CHARS]}"
-            for m in (*seen, *script.runtime.queue)
+            for m in (*seen, *script.runtime.passed())
             if m.content and m.channel in SPEECH and visible(m.audience, private([own]))
         ]
         script.audit(

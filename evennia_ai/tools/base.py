@@ -12,6 +12,8 @@ from evennia_ai.language.words import plain
 from evennia_ai.protocol import Assistant, Character, GamePort
 from evennia_ai.tools.parameters import Parameter, function_schema
 
+# What stands in a stored call instead of a text that the game's moderation refused.
+NOT_SAID = "[not said: the game's moderation refused it]"
 # Anybody says `Aye, that may be so.` twice; a longer line said again is a model in a loop.
 REPEATABLE_CHARS = 40
 # Acts in one turn that others notice, besides words: enough to fetch and hand over two things.

@@ -12,7 +12,7 @@ from evennia_ai.errors import AssistantError, ConfigError, NotObeyedError, ToolE
 from evennia_ai.history.audience import is_private
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
-from evennia_ai.tools.base import Tool, ToolContext
+from evennia_ai.tools.base import NOT_SAID, Tool, ToolContext
 from evennia_ai.tools.parameters import read_arguments
 
 WITHDRAW_AFTER = 3
@@ -95,6 +95,8 @@ def execute_tool_calls(
         try:
             tool = _usable(registry, name, ctx, failures, extracting)
             arguments = read_arguments(function.get("arguments"), tool.parameters)
+            if tool.speaks and arguments.get("text") == NOT_SAID:
+                raise ToolError("that may not be said here; say something else or call noop")
             if registry.level(name) == "dry run" and not tool.ends_turn:
                 ctx.script.audit("tool_dry_run", tool=name, audience=ctx.audience)
                 text = "Dry run: this tool is being tried out and did nothing."
