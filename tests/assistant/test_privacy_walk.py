@@ -8,7 +8,7 @@ business to know. After each step, no secret may have reached anybody outside it
 import random
 import re
 
-from evennia import create_account, create_object
+from evennia import create_account, create_object, search_object
 
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.errors import AssistantError
@@ -25,7 +25,7 @@ from tests.command_line import WholePagesTest
 from tests.thoroughness import examples
 from tests.waiting import pump_until, wait_for
 
-WALKS, STEPS = examples(40, 2), 30
+WALKS, STEPS = examples(30, 2), 40
 _SECRET = re.compile(r"zq\d+k")
 # What builders and players may type of ours; the answer to some is a refusal.
 OURS = (
@@ -74,8 +74,10 @@ class Walk:
 
     def __init__(self, test, seed):
         self.test, self.seed, self.rng = test, seed, random.Random(seed)
-        self.owners, self.steps, self.number = {}, [], 0
+        self.owners, self.steps, self.leaks, self.number = {}, [], [], 0
         self.public, self.den = test.room1, test.room2
+        self.outside = create_object("evennia.DefaultRoom", key="Outside")
+        test.char1.move_to(self.outside, quiet=True, move_hooks=False)
         self.den.tags.add("private", category="evennia_ai")
         self.people = [self._player(name) for name in ("Alice", "Bob", "Cora")]
         test.model.default = self.answer
@@ -110,7 +112,8 @@ class Walk:
     # -- what must hold ----------------------------------------------------------------------
 
     def leak(self, what):
-        raise Leak(f"seed {self.seed}, steps {self.steps}: {what}")
+        """Note a leak; `run` raises it, as a turn survives all that is raised in it."""
+        self.leaks.append(f"seed {self.seed}, steps {self.steps}: {what}")
 
     def saw(self, person, text):
         """What a player is shown is for that player."""
@@ -123,12 +126,14 @@ class Walk:
         found = sorted(set(_SECRET.findall(str(text))))
         for secret in found:
             if not visible(private(self.owners[secret]), audience):
-                self.leak(f"{secret} of {self.owners[secret]} in {what} for {audience}")
+                at = str(text).index(secret)
+                where = str(text)[max(0, at - 200) : at + 100]
+                self.leak(f"{secret} of {self.owners[secret]} in {what} for {audience}: {where}")
         return found
 
     def check_searches(self):
         """Nobody finds what was not for them."""
-        for secret in self.rng.sample(sorted(self.owners), min(2, len(self.owners))):
+        for secret in self.rng.sample(sorted(self.owners), min(1, len(self.owners))):
             for audience in (PUBLIC, *(private([stable_id(p)]) for p in self.people)):
                 query = Query(secret, 9, audience, observations=True, tools=True)
                 hits = wait_for(self.script.memory.search(query))
@@ -138,12 +143,17 @@ class Walk:
         """Builders and players read nothing by Evennia's commands, nor by ours."""
         secret = self.rng.choice(sorted(self.owners) or ["zq0k"])
         lines = [line.format(secret=secret) for line in OURS]
+        # Stands beside Aria, as many commands look for her in the room only.
+        self.test.char1.move_to(self.aria.location, quiet=True, move_hooks=False)
         for rank, typed in (("Builder", (*EVENNIAS, *lines)), ("Player", lines)):
             self.test.be(rank)
             for line in typed:
                 shown = self.test.typed(line).replace(line, "")
                 if found := _SECRET.findall(shown):
                     self.leak(f"{rank} reads {found} by `{line}`")
+        for copied in search_object("Clone"):
+            copied.delete()
+        self.test.char1.move_to(self.outside, quiet=True, move_hooks=False)
 
     # -- the model ---------------------------------------------------------------------------
 
@@ -180,7 +190,7 @@ class Walk:
                 call("emote", text=f"mutters {told}"),
                 call("whisper", target=self.rng.choice(self.people).key, text=told),
                 call("propose_ledger_entry", text=f"Alice likes {told}"),
-                call("search_memory", query=self.rng.choice(sorted(self.owners) or ["mill"])),
+                call("search_memory", query=f"{self.rng.choice(MORE_WORDS)} holds, tell"),
                 call("expand_memory", id=self._some_id()),
                 call("trace_summaries"),
                 call("context_snapshot"),
@@ -200,15 +210,20 @@ class Walk:
     def run(self):
         """All steps, and what must hold after each."""
         every = ("say", "whisper", "whisper", "page", "pose", "hush", "tick", "tick", "tick")
-        every += ("move", "follow", "rename", "compact", "sleep", "roll_back", "reload", "note")
+        every += ("move", "follow", "rename", "roll_back", "reload", "note")
+        every += ("compact", "sleep") * 2
         for count in range(STEPS):
             self.steps.append(self.rng.choice(every))
             getattr(self, f"_{self.steps[-1]}")()
             self._settle()
             self.check_searches()
+            if self.leaks:
+                raise Leak(self.leaks[0])
             if count == STEPS // 2:
                 self.check_commands()
         self.check_commands()
+        if self.leaks:
+            raise Leak(self.leaks[0])
 
     def _settle(self):
         pump_until(lambda: self.script.runtime.in_flight is None, 30)
@@ -240,11 +255,13 @@ class Walk:
         person.location.msg_contents(text=(line, {"type": "pose"}), from_obj=person)
 
     def _hush(self):
-        """A player and Aria go to the den and talk there."""
-        person = self.rng.choice(self.people)
+        """A player and Aria talk in the den; another may come in before she answers."""
+        person, other = self.rng.sample(self.people, 2)
         person.move_to(self.den, quiet=True)
         self.aria.move_to(self.den, quiet=True)
         person.at_say(self._aloud(person), msg_self=True)
+        if self.rng.random() < 0.5:
+            other.move_to(self.den)
 
     def _whisper(self):
         person = self.rng.choice(self.people)
