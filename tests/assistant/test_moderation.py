@@ -118,7 +118,7 @@ class TestHeard(ModeratedTest):
         moderators.may_answer.clear()
         for number in range(9):
             self.say(f"line {number}" if number % 3 else f"forbidden {number}")
-        self.assertEqual(self.tick(), "idle")
+        self.assertEqual(wait_for(self.script.at_tick()), "idle")
         moderators.may_answer.set()
         self.judged()
         self.tick()

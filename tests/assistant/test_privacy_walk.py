@@ -25,7 +25,7 @@ from tests.command_line import WholePagesTest
 from tests.thoroughness import examples
 from tests.waiting import pump_until, wait_for
 
-WALKS, STEPS = examples(30, 2), 40
+WALKS, STEPS = examples(20, 2), 40
 _SECRET = re.compile(r"zq\d+k")
 # What builders and players may type of ours; the answer to some is a refusal.
 OURS = (
