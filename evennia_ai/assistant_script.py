@@ -11,6 +11,7 @@ from evennia_ai.assistant.deletions import delete_later
 from evennia_ai.assistant.evennia_internals import restart_timer, retime
 from evennia_ai.assistant.events import by_speaker, wants_answer
 from evennia_ai.assistant.identity import stable_id
+from evennia_ai.assistant.moderation import moderate, unjudged
 from evennia_ai.assistant.ports import AssistantPorts
 from evennia_ai.assistant.recovery import (
     DATA_VERSION,
@@ -22,7 +23,7 @@ from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.assistant.stored_privacy import StoredPrivacy, copied_body
 from evennia_ai.assistant.tick import run_tick, store_meanwhile
 from evennia_ai.assistant_character import AssistantMixin
-from evennia_ai.history.messages import Message
+from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.sleep import run_sleep_tick
 
 if TYPE_CHECKING:
@@ -148,12 +149,22 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
         return run_sleep_tick(self, self.obj)
 
     def hear(self, event: Message) -> None:
-        """Queue what the body heard; what it is to answer begins a tick at once."""
-        self.runtime.hear(event, self.now())
+        """Queue what the body heard; what it is to answer begins a tick at once.
+
+        Where the game moderates, what was said waits in the queue until it has passed.
+        """
+        moderates = self.moderator is not None and event.channel in SPEECH
+        self.runtime.hear(unjudged(event) if moderates else event, self.now())
         with self.state.pinned():
-            if wants_answer(event, self.config.greet_arrivals):
-                self._tick_soon()
-                self._sign_after(self.config.thinking_after_s)
+            if moderates:
+                moderate(self, event)
+            elif wants_answer(event, self.config.greet_arrivals):
+                self.called()
+
+    def called(self) -> None:
+        """Begin a tick soon, because something heard is to be answered."""
+        self._tick_soon()
+        self._sign_after(self.config.thinking_after_s)
 
     def _sign_after(self, wait_s: float) -> None:
         """Look in `wait_s` seconds who still waits, unless that is planned."""

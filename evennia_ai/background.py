@@ -292,6 +292,37 @@ class DaemonExecutor(ThreadPoolExecutor):
                 self._unfinished -= 1
 
 
+def _deferred(reactor: ReactorBase, future: Future[T]) -> Deferred[T]:
+    """Fires on the reactor thread with a future's result; cancelling it cancels the future."""
+    deferred: Deferred[T] = Deferred(lambda _: cast(None, future.cancel()))
+
+    def finish(done: Future[T]) -> None:
+        if done.cancelled():
+            _deliver(reactor, deferred, CancelledError())
+        else:
+            _deliver(reactor, deferred, done.exception() or done.result())
+
+    future.add_done_callback(finish)
+    return deferred
+
+
+class Pool:
+    """Some daemon threads that run plain functions side by side; results go to the reactor."""
+
+    def __init__(self, name: str, threads: int, reactor: ReactorBase | None = None):
+        self._executor = DaemonExecutor(name, max_workers=threads)
+        self._reactor = reactor
+
+    def submit(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
+        """Run a function on one of the threads; fires on the reactor thread with its result.
+
+        Cancelling the Deferred drops the result and skips a job that has not begun.
+        """
+        reactor = self._reactor or _default_reactor()
+        _watch(reactor)
+        return _deferred(reactor, self._executor.submit(function, *args, **kwargs))
+
+
 class _Loop(asyncio.SelectorEventLoop):
     """A loop whose threads never delay the end of the process.
 
@@ -333,17 +364,7 @@ class AsyncioThread:
             if self._loop is None or not (self._thread and self._thread.is_alive()):
                 self._loop = _Loop(self.name)
                 self._thread = _spawn(self.name, self._run, self._loop)
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        deferred: Deferred[T] = Deferred(lambda _: cast(None, future.cancel()))
-
-        def finish(done: Future[T]) -> None:
-            if done.cancelled():
-                _deliver(reactor, deferred, CancelledError())
-            else:
-                _deliver(reactor, deferred, done.exception() or done.result())
-
-        future.add_done_callback(finish)
-        return deferred
+        return _deferred(reactor, asyncio.run_coroutine_threadsafe(coroutine, self._loop))
 
     def notify(self, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Call a function on the reactor thread, soon. For use from coroutines."""

@@ -25,6 +25,7 @@ MODELS = "EVENNIA_AI_MODELS"
 MEMORY_BACKEND = "EVENNIA_AI_MEMORY_BACKEND"
 MEM0_CONFIG = "EVENNIA_AI_MEM0_CONFIG"
 SPEND_CAPS = "EVENNIA_AI_SPEND_CAPS"
+MODERATE = "EVENNIA_AI_MODERATE"
 # Environment variables that are not settings of a game.
 _ELSEWHERE = ("EVENNIA_AI_DEMO_PASSWORD", "EVENNIA_AI_MAKE")
 _URL = re.compile(r"https?://[^\s/]+(/\S*)?")
@@ -91,6 +92,12 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool], str, str]] = {
         "neither True nor False",
         "Set False to tell players at login nothing of the assistants; else remove it.",
     ),
+    MODERATE: (
+        "E016",
+        lambda value: isinstance(value, str) and bool(_DOTTED.fullmatch(value)),
+        "not a dotted path",
+        'Write module and function separated by dots: "world.moderation.moderate".',
+    ),
     MEMORY_BACKEND: (
         "E011",
         lambda value: isinstance(value, str) and bool(_DOTTED.fullmatch(value)),
@@ -99,6 +106,11 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool], str, str]] = {
     ),
 }
 KNOWN = (*_KINDS, SPEND_CAPS)
+# Settings whose module must exist: the number of the error, and what to do without it.
+_MODULES = (
+    ("E012", MEMORY_BACKEND, "remove it to use Mem0"),
+    ("E016", MODERATE, "remove it to moderate nothing"),
+)
 
 
 def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.CheckMessage]:
@@ -122,8 +134,8 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
             found.append(_error("E005", message, hint))
         else:
             found += _missing_module("E006", TOOLS, path, "remove it")
-    if backend := values[MEMORY_BACKEND]:
-        found += _missing_module("E012", MEMORY_BACKEND, backend, "remove it to use Mem0")
+    for number, name, remedy in _MODULES:
+        found += _missing_module(number, name, values[name], remedy)
     for part in ("vector_store", "embedder", "llm"):
         config = values[MEM0_CONFIG] or {}
         if part in config and not isinstance(config[part], Mapping):
@@ -150,8 +162,12 @@ def _wrong_caps(value: object) -> list[checks.CheckMessage]:
     return [_error("E015", message.format(wrong), hint) for wrong in read_limits(value)[1]]
 
 
-def _missing_module(number: str, name: str, path: str, remedy: str) -> list[checks.CheckMessage]:
+def _missing_module(
+    number: str, name: str, path: str | None, remedy: str
+) -> list[checks.CheckMessage]:
     """An error if a path's module does not exist. Its packages are imported, not itself."""
+    if path is None:
+        return []
     module = path.rpartition(".")[0]
     try:
         exists = importlib.util.find_spec(module) is not None

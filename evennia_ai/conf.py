@@ -110,6 +110,20 @@ def memory_backend(worker: Worker | None = None) -> MemoryBackend:
     return backend
 
 
+def moderate_function() -> Callable[..., Any]:
+    """The function that ``EVENNIA_AI_MODERATE`` names; `ConfigError` if there is none."""
+    from django.utils.module_loading import import_string
+
+    path = setting("MODERATE")
+    try:
+        function: Callable[..., Any] = import_string(path)
+    except Exception as error:  # a game's own module may raise anything
+        raise _unusable("MODERATE", path, error) from error
+    if not callable(function):
+        raise ConfigError(f"`{PREFIX}MODERATE` names `{path}`, which is no function.")
+    return function
+
+
 def _unusable(name: str, path: object, error: Exception) -> ConfigError:
     why = f"{type(error).__name__}: {error}"
     return ConfigError(f"`{PREFIX}{name}` names `{path}`, which cannot be used: {why}")

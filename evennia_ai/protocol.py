@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # for annotations only
     from twisted.internet.defer import Deferred
 
     from evennia_ai.assistant.config import AssistantConfig
+    from evennia_ai.assistant.moderation import Moderator
     from evennia_ai.assistant.runtime import Runtime
     from evennia_ai.assistant.spend import SpendHandler
     from evennia_ai.assistant.state import StateHandler
@@ -329,6 +330,10 @@ class Assistant(Protocol):
     @property
     def mind(self) -> Mind:
         """What computes or waits for it."""
+
+    @property
+    def moderator(self) -> Moderator | None:
+        """Asks the game's own function what may be heard and said; None if there is none."""
 
     @property
     def game(self) -> GamePort:

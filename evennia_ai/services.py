@@ -13,6 +13,7 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredList, fail,
 from twisted.logger import Logger
 
 from evennia_ai import conf
+from evennia_ai.assistant.moderation import Moderator
 from evennia_ai.background import Worker
 from evennia_ai.errors import ConfigError, StoreError
 from evennia_ai.llm_interaction.client import ModelClient
@@ -173,6 +174,18 @@ def mind() -> Mind:
     return made
 
 
+def moderator() -> Moderator | None:
+    """What asks the function of ``EVENNIA_AI_MODERATE``; None if the game has none."""
+    path = conf.setting("MODERATE")
+    if path is None:
+        return None
+    key = f"moderator {path}"
+    if key not in _made:
+        _made[key] = Moderator(conf.moderate_function)
+    made: Moderator = _made[key]
+    return made
+
+
 def use(**parts: object) -> None:
     """Put parts in place: the whole `mind`, `ready`, or what `InlineMind` takes, by its names."""
     for name, part in parts.items():
@@ -210,6 +223,8 @@ def on_disk(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "Def
 
 def warm_up() -> "Deferred[None]":
     """Load what is slow on background threads; fires when it is there."""
+    if (judge := moderator()) is not None:
+        judge.warm_up()
     return succeed(None) if ready() else mind().warm_up(conf.model_name())
 
 

@@ -18,6 +18,7 @@ from twisted.internet.defer import Deferred, execute, fail, succeed
 from twisted.internet.task import Clock
 
 from evennia_ai.assistant.config import Known
+from evennia_ai.assistant.moderation import Moderator
 from evennia_ai.assistant.parts import AssistantParts
 from evennia_ai.assistant.recovery import repair_at_start, repair_when_ready
 from evennia_ai.assistant.runtime import LiveAssistant, Runtime
@@ -519,6 +520,7 @@ class FakeAssistant(AssistantParts):
     known = Known()
     enabled = ready = True
     extracts_memories = False
+    moderator: Moderator | None = None
 
     def __init__(
         self,
@@ -595,6 +597,9 @@ class FakeAssistant(AssistantParts):
     def compacted(self) -> None:
         """Keep that a compaction was shown."""
         self.audit("compacted")
+
+    def called(self) -> None:
+        """Nothing: there is no timer."""
 
     def dreamt(self, report: dict[str, Any]) -> None:
         """Keep the report of a sleep cycle."""

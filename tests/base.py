@@ -5,11 +5,14 @@ from pathlib import Path
 
 from django.test import override_settings
 from evennia import DefaultCharacter, create_object
+from evennia.scripts.models import ScriptDB
+from evennia.typeclasses.attributes import Attribute
 from evennia.utils.test_resources import BaseEvenniaTest
 from twisted.internet import reactor
 
 from evennia_ai import services
 from evennia_ai.assistant.deletions import delete_queued
+from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.background import Worker
 from evennia_ai.history.messages import Message
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
@@ -74,6 +77,21 @@ class AssistantTest(BaseEvenniaTest):
         services.reset()
         self.settings_on.disable()
         self.folder.cleanup()
+
+    def restart(self, before_start=lambda: None):
+        """Throw Evennia's caches away, with every object, handler and runtime; start anew."""
+        pk = self.script.pk
+        forget_runtime(self.script.scope)
+        # Evennia spares objects with an `ndb` unless it is forced.
+        for stored in (self.aria, self.script):
+            stored.flush_from_cache(force=True)
+        Attribute.flush_instance_cache(force=True)
+        gone, self.script = self.script, ScriptDB.objects.get(pk=pk)
+        assert gone is not self.script, "the script was not dropped"
+        self.aria = self.script.obj
+        before_start()
+        self.script.at_server_start()
+        self.script.stop()
 
     def configure(self, **values):
         """Set configuration Attributes."""

@@ -20,6 +20,7 @@ TOP = ("evennia_ai/", "tests/", "scripts/", "benchmarks/", "docs/")
 OF_A_READER = (
     "world/tools.py",
     "world/memory.py",
+    "world/moderation.py",
     "typeclasses/assistants.py",
     "server/conf/secret_settings.py",
 )

@@ -7,6 +7,8 @@ from evennia_ai.history.messages import SPEECH, Message
 
 # Key of an event's metadata: whether this assistant is to answer it.
 ANSWER = "answer"
+# Key of a queued event's metadata: the game's moderation has not let it pass yet.
+UNJUDGED = "unjudged"
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,11 @@ def by_speaker(events: Iterable[Message]) -> tuple[Group, ...]:
 def wants_answer(event: Message, greet_arrivals: bool = False) -> bool:
     """Whether an event calls for a turn: speech this assistant is to answer, a greeted arrival.
 
-    What was heard by a version that did not note who answers is answered.
+    What was heard by a version that did not note who answers is answered. What waits for
+    moderation wants none yet.
     """
+    if UNJUDGED in event.metadata:
+        return False
     if event.channel in SPEECH:
         return bool(event.metadata.get(ANSWER, True))
     return greet_arrivals and event.channel == "arrive"

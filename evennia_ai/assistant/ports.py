@@ -16,6 +16,7 @@ from evennia_ai.assistant.config import Known
 from evennia_ai.assistant.evennia_internals import AttributeStore, SpendRows
 from evennia_ai.assistant.game import GameHandler, literal
 from evennia_ai.assistant.identity import stable_id
+from evennia_ai.assistant.moderation import Moderator
 from evennia_ai.assistant.parts import AssistantParts
 from evennia_ai.assistant.room import has_replied
 from evennia_ai.assistant.runtime import Runtime, runtime_for
@@ -73,6 +74,11 @@ class AssistantPorts(AssistantParts):
     def mind(self) -> Mind:
         """What computes or waits for it."""
         return services.mind()
+
+    @property
+    def moderator(self) -> Moderator | None:
+        """Asks the game's own function what may be heard and said; None if there is none."""
+        return services.moderator()
 
     @property
     def ready(self) -> bool:

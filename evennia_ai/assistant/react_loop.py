@@ -7,9 +7,10 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
+from evennia_ai.assistant.moderation import judge_call, judge_said
 from evennia_ai.assistant.runtime import LiveAssistant
 from evennia_ai.errors import ModelError, SpendError, ToolError
-from evennia_ai.history.audience import PUBLIC, private, visible
+from evennia_ai.history.audience import PUBLIC, is_private, private, visible
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
 from evennia_ai.llm_interaction.budget import BudgetEvent
@@ -70,6 +71,8 @@ def run_turn(
         if answer is None:
             break
         reply, text, calls = answer.reply, answer.text, answer.calls
+        if script.moderator is not None and turn.context.speaks:
+            text, calls = yield turn.moderated(text, calls)
         if not calls:
             turn.end(text, aside, reply)
             break
@@ -253,6 +256,19 @@ class _Turn:
         if len(whole) > CLEANED_CHARS and not cuts:
             text = whole  # stored as it came; what is spoken of it is cleaned and cut
         return _Answer(reply, text, calls, cuts)
+
+    @inlineCallbacks
+    def moderated(
+        self, text: str, calls: Sequence[Mapping[str, Any]]
+    ) -> Generator[Deferred[Any], Any, tuple[str, Sequence[Mapping[str, Any]]]]:
+        """Fires with a reply as moderation lets it be said and stored."""
+        script, private_talk = self.script, is_private(self.request.audience)
+        if text:
+            text = yield judge_said(script, text, self.request.channel, private_talk)
+        passed = []
+        for call in calls:
+            passed.append((yield judge_call(script, call, private_talk)))
+        return text, passed
 
     @inlineCallbacks
     def act(

@@ -6,7 +6,8 @@ vocabularies are loaded, so that the start of the server is not held up.
 
 from collections.abc import Callable, Iterable
 
-from evennia_ai.assistant.events import Group, by_speaker, wants_answer
+from evennia_ai.assistant.events import UNJUDGED, Group, by_speaker, wants_answer
+from evennia_ai.assistant.moderation import moderate
 from evennia_ai.assistant.runtime import KEPT, LiveAssistant, Unanswered
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message
@@ -99,7 +100,11 @@ def restore_queue(script: LiveAssistant) -> None:
     note_waiting(script, saved)
     lost = [event for event in saved if event.id not in {*places, *queued}]
     archived = {message.id for message in script.history.by_ids(e.id for e in lost)}
-    script.runtime.give_back(event for event in lost if event.id not in archived)
+    lost = [event for event in lost if event.id not in archived]
+    script.runtime.give_back(lost)
+    for event in lost:
+        if UNJUDGED in event.metadata:
+            moderate(script, event)
     greets = script.config.greet_arrivals
     stored = [messages[places[e.id]] for e in saved if e.id in places and wants_answer(e, greets)]
     kept = {event.id for event in saved if event.metadata.get(KEPT)}

@@ -8,13 +8,14 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.interfaces import IDelayedCall
 
 from evennia_ai.assistant.config import AssistantConfig, Known
-from evennia_ai.assistant.events import Group
+from evennia_ai.assistant.events import UNJUDGED, Group
 from evennia_ai.errors import ModelError
 from evennia_ai.history.forgetting import Heard, is_by, was_heard
 from evennia_ai.history.messages import Message
@@ -181,9 +182,24 @@ class Runtime:
         pending = {event.id for event in self.pending()}
         self.waiting = {id: since for id, since in self.waiting.items() if id in pending}
 
+    def passed(self) -> list[Message]:
+        """The queued events before the first that waits for moderation: all, where nothing does."""
+        return list(takewhile(lambda event: UNJUDGED not in event.metadata, self.queue))
+
+    def judged(self, event_id: str, text: str) -> None:
+        """Let an event that waits for moderation pass with a text; drop it if that is empty."""
+        for place, event in enumerate(self.queue):
+            if event.id == event_id and UNJUDGED in event.metadata:
+                meta = {key: value for key, value in event.metadata.items() if key != UNJUDGED}
+                kept = [replace(event, content=text, metadata=meta)] if text else []
+                self.queue = [*self.queue[:place], *kept, *self.queue[place + 1 :]]
+                self.queue_saved = False
+                return
+
     def take(self) -> list[Message]:
-        """The queued events; the queue is empty afterwards."""
-        taken, self.queue = self.queue, []
+        """The queued events that have passed; they leave the queue."""
+        taken = self.passed()
+        self.queue = self.queue[len(taken) :]
         self.queue_saved = False
         return taken
 
@@ -228,7 +244,7 @@ class Runtime:
 
     def heard(self) -> list[Message]:
         """Events that no tick has seen: stored while something held the lock, and queued."""
-        return [*self.stored, *self.queue]
+        return [*self.stored, *self.passed()]
 
     def forget(self, people: Collection[str], heard: Heard | None) -> None:
         """Drop what these people (stable ids) said, as far as it was heard, and what it meant.
@@ -318,6 +334,9 @@ class LiveAssistant(Assistant, Protocol):
 
     def save_queue(self) -> None:
         """Save what was heard but not stored or not answered yet, if that changed."""
+
+    def called(self) -> None:
+        """Begin a tick soon, because something heard is to be answered."""
 
     def fall_asleep(self) -> None:
         """Go to sleep; the next tick dreams."""

@@ -219,14 +219,14 @@ def _begin_answering(script: LiveAssistant, late: Unanswered | None) -> None:
 
 def _heard(script: LiveAssistant) -> tuple[Message, ...]:
     """Everything heard and not answered; what is queued is stored."""
-    new = store_events(script) if script.runtime.queue else ()  # first, because it may fail
+    new = store_events(script) if script.runtime.passed() else ()  # first, because it may fail
     return (*script.runtime.take_stored(), *new)
 
 
 def store_events(script: LiveAssistant) -> tuple[Message, ...]:
     """Store queued events in the history, in one write; returns them as stored."""
     here = [person["id"] for person in script.game.present()]
-    events = resolved(script.runtime.queue, here)
+    events = resolved(script.runtime.passed(), here)
     dropped, script.runtime.dropped = script.runtime.dropped, 0
     if dropped:
         script.trouble(f"{dropped} lines were missed: the queue of heard lines was full")
@@ -244,7 +244,7 @@ def store_meanwhile(script: LiveAssistant) -> None:
     (`Runtime.pending`), answers what is stored here.
     """
     runtime, state = script.runtime, script.state
-    if len(runtime.queue) < STORED_UNANSWERED or runtime.answering:
+    if len(runtime.passed()) < STORED_UNANSWERED or runtime.answering:
         return
     is_compacting = state.intent.get("phase") == SUMMARISING or SIGNAL in state.signals()
     if (runtime.exclusive and not is_compacting) or not script.history.is_answered:
@@ -258,7 +258,7 @@ def store_meanwhile(script: LiveAssistant) -> None:
 def _store_many(script: LiveAssistant) -> None:
     """Store what is heard without being answered, before the queue overflows."""
     script.runtime.take_stored()
-    if len(script.runtime.queue) >= STORED_UNANSWERED:
+    if len(script.runtime.passed()) >= STORED_UNANSWERED:
         store_events(script)
         script.save_queue()
 

@@ -212,6 +212,24 @@ def check_memory(patient: Patient) -> Any:
 
 
 @inlineCallbacks
+def check_moderation(patient: Patient) -> Any:
+    """The game's function for moderation can be called."""
+    judge = services.moderator()
+    if judge is None:
+        return _fine(f"nothing is moderated; `{checks.MODERATE}` is not set")
+    about = {"assistant": "Aria", "speaker": "Aria", "speaker_id": "o0.doctor"}
+    about |= {"kind": "said", "channel": "say", "private": False}
+    try:
+        answer = yield judge.ask("Good evening.", about)
+    except Exception as error:  # noqa: BLE001 - a game's own function may raise anything
+        detail = f"it failed for a greeting: {type(error).__name__}: {error}"
+        remedy = f"Repair it, or remove `{checks.MODERATE}`. While it fails, assistants are mute."
+        return _fault(detail, remedy)
+    verdict = {None: "refuses", "Good evening.": "allows"}.get(answer, "replaces")
+    return _fine(f"`{conf.setting('MODERATE')}` {verdict} a greeting")
+
+
+@inlineCallbacks
 def check_assistants(patient: Patient) -> Any:
     """What stands in each assistant's Attributes can be used; what cannot is put aside."""
     from evennia_ai.assistant_script import AssistantScript
@@ -343,6 +361,7 @@ CHECKS: tuple[Callable[[Patient], Any], ...] = (
     check_tokenizer,
     check_embedder,
     check_memory,
+    check_moderation,
     check_assistants,
     check_index,
     check_model,

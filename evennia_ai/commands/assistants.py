@@ -145,7 +145,7 @@ class CmdAI(AssistantCommand):
         seen = [m for m in script.history.messages() if visible(m.audience, private([own]))]
         said = [
             m
-            for m in (*seen, *script.runtime.queue)
+            for m in (*seen, *script.runtime.passed())
             if m.content and m.channel in SPEECH and visible(m.audience, private([own]))
         ][-REPORT_LINES:]
         script.audit(

@@ -17,6 +17,8 @@ from evennia_ai.tools.parameters import Parameter, function_schema
 
 # So many of the newest lines of others are not said again.
 ECHOES = 30
+# What stands in a stored call instead of a text that the game's moderation refused.
+NOT_SAID = "[not said: the game's moderation refused it]"
 # Acts in one turn that others notice, besides words: enough to fetch and hand over two things.
 MOST_ACTS = 4
 

@@ -13,7 +13,7 @@ from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.tools import waiting
-from evennia_ai.tools.base import Tool, ToolContext
+from evennia_ai.tools.base import NOT_SAID, Tool, ToolContext
 from evennia_ai.tools.parameters import read_arguments
 
 WITHDRAW_AFTER = 3
@@ -102,6 +102,8 @@ def execute_tool_calls(
         try:
             tool = _usable(registry, name, ctx, failures, extracting)
             arguments = read_arguments(function.get("arguments"), tool.parameters)
+            if tool.speaks and arguments.get("text") == NOT_SAID:
+                raise ToolError("that may not be said here; say something else or call noop")
             _check_asked(tool, arguments, ctx)
             level = registry.level(name)
             if level == "dry run":

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.assistant.events import ANSWER, by_speaker, resolved, wants_answer
+from evennia_ai.assistant.events import ANSWER, UNJUDGED, by_speaker, resolved, wants_answer
 from evennia_ai.history.messages import Speaker
 from tests.strategies import FEW, audiences, heard
 
@@ -49,6 +49,7 @@ class TestGroups(unittest.TestCase):
         self.assertEqual(greeted, [*speech, "arrive"])
         self.assertFalse(wants_answer(event(metadata={ANSWER: False})))
         self.assertTrue(wants_answer(event(metadata={ANSWER: True})))
+        self.assertFalse(wants_answer(event(metadata={ANSWER: True, UNJUDGED: True})))
 
 
 class TestResolved(unittest.TestCase):

@@ -132,6 +132,12 @@ class TestBuilders(CommandLineTest):
         self.assertIn("A smith.", served)
         self.assertNotIn(SECRET, served)
 
+    def test_prototypes(self):
+        """The menu that makes prototypes of objects shows a builder, and copies, no talk."""
+        for line in ("spawn/olc", "search", "Aria", "examine 1", "create 1", "spawn", "1", "quit"):
+            self.assertNotIn(SECRET, self.typed(line))
+        self.assertNotIn(SECRET, self.rows())
+
     def test_destroyed(self):
         """Whoever may destroy an assistant destroys all rows of it."""
         keys = {row.pk for obj in (self.aria, self.script) for row in obj.db_attributes.all()}

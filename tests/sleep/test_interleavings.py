@@ -3,12 +3,9 @@
 import unittest
 
 from evennia import create_object
-from evennia.scripts.models import ScriptDB
-from evennia.typeclasses.attributes import Attribute
 
 from evennia_ai import services
 from evennia_ai.assistant.evennia_internals import AttributeStore
-from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.testing import InlineWorker, MemoryIndex
 from tests.base import CHARACTER, AssistantTest
@@ -41,19 +38,12 @@ class AttributeWorld:
 
     def restart(self, before_start):
         """Flush Evennia's caches and fetch everything anew."""
-        pk, scope = self.script.pk, self.script.scope
-        forget_runtime(scope)
-        # Evennia spares objects with an `ndb` unless it is forced.
-        for stored in (self.body, self.script):
-            stored.flush_from_cache(force=True)
-        Attribute.flush_instance_cache(force=True)
-        gone, self.script = self.script, ScriptDB.objects.get(pk=pk)
-        assert gone is not self.script, "the script was not dropped"
-        self.body = self.script.obj
-        self.test.script, self.test.aria = self.script, self.body
-        before_start()
-        self.script.at_server_start()
-        self.script.stop()
+
+        def fetched():
+            self.script, self.body = self.test.script, self.test.aria
+            before_start()
+
+        self.test.restart(fetched)
 
     def attribute(self, name):
         """A copy of a stored value of the script."""

@@ -1,0 +1,192 @@
+"""Moderation: a function of the game decides what is heard and what is said.
+
+The setting `EVENNIA_AI_MODERATE` names it. Without it nothing here runs.
+"""
+
+import json
+import traceback
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
+from twisted.internet.interfaces import IReactorTime
+
+from evennia_ai.assistant.events import UNJUDGED, wants_answer
+from evennia_ai.background import Pool, in_time
+from evennia_ai.errors import ConfigError, ToolError
+from evennia_ai.history.audience import is_private
+from evennia_ai.history.messages import SPEECH, Message, storable
+from evennia_ai.tools.base import NOT_SAID
+from evennia_ai.tools.parameters import read_arguments
+
+if TYPE_CHECKING:
+    from evennia_ai.assistant.runtime import LiveAssistant
+    from evennia_ai.protocol import Assistant
+
+# A function that takes longer counts as failed.
+TIMEOUT_S = 5.0
+# How many texts are looked at in the same moment, of those heard and of those to be said.
+THREADS = 4
+# Staff are told again of a function that fails after this time.
+ALERT_EVERY_S = 3600.0
+
+About = dict[str, Any]
+Function = Callable[[str, About], str | None]
+Submit = Callable[[Function, str, About], "Deferred[str | None]"]
+
+
+class Moderator:
+    """Asks the function of the game, on daemon threads.
+
+    Args:
+        load: Imports the function, at the first question.
+        heard: Runs it for what was heard.
+        said: Runs it for what is about to be said, which must not wait for a flood of lines.
+        clock: Measures the timeout.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[], Function],
+        heard: Submit | None = None,
+        said: Submit | None = None,
+        clock: IReactorTime | None = None,
+    ):
+        self._load, self._clock = load, clock
+        self._heard = heard or Pool("evennia-ai-heard", THREADS).submit
+        self._said = said or Pool("evennia-ai-said", THREADS).submit
+        self._function: Function | None = None
+        self.told_at = float("-inf")  # when staff were told last that it fails
+
+    def ask(self, text: str, about: About) -> "Deferred[str | None]":
+        """Fires with what the function returns; fails with what it raised, or `TimeoutError`."""
+        submit = self._heard if about["kind"] == "heard" else self._said
+        return in_time(submit(self._call, text, about), TIMEOUT_S, self._clock)
+
+    def warm_up(self) -> None:
+        """Import the function, so that the first line need not wait for it."""
+        self._said(self._prepared, "", {}).addErrback(lambda _: None)
+
+    def _prepared(self, *_: object) -> None:
+        if self._function is None:
+            self._function = self._load()
+
+    def _call(self, text: str, about: About) -> str | None:
+        self._prepared()
+        assert self._function is not None
+        answer = self._function(text, about)
+        if answer is None or isinstance(answer, str):
+            return answer
+        raise ConfigError(
+            f"`EVENNIA_AI_MODERATE` must return a text or None, not `{type(answer).__name__}`."
+        )
+
+
+def unjudged(event: Message) -> Message:
+    """An event that waits in the queue until `moderate` has let it pass."""
+    if event.channel not in SPEECH:
+        return event
+    return replace(event, metadata={**event.metadata, UNJUDGED: True})
+
+
+@inlineCallbacks
+def moderate(script: "LiveAssistant", event: Message) -> Generator["Deferred[Any]", Any, None]:
+    """Have a queued event judged; it stays in its place in the queue, or leaves it."""
+    runtime = script.runtime
+    about = {
+        "kind": "heard",
+        "assistant": script.key,
+        "speaker": event.speaker_name,
+        "speaker_id": event.speaker_id,
+        "channel": event.channel,
+        "private": is_private(event.audience),
+    }
+    text = yield _judge(script, event.content, about)
+    runtime.judged(event.id, text)
+    if script.pk and any(map(wants_answer, runtime.heard())):
+        script.called()
+
+
+def judge_said(script: "Assistant", text: str, channel: str, private: bool) -> "Deferred[str]":
+    """Fires with what may be said instead of a text: the same, another, or an empty one."""
+    body = script.obj
+    about = {
+        "kind": "said",
+        "assistant": script.key,
+        "speaker": body.key,
+        "speaker_id": body.stable_id,
+        "channel": channel,
+        "private": private,
+    }
+    return _judge(script, text, about)
+
+
+@inlineCallbacks
+def judge_call(
+    script: "Assistant", call: Mapping[str, Any], private: bool
+) -> Generator["Deferred[Any]", Any, Mapping[str, Any]]:
+    """Fires with a tool call as it may be stored and run.
+
+    If what it says is refused, its text is `NOT_SAID`, which no tool says.
+    """
+    function = call.get("function") or {}
+    tool = script.tools.tools.get(str(function.get("name") or ""))
+    if tool is None or not tool.speaks:
+        return call
+    try:
+        arguments = read_arguments(function.get("arguments"), tool.parameters)
+    except ToolError:
+        return call  # it is not run either
+    text = arguments.get("text")
+    if not isinstance(text, str):
+        return call
+    passed = yield judge_said(script, text, tool.name, private or tool.to_one)
+    if passed == text:
+        return call
+    changed = json.dumps({**arguments, "text": passed or NOT_SAID}, ensure_ascii=False)
+    return {**call, "function": {**function, "arguments": changed}}
+
+
+@inlineCallbacks
+def _judge(script: "Assistant", text: str, about: About) -> Generator["Deferred[Any]", Any, str]:
+    """Fires with the text to go on with, empty if it is refused; fails only if cancelled.
+
+    Where the function fails, what was heard passes, as everybody there heard it too, and nothing
+    is said.
+    """
+    moderator = script.moderator
+    if moderator is None:  # the setting was removed while the event waited in the saved queue
+        return text
+    try:
+        answer = yield moderator.ask(text, about)
+    except CancelledError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a game's own function may raise anything
+        why = where(error)
+        _audit(script, "failed", about, why=why)
+        if script.now() - moderator.told_at > ALERT_EVERY_S:
+            moderator.told_at = script.now()
+            script.alert(
+                f"moderation failed ({why}): while it does, what is heard passes and nothing is "
+                "said. Later failures are in the audit log."
+            )
+        return text if about["kind"] == "heard" else ""
+    passed = storable(answer) if answer and answer.strip() else ""
+    if passed != text:
+        _audit(script, "replaced" if passed else "refused", about)
+    return passed
+
+
+def where(error: BaseException) -> str:
+    """An error's type and place. Its text may quote what was said in private."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{place}"
+
+
+def _audit(script: "Assistant", verdict: str, about: About, **more: object) -> None:
+    """A line in the audit log, without the text: `aiforget` would not find it there."""
+    facts = {name: about[name] for name in ("speaker_id", "channel", "private")}
+    script.audit("moderation", verdict=verdict, of=about["kind"], **facts, **more)
