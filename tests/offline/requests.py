@@ -69,6 +69,8 @@ def play(question, hits, who="Bob", before=(), people=("Bob",)):
         reply = respond(messages, TOOLS)
         if not reply.tool_calls:
             return reply.content
+        if any(call.name == "noop" for call in reply.tool_calls):
+            return None
         messages.append(calling(*reply.tool_calls))
         for i, call in enumerate(reply.tool_calls):
             found = {"results": hits} if call.name == "search_memory" else {"ok": True}
