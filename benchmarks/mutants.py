@@ -142,8 +142,8 @@ def sample(database: WorkDB, count: int, seed: int) -> list[WorkItem]:
 
 
 def pytest_command(*arguments: str) -> list[str]:
-    """A run of pytest whose random examples are the same each time."""
-    always = ("-q", "-p", "no:cacheprovider", "--tb=no", "--hypothesis-seed=0")
+    """A quick run of pytest, whose random examples are the same each time."""
+    always = ("-q", "-p", "no:cacheprovider", "--tb=no", "--no-migrations", "--hypothesis-seed=0")
     return [sys.executable, "-m", "pytest", *always, *arguments]
 
 
