@@ -5,7 +5,7 @@ from unittest.mock import patch
 from twisted.internet.defer import Deferred
 
 from evennia_ai.assistant.identity import stable_id
-from evennia_ai.assistant.tick import check_emergency
+from evennia_ai.assistant.tick import check_emergency, run_tick
 from evennia_ai.history.audience import private
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.rag_memory import search as retrieval
@@ -205,3 +205,23 @@ class TestEmergency(MemoryWorldTest):
         self.assertTrue(wait_for(running))
         (record,) = self.script.history.compactions()
         self.assertEqual(len(record.extraction["entries"]), 1)
+
+
+class TestSchedule(MemoryWorldTest):
+    """It is noon, and stays so."""
+
+    def test_quiet_in_its_hours(self):
+        """It falls asleep after five quiet minutes, or sooner if it always does."""
+        for hours, idle_s, quiet_s in (
+            ("11:00-13:00", None, 300),
+            ("11:00-13:00", 1000, 300),
+            ("11:00-13:00", 60, 60),
+            ("13:00-14:00", 1000, 1000),
+        ):
+            with self.subTest(hours=hours, idle_s=idle_s):
+                self.world.configure(sleep_schedule=hours, sleep_after_idle_s=idle_s)
+                self.script.wake()
+                self.world.later(quiet_s - 1)
+                self.assertEqual(wait_for(run_tick(self.script, self.body)), "idle")
+                self.world.later(1)
+                self.assertEqual(wait_for(run_tick(self.script, self.body)), "fell asleep")
