@@ -3,16 +3,19 @@
 # make install    create the virtual environment (the other targets do this if needed)
 # make test       run the tests (some minutes; SHARE=1 tries every example of the longest ones)
 # make test-e2e   run the tests that start real games
+# make mutants    change the code in 200 ways and list what no test notices (an hour or two)
 # make lint       run ruff, mypy and import-linter
 # make clean      stop and remove the demo, the virtual environment and caches
 #
 # Variables: VENV (default .venv), PYTHON (default: the newest working one of 3.13, 3.12, 3.11),
 # DEMO (default demo), TESTS (arguments for pytest), SHARE (share of the examples that the longest
-# property tests try, default 0.02), COVERAGE=1 (measure coverage and enforce the minimum).
+# property tests try, default 0.02), MUTANTS (arguments, such as "--count 20"), COVERAGE=1 (measure
+# coverage and enforce the minimum).
 VENV ?= .venv
 DEMO ?= demo
 PYTHON ?=
 TESTS ?=
+MUTANTS ?=
 SHARE ?= 0.02
 COVERAGE ?=
 # Minimum branch coverage of the package in per cent. Pure modules must reach 100.
@@ -26,7 +29,7 @@ export EVENNIA_AI_MAKE := 1
 export TEST_SHARE := $(SHARE)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-lint demo demo-stop test test-e2e lint lint-style lint-format \
+.PHONY: help install install-lint demo demo-stop test test-e2e mutants lint lint-style lint-format \
     lint-types lint-imports clean
 
 help:
@@ -67,6 +70,11 @@ endif
 
 test-e2e: $(STAMP)
 	$(BIN)/python -m pytest -m e2e --numprocesses 3 --dist loadscope $(TESTS)
+
+mutants: $(STAMP)
+	@$(BIN)/cosmic-ray --version >/dev/null 2>&1 || \
+	    $(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[mutation]'
+	$(BIN)/python -m benchmarks.mutants $(MUTANTS)
 
 # `make -k lint` continues after a failure and runs all four.
 lint: lint-style lint-format lint-types lint-imports

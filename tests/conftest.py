@@ -23,10 +23,19 @@ def pytest_configure(config):
         evennia._init()
 
 
-def pytest_collection_modifyitems(items):
-    """The files that take longest come first, lest one core works on alone at the end."""
+def pytest_collection_modifyitems(config, items):
+    """Tests that are named run in that order; else the files that take longest come first.
+
+    So no core works on alone at the end.
+    """
+    named = {name: place for place, name in enumerate(config.args)}
     places = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.path.stem, len(LONGEST)))
+    items.sort(
+        key=lambda item: (
+            named.get(item.nodeid, len(named)),
+            places.get(item.path.stem, len(LONGEST)),
+        )
+    )
 
 
 def pytest_collection_finish():

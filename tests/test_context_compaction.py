@@ -405,6 +405,20 @@ class TestRequestedCompaction(CompactionTest):
             self.tick()
         self.assertEqual(self.model.requests, [])
 
+    def test_granted_once(self):
+        """A request is over with the compaction that it asked for."""
+        self.configure(
+            compact_sleep_threshold=0.01,
+            compact_preserve_token_share=0.0,
+            pre_compact_extraction_enabled=False,
+        )
+        self.script.runtime.compaction_requested = True
+        for _ in range(3):
+            self.fill(40)
+            self.tick()
+        (record,) = self.script.history.compactions()
+        self.assertEqual(record.trigger, "request")
+
 
 class TestSleepPhaseIntegration(CompactionTest):
     """Compaction as a step of the sleep cycle."""

@@ -192,7 +192,7 @@ class TestWhoAnswers(unittest.TestCase):
             found = answerers(line, CROWD, talk)
             talk = after(line, CROWD, talk, found)
             replies += len(found)
-        self.assertEqual(replies, REPLIES_WITHOUT_PERSON)
+        self.assertEqual((replies, REPLIES_WITHOUT_PERSON), (2, 2))
         self.assertEqual(chosen("Boris, hello", speaker="aria", talk=talk), ())
         talk = after(Line("alice", "Quiet!"), CROWD, talk, ())
         self.assertEqual(chosen("Boris, hello", speaker="aria", talk=talk), ("boris",))

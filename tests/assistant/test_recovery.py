@@ -11,6 +11,7 @@ from evennia_ai.history.live import verify_history
 from evennia_ai.history.masking import PLACEHOLDER
 from evennia_ai.history.messages import IdSource, Message, Speaker, new_id
 from evennia_ai.history.pairs import INTERRUPTED, unanswered
+from evennia_ai.history.records import ROLLED_BACK
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.sleep.compaction import (
     run_pre_compaction_extraction,
@@ -115,6 +116,44 @@ class TestRollback(MemoryWorldTest):
         self.assertIn("meanwhile", [m.content for m in self.script.history.messages()])
         kept = [e.content for e in self.body.journal.recent() if not e.withdrawn]
         self.assertEqual(kept, ["Written by hand."])
+
+    def kept_facts(self):
+        """What extractions wrote that still holds."""
+        entries = self.body.journal.recent()
+        return [e.content for e in entries if e.content.startswith("Fact") and not e.withdrawn]
+
+    def test_an_earlier_extraction_stays(self):
+        """Each compaction takes its own extraction back, and none before it."""
+        self.fill()
+        for fact in ("Fact one.", "Fact two."):
+            self.extract(call("add_journal_entry", content=fact))
+            self.compact()
+            self.fill()
+        self.roll_back()
+        self.assertEqual(self.kept_facts(), ["Fact one."])
+        self.roll_back()
+        self.assertEqual(self.kept_facts(), [])
+        self.assert_proven()
+
+    def test_records_are_as_before_the_compaction(self):
+        """What of the summaries was live or absorbed, and by which, is so again."""
+
+        def standing():
+            records = self.script.history.summaries()
+            return {r.id: (r.status, r.absorbed_by) for r in records if r.status != ROLLED_BACK}
+
+        for strategy in ("cascade", "single"):
+            with self.subTest(strategy=strategy):
+                self.world.configure(compact_strategy=strategy)
+                for _ in range(2):
+                    self.fill()
+                    self.compact()
+                before = standing()
+                self.fill()
+                self.compact()
+                self.assertNotEqual({key: standing()[key] for key in before}, before)
+                self.roll_back()
+                self.assertEqual(standing(), before)
 
     def test_a_withdrawn_entry_is_not_remembered_again(self):
         """An entry that was in semantic memory when it was taken back stays out of it."""

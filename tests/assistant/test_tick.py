@@ -4,9 +4,15 @@ from unittest.mock import patch
 
 from twisted.internet.defer import Deferred
 
+from evennia_ai.assistant.identity import stable_id
+from evennia_ai.assistant.tick import check_emergency, run_tick
+from evennia_ai.history.audience import private
+from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.rag_memory import search as retrieval
+from evennia_ai.recall.values import Query
 from evennia_ai.testing import call, model_down
 from tests.base import AssistantTest
+from tests.memory_assistant import MemoryWorldTest
 from tests.waiting import pump_until, wait_for
 
 
@@ -46,6 +52,52 @@ class TestAwakeTick(AssistantTest):
         self.tick()
         self.assertNotIn("stone", str(self.model.requests[-1].messages))
         self.assertIn("stone", str(self.model.requests[0].messages))
+
+    def test_a_private_room(self):
+        """What is said in a room marked private is for those who stand there."""
+        self.room1.tags.add("private", category="evennia_ai")
+        self.char2.location = self.room1
+        self.say("the key is under the stone")
+        self.tick()
+        circle = private([stable_id(self.char1), stable_id(self.char2)])
+        self.assertEqual({m.audience for m in self.script.history.messages()}, {circle})
+
+    def test_memories_of_others_stay_private(self):
+        """A turn is given the memories that its audience may know, and no others."""
+        circle = private([stable_id(self.char1)])
+        self.aria.journal.add("Tobias hid the ruby crown under the mossy stone.", audience=circle)
+        asked = "Aria, where did Tobias hide the ruby crown?"
+        self.say(asked, self.char2)
+        self.tick()
+        self.assertNotIn("mossy", str(self.model.requests[-1].messages))
+        found = wait_for(self.script.memory.search(Query("ruby crown", audience=circle)))
+        self.assertIn("mossy", str(found))
+
+    def test_cooldown(self):
+        """A line that comes right after a turn waits until the cooldown is over."""
+        self.configure(reply_cooldown_s=30)
+        now = self.script.now()
+        self.script.now = lambda: now
+        self.model.default = "Yes?"
+        self.say("Aria, hello")
+        self.assertEqual(wait_for(self.script.at_tick()), "turn")
+        self.say("Aria, one more thing")
+        now += 29
+        self.assertEqual(wait_for(self.script.at_tick()), "cooldown")
+        self.assertEqual(len(self.model.requests), 1)
+        now += 1
+        self.assertEqual(wait_for(self.script.at_tick()), "turn")
+        self.assertEqual(len(self.model.requests), 2)
+
+    def test_words_in_the_queue_keep_it_awake(self):
+        """However long ago they were heard, they are stored before it falls asleep."""
+        self.configure(sleep_after_idle_s=60)
+        self.say("Aria, hello")
+        now = self.script.now() + 1000
+        self.script.now = lambda: now
+        self.assertEqual(self.tick(), "heard")
+        self.assertEqual(self.contents(), [("user", "Aria, hello")])
+        self.assertEqual(self.tick(), "fell asleep")
 
     def test_what_those_present_spoke_of(self):
         """The tail names what somebody here spoke of last, to those who heard it."""
@@ -132,3 +184,44 @@ class TestAwakeTick(AssistantTest):
         self.model.release()
         wait_for(first)
         self.assertEqual(len(self.contents()), 2)
+
+
+class TestEmergency(MemoryWorldTest):
+    """A context that is nearly full."""
+
+    def test_waits_for_its_extraction(self):
+        """No summary is asked for before a slow model has saved the facts."""
+        self.world.configure(max_context_tokens=6000)
+        self.fill(60, content="word " * 60)
+        self.world.model.held = True
+        self.world.model.answers = [
+            call("add_journal_entry", content="Bob owes Alice 3 barrels."),
+            call("noop"),
+        ]
+        running = check_emergency(self.script, self.body)
+        purposes = [request.purpose for request in self.world.model.requests]
+        self.assertEqual(purposes, [CONTEXT_PRE_COMPACTION])
+        self.world.model.release()
+        self.assertTrue(wait_for(running))
+        (record,) = self.script.history.compactions()
+        self.assertEqual(len(record.extraction["entries"]), 1)
+
+
+class TestSchedule(MemoryWorldTest):
+    """It is noon, and stays so."""
+
+    def test_quiet_in_its_hours(self):
+        """It falls asleep after five quiet minutes, or sooner if it always does."""
+        for hours, idle_s, quiet_s in (
+            ("11:00-13:00", None, 300),
+            ("11:00-13:00", 1000, 300),
+            ("11:00-13:00", 60, 60),
+            ("13:00-14:00", 1000, 1000),
+        ):
+            with self.subTest(hours=hours, idle_s=idle_s):
+                self.world.configure(sleep_schedule=hours, sleep_after_idle_s=idle_s)
+                self.script.wake()
+                self.world.later(quiet_s - 1)
+                self.assertEqual(wait_for(run_tick(self.script, self.body)), "idle")
+                self.world.later(1)
+                self.assertEqual(wait_for(run_tick(self.script, self.body)), "fell asleep")

@@ -10,6 +10,7 @@ from evennia_ai.assistant.runtime import NOTES_PER_HOUR, QUEUE_LIMIT, Runtime
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.prompt import build_prompt
 from evennia_ai.llm_interaction.reply_trace import ReplyTrace
+from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.recall.values import brief
 from evennia_ai.testing import call, model_down
 from evennia_ai.tools.base import MOST_ACTS
@@ -167,6 +168,15 @@ class TestBounds(TurnTest):
         self.assertEqual(sum("error" in result for result in results), 6)
         self.assertIn("spoken 2 times", results[2])
         self.assertEqual(len(self.shown("Alice", "Aria says")), 2)
+
+    def test_words_beside_calls_are_stored_once(self):
+        """Calls for several audiences are stored apart, with what stands beside the first."""
+        whispers = [call("whisper", target=who, text="Hush.")[0] for who in ("Alice", "Bob")]
+        reply = ModelReply(
+            content="Let me see.", tool_calls=(*whispers, *call("look")), model="scripted/model"
+        )
+        self.assertEqual(len(self.use(reply)), 3)
+        self.assertEqual(self.spoken(), ["Let me see.", ""])
 
     def test_repeated_lines(self):
         """A long line said again is not said, nor stored; a short one may be."""

@@ -61,6 +61,18 @@ class TestHold(RollbackLineTest):
         self.assertEqual(self.script.history.compactions()[-1].status, "committed")
         self.typed("compact/rollback Aria = yes", until="Taken back")
 
+    def test_only_a_yes_confirms(self):
+        """Neither Enter, nor the question asked again, nor an answer left empty."""
+        self.fill(60)
+        self.typed("compact Aria", until="compacted")
+        self.typed("compact/rollback Aria")
+        self.typed("")
+        self.assertTold("compact/rollback Aria", "would be live again")
+        self.typed("compact/rollback Aria =")
+        self.typed("compact/rollback Aria = no")
+        self.assertIsNone(self.script.runtime.in_flight)
+        self.assertEqual(self.script.history.compactions()[-1].status, "committed")
+
     def test_over_after_a_compact(self):
         """A compaction by hand ends it."""
         self.taken_back()

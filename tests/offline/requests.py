@@ -63,14 +63,16 @@ def hit(text, who="Alice", memory_id="m1", at="2026-01-01T10:00:00", kind="messa
 
 
 def play(question, hits, who="Bob", before=(), people=("Bob",)):
-    """Run the tool loop for one question; returns the final words."""
+    """Run the tool loop for one question; returns the final words, None for silence."""
     messages = [SYSTEM, *before, said(who, question), moment(*people, answer=(who, question))]
     for _ in range(6):
         reply = respond(messages, TOOLS)
         if not reply.tool_calls:
             return reply.content
+        if any(call.name == "noop" for call in reply.tool_calls):
+            return None
         messages.append(calling(*reply.tool_calls))
         for i, call in enumerate(reply.tool_calls):
             found = {"results": hits} if call.name == "search_memory" else {"ok": True}
             messages.append(result(i, call.name, found))
-    return None
+    raise AssertionError(f"the tool loop did not end: {messages}")

@@ -1,5 +1,6 @@
 """The offline model as its callers see it: a request in, words or tool calls out."""
 
+import re
 import string
 import unittest
 
@@ -395,16 +396,29 @@ class TestRobustness(unittest.TestCase):
 
     @settings(max_examples=200, deadline=None)
     @given(st.text(alphabet=string.ascii_letters + " .,?!'-", max_size=300))
-    def test_never_raises_on_speech(self, text):
-        """Whatever is said, the tool loop ends with words or in silence."""
-        play(text, [hit(text), hit("My brother Tomas keeps bees.")])
+    def test_any_speech_is_answered(self, text):
+        """Whatever is said, the tool loop ends: with words, or in silence where nothing was said.
+
+        It quotes only what was said to it.
+        """
+        told = "My brother Tomas keeps bees."
+        words = play(text, [hit(text), hit(told)])
+        self.assertEqual(bool(words), bool(text.strip()))
+        for quoted in re.findall('"([^"]*)"', words or ""):
+            self.assertIn(quoted.strip(".!?… "), f"{text}\n{told}")
 
     def test_odd_tools(self):
         """Malformed tools and messages are passed over."""
         self.assertTrue(respond([None, {"role": "user", "content": "hi"}], [None, 3, {}]).content)
 
     def test_long_input(self):
-        """A very long history and a very long line are answered in bounded time."""
-        history = [said("Alice", "I hid 3 keys in the well. " * 200) for _ in range(300)]
-        reply = respond([SYSTEM, *history, said("Alice", "a" * 100_000), moment("Alice")], [])
-        self.assertIsInstance(reply, Reply)
+        """A very long history and a very long line are answered in a few words."""
+        for repeats, asked, answer in (
+            (200, "", "don't follow"),
+            (20, "Where did I hide the keys? ", 'You told me: "I hid 3 keys in the well."'),
+        ):
+            told = said("Alice", "I hid 3 keys in the well. " * repeats)
+            line = said("Alice", asked + "a" * 100_000)
+            reply = respond([SYSTEM, *[told] * 300, line, moment("Alice")], [])
+            self.assertIn(answer, reply.content)
+            self.assertLess(len(reply.content), 200)

@@ -298,12 +298,15 @@ class TestOffSwitch(LosslessTest):
         self.assertEqual(self.prompt(), compacted)
 
     def test_off_says_what_did_not_fit(self):
-        """What is too much for the limit is named in the budget."""
-        self.fill(80, words=60)
+        """The newest lines that fit are shown; the budget counts the others and names the last."""
+        lines = self.fill(80, words=60)
         self.compact()
         self.configure(compact_enabled=False, max_context_tokens=4000)
-        self.prompt()
-        self.assertTrue(self.script.runtime.budgets[-1].left_out)
+        prompt, budget = str(self.prompt()), self.script.runtime.budgets[-1]
+        shown = [n for n in range(80) if f"line {label(n)}:" in prompt]
+        self.assertTrue(shown)
+        self.assertEqual(shown, list(range(budget.left_out, 80)))
+        self.assertEqual(budget.left_until, lines[shown[0] - 1].id)
 
     def test_off_counts_what_was_not_even_looked_at(self):
         """Shown, left out by id and left in the archive together are all there is."""

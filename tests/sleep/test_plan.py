@@ -154,6 +154,14 @@ class TestPlanByExample(unittest.TestCase):
         self.assertEqual(any_other.by_count, 0)
         self.assertFalse(any_other.without([alice, bob]).missed)
 
+    def test_what_is_held_adds_up(self):
+        """What stays behind is held, whether it was held back first or second."""
+        alice, bob = private(["a"]), private(["b"])
+        secrets = [heard(audience=alice), heard(audience=bob)]
+        plan = plan_compaction(numbered([*secrets, heard(), heard()]), 1)
+        held = plan.without([alice]).without([bob]).held
+        self.assertEqual([message.id for message in held], ["m0", "m1"])
+
     def test_parts_by_audience(self):
         """Each audience has its part and its earlier summary, public first."""
         alice = private(["a"])

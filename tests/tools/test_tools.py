@@ -89,6 +89,15 @@ class TestBuiltinTools(AssistantTest):
         self.assertTrue(any("plum" in str(line) for line in lines))
         self.assertFalse(any("plum" in str(line) for line in others))
 
+    def test_a_success_resets_the_failures(self):
+        """A tool is withdrawn after three failures in a row, not after three in a turn."""
+        looks = [call("look", target="unicorn")] * 2
+        results = self.use(*looks, call("look"), *looks, call("look"))
+        self.assertIn("Room", results[2])
+        self.assertIn("Room", results[5])
+        refused = self.use(*looks, *looks)
+        self.assertIn("withdrawn", refused[-1])
+
     def test_look_and_move(self):
         """It sees rooms and things, and walks through exits that let it."""
         create_object(
