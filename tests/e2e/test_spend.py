@@ -1,10 +1,12 @@
 """Spend caps in a real game whose Server is killed: what is told, kept and answered."""
 
+import time
 import unittest
 
 import pytest
 
 from tests.e2e.game import Game
+from tests.e2e.telnet import Timeout
 from tests.loopback import LoopbackServer, text
 
 pytestmark = pytest.mark.e2e
@@ -35,8 +37,18 @@ class TestSpend(unittest.TestCase):
             asked = len(server.bodies)
             game.kill_server()
             game.start_server()
-            admin.ask("ai/usage", r"2,000", 60)
+            self.until(admin, "ai/usage", r"2,000")
             self.assertEqual(len(server.bodies), asked)
             admin.ask("aiconfig Aria spend_max_tokens_day = none", "is now None", 30)
             alice.read_until("number 3", 60)
             self.assertIn("my cat", str(server.bodies[-1]["messages"]))
+
+    def until(self, player, line, pattern, most_s=90.0):
+        """Type a line until the answer comes; just after a restart the player has no commands."""
+        end = time.monotonic() + most_s
+        while True:
+            try:
+                return player.ask(line, pattern, 5)
+            except Timeout:
+                if time.monotonic() > end:
+                    raise
