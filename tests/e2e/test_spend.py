@@ -1,4 +1,4 @@
-"""Spend caps in a real game whose Server is killed: what is told, kept and answered."""
+"""A spend cap in a real game: who is told."""
 
 import unittest
 
@@ -11,10 +11,10 @@ pytestmark = pytest.mark.e2e
 
 
 class TestSpend(unittest.TestCase):
-    """Alice asks until a cap is reached; the Server dies; an admin lifts the cap."""
+    """Alice asks until a cap is reached."""
 
-    def test_a_question_waits_for_its_cap(self):
-        """The question is held up visibly, outlives a kill, and is answered once it may be."""
+    def test_a_cap_is_visible(self):
+        """Staff get an alert, and who asks sees that the question is held up."""
         usage = {"prompt_tokens": 900, "completion_tokens": 100}
         said = iter(range(1, 100))
         server = LoopbackServer(lambda body: text(f"It is number {next(said)}.", usage=usage))
@@ -32,11 +32,3 @@ class TestSpend(unittest.TestCase):
             alice.ask("say Aria, and my other boat?", "number 2", 30)
             admin.read_until("spend cap of 1,500 tokens a day is reached", 30)
             alice.ask("say Aria, and my cat?", "will answer later", 30)
-            asked = len(server.bodies)
-            game.kill_server()
-            game.start_server()
-            admin.ask("ai/usage", r"2,000", 60)
-            self.assertEqual(len(server.bodies), asked)
-            admin.ask("aiconfig Aria spend_max_tokens_day = none", "is now None", 30)
-            alice.read_until("number 3", 60)
-            self.assertIn("my cat", str(server.bodies[-1]["messages"]))
