@@ -207,7 +207,7 @@ def outcome(result: WorkResult) -> str:
         return "survived"
     if result.output == "timeout":
         return "timeout"
-    is_noticed = re.search(r"^(FAILED|ERROR)", result.output or "", re.MULTILINE)
+    is_noticed = re.search(r"^(SUB)?(FAILED|ERROR)", result.output or "", re.MULTILINE)
     return "killed" if is_noticed else "crashed"
 
 
