@@ -21,6 +21,7 @@ from typing import Any
 
 from evennia_ai.background import DaemonExecutor
 from evennia_ai.errors import ModelError
+from evennia_ai.llm_interaction.cache_marks import marked, wants_marks
 from evennia_ai.llm_interaction.retry import Failure, retry_after_s
 from evennia_ai.llm_interaction.tokens import Counter, use_shipped_vocabularies
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
@@ -188,7 +189,8 @@ class Caller:
             response = await self.litellm.atext_completion(**options)
         else:
             asked = request.messages or ({"role": "user", "content": request.prompt or ""},)
-            options["messages"] = [dict(message) for message in asked]
+            marks = wants_marks(where.model)
+            options["messages"] = marked(asked) if marks else [dict(each) for each in asked]
             if where.is_offline:
                 work = functools.partial(self.litellm.completion, **options)
                 loop = asyncio.get_running_loop()

@@ -8,6 +8,7 @@ import unittest
 import urllib.request
 from email.utils import formatdate
 from pathlib import Path
+from typing import ClassVar
 
 from twisted.internet.defer import CancelledError
 from twisted.internet.task import Clock
@@ -618,6 +619,41 @@ class TestLoading(LoopbackCase):
     def test_quiet(self):
         """LiteLLM's own logger says nothing, as it quotes prompts."""
         self.assertGreater(logging.getLogger("LiteLLM").level, logging.CRITICAL)
+
+
+class TestCacheMarks(LoopbackCase):
+    """What providers that cache only what is marked are sent."""
+
+    MESSAGES = (
+        {"role": "system", "content": "rules"},
+        {"role": "user", "content": SAID},
+        {"role": "assistant", "content": "Indeed."},
+        {"role": "user", "content": "[Present moment]\nTime: noon"},
+    )
+    MARK: ClassVar = {"type": "ephemeral"}
+
+    def test_through_another_provider(self):
+        """The texts are sent as parts with marks; other models get plain texts."""
+        self.ask(model="openrouter/anthropic/claude-3.5-sonnet", messages=self.MESSAGES)
+        sent = self.server.bodies[-1]["messages"]
+        marked = [n for n, message in enumerate(sent) if isinstance(message["content"], list)]
+        self.assertEqual(marked, [0, 2, 3])
+        self.assertEqual(
+            sent[2]["content"], [{"type": "text", "text": "Indeed.", "cache_control": self.MARK}]
+        )
+        self.ask(messages=self.MESSAGES)
+        self.assertEqual(self.server.bodies[-1]["messages"], list(self.MESSAGES))
+
+    def test_in_the_provider_s_own_form(self):
+        """LiteLLM hands the marks on in the body that Anthropic's API takes."""
+        self.fail(model="anthropic/claude-sonnet-4-5", messages=self.MESSAGES)
+        body = self.server.bodies[-1]
+        self.assertEqual(body["system"][0]["cache_control"], self.MARK)
+        sent = [part for message in body["messages"] for part in message["content"]]
+        self.assertEqual(
+            {part["text"] for part in sent if "cache_control" in part},
+            {"Indeed.", "[Present moment]\nTime: noon"},
+        )
 
 
 class TestProcessEnd(LoopbackCase):
