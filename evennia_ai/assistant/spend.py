@@ -1,8 +1,8 @@
 """What an assistant's model calls cost: the one way to a model, and the caps that bound it.
 
-A call is reserved before it is made and settled after it. A crash in between leaves the
-reservation, which the next start counts as spent. While caps leave room for one call alone, further
-calls wait until it is settled, so that no more than one call goes beyond a cap.
+Where a cap holds, a call is reserved before it is made; each call is settled after it. A crash in
+between leaves the reservation, which the next start counts as spent. While caps leave room for one
+call alone, further calls wait until it is settled, so that no more than one goes beyond a cap.
 """
 
 import json
@@ -285,9 +285,10 @@ class SpendHandler:
             self._script.store.set(KEY, row.to_dict())
 
     def _open(self, call: str, reserved: Reserved, bound: Bound) -> None:
-        """Store that a call begins."""
-        row = self.row()
-        self._put("", replace(row, open={**row.open, call: reserved}))
+        """Note that a call begins; stored where a cap holds, as a write delays the call."""
+        if any(caps for _, caps in self.holders(reserved.account)):
+            row = self.row()
+            self._put("", replace(row, open={**row.open, call: reserved}))
         holders = frozenset({self._script.scope, GAME, reserved.account or GAME})
         self.shared.calls[call] = (holders, bound)
 

@@ -244,6 +244,7 @@ class TestRestarts(SpendTest):
 
     def test_a_kill_in_a_call_counts_what_was_reserved(self):
         """A call without an end is counted at the next start, once, for all its holders."""
+        self.aria.spend_caps = {"game": {"tokens_day": 1_000}}
         self.model.held = True
         self.ask(self.asker, prompt_tokens=40, max_tokens=60)
         self.assertEqual(self.spent().calls, 0)
@@ -253,6 +254,14 @@ class TestRestarts(SpendTest):
             spent = [self.spent(h) for h in ("", GAME, account)]
             self.assertEqual([(each.calls, each.tokens) for each in spent], [(1, 100)] * 3)
         self.assertEqual(self.aria.spend.row().open, {})
+
+    def test_without_caps_nothing_is_stored_before_a_call(self):
+        """A write would delay each answer, for a figure that bounds nothing."""
+        self.model.held = True
+        self.ask(self.asker)
+        self.assertEqual(self.aria.spend.row().open, {})
+        self.restart()
+        self.assertEqual(self.spent().calls, 0)
 
     def test_a_call_that_goes_on_is_not_counted_at_a_second_start(self):
         """Repairs while the server runs leave calls alone that still wait."""
