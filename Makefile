@@ -21,8 +21,9 @@ COVERAGE ?=
 # Minimum branch coverage of the package in per cent. Pure modules must reach 100.
 FLOOR := 85
 PURE = $(shell $(BIN)/python .ci/pure_modules.py)
-# One file's tests stay on one core; more than four processes gain little.
-SPREAD := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# One file's tests stay on one core; more than four processes gain little. The tables are made at
+# once, as tests need no steps from older ones.
+SPREAD := --no-migrations --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.evennia-ai-installed
 export EVENNIA_AI_MAKE := 1

@@ -93,6 +93,9 @@ class AssistantTest(BaseEvenniaTest):
         self.script.at_server_start()
         self.script.stop()
 
+    def teardown_accounts(self):
+        """The transaction of the test is rolled back: to delete them first only takes time."""
+
     def configure(self, **values):
         """Set configuration Attributes."""
         for name, value in values.items():
