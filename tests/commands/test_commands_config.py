@@ -88,8 +88,8 @@ class TestConfig(CommandLineTest):
             "compact_sleep_threshold = 1.5": "takes a share from 0.0 to 1.0, not '1.5'",
             "llm_api = telepathy": "takes one of chat, completion",
             "sleep_schedule = 25:00-26:00": "23:00-06:00",
-            "tool_levels = {'say': 'loud'}": "off, dry run or on",
-            "tool_levels = [[[": "off, dry run or on",
+            "tool_levels = {'say': 'loud'}": "off, dry run, confirm or on",
+            "tool_levels = [[[": "off, dry run, confirm or on",
         }
         for line, says in wrong.items():
             with self.subTest(line=line):

@@ -15,6 +15,8 @@ from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
 
 ALICE = Speaker("Alice", "o1.a")
+TOLD = ("this", "much", "more", "less", "one", "two", "three", "four", "five", "six", "seven")
+TOLD += ("eight", "nine", "ten", "all", "some", "no")
 LINE = "line %s of ale and barrels and more talk about it all"
 
 
@@ -116,7 +118,7 @@ class TestStalls(CountTest):
             immediate_window=4, recent_window=8, pre_compact_extraction_enabled=False
         )
         self.model.default = lambda request: (
-            "They said this and that. " * 17
+            " ".join(f"They said {word} and that." for word in TOLD)
             if "secret" in str(request.messages)
             else "They talked of ale."
         )
