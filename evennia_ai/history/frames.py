@@ -67,11 +67,14 @@ _SOURCE = re.compile(
 _CALLS = re.compile(r"\s*\[calls .*\]$")
 # Ids of speakers, days, labels and notices.
 _MARKS = re.compile(r"\[(?=[^\[\]\s]*[0-9])[^\[\]\s]{1,80}\]|\[[A-Z][A-Z ]{2,60}\]|\[Notice\]")
-# Where a model's reply goes on as a prompt would: with somebody's id, a label or a notice.
+# Where a model's reply goes on as a prompt would: with somebody's id, a label, or rows of the
+# present moment.
 _PROMPT = re.compile(
     rf"(?:{_NAME} )?\[o\d+\.[^\[\]\s]{{1,80}}\]"
     r"|\[(?:Present moment|Memories|Notice|Ledger|CONTEXT S\w+|EARLIER SUMMARY"
     r"|MESSAGES TO COMPACT)\]"
+    r"|\bTime: .{1,80}\s+Place: |\bPlace: .{1,80}\s+(?:Present|Exits|Description): "
+    r'|\bExits: .{1,200}\s+Description: "|\w+ last spoke of: "|\bAnswer now: '
 )
 _SENTENCE_END = re.compile(r"[.!?\u2026][\"'\u201d\u2019)]*(?=\s)")
 

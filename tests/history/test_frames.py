@@ -170,6 +170,9 @@ class TestOwnWords(unittest.TestCase):
             ('"Welcome!" Bram [o32.1ng] says: "A key."', '"Welcome!"'),
             ("I am glad\n[Present moment]\nIt is two.", ""),
             ("It is late. [CONTEXT SUMMARY] They met.", "It is late."),
+            ('Hello. Cora last spoke of: "a boat" and', "Hello."),
+            ("Hello. Time: Monday\nPlace: The Cellar\nPresent: nobody", "Hello."),
+            ('I am here. Exits: up Description: "Smoke.', "I am here."),
         ):
             with self.subTest(reply):
                 self.assertEqual(own_words(reply), own)
@@ -179,6 +182,7 @@ class TestOwnWords(unittest.TestCase):
         for reply in (
             "Go through [NORTH EXIT] and turn left.",
             "Press [F1], then [2].",
+            "Time: noon. Exits: up, down and out.",
             "Alice told me so [m1m831phzf5se7t8].",
             'Sure: "Never again", he said.',
         ):
