@@ -14,7 +14,7 @@ PLACES = ("mill", "harbour", "chapel", "orchard", "old bridge")
 THINGS = ("lantern", "barrel", "silver key", "ledger", "fiddle")
 
 
-TURNS = examples(300, 120)
+TURNS = max(60, examples(300, 120))
 
 
 class TestHundredsOfTurns(WireTest):
