@@ -6,6 +6,7 @@ said.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -206,20 +207,20 @@ def line_key(text: str) -> str:
 
 
 def known_lines(
-    own: Sequence[tuple[str, bool]], heard: Iterable[str], answered: Iterable[str]
+    own: Sequence[str], heard: Iterable[str], answered: Iterable[str]
 ) -> frozenset[str]:
     """The keys of lines that are not said again.
 
-    Anybody says `Aye, that may be so.` twice, and returns a greeting.
+    Anybody says `Aye, that may be so.` twice, `Aye.` three times, and returns a greeting.
 
     Args:
-        own: The assistant's newest lines, and whether each was said to the same person.
+        own: The assistant's newest lines.
         heard: The newest lines of others.
         answered: Those of them that the reply answers.
     """
-    keys = [line_key(text) for text, _ in own]
-    long = {line_key(text) for text, same in own if same and len(text) > REPEATABLE_CHARS}
-    often = {key for key in keys if " " in key and keys.count(key) > 1}
+    long = {line_key(text) for text in own if len(text) > REPEATABLE_CHARS}
+    times = Counter(map(line_key, own))
+    often = {key for key, count in times.items() if count > (1 if " " in key else 2)}
     returned = {key for key in map(line_key, answered) if key.count(" ") < REFRAIN_WORDS}
     echoes = {key for key in map(line_key, heard) if key.count(" ") > 1} - returned
     return frozenset(long | often | echoes)

@@ -61,16 +61,14 @@ class ToolContext:
 
         `is_cut_off` is whether they ended because they had become too long.
         """
-        own = [
-            (text, (audience, asker) == (self.audience, self.asker))
-            for audience, asker, text in self.script.runtime.said
-        ]
         heard = [m for m in self.script.history.messages() if m.role == "user" and not m.is_summary]
         newest = heard[-ECHOES:]
         answered = [m.content for m in newest if m.id in self.source_message_ids]
         return Around(
             others=tuple(self.names_here()),
-            known=known_lines(own, [m.content for m in newest], answered),
+            known=known_lines(
+                tuple(self.script.runtime.said), [m.content for m in newest], answered
+            ),
             rules=CONTEXTS[CONTEXT_AWAKE].rules,
             tools=tuple(self.script.tools.tools),
             is_cut_off=is_cut_off,
@@ -176,7 +174,7 @@ class ToolContext:
     def note_speech(self, text: str) -> None:
         """Remember a line that was spoken."""
         self.spoken.append(text)
-        self.script.runtime.said.append((self.audience, self.asker, text))
+        self.script.runtime.said.append(text)
 
 
 class Tool(ABC):

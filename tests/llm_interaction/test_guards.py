@@ -178,15 +178,12 @@ class TestKnownLines(unittest.TestCase):
     """What is not said again."""
 
     def test_own_lines(self):
-        """A short one may be said twice, a long one once to the same person; one word always."""
-        long = "The ferry leaves when the bell has rung three times."
+        """A word may be said three times, a short line twice, a long one once."""
+        long, aye = "The ferry leaves when the bell has rung three times.", "Aye, so it is."
         self.assertGreater(len(long), REPEATABLE_CHARS)
-        aye = ("Aye, so it is.", True)
-        self.assertEqual(known_lines([aye], [], []), frozenset())
-        self.assertEqual(known_lines([aye, aye], [], []), {"aye so it is"})
-        self.assertEqual(known_lines([("Aye.", True)] * 3, [], []), frozenset())
-        self.assertEqual(known_lines([(long, False)], [], []), frozenset())
-        self.assertEqual(known_lines([(long, True)], [], []), {line_key(long)})
+        for text, most in (("Aye.", 3), (aye, 2), (long, 1)):
+            self.assertEqual(known_lines([text] * (most - 1), [], []), frozenset())
+            self.assertEqual(known_lines([text] * most, [], []), {line_key(text)})
 
     def test_lines_of_others(self):
         """Lines of three words, but for a short one that is answered."""
