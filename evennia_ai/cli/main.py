@@ -1,7 +1,8 @@
 """The console script ``evennia-ai``: make, start and stop a game, or add to an existing one.
 
 A user's mistake is reported in one line with exit code 2. A game that does not start prints the
-end of its logs with exit code 1. Neither shows a traceback.
+end of its logs with exit code 1, and a file that cannot be written is named. None of these shows a
+traceback.
 """
 
 import argparse
@@ -26,6 +27,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except AssistantError as error:
         print(f"evennia-ai: {error}", file=sys.stderr)
         return 1 if isinstance(error, GameError) else 2
+    except OSError as error:
+        print(f"evennia-ai: {error}. Has the disk room, and can it be written?", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("evennia-ai: interrupted.", file=sys.stderr)
         return 130
