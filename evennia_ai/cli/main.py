@@ -6,6 +6,7 @@ traceback.
 """
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -18,6 +19,8 @@ from evennia_ai.cli.new import create_game, is_game
 from evennia_ai.cli.run import ADMIN, PASSWORD_FILE, Connection, GameError, start_game, stop_game
 from evennia_ai.errors import AssistantError, ConfigError
 
+_UNWRITABLE = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the console script; returns its exit code."""
@@ -28,6 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"evennia-ai: {error}", file=sys.stderr)
         return 1 if isinstance(error, GameError) else 2
     except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
         print(f"evennia-ai: {error}. Has the disk room, and can it be written?", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
