@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from django.db import DatabaseError
 from evennia import DefaultScript
 from evennia.utils.gametime import gametime
 from twisted.internet import reactor
@@ -101,7 +102,7 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
         if runtime.in_flight is not None:
             runtime.counts["late"] += 1
             store_meanwhile(self)
-            self.save_queue()
+            self._save_queue()
             return succeed("late")
         runtime.counts["ticks"] += 1
         if runtime.called is not None:  # this is the tick that was planned
@@ -112,22 +113,28 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
         runtime.hold(done)
         done.addErrback(self._tick_failed)
         done.addBoth(self._tick_done)
-        self.save_queue()  # the tick may wait a long time before it stores what was heard
+        self._save_queue()  # the tick may wait a long time before it stores what was heard
         return done
+
+    def _save_queue(self) -> None:
+        self.survived("saving the queue", self.save_queue, None)
 
     def _tick_failed(self, failure: "Failure") -> str:
         if failure.check(CancelledError):
             return "cancelled"
-        self.log_error("tick", failure.value)
-        self.log(failure.getTraceback(), warning=True)
+        self.log_error("tick", failure.value, failure.getTraceback())
+        if isinstance(failure.value, DatabaseError):
+            self.survived("telling staff", lambda: self.storing_failed(failure.value), None)
         return "error"
 
     def _tick_done(self, result: T) -> T:
         runtime = self.runtime
         runtime.release()
         runtime.counts[f"tick {result}"] += 1
-        self.save_queue()
-        retime(self, self.config.tick_interval_s)
+        if result not in ("error", "cancelled"):
+            self.survived("telling staff", self.storing_works, None)
+        self._save_queue()
+        self.survived("the timer", lambda: retime(self, self.config.tick_interval_s), None)
         if result in GOES_ON and any(map(wants_answer, runtime.heard())):
             self._tick_soon()
         return result
@@ -255,7 +262,7 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
 
     def at_server_reload(self) -> None:
         """Save what is only in memory. An exception would stop the reload of the whole game."""
-        self.survived("saving the queue", self.save_queue, None)
+        self._save_queue()
         self.survived("saving the history", self.history.checkpoint, None)
         self.survived("saving the budgets", self.budgets.save, None)
 

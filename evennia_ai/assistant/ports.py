@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from django.db import DatabaseError
 from evennia import AccountDB
 from evennia.locks.lockhandler import get_all_lockfuncs
 from evennia.utils import logger
@@ -14,6 +15,7 @@ from evennia.utils.utils import lazy_property
 from evennia_ai import conf, services
 from evennia_ai.assistant.config import Known
 from evennia_ai.assistant.evennia_internals import AttributeStore, SpendRows
+from evennia_ai.assistant.events import by_speaker, wants_answer
 from evennia_ai.assistant.game import GameHandler, literal
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.moderation import Moderator
@@ -163,13 +165,42 @@ class AssistantPorts(AssistantParts):
         self.runtime.counts["troubles"] += 1
         self.audit("trouble", text=text)
 
-    def log_error(self, what: str, error: BaseException) -> None:
-        """Count, log and show in `aistatus` an error that was survived."""
+    def log_error(self, what: str, error: BaseException, trace: str = "") -> None:
+        """Count, log and show in `aistatus` an error that was survived.
+
+        The same error again is counted, but logged, with its trace, only every `REPEATED_S`: on
+        a full disk every tick fails.
+        """
         self.runtime.counts["errors"] += 1
         text = f"{what}: {error or type(error).__name__}"
         self.runtime.note_trouble(text, self.now(), isinstance(error, ModelError))
+        if not self.runtime.is_news(text, time.monotonic()):
+            return
         logger.log_err(f"[ai] {self.key}: {what}: {type(error).__name__}: {error}")
+        if trace:
+            self.log(trace, warning=True)
         self.audit("error", what=what, error=f"{type(error).__name__}: {error}")
+
+    def storing_failed(self, error: DatabaseError) -> None:
+        """Nothing can be stored: show it to those who wait, and alert staff, once until it can."""
+        if self.runtime.cannot_store:
+            return
+        self.runtime.cannot_store = True
+        self.alert(
+            f"the game's database cannot be written ({error}). What is said is kept in memory and "
+            "answered when it can be; a restart before that loses it. Is the disk full?"
+        )
+        emote, greets = self.config.trouble_emote, self.config.greet_arrivals
+        waiting = by_speaker(e for e in self.runtime.pending() if wants_answer(e, greets))
+        for group in waiting if emote else ():
+            last = group.events[-1]
+            self.game.show(emote, group.audience, last.channel, last.speaker_id or None)
+
+    def storing_works(self) -> None:
+        """A tick went well; tell staff if nothing could be stored before."""
+        if self.runtime.cannot_store:
+            self.runtime.cannot_store = False
+            self.tell_staff(f"{self.obj.key}: the game's database can be written again")
 
     def survived(self, what: str, function: Callable[[], T], otherwise: T) -> T:
         """What a function returns; if it raises, the error is logged, and `otherwise` returned.

@@ -40,6 +40,8 @@ NOTES_PER_HOUR = 20
 LINES_KEPT, KEPT = 12, "kept"
 # Time after which a turn that a cap stopped in its course is tried again, if the cap lets it pass.
 CAPPED_S = 60.0
+# Time in which the same error is not logged again.
+REPEATED_S = 600.0
 # Waits before a turn that no model answered is tried again.
 RETRY_WAITS_S = (5.0, 20.0, 60.0)
 
@@ -95,6 +97,8 @@ class Runtime:
         signed: Groups, by key, that were told so and wait on.
         trouble_shown_at: When it showed last that no model answers, seconds since the epoch.
         notes: When what each person said caused the newest notes, by stable id.
+        cannot_store: Whether the last tick failed because the database could not be written.
+        logged: When each error was logged last, by its text, on the monotonic clock.
     """
 
     in_flight: "Deferred[Any] | None" = None
@@ -127,12 +131,22 @@ class Runtime:
     signed: set[tuple[str, str]] = field(default_factory=set)
     trouble_shown_at: float = float("-inf")
     notes: dict[str, "deque[float]"] = field(default_factory=dict)
+    cannot_store: bool = False
+    logged: dict[str, float] = field(default_factory=dict)
     _worked_s: float = 0.0
     _held_since: float | None = None
 
     def note_trouble(self, text: str, at: float, passes: bool = False) -> None:
         """Keep the last trouble; `passes` as `error_passes`."""
         self.last_error, self.last_error_at, self.error_passes = text, at, passes
+
+    def is_news(self, error: str, at: float) -> bool:
+        """Whether an error is to be logged: it was not in the last `REPEATED_S` seconds."""
+        self.logged = {e: then for e, then in self.logged.items() if at - then < REPEATED_S}
+        is_new = error not in self.logged
+        if is_new:
+            self.logged[error] = at
+        return is_new
 
     def hear(self, event: Message, at: float) -> None:
         """Queue an event. If the queue is full, whoever has most lines in it loses his newest."""

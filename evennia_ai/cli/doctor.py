@@ -7,11 +7,14 @@ reactor. Its name in the report is the function's, without ``check_``.
 
 import os
 import re
+import shutil
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from django.core.checks import ERROR
@@ -32,6 +35,8 @@ SUPPORTED_PYTHON = ((3, 11), (3, 13))
 SUPPORTED_EVENNIA = ((5, 0, 1), (7,))
 # Attributes that are examined before everything else on the reactor has its turn.
 _ATTRIBUTES_AT_ONCE = 20
+# Less room than this on a disk is worth a remark.
+_ROOM_MB = 100
 
 
 @dataclass(frozen=True)
@@ -152,8 +157,7 @@ def check_database(patient: Patient) -> Any:
         paths = Counter(ScriptDB.objects.values_list("db_typeclass_path", flat=True))
         count = sum(number for path, number in paths.items() if _is_kind(path, AssistantScript))
     except DatabaseError as error:
-        remedy = "Check `DATABASES` in the settings, then run `evennia migrate`."
-        return _fault(f"{type(error).__name__}: {error}", remedy)
+        return unreadable(error)
     if not count:
         detail = f"{connection.vendor}, no assistant yet"
         return _remark(detail, "Make one in the game: ai/create Aria")
@@ -168,6 +172,50 @@ def _is_kind(path: str, kind: type) -> bool:
         return issubclass(import_string(path), kind)
     except (ImportError, TypeError):
         return False
+
+
+@inlineCallbacks
+def check_storage(patient: Patient) -> Any:
+    """The database and the game's folders can be written, and their disks have room."""
+    from django.conf import settings
+
+    # From a shell, the game may hold the database for the moment: SQLite waits for it.
+    remedy = "Make room on the disk, or make it writable for the user who runs the game."
+    try:
+        _write_to_database()
+    except DatabaseError as error:
+        return _fault(f"the database cannot be written: {error}", remedy)
+    folders = {Path(settings.GAME_DIR) / "server", Path(settings.LOG_DIR), conf.data_dir()}
+    least = yield patient.worker.submit(_write_to_folders, sorted(folders))
+    if isinstance(least, OSError):
+        return _fault(f"{least.filename} cannot be written: {least.strerror}", remedy)
+    if least < _ROOM_MB:
+        return _remark(f"only {least:,} MB are left on the disk", "Make room.")
+    return _fine("the database and the game's folders can be written")
+
+
+def _write_to_database() -> None:
+    """Store a row and delete it, in one transaction."""
+    from django.db import transaction
+    from evennia.server.models import ServerConfig
+
+    with transaction.atomic():
+        ServerConfig.objects.conf("evennia_ai_doctor", "0" * 1000)
+        ServerConfig.objects.conf("evennia_ai_doctor", delete=True)
+
+
+def _write_to_folders(folders: Iterable[Path]) -> int | OSError:
+    """Write a passing file into each that is there; the least room in MB, or what went wrong."""
+    least = sys.maxsize
+    for folder in filter(Path.is_dir, folders):
+        try:
+            with tempfile.TemporaryFile(dir=folder) as file:
+                file.write(bytes(100_000))
+                file.flush()
+            least = min(least, shutil.disk_usage(folder).free // 1_000_000)
+        except OSError as error:
+            return OSError(error.errno, error.strerror, str(folder))
+    return least
 
 
 @inlineCallbacks
@@ -358,6 +406,7 @@ CHECKS: tuple[Callable[[Patient], Any], ...] = (
     check_wiring,
     check_tools,
     check_database,
+    check_storage,
     check_tokenizer,
     check_embedder,
     check_memory,
@@ -367,6 +416,10 @@ CHECKS: tuple[Callable[[Patient], Any], ...] = (
     check_model,
 )
 
+_DAMAGED = (
+    "Stop the game, keep a copy of the damaged file, and put a backup in its place; see "
+    "docs/trouble.md."
+)
 _INDEX_FILE = (
     "The log says why: the disk may be full, or `recall.sqlite3` in the game's data folder may "
     "belong to another user. A damaged file is rebuilt automatically."
@@ -391,10 +444,20 @@ def run_checks(patient: Patient, which: Iterable[Callable[[Patient], Any]] = CHE
     return found
 
 
+def unreadable(error: BaseException) -> Check:
+    """The finding for an exception of the database."""
+    if re.search(r"malformed|not a database|corrupt", str(error), re.IGNORECASE):
+        return _fault(f"the database is damaged: {error}", _DAMAGED)
+    if re.search(r"no such (table|column)|does not exist|doesn't exist", str(error)):
+        return _fault("the database has no up-to-date tables", "Run `evennia migrate`.")
+    remedy = "Check `DATABASES` in the settings and the database's disk."
+    return _fault(f"{type(error).__name__}: {error}", remedy)
+
+
 def _as_fault(failure: Failure) -> Check:
     """A check's exception as a finding that does not show the configured key."""
     if failure.check(DatabaseError):
-        return _fault("the database has no up-to-date tables", "Run `evennia migrate`.")
+        return unreadable(failure.value)
     detail = f"{failure.type.__name__}: {failure.getErrorMessage()}"
     key = conf.setting("LLM_API_KEY")
     if isinstance(key, str) and key:

@@ -7,6 +7,7 @@ calls it with the words after ``evennia ai``, Django set up and the reactor not 
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,13 +33,18 @@ def doctor() -> int:
     """Run all checks on the game of the loaded settings, print them; returns how many faults."""
     import evennia
     from django.conf import settings
+    from django.db import DatabaseError
     from twisted.internet import reactor
 
     from evennia_ai.background import install_import_gate
-    from evennia_ai.cli.doctor import Patient, report, run_checks
+    from evennia_ai.cli.doctor import Patient, report, run_checks, unreadable
 
     install_import_gate()
-    evennia._init()  # the launcher skips this for extra commands; a second call does nothing
+    try:
+        evennia._init()  # the launcher skips this for extra commands; a second call does nothing
+    except DatabaseError as error:  # Evennia reads the database as it is loaded
+        print(report([replace(unreadable(error), name="database")]), flush=True)
+        return 1
     found: list[Check] = []
     failures: list[Failure] = []
 

@@ -1,10 +1,12 @@
 """The console script ``evennia-ai``: make, start and stop a game, or add to an existing one.
 
 A user's mistake is reported in one line with exit code 2. A game that does not start prints the
-end of its logs with exit code 1. Neither shows a traceback.
+end of its logs with exit code 1, and a file that cannot be written is named. None of these shows a
+traceback.
 """
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -17,6 +19,8 @@ from evennia_ai.cli.new import create_game, is_game
 from evennia_ai.cli.run import ADMIN, PASSWORD_FILE, Connection, GameError, start_game, stop_game
 from evennia_ai.errors import AssistantError, ConfigError
 
+_UNWRITABLE = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the console script; returns its exit code."""
@@ -26,6 +30,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except AssistantError as error:
         print(f"evennia-ai: {error}", file=sys.stderr)
         return 1 if isinstance(error, GameError) else 2
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        print(f"evennia-ai: {error}. Has the disk room, and can it be written?", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("evennia-ai: interrupted.", file=sys.stderr)
         return 130

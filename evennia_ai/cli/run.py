@@ -193,6 +193,10 @@ def _prepare_database(folder: Path, environ: Mapping[str, str], password: str | 
         command = [sys.executable, "-W", "ignore", "-c", script]
         code, output = _run(command, folder, _with_admin(environ, password or ""))
         if code:
+            last = output.strip().rpartition("\n")[2]
+            if last.startswith("django.db.utils."):  # its traceback would only hide the reason
+                why = f"{last.partition(': ')[2]}. Type `evennia-ai doctor` in its folder."
+                raise GameError(f"The database of `{folder}` cannot be used: {why}")
             raise GameError(f"The database of `{folder}` could not be prepared:\n{output}")
 
 

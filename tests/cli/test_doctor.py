@@ -1,10 +1,12 @@
 """The doctor: each check on a healthy and on a broken installation."""
 
+import os
 import shutil
 import tempfile
 
-from django.db import OperationalError
+from django.db import DatabaseError, OperationalError, connection
 from django.test import TestCase, override_settings
+from evennia.server.models import ServerConfig
 from evennia.utils.create import create_script
 from twisted.internet.defer import Deferred, succeed
 
@@ -147,6 +149,35 @@ class TestChecks(DoctorCase):
         self.assertIsNone(found.ok)
         self.assertIn("no assistant", found.detail)
 
+    def test_storage_that_works(self):
+        """The database and the folders take a write, and nothing of it stays."""
+        with override_settings(GAME_DIR=self.folder, LOG_DIR=self.folder, EVENNIA_AI_DATA_DIR="x"):
+            found = self.outcome(doctor.check_storage)
+        self.assertIsNot(found.ok, False)
+        self.assertEqual(os.listdir(self.folder), [])
+        self.assertFalse(ServerConfig.objects.filter(db_key="evennia_ai_doctor").exists())
+
+    def test_a_database_that_takes_no_writes(self):
+        """A read-only database is a fault that says so, though everything can be read."""
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA query_only=ON")
+            try:
+                found = self.outcome(doctor.check_storage)
+            finally:
+                cursor.execute("PRAGMA query_only=OFF")
+        self.assertIs(found.ok, False)
+        self.assertIn("readonly", found.detail)
+
+    def test_a_folder_that_takes_no_writes(self):
+        """The folder is named with the system's reason; one that is not there yet is no fault."""
+        pseudo = "/proc/self"
+        if not os.path.isdir(pseudo):
+            self.skipTest("there is no folder that refuses files to everybody")
+        with override_settings(GAME_DIR=self.folder, LOG_DIR=pseudo, EVENNIA_AI_DATA_DIR="x"):
+            found = self.outcome(doctor.check_storage)
+        self.assertIs(found.ok, False)
+        self.assertIn(pseudo, found.detail)
+
     def test_scripts_of_a_games_own_class_are_counted(self):
         """A class derived from the assistant's script counts, others do not."""
         create_script("tests.cli.test_doctor.OwnScript", key="Own")
@@ -235,6 +266,25 @@ class TestRunChecks(DoctorCase):
         found = self.outcome(check_broken)
         self.assertIn("evennia migrate", found.remedy)
         self.assertNotIn("OperationalError", found.line())
+
+    def test_a_damaged_database(self):
+        """Migrations do not help it, a backup does."""
+
+        def check_broken(patient):
+            raise DatabaseError("database disk image is malformed")
+
+        found = self.outcome(check_broken)
+        self.assertIn("damaged", found.detail)
+        self.assertIn("backup", found.remedy)
+        self.assertNotIn("migrate", found.remedy)
+
+    def test_a_database_out_of_reach(self):
+        """Its own words are shown."""
+
+        def check_broken(patient):
+            raise OperationalError("unable to open database file")
+
+        self.assertIn("unable to open", self.outcome(check_broken).detail)
 
     def test_a_check_that_breaks_is_a_finding(self):
         """An exception becomes a line, and the checks after it run."""

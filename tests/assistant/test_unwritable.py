@@ -1,0 +1,98 @@
+"""A database that cannot be written: nothing heard is lost, staff are told, the log stays short."""
+
+from contextlib import contextmanager
+
+from django.db import connection
+
+from evennia_ai.assistant.runtime import REPEATED_S
+from tests.base import AssistantTest
+
+FAILURE = "attempt to write a readonly database"
+
+
+@contextmanager
+def unwritable():
+    """The database refuses writes, as on a full or read-only disk."""
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA query_only=ON")
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA query_only=OFF")
+
+
+class TestUnwritable(AssistantTest):
+    """An admin and a player are there while nothing can be stored."""
+
+    default = "A fine name."
+
+    def setUp(self):
+        super().setUp()
+        self.told, self.shown = [], []
+        self.account.permissions.add("Developer")
+        self.account.db_is_connected = True
+        self.account.save()
+        self.account.msg = self.told.append
+        self.char1.msg = lambda text=None, **kwargs: self.shown.append(str(text))
+        for each in (self.account, self.char1):
+            self.addCleanup(each.__dict__.pop, "msg", None)
+
+    def test_what_is_said_is_answered_later(self):
+        """It stays queued, who asked is shown that something is wrong, and it is answered later."""
+        with unwritable():
+            self.say("Aria, my boat is called Petrel.")
+            self.assertEqual(self.tick(), "error")
+            self.assertEqual(self.script.history.messages(), ())
+            self.assertTrue(self.script.runtime.pending())
+        self.assertIn("words would not come", " ".join(self.shown))
+        self.assertEqual(self.tick(), "turn")
+        said = [message.content for message in self.script.history.messages()]
+        self.assertIn("Petrel", said[0])
+        self.assertFalse(self.script.runtime.pending())
+
+    def test_staff_are_told_once(self):
+        """One alert when it begins, naming the fault; one line to followers when it is over."""
+        self.script.state.follow(self.account.pk)
+        with unwritable():
+            self.say("Aria, hello.")
+            for _ in range(5):
+                self.tick()
+        [alert] = self.told
+        self.assertIn(FAILURE, alert)
+        self.tick()
+        self.tick()
+        self.assertEqual(len(self.told), 2)
+        self.assertIn("can be written again", self.told[1])
+
+    def test_the_log_stays_short(self):
+        """The same error is counted each time, and logged with its traceback once."""
+        with unwritable():
+            self.say("Aria, hello.")
+            with self.logged_lines() as logged:
+                for _ in range(5):
+                    self.tick()
+        self.assertEqual(sum("Traceback" in line for line in logged), 1)
+        self.assertEqual(sum(line.count("tick: OperationalError") for line in logged), 1)
+        self.assertGreaterEqual(self.script.runtime.counts["errors"], 5)
+
+    @contextmanager
+    def logged_lines(self):
+        """What the assistant writes to the server's log."""
+        from evennia.utils import logger
+
+        lines, kept = [], {name: getattr(logger, name) for name in ("log_err", "log_warn")}
+        for name in kept:
+            setattr(logger, name, lambda text, **kwargs: lines.append(str(text)))
+        try:
+            yield lines
+        finally:
+            for name, function in kept.items():
+                setattr(logger, name, function)
+
+    def test_an_error_is_news_again_after_a_while(self):
+        """Another error is logged at once, the same one after some minutes."""
+        runtime = self.script.runtime
+        news = [runtime.is_news("a", 0.0), runtime.is_news("a", 9.0), runtime.is_news("b", 9.0)]
+        self.assertEqual(news, [True, False, True])
+        self.assertTrue(runtime.is_news("a", REPEATED_S + 1))
