@@ -40,7 +40,9 @@ class TestBudgetOnTheWire(WireTest):
         self.configure(compact_auto=False, reply_cooldown_s=0)
         for n in range(25):
             self.say(f"Aria, have you heard of the {n * 7} goats by the mill? " * (1 + n % 7))
-            self.server.script(loopback.calls(loopback.call("look")), loopback.text("No."))
+            self.server.script(
+                loopback.calls(loopback.call("look")), loopback.text(f"No, not of {n}.")
+            )
             self.tick()
             self.say("So.")
             self.say("The ferryman told me that it rains.")

@@ -183,7 +183,7 @@ class TestSlowSummary(WatchedTest):
     """The server waits with the summary; the talk goes on meanwhile."""
 
     def setUp(self):
-        self.written = threading.Event()
+        self.written, self.given = threading.Event(), 0
         super().setUp()
 
     def tearDown(self):
@@ -195,7 +195,8 @@ class TestSlowSummary(WatchedTest):
         if MESSAGES_LABEL in str(body["messages"][-1]["content"]):
             self.written.wait(60)
             return loopback.text("They spoke of the harvest.")
-        return loopback.text("Indeed.")
+        self.given += 1
+        return loopback.text(f"Indeed, {self.given}.")
 
     def test_arrivals_are_all_there_in_order(self):
         """What is said and answered while the summary is written stands behind what stayed."""
@@ -215,7 +216,8 @@ class TestSlowSummary(WatchedTest):
         live = [m for m in self.script.history.messages() if not m.is_summary]
         self.assertEqual([m.id for m in live[:20]], old[20:])
         talk = [(m.role, m.content) for m in live[20:]]
-        answered = [(("user", line), ("assistant", "Indeed.")) for line in [*heard, "and after it"]]
+        lines = enumerate([*heard, "and after it"], start=1)
+        answered = [(("user", line), ("assistant", f"Indeed, {n}.")) for n, line in lines]
         self.assertEqual(talk, [one for pair in answered for one in pair])
         self.assertEqual(verify_history(self.script), ())
 
