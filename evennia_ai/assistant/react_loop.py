@@ -72,7 +72,8 @@ def run_turn(
             break
         reply, text, calls = answer.reply, answer.text, answer.calls
         if script.moderator is not None and turn.context.speaks:
-            text, calls = yield turn.moderated(text, calls)
+            whole, (text, calls) = text, (yield turn.moderated(text, calls))
+            turn.replaced += (text,) if text != whole else ()
         if not calls:
             turn.end(text, aside, reply)
             break
@@ -133,6 +134,7 @@ class _Turn:
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
         self.budget: BudgetEvent | None = None  # of the last request that was answered
         self.cuts: tuple[str, ...] = ()  # what guards did
+        self.replaced: tuple[str, ...] = ()  # what the game's moderation says instead
 
     @inlineCallbacks
     def ask(self) -> Generator[Deferred[Any], Any, Any]:
@@ -184,7 +186,7 @@ class _Turn:
         """
         script, request = self.script, self.request
         asked = model_request(script, self.character, prompt, purpose=request.context)
-        is_needed = self.context.speaks and not (self.report.spoken or self.tools.acts)
+        is_needed = self.context.speaks and not (self.report.spoken or self.tools.has_acted)
         wants_offline = script.config.llm_offline_fallback and script.model_name != OFFLINE_MODEL
         try:
             answer: _Answer = yield self._asked(asked)
@@ -393,9 +395,9 @@ class _Turn:
         self.speak(said)
 
     def is_fit(self, text: str, model: str) -> bool:
-        """Whether a reply may be said. The offline model may repeat itself: it never loops."""
+        """Whether a reply may be said. The offline model and moderation may repeat themselves."""
         try:
-            if model == OFFLINE_MODEL:
+            if model == OFFLINE_MODEL or text in self.replaced:
                 self.tools.check_listener()
             else:
                 self.tools.check_speech(text)

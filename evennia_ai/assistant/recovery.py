@@ -65,8 +65,8 @@ def repair_at_start(script: LiveAssistant) -> None:
     script.state.signal("pre_compaction", None)
     if script.state.phase in ("dreaming", "waking"):
         script.state.set_mode("sleep", "sleeping")
-    script.spend.recover()
     restore_queue(script)
+    script.spend.recover()
 
 
 def repair_when_ready(script: LiveAssistant) -> None:

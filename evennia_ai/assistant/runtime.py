@@ -91,7 +91,7 @@ class Runtime:
         stored: Events stored while something held the lock, for the next tick.
         exclusive: Whether something other than a tick holds the lock.
         waiting: Of events not answered yet: when they were heard, and `worked_s` then.
-        said: The newest lines it spoke.
+        said: The newest lines it spoke: audience, who was answered, and the words.
         called: The turn that is about to begin because somebody spoke to it.
         sign: What will tell those who wait that it is thinking.
         signed: Groups, by key, that were told so and wait on.
@@ -125,7 +125,9 @@ class Runtime:
     stored: tuple[Message, ...] = ()
     exclusive: bool = False
     waiting: dict[str, tuple[float, float]] = field(default_factory=dict)
-    said: "deque[str]" = field(default_factory=lambda: deque(maxlen=LINES_REMEMBERED))
+    said: "deque[tuple[str, str | None, str]]" = field(
+        default_factory=lambda: deque(maxlen=LINES_REMEMBERED)
+    )
     called: IDelayedCall | None = None
     sign: IDelayedCall | None = None
     signed: set[tuple[str, str]] = field(default_factory=set)

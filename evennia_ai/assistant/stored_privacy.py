@@ -22,6 +22,7 @@ from evennia_ai.history.live import HISTORY, TAIL
 from evennia_ai.llm_interaction.budget_log import KEY as BUDGETS
 from evennia_ai.rag_memory.journal import JOURNAL
 from evennia_ai.rag_memory.profiles import PROFILES
+from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
 from evennia_ai.tools.waiting import KEY as WAITING
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ LIFE = {
     WAITING,
     "compaction_intent",
     "last_extraction",
+    QUARANTINE,
 }
 CATEGORIES = "ai_"
 # What builders may read and not change with building commands: spend, caps, and their undo.

@@ -28,7 +28,9 @@ RULE_WORDS = 8
 
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
 _ENDS = ".!?\u2026\u3002\uff01\uff1f"
-_CLOSED = re.compile(rf"[{_ENDS}][\"'\u201d\u2019)]*(?=\s|$)")
+_CLOSED = re.compile(
+    r"[.!?\u2026][\"'\u201d\u2019)]*(?=\s|$)|[\u3002\uff01\uff1f][\u300d\u300f\u201d]*"
+)
 _SENTENCE = re.compile(rf"[^{_ENDS}\n]+(?:[{_ENDS}]+[\"'\u201d\u2019)]*|\n|$)")
 _CALL = re.compile(
     r"</?(?:tool|function)_?(?:call|response)?s?\b|<\|?(?:im_start|im_end|endoftext|eot_id)\b"
@@ -119,11 +121,11 @@ def without_loops(text: str, around: Around) -> str:
 
 
 def without_torn_end(text: str, around: Around) -> str:
-    """Without a last sentence that was broken off; of an only sentence, without its last word."""
+    """Without a last sentence that was broken off; an only one loses its last word."""
     if not around.is_cut_off or text.endswith(tuple(_ENDS)):
         return text
     ends = [end.end() for end in _CLOSED.finditer(text)]
-    return text[: ends[-1]] if ends else text.rpartition(" ")[0].rstrip()
+    return text[: ends[-1]] if ends else text.rpartition(" ")[0].rstrip() or text
 
 
 def without_echo(text: str, around: Around) -> str:
@@ -207,19 +209,20 @@ def line_key(text: str) -> str:
 
 
 def known_lines(
-    own: Sequence[str], heard: Iterable[str], answered: Iterable[str]
+    own: Sequence[tuple[str, bool]], heard: Iterable[str], answered: Iterable[str]
 ) -> frozenset[str]:
     """The keys of lines that are not said again.
 
-    Anybody says `Aye, that may be so.` twice, `Aye.` three times, and returns a greeting.
+    Anybody says `Aye, that may be so.` twice, `Aye.` three times, tells two people the same, and
+    returns a greeting.
 
     Args:
-        own: The assistant's newest lines.
+        own: The assistant's newest lines, and whether each was said to the same person.
         heard: The newest lines of others.
         answered: Those of them that the reply answers.
     """
-    long = {line_key(text) for text in own if len(text) > REPEATABLE_CHARS}
-    times = Counter(map(line_key, own))
+    long = {line_key(text) for text, same in own if same and len(text) > REPEATABLE_CHARS}
+    times = Counter(line_key(text) for text, _ in own if len(text) <= REPEATABLE_CHARS)
     often = {key for key, count in times.items() if count > (1 if " " in key else 2)}
     returned = {key for key in map(line_key, answered) if key.count(" ") < REFRAIN_WORDS}
     echoes = {key for key in map(line_key, heard) if key.count(" ") > 1} - returned

@@ -40,7 +40,11 @@ def approve(
     call = _found(script, number)
     _save(script, _load(script).begin(number))  # a crash from here on must not do it twice
     script.audit("tool_approved", tool=call.tool, number=number, by=by, audience=call.known_to)
-    text: str = yield _act(script, character, call)
+    try:
+        text: str = yield _act(script, character, call)
+    except BaseException:
+        _close(script, call, f"Your call {call.act} was broken off. It may be done or not.")
+        raise
     shown = text if len(text) <= RESULT_CHARS else f"{text[:RESULT_CHARS]}..."
     _close(script, call, f"Staff approved your call {call.act}. Its result: {shown}")
     return text

@@ -4,10 +4,11 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, ClassVar
 
 from evennia_ai.errors import ToolError
-from evennia_ai.history.audience import PUBLIC
+from evennia_ai.history.audience import PUBLIC, visible
 from evennia_ai.history.messages import Message
 from evennia_ai.language.words import plain, stem, words
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS
@@ -16,7 +17,7 @@ from evennia_ai.protocol import Assistant, Character, GamePort
 from evennia_ai.tools.parameters import Parameter, function_schema
 
 # So many of the newest lines of others are not said again.
-ECHOES = 30
+ECHOES = 4
 # What stands in a stored call instead of a text that the game's moderation refused.
 NOT_SAID = "[not said: the game's moderation refused it]"
 # Acts in one turn that others notice, besides words: enough to fetch and hand over two things.
@@ -44,7 +45,8 @@ class ToolContext:
     retrieved: tuple[str, ...] = ()  # lines of memories that the turn has shown
     found: dict[str, float] = field(default_factory=dict)  # scores of what its searches have shown
     opened: list[str] = field(default_factory=list)  # ids of the memories it has read in full
-    acts: int = 0  # others noticed in this turn, besides words
+    acts: int = 0  # others noticed in this turn, besides words, and tries at them
+    has_acted: bool = False  # whether one of them was done
     whole_history: bool = False  # whether the turn looks back at all, not at what was just said
 
     @property
@@ -61,14 +63,15 @@ class ToolContext:
 
         `is_cut_off` is whether they ended because they had become too long.
         """
-        heard = [m for m in self.script.history.messages() if m.role == "user" and not m.is_summary]
-        newest = heard[-ECHOES:]
+        said = [each for each in self.script.runtime.said if each[0] == self.audience]
+        own = [(text, asker == self.asker) for _, asker, text in said]
+        seen = reversed(self.script.history.messages())
+        heard = (m for m in seen if m.role == "user" and not m.is_summary)
+        newest = list(islice((m for m in heard if visible(m.audience, self.audience)), ECHOES))
         answered = [m.content for m in newest if m.id in self.source_message_ids]
         return Around(
             others=tuple(self.names_here()),
-            known=known_lines(
-                tuple(self.script.runtime.said), [m.content for m in newest], answered
-            ),
+            known=known_lines(own, [m.content for m in newest], answered),
             rules=CONTEXTS[CONTEXT_AWAKE].rules,
             tools=tuple(self.script.tools.tools),
             is_cut_off=is_cut_off,
@@ -174,7 +177,7 @@ class ToolContext:
     def note_speech(self, text: str) -> None:
         """Remember a line that was spoken."""
         self.spoken.append(text)
-        self.script.runtime.said.append(text)
+        self.script.runtime.said.append((self.audience, self.asker, text))
 
 
 class Tool(ABC):

@@ -115,6 +115,7 @@ def execute_tool_calls(
                 text = yield in_time(maybeDeferred(tool.run, ctx, **arguments), TOOL_TIMEOUT_S)
                 ctx.script.audit("tool", tool=name, audience=ctx.audience)
                 acted = True
+                ctx.has_acted = ctx.has_acted or (tool.public_act and not tool.speaks)
             text, failed = as_text(text), False
         except AssistantError as error:
             ctx.script.audit("tool_refused", tool=name, why=str(error)[:200])

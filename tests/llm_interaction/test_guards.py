@@ -158,7 +158,8 @@ class TestEach(unittest.TestCase):
             ("One is here. Two is the", "One is here."),
             ("One is here.", "One is here."),
             ("One and tw", "One and"),
-            ("One", ""),
+            ("One", "One"),
+            ("\u3053\u308c\u3067\u3059\u3002\u6b21\u306e", "\u3053\u308c\u3067\u3059\u3002"),
         ):
             self.assertEqual(guarded(text, torn).text, kept)
 
@@ -178,12 +179,13 @@ class TestKnownLines(unittest.TestCase):
     """What is not said again."""
 
     def test_own_lines(self):
-        """A word may be said three times, a short line twice, a long one once."""
+        """A word may be said three times, a short line twice, a long one once to each person."""
         long, aye = "The ferry leaves when the bell has rung three times.", "Aye, so it is."
         self.assertGreater(len(long), REPEATABLE_CHARS)
         for text, most in (("Aye.", 3), (aye, 2), (long, 1)):
-            self.assertEqual(known_lines([text] * (most - 1), [], []), frozenset())
-            self.assertEqual(known_lines([text] * most, [], []), {line_key(text)})
+            self.assertEqual(known_lines([(text, True)] * (most - 1), [], []), frozenset())
+            self.assertEqual(known_lines([(text, True)] * most, [], []), {line_key(text)})
+        self.assertEqual(known_lines([(long, False)] * 3, [], []), frozenset())
 
     def test_lines_of_others(self):
         """Lines of three words, but for a short one that is answered."""
