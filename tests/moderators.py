@@ -1,5 +1,6 @@
 """A game's own function for moderation, as `EVENNIA_AI_MODERATE` names it."""
 
+import asyncio
 import threading
 
 # What the function was called with, and on which threads.
@@ -16,6 +17,10 @@ def moderate(text, about):
     may_answer.wait(10)
     if "broken" in text:
         raise ValueError(text)
+    if "cancelled" in text:
+        raise asyncio.CancelledError
+    if "stock" in text:
+        return "Let us not speak of that here, there is no good in it."
     if "number" in text:
         return 5
     if "forbidden" in text:

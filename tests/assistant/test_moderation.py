@@ -173,6 +173,13 @@ class TestHeard(ModeratedTest):
         verdicts = [line["verdict"] for line in self.audits()]
         self.assertEqual(verdicts, ["failed", "failed"])
 
+    def test_broken_off(self):
+        """A function that breaks off its own thread's work holds up no line behind it."""
+        self.say("a cancelled word")
+        self.say("good evening Aria")
+        self.judged()
+        self.assertEqual(len(self.script.runtime.passed()), 2)
+
     def test_audit(self):
         """The log names speaker and verdict of what was refused or replaced, never the words."""
         for text in ("a forbidden word", "a rude word", "a good word"):
@@ -210,6 +217,12 @@ class TestSaid(ModeratedTest):
         self.turn("a rude word")
         self.assertIn("a gentle word", str(self.heard))
         self.assertNotIn("rude", self.everything())
+
+    def test_stock_replies(self):
+        """What moderation says instead may be the same again and again."""
+        for number in range(3):
+            self.turn(f"a stock word {number}")
+        self.assertEqual(str(self.heard).count("Let us not speak of that here"), 3)
 
     def test_every_way_to_speak(self):
         """Words and poses by tools are asked about too; the model may then try other words."""

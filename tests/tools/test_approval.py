@@ -1,6 +1,7 @@
 """Tools at level `confirm`: what waits, who decides, and what comes of it."""
 
 import time
+from unittest import mock
 
 from evennia import create_object
 
@@ -299,6 +300,15 @@ class TestApproval(CommandLineTest):
         self.sword.at_pre_give = None
         self.assertTold("ai/approve Aria = 1", "the tool failed")
         self.assertEqual(waiting_calls(self.script), ())
+
+    def test_broken_off(self):
+        """A call that is broken off in the midst is off the list, and said to be unsure."""
+        self.give()
+        with mock.patch.object(type(self.script.game), "present", side_effect=KeyError("gone")):
+            self.typed("ai/approve Aria = 1")
+        self.assertEqual(waiting_calls(self.script), ())
+        self.assertIn("It may be done or not", self.notices()[-1][1])
+        self.assertEqual(list(self.script.db.waiting_calls["calls"]), [])
 
     def test_no_such_call(self):
         """Typed late, under the lock, a number that is gone fails in words."""
