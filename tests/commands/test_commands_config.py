@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from pathlib import Path
+from typing import ClassVar
 
 from django.contrib.auth.models import AnonymousUser
 from django.test import RequestFactory, override_settings
@@ -194,14 +195,18 @@ class TestContradictions(CommandLineTest):
         super().setUp()
         self.session.protocol_flags["SCREENHEIGHT"] = {0: 4000}
 
+    WRONG: ClassVar = {
+        "tool_levels = {'flying': 'on'}": "there is no such tool",
+        "immediate_window = 64": "has no effect without `recent_window`",
+        "compact_sleep_threshold = 0.9": "above `compact_emergency_threshold` (0.8)",
+        "obeys = fly()": "there is no lock function `fly`",
+        "llm_model = [1,2]": "takes the name of a model, or None, not [1, 2]",
+    }
+
     def test_named_when_set(self):
         """By `aiconfig`: with a warning, or a refusal."""
         for line, says in {
-            "tool_levels = {'flying': 'on'}": "there is no such tool",
-            "immediate_window = 64": "has no effect without `recent_window`",
-            "compact_sleep_threshold = 0.9": "above `compact_emergency_threshold` (0.8)",
-            "obeys = fly()": "there is no lock function `fly`",
-            "llm_model = [1,2]": "takes the name of a model, or None, not [1, 2]",
+            **self.WRONG,
             "persona = " + "x" * 9000: "at most 8,000 characters, not 9,000",
         }.items():
             with self.subTest(line=line[:40]):
@@ -209,13 +214,7 @@ class TestContradictions(CommandLineTest):
 
     def test_named_when_set_behind_our_back(self):
         """By Evennia's own command: in the status."""
-        for line, says in {
-            "tool_levels = {'flying': 'on'}": "there is no such tool",
-            "immediate_window = 64": "has no effect without `recent_window`",
-            "compact_sleep_threshold = 0.9": "above `compact_emergency_threshold` (0.8)",
-            "obeys = fly()": "there is no lock function `fly`",
-            "llm_model = [1,2]": "takes the name of a model, or None, not [1, 2]",
-        }.items():
+        for line, says in self.WRONG.items():
             with self.subTest(line=line):
                 self.typed(f"set/script Aria/{line}")
                 self.assertTold("aistatus Aria", f"Wrong setting: `{line.split()[0]}`", says)
