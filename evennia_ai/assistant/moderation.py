@@ -17,7 +17,7 @@ from evennia_ai.assistant.events import UNJUDGED, wants_answer
 from evennia_ai.background import Pool, in_time
 from evennia_ai.errors import ConfigError, ToolError
 from evennia_ai.history.audience import is_private
-from evennia_ai.history.messages import SPEECH, Message, storable
+from evennia_ai.history.messages import SPEECH, Message, Speaker, storable
 from evennia_ai.tools.base import NOT_SAID
 from evennia_ai.tools.parameters import read_arguments
 
@@ -95,14 +95,8 @@ def unjudged(event: Message) -> Message:
 def moderate(script: "LiveAssistant", event: Message) -> Generator["Deferred[Any]", Any, None]:
     """Have a queued event judged; it stays in its place in the queue, or leaves it."""
     runtime = script.runtime
-    about = {
-        "kind": "heard",
-        "assistant": script.key,
-        "speaker": event.speaker_name,
-        "speaker_id": event.speaker_id,
-        "channel": event.channel,
-        "private": is_private(event.audience),
-    }
+    speaker = Speaker(event.speaker_name, event.speaker_id)
+    about = _about("heard", script, speaker, event.channel, is_private(event.audience))
     text = event.content
     try:
         text = yield _judge(script, text, about)
@@ -117,16 +111,20 @@ def moderate(script: "LiveAssistant", event: Message) -> Generator["Deferred[Any
 
 def judge_said(script: "Assistant", text: str, channel: str, private: bool) -> "Deferred[str]":
     """Fires with what may be said instead of a text: the same, another, or an empty one."""
-    body = script.obj
-    about = {
-        "kind": "said",
+    speaker = Speaker(script.obj.key, script.obj.stable_id)
+    return _judge(script, text, _about("said", script, speaker, channel, private))
+
+
+def _about(kind: str, script: "Assistant", speaker: Speaker, channel: str, private: bool) -> About:
+    """What the game's function is told of a text besides the text."""
+    return {
+        "kind": kind,
         "assistant": script.key,
-        "speaker": body.key,
-        "speaker_id": body.stable_id,
+        "speaker": speaker.key,
+        "speaker_id": speaker.id,
         "channel": channel,
         "private": private,
     }
-    return _judge(script, text, about)
 
 
 @inlineCallbacks
