@@ -7,6 +7,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from evennia_ai.assistant.config import AssistantConfig
+from evennia_ai.assistant.events import Group
 from evennia_ai.assistant.react_loop import run_turn
 from evennia_ai.assistant.runtime import LiveAssistant
 from evennia_ai.assistant.spend import SpendHandler
@@ -113,6 +114,18 @@ class AssistantParts:
         if self.model_name in self.mind.down:
             self.mind.down.discard(self.model_name)
             self.tell_staff(f"{self.obj.key}: the model answers again")
+
+    def turn_failed(self: LiveAssistant, error: Exception, group: Group) -> None:
+        """A turn broke off, by no fault of a model: keep the question, show it to who asked."""
+        runtime, last = self.runtime, group.events[-1]
+        self.log_error("turn", error)
+        runtime.error_passes = True
+        known = runtime.unanswered.get(group.key)
+        if not runtime.postpone(group, self.now()):
+            self.alert(f"gave up answering {last.speaker_name}, after several tries: {error}")
+        elif known is None and self.config.trouble_emote:
+            emote = self.config.trouble_emote
+            self.game.show(emote, group.audience, last.channel, last.speaker_id or None)
 
     def is_called(self: LiveAssistant) -> bool:
         """Whether somebody has spoken to it since its last tick."""

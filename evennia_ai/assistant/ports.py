@@ -15,7 +15,7 @@ from evennia.utils.utils import lazy_property
 from evennia_ai import conf, services
 from evennia_ai.assistant.config import Known
 from evennia_ai.assistant.evennia_internals import AttributeStore, SpendRows
-from evennia_ai.assistant.events import by_speaker, wants_answer
+from evennia_ai.assistant.events import Group, by_speaker, wants_answer
 from evennia_ai.assistant.game import GameHandler, literal
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.moderation import Moderator
@@ -195,6 +195,14 @@ class AssistantPorts(AssistantParts):
         for group in waiting if emote else ():
             last = group.events[-1]
             self.game.show(emote, group.audience, last.channel, last.speaker_id or None)
+
+    def turn_failed(self, error: Exception, group: Group) -> None:
+        """As of every assistant; that the database cannot be written is told as such."""
+        if not isinstance(error, DatabaseError):
+            return super().turn_failed(error, group)
+        self.log_error("turn", error)
+        self.runtime.postpone(group, self.now())
+        self.survived("telling staff", lambda: self.storing_failed(error), None)
 
     def storing_works(self) -> None:
         """A tick went well; tell staff if nothing could be stored before."""

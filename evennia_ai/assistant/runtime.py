@@ -364,6 +364,9 @@ class LiveAssistant(Assistant, Protocol):
     def model_answered(self) -> None:
         """A model answered; tell staff if it had been down."""
 
+    def turn_failed(self, error: Exception, group: Group) -> None:
+        """A turn broke off, by no fault of a model: keep the question, show it to who asked."""
+
     def note_reply(self, to: str) -> None:
         """Note that somebody (stable id) was answered, so that the talk goes on."""
 

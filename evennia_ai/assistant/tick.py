@@ -160,7 +160,7 @@ def _awake(script: LiveAssistant, character: Character) -> Generator[Deferred[An
     if script.now() - runtime.last_turn_at < script.config.reply_cooldown_s:
         return "cooldown"
     _begin_answering(script, late)
-    turns = kept = 0
+    turns = kept = broken = 0
     for group in runtime.answering:
         if not _may_answer(script, group):
             runtime.unanswered.pop(group.key, None)
@@ -176,9 +176,13 @@ def _awake(script: LiveAssistant, character: Character) -> Generator[Deferred[An
         except CancelledError:
             raise  # the server stops: the next start answers
         except Exception as error:  # noqa: BLE001 - the turns of others must not be lost with it
-            script.log_error("turn", error)
-            runtime.error_passes = True
-        runtime.answered(group)
+            broken += 1
+            script.turn_failed(error, group)
+        late = runtime.unanswered.get(group.key)
+        if late is None or not late.capped:  # else `_keep` said so, and its sign stays
+            runtime.answered(group)
+    if broken:
+        return "error"
     return "turn" if turns else "over budget" if kept else "heard"
 
 

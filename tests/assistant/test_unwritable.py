@@ -1,8 +1,9 @@
 """A database that cannot be written: nothing heard is lost, staff are told, the log stays short."""
 
 from contextlib import contextmanager
+from unittest.mock import patch
 
-from django.db import connection
+from django.db import OperationalError, connection
 
 from evennia_ai.assistant.runtime import REPEATED_S
 from tests.base import AssistantTest
@@ -96,3 +97,27 @@ class TestUnwritable(AssistantTest):
         news = [runtime.is_news("a", 0.0), runtime.is_news("a", 9.0), runtime.is_news("b", 9.0)]
         self.assertEqual(news, [True, False, True])
         self.assertTrue(runtime.is_news("a", REPEATED_S + 1))
+
+    def test_in_the_middle_of_a_turn(self):
+        """What cannot be stored of a turn keeps the question: staff know, it is answered later."""
+        store = self.script.history.store
+        broken = patch.object(type(store), "set", side_effect=OperationalError(FAILURE))
+
+        def break_off(request):
+            broken.start()
+            return "A fine name."
+
+        self.model.answers = [break_off]
+        self.say("Aria, my boat is called Petrel.")
+        try:
+            self.assertEqual(self.tick(), "error")
+            self.assertNotEqual(self.tick(), "turn")
+        finally:
+            broken.stop()
+        self.assertEqual(len([each for each in self.told if FAILURE in each]), 1)
+        self.assertEqual(sum("words would not come" in each for each in self.shown), 1)
+        self.assertEqual([each for each in self.shown if "A fine name" in each], [])
+        later = self.script.now() + 60
+        self.script.now = lambda: later
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(len([each for each in self.shown if "A fine name" in each]), 1)
