@@ -31,6 +31,7 @@ _ENDS = ".!?\u2026\u3002\uff01\uff1f"
 _CLOSED = re.compile(
     r"[.!?\u2026][\"'\u201d\u2019)]*(?=\s|$)|[\u3002\uff01\uff1f][\u300d\u300f\u201d]*"
 )
+_QUOTES = ('"', "\u201c")
 _SENTENCE = re.compile(rf"[^{_ENDS}\n]+(?:[{_ENDS}]+[\"'\u201d\u2019)]*|\n|$)")
 _CALL = re.compile(
     r"</?(?:tool|function)_?(?:call|response)?s?\b|<\|?(?:im_start|im_end|endoftext|eot_id)\b"
@@ -84,15 +85,27 @@ def without_prompt(text: str, around: Around) -> str:
 
 
 def without_others(text: str, around: Around) -> str:
-    """Without lines of other people: ``Bob: "..."``, behind a line of its own also ``Bob: ...``."""
+    """Without lines of other people: ``Bob: "..."``, behind a line of its own also ``Bob: ...``.
+
+    ``Bob: two ales`` stays where it is part of a list, below a line that ends with a colon.
+    """
     if not around.others:
         return text
     names = "|".join(re.escape(name) for name in around.others)
     verbs = "says|asks|answers|whispers(?: to you)?|poses|pages(?: you)?"
-    found = re.search(
-        rf"\A(?:{names}): [\"\u201c]|\n(?:{names})(?:| (?:{verbs}),?):?(?<=[:,])(?=\s)", text
+    theirs = re.compile(
+        rf"\A(?:{names}): [\"\u201c]|\n(?:{names})(?P<says>| (?:{verbs}),?):?(?<=[:,])(?=\s)"
     )
-    return text[: found.start()].rstrip() if found else text
+    listed = -1  # end of the newest line of a list
+    for found in theirs.finditer(text):
+        line_end = text.find("\n", found.end())
+        line_end = len(text) if line_end < 0 else line_end
+        above = text[: found.start()].rstrip()
+        is_item = found["says"] == "" and text[found.end() : line_end].lstrip()[:1] not in _QUOTES
+        if not (is_item and (above.endswith(":") or len(above) == listed)):
+            return above
+        listed = len(text[:line_end].rstrip())
+    return text
 
 
 def without_calls(text: str, around: Around) -> str:

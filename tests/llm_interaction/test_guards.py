@@ -103,6 +103,19 @@ class TestEach(unittest.TestCase):
                 self.assertEqual(guarded(text, AROUND).text, kept)
         self.assertEqual(guarded('Bram: "Hello."', Around()).text, 'Bram: "Hello."')
 
+    @FEW
+    @given(st.lists(st.tuples(st.sampled_from(AROUND.others), distinct), min_size=1, max_size=4))
+    def test_lists(self, rows):
+        """A list by name below a colon is the assistant's own; a talk made of it is not."""
+        lines = [f"{name}: {' '.join(words)}" for name, words in rows]
+        announced = "\n".join([f"{OPENING} These are the orders:", *lines])
+        self.assertNotIn("speaks for others", names_of(announced))
+        spoken = "\n".join([OPENING, *lines])
+        self.assertEqual(guarded(spoken, AROUND).text, OPENING)
+        for more in ("\nBram: \"Mine!\"", "\nBram says, Mine!", "\nThat is all.\nBram: Mine!"):
+            kept = guarded(announced + more, AROUND).text
+            self.assertNotIn("Mine", kept)
+
     def test_calls(self):
         """Calls that no protocol reads, and tools named aloud."""
         for tail in (
