@@ -13,6 +13,7 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredList, fail,
 from twisted.logger import Logger
 
 from evennia_ai import conf
+from evennia_ai.assistant.figures import Figures
 from evennia_ai.assistant.moderation import Moderator
 from evennia_ai.background import Worker
 from evennia_ai.errors import ConfigError, StoreError
@@ -219,6 +220,18 @@ def on_disk(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "Def
         _made["disk"] = Worker("evennia-ai-disk")
     disk: Worker = _made["disk"]
     return disk.submit(function, *args, **kwargs)
+
+
+def figures() -> Figures:
+    """The history of figures that the staff's charts show."""
+
+    def make() -> Figures:
+        from twisted.internet import reactor
+
+        later = reactor.callLater  # type: ignore[attr-defined]
+        return Figures(conf.data_dir() / "figures.sqlite3", on_disk, later)
+
+    return kept("figures", make)
 
 
 def warm_up() -> "Deferred[None]":

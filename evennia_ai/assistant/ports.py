@@ -90,7 +90,11 @@ class AssistantPorts(AssistantParts):
     @property
     def shared_spend(self) -> SharedSpend:
         """The rows of the game and of accounts, and the calls that go on."""
-        return services.kept("spend", lambda: SharedSpend(SpendRows(), conf.spend_caps))
+
+        def make() -> SharedSpend:
+            return SharedSpend(SpendRows(), conf.spend_caps, services.figures().note_spend)
+
+        return services.kept("spend", make)
 
     @property
     def model_name(self) -> str:
@@ -241,6 +245,7 @@ class AssistantPorts(AssistantParts):
         if reply.cached_tokens:
             figures |= {"cached": reply.cached_tokens, "cached_cost": reply.cached_cost}
         if budget is not None:
+            services.figures().note_prompt(self.scope, budget)
             figures |= {"budget": str(budget), "left_out": budget.left_out}
             figures |= {"trigger": budget.trigger} if budget.trigger else {}
         self.audit("call", purpose=purpose, model=reply.model, tokens=tokens, **figures)

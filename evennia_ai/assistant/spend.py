@@ -61,14 +61,20 @@ class SharedSpend:
     Args:
         store: Where the rows are kept.
         setting: Returns the setting ``EVENNIA_AI_SPEND_CAPS``.
+        note: Notes a call for charts: assistant (scope), purpose, account, reply, epoch seconds.
 
     Attributes:
             calls: Of each call that goes on: its holders, and the most that it can cost.
             unpriced: Models whose last reply came without a price.
     """
 
-    def __init__(self, store: RowStore, setting: Callable[[], object]):
-        self.store = store
+    def __init__(
+        self,
+        store: RowStore,
+        setting: Callable[[], object],
+        note: Callable[[str, str, str, ModelReply, float], None] = lambda *call: None,
+    ):
+        self.store, self.note = store, note
         self.calls: dict[str, tuple[frozenset[str], Bound]] = {}
         self.unpriced: set[str] = set()
         self._setting = setting
@@ -247,6 +253,8 @@ class SpendHandler:
                 request.model
             )
         self._settle(call, account, Amount() if is_free else Amount.of(reply))
+        script = self._script
+        self.shared.note(script.scope, request.purpose, account, reply, script.now())
         return reply
 
     def _admitted(self, account: str) -> Generator[Any, Any, None]:

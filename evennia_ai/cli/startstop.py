@@ -1,5 +1,6 @@
 """Called by Evennia when the server starts and stops."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from twisted.python.failure import Failure
 
 from evennia_ai import background, conf, services
 from evennia_ai.assistant.deletions import delete_queued
+from evennia_ai.assistant.figures import StallWatch
 from evennia_ai.assistant.forgetting import forget_queued
 from evennia_ai.assistant.recovery import repair_when_ready
 
@@ -27,6 +29,7 @@ def at_server_start() -> None:
     background.install_import_gate()
     SIGNAL_ACCOUNT_POST_LOGIN.connect(tell_of_listening, dispatch_uid="evennia_ai")
     _warm_up = reactor.callLater(WARM_UP_AFTER_S, warm_up)  # type: ignore[attr-defined]
+    StallWatch(services.figures(), reactor, time.time).start()
 
 
 def tell_of_listening(sender: Any, session: Any = None, **kwargs: Any) -> None:
@@ -79,6 +82,7 @@ def at_server_stop() -> None:
         _warm_up.cancel()
     for script in all_assistants():
         script.stop_thinking()
+    services.figures().flush()
     services.close()
 
 

@@ -454,8 +454,8 @@ def export_and_delete(script: AssistantScript) -> Generator["Deferred[Any]", Any
     return path
 
 
-def last_lines(path: Path, name: str | None = None, count: int = LOG_LINES) -> list[str]:
-    """The end of the audit log as text, oldest first: of one assistant, or of all."""
+def log_fields(path: Path, name: str | None = None, count: int = LOG_LINES) -> list[dict[str, Any]]:
+    """The end of the audit log, oldest first: of one assistant, or of all."""
     if not path.exists():
         return []
     with path.open("rb") as log:
@@ -466,10 +466,18 @@ def last_lines(path: Path, name: str | None = None, count: int = LOG_LINES) -> l
     for row in rows[1:] if size > LOG_BYTES else rows:
         try:
             fields = json.loads(row)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue  # a damaged line
         if isinstance(fields, dict) and name in (None, fields.get("assistant")):
-            head = (moment(fields.pop("at", "")), *(fields.pop(key, "") for key in _LOG_HEAD))
-            rest = ", ".join(f"{key} {value}" for key, value in fields.items())
-            lines.append(f"{' '.join(map(str, head))}: {rest}")
+            lines.append(fields)
     return lines[-count:]
+
+
+def last_lines(path: Path, name: str | None = None) -> list[str]:
+    """The same as text."""
+    lines = []
+    for fields in log_fields(path, name):
+        head = (moment(fields.pop("at", "")), *(fields.pop(key, "") for key in _LOG_HEAD))
+        rest = ", ".join(f"{key} {value}" for key, value in fields.items())
+        lines.append(f"{' '.join(map(str, head))}: {rest}")
+    return lines

@@ -101,50 +101,73 @@ class CmdAIConfig(AssistantCommand):
         self._report(script, [f"{script.obj.key} takes the preset {name}, which sets {names}."])
 
     def _change(self, script: AssistantScript, name: str, text: str) -> None:
-        was, before = getattr(script.config, name), set(script.state.problems)
-        is_default = text.strip().lower() in ("", "default")
-        value = default_of(name) if is_default else parsed(name, text, script.known)
-        self._guard({name: value}, script)
-        if is_default:
-            script.state.configure({}, unset=[name])
-            says = f"is {shown(getattr(script.config, name))} again, the default"
-        else:
-            script.state.configure({name: value})
-            says = f"is now {shown(getattr(script.config, name))}"
-        script.log(f"{self.caller.key} sets {name}: {says}")
-        lines = [f"{script.obj.key}: {name} {says.removesuffix('.')}."]
+        was = getattr(script.config, name)
+        lines = change_option(script, name, text, self.caller.key, self._is_admin)
         if was != getattr(script.config, name):
-            lines.append(f"It was: {shown(was)}\n`aiconfig/undo {script.obj.key}` restores that.")
-        lines += [str(p) for p in script.state.problems if p.name == name or p not in before]
+            lines.append(f"`aiconfig/undo {script.obj.key}` restores what it was.")
         self._report(script, lines)
 
     def do_undo(self) -> None:
         """Take back the last change."""
         script = self.own_assistant()
-        was, before = script.config, set(script.state.problems)
-        values, unset = script.state.last_change()
-        self._guard({**values, **{name: default_of(name) for name in unset}}, script)
-        names = script.state.undo()
-        if not names:
-            raise Refusal(f"There is no change of {script.obj.key}'s options to undo.")
-        script.log(f"{self.caller.key} takes back a change of {', '.join(names)}")
-        lines = [
-            f"{script.obj.key}: {name} is {shown(getattr(script.config, name)).removesuffix('.')} "
-            f"again. It was: {shown(getattr(was, name))}"
-            for name in names
-        ]
-        lines += [str(problem) for problem in script.state.problems if problem not in before]
-        self._report(script, lines)
+        self._report(script, undo_option(script, self.caller.key, self._is_admin))
 
-    def _guard(self, values: Mapping[str, object], script: AssistantScript) -> None:
-        """A `Refusal` if values would lift a spend cap and the caller is no admin."""
-        lifted = [n for n in CAPS if n in values and lifts(getattr(script.config, n), values[n])]
-        if lifted and not self.access(self.caller, "admin"):
-            raise Refusal(f"Only admins raise or remove spend caps, as `{lifted[0]}`.")
+    @property
+    def _is_admin(self) -> bool:
+        return bool(self.access(self.caller, "admin"))
 
     def _report(self, script: AssistantScript, lines: list[str]) -> None:
         notes = [f"Warning: {warning}" for warning in warnings(script)]
         self.viewer.tell("\n".join([*lines, *notes]))
+
+
+def change_option(
+    script: AssistantScript, name: str, text: str, by: str, is_admin: bool
+) -> list[str]:
+    """Set an option to what was typed, `default` or nothing for its default.
+
+    Returns lines on what it is now, what it was, and what is wrong with it. Raises `AssistantError`
+    for a value that cannot be, and for a spend cap that only admins lift.
+    """
+    was, before = getattr(script.config, name), set(script.state.problems)
+    is_default = text.strip().lower() in ("", "default")
+    value = default_of(name) if is_default else parsed(name, text, script.known)
+    _guard(script, {name: value}, is_admin)
+    if is_default:
+        script.state.configure({}, unset=[name])
+        says = f"is {shown(getattr(script.config, name))} again, the default"
+    else:
+        script.state.configure({name: value})
+        says = f"is now {shown(getattr(script.config, name))}"
+    script.log(f"{by} sets {name}: {says}")
+    lines = [f"{script.obj.key}: {name} {says.removesuffix('.')}."]
+    if was != getattr(script.config, name):
+        lines.append(f"It was: {shown(was)}")
+    return lines + [str(p) for p in script.state.problems if p.name == name or p not in before]
+
+
+def undo_option(script: AssistantScript, by: str, is_admin: bool) -> list[str]:
+    """Take back the last change; lines and errors as of `change_option`."""
+    was, before = script.config, set(script.state.problems)
+    values, unset = script.state.last_change()
+    _guard(script, {**values, **{name: default_of(name) for name in unset}}, is_admin)
+    names = script.state.undo()
+    if not names:
+        raise Refusal(f"There is no change of {script.obj.key}'s options to undo.")
+    script.log(f"{by} takes back a change of {', '.join(names)}")
+    lines = [
+        f"{script.obj.key}: {name} is {shown(getattr(script.config, name)).removesuffix('.')} "
+        f"again. It was: {shown(getattr(was, name))}"
+        for name in names
+    ]
+    return lines + [str(problem) for problem in script.state.problems if problem not in before]
+
+
+def _guard(script: AssistantScript, values: Mapping[str, object], is_admin: bool) -> None:
+    """A `Refusal` if values would lift a spend cap and whoever sets them is no admin."""
+    lifted = [n for n in CAPS if n in values and lifts(getattr(script.config, n), values[n])]
+    if lifted and not is_admin:
+        raise Refusal(f"Only admins raise or remove spend caps, as `{lifted[0]}`.")
 
 
 def option_called(text: str) -> str:

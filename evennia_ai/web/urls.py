@@ -2,7 +2,25 @@
 
 from django.urls import path
 
+from evennia_ai.web.metrics import metrics
+from evennia_ai.web.site import ADMIN, BUILDER, Page
 from evennia_ai.web.views import status
 
+PAGES = (
+    Page("assistants", "", BUILDER, "overview.assistants"),
+    Page("spend", "spend/", ADMIN, "overview.spend"),
+    Page("log", "log/", ADMIN, "overview.log"),
+    Page("doctor", "doctor/", BUILDER, "overview.examination"),
+    Page("state", "<int:assistant>/", BUILDER, "one.state"),
+    Page("talk", "<int:assistant>/talk/", ADMIN, "one.talk"),
+    Page("search", "<int:assistant>/search/", ADMIN, "one.search"),
+    Page("why", "<int:assistant>/why/<str:message>/", ADMIN, "one.why"),
+    Page("summaries", "<int:assistant>/summaries/", ADMIN, "one.summaries"),
+    Page("summary", "<int:assistant>/summaries/<str:summary>/", ADMIN, "one.below"),
+    Page("memory", "<int:assistant>/memory/", ADMIN, "one.memory", "acts.change_memory"),
+    Page("budget", "<int:assistant>/budget/", BUILDER, "one.budget"),
+    Page("options", "<int:assistant>/options/", BUILDER, "one.options", "acts.change_options"),
+)
 app_name = "evennia_ai"
-urlpatterns = [path("status/", status, name="status")]
+urlpatterns = [page.pattern() for page in PAGES]
+urlpatterns += [path("status/", status, name="status"), path("metrics", metrics, name="metrics")]

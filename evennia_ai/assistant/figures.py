@@ -1,0 +1,275 @@
+"""The history of figures behind the staff's charts: prompts, spend by day, stalls of the reactor.
+
+It is derived and bounded, in an SQLite file of its own: no Attribute grows with it, and what the
+charts show may be lost without harm. The reactor thread only appends to a list; a thread writes.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall
+
+from evennia_ai.history.messages import utc_iso
+from evennia_ai.llm_interaction.budget import REGIONS, BudgetEvent
+from evennia_ai.llm_interaction.values import ModelReply
+
+# Rows wait so long for others before they are written.
+FLUSH_S = 2.0
+# Prompts of an assistant are kept one by one so long; older ones one an hour, the fullest.
+DETAIL_DAYS, KEPT_DAYS = 7, 400
+# Most rows of prompts in all: about 60 MB.
+MOST_PROMPTS = 200_000
+# After so many writes old rows are thinned out.
+_THINNED_EVERY = 200
+_DAY_S = 86_400.0
+_TABLES = """
+CREATE TABLE IF NOT EXISTS prompts (at REAL, assistant TEXT, purpose TEXT, sizes TEXT,
+    total INTEGER, most INTEGER, share REAL);
+CREATE INDEX IF NOT EXISTS prompts_by_time ON prompts (assistant, at);
+CREATE TABLE IF NOT EXISTS spend (day TEXT, assistant TEXT, purpose TEXT, model TEXT, account TEXT,
+    calls INTEGER, prompt INTEGER, reply INTEGER, cached INTEGER, cost REAL, unpriced INTEGER,
+    PRIMARY KEY (day, assistant, purpose, model, account));
+CREATE TABLE IF NOT EXISTS stalls (minute REAL PRIMARY KEY, worst_s REAL, times INTEGER);
+"""
+_ADD_SPEND = """
+INSERT INTO spend VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET calls = calls + 1, prompt = prompt + excluded.prompt,
+    reply = reply + excluded.reply, cached = cached + excluded.cached, cost = cost + excluded.cost,
+    unpriced = unpriced + excluded.unpriced
+"""
+_ADD_STALL = """
+INSERT INTO stalls VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET
+    worst_s = max(worst_s, excluded.worst_s), times = times + 1
+"""
+_ADD = {"prompts": "INSERT INTO prompts VALUES (?, ?, ?, ?, ?, ?, ?)"}
+_ADD |= {"spend": _ADD_SPEND, "stalls": _ADD_STALL}
+# What spend can be added up by.
+SPEND_BY = ("day", "assistant", "purpose", "model", "account")
+
+
+@dataclass(frozen=True)
+class PromptFigure:
+    """One prompt: when (epoch seconds), what for, tokens by region, and the share in use."""
+
+    at: float
+    purpose: str
+    sizes: tuple[int, ...]
+    total: int
+    limit: int
+    usage: float
+
+
+@dataclass(frozen=True)
+class SpendFigure:
+    """Calls added up: `of` is a day, assistant, purpose, model or account, as was asked for.
+
+    Args:
+        cost: US dollars of the calls whose price is known.
+        unpriced: How many calls have no known price.
+    """
+
+    of: str
+    calls: int
+    prompt_tokens: int
+    reply_tokens: int
+    cached_tokens: int
+    cost: float
+    unpriced: int
+
+
+@dataclass
+class Figures:
+    """The figures in a file.
+
+    Args:
+        path: The file; made when first needed. A damaged one is replaced.
+        on_thread: Runs a function with arguments off the reactor thread, in order.
+        later: Calls a function after so many seconds, as `reactor.callLater`.
+    """
+
+    path: Path
+    on_thread: Callable[..., "Deferred[Any]"]
+    later: Callable[..., IDelayedCall]
+    _rows: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
+    _waits: bool = False
+    _writes: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note_prompt(self, assistant: str, event: BudgetEvent) -> None:
+        """Note the budget of a request that is made by an assistant (its scope)."""
+        sizes = ",".join(map(str, event.sizes))
+        total = sum(event.sizes)
+        row = (event.at, assistant, event.purpose, sizes, total, event.limit, event.usage)
+        self._note("prompts", row)
+
+    def note_spend(
+        self, assistant: str, purpose: str, account: str, reply: ModelReply, at: float
+    ) -> None:
+        """Note what a call cost that an assistant (its scope) made for an account, or for nobody.
+
+        `at` is in seconds since the epoch.
+        """
+        tokens = (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens)
+        cost = (reply.cost or 0.0, int(reply.cost is None))
+        row = (utc_iso(at)[:10], assistant, purpose, reply.model, account, *tokens, *cost)
+        self._note("spend", row)
+
+    def note_stall(self, at: float, seconds: float) -> None:
+        """Note that the reactor came so much too late."""
+        self._note("stalls", (at // 60 * 60, seconds))
+
+    def _note(self, table: str, row: tuple[Any, ...]) -> None:
+        self._rows.append((table, row))
+        if not self._waits:
+            self._waits = True
+            self.later(FLUSH_S, self.flush)
+
+    def flush(self) -> "Deferred[Any]":
+        """Write what waits; fires when it is written, or the file turned out unusable."""
+        rows, self._rows, self._waits = self._rows, [], False
+        return self.on_thread(self._write, rows)
+
+    def prompts(self, assistant: str, since: float) -> "Deferred[list[PromptFigure]]":
+        """Fires with an assistant's prompts since epoch seconds `since`, oldest first."""
+        ask = "SELECT at, purpose, sizes, total, most, share FROM prompts"
+        ask += " WHERE assistant = ? AND at >= ? ORDER BY at"
+        found = self.on_thread(self._read, ask, (assistant, since))
+        return found.addCallback(lambda rows: [_prompt(row) for row in rows])
+
+    def spend(
+        self, by: str, since: str, where: Mapping[str, str] | None = None
+    ) -> "Deferred[list[SpendFigure]]":
+        """Fires with what was spent since a day, as ``2026-05-17``, added up by one of `SPEND_BY`.
+
+        `where` takes only the rows with these values of other columns of `SPEND_BY`.
+        """
+        names = (by, *(where or ()))
+        if not set(names) <= set(SPEND_BY):
+            raise ValueError(f"spend is added up by {', '.join(SPEND_BY)}, not by {names}")
+        sums = ("calls", "prompt", "reply", "cached", "cost", "unpriced")
+        ask = f"SELECT {by}, {', '.join(f'sum({each})' for each in sums)} FROM spend WHERE day >= ?"
+        ask += "".join(f" AND {name} = ?" for name in where or ())
+        ask += (
+            f" GROUP BY {by} ORDER BY {by if by == 'day' else 'sum(cost) DESC, sum(prompt) DESC'}"
+        )
+        found = self.on_thread(self._read, ask, (since, *(where or {}).values()))
+        return found.addCallback(lambda rows: [SpendFigure(*row) for row in rows])
+
+    def stalls(self, since: float) -> "Deferred[list[tuple[float, float, int]]]":
+        """Fires with minutes (epoch seconds), the longest stall in each in seconds, how many."""
+        ask = "SELECT minute, worst_s, times FROM stalls WHERE minute >= ? ORDER BY minute"
+        return self.on_thread(self._read, ask, (since,))
+
+    def forget(self, accounts: Iterable[str]) -> "Deferred[Any]":
+        """Fires when no row names these accounts; what they cost stays in the sums."""
+        return self.on_thread(self._forget, tuple(accounts))
+
+    # On the thread.
+
+    def _write(self, rows: Sequence[tuple[str, tuple[Any, ...]]]) -> None:
+        with self._lock, closing(self._opened()) as file, file:
+            for table, row in rows:
+                file.execute(_ADD[table], row)
+            self._writes += 1
+            if self._writes % _THINNED_EVERY == 1:
+                _thin(file)
+
+    def _read(self, ask: str, values: Sequence[Any]) -> list[Any]:
+        with self._lock, closing(self._opened()) as file:
+            return file.execute(ask, values).fetchall()
+
+    def _forget(self, accounts: Sequence[str]) -> None:
+        with self._lock, closing(self._opened()) as file, file:
+            for account in accounts:
+                rows = file.execute("SELECT * FROM spend WHERE account = ?", (account,)).fetchall()
+                for day, assistant, purpose, model, _, calls, *sums in rows:
+                    nobody = (day, assistant, purpose, model, "", *sums)
+                    file.execute(_ADD_SPEND, nobody)
+                    file.execute(
+                        "UPDATE spend SET calls = calls + ? WHERE (day, assistant, purpose, model,"
+                        " account) = (?, ?, ?, ?, '')",
+                        (calls - 1, day, assistant, purpose, model),
+                    )
+                file.execute("DELETE FROM spend WHERE account = ?", (account,))
+
+    def _opened(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            return _with_tables(self.path)
+        except sqlite3.DatabaseError:
+            self.path.unlink(missing_ok=True)
+            return _with_tables(self.path)
+
+
+def _with_tables(path: Path) -> sqlite3.Connection:
+    file = sqlite3.connect(path, timeout=5.0)
+    try:
+        file.executescript(f"PRAGMA secure_delete = ON; {_TABLES}")
+    except sqlite3.Error:
+        file.close()
+        raise
+    return file
+
+
+def _thin(file: sqlite3.Connection) -> None:
+    """Keep the fullest prompt an hour of older days, and nothing that is too old or too much."""
+    [newest] = file.execute("SELECT max(at) FROM prompts").fetchone()
+    if newest is None:
+        return
+    file.execute(
+        "DELETE FROM prompts WHERE at < ? AND rowid NOT IN (SELECT rowid FROM (SELECT rowid,"
+        " max(total) FROM prompts WHERE at < ? GROUP BY assistant, CAST(at / 3600 AS INTEGER)))",
+        (newest - DETAIL_DAYS * _DAY_S,) * 2,
+    )
+    oldest = newest - KEPT_DAYS * _DAY_S
+    file.execute("DELETE FROM prompts WHERE at < ?", (oldest,))
+    file.execute(
+        "DELETE FROM prompts WHERE rowid NOT IN (SELECT rowid FROM prompts ORDER BY at DESC"
+        " LIMIT ?)",
+        (MOST_PROMPTS,),
+    )
+    file.execute("DELETE FROM spend WHERE day < ?", (utc_iso(oldest)[:10],))
+    file.execute("DELETE FROM stalls WHERE minute < ?", (newest - DETAIL_DAYS * _DAY_S,))
+
+
+def _prompt(row: Sequence[Any]) -> PromptFigure:
+    at, purpose, sizes, total, limit, usage = row
+    return PromptFigure(at, purpose, tuple(map(int, sizes.split(","))), total, limit, usage)
+
+
+def stacked(figures: Sequence[PromptFigure]) -> dict[str, list[float]]:
+    """Prompts as columns of a chart: times, tokens of each region, limits."""
+    columns: dict[str, list[float]] = {"at": [figure.at for figure in figures]}
+    for place, region in enumerate(REGIONS):
+        columns[region] = [dict(enumerate(figure.sizes)).get(place, 0) for figure in figures]
+    return {**columns, "limit": [figure.limit for figure in figures]}
+
+
+class StallWatch:
+    """Notes when the reactor comes late to a call that is due every half second.
+
+    Args:
+        figures: Where it notes stalls.
+        reactor: Has `callLater` and `seconds`.
+        now: Seconds since the epoch.
+    """
+
+    EVERY_S, LATE_S = 0.5, 0.02
+
+    def __init__(self, figures: Figures, reactor: Any, now: Callable[[], float]):
+        self._figures, self._reactor, self._now = figures, reactor, now
+        self._due: float | None = None
+
+    def start(self) -> None:
+        """Watch until the process ends."""
+        late = 0.0 if self._due is None else self._reactor.seconds() - self._due
+        if late >= self.LATE_S:
+            self._figures.note_stall(self._now(), late)
+        self._due = self._reactor.seconds() + self.EVERY_S
+        self._reactor.callLater(self.EVERY_S, self.start)

@@ -1,0 +1,67 @@
+// Draws the charts of the staff's pages from the JSON beside them. All else works without scripts.
+(() => {
+  const HUES = [212, 28, 140, 330, 262, 52, 186, 0];
+  const colour = (n, alpha) => `hsl(${HUES[n % HUES.length]} 55% 50% / ${alpha})`;
+  const read = (id) => JSON.parse(document.getElementById(id)?.textContent ?? "null");
+  const seconds = (at) => (typeof at === "number" ? at : Date.parse(at) / 1000);
+  const ink = () => getComputedStyle(document.body).color;
+
+  const marked = (marks) => ({
+    hooks: { draw: [(plot) => {
+      const { ctx, bbox } = plot;
+      ctx.save();
+      ctx.strokeStyle = ink();
+      ctx.setLineDash([4, 4]);
+      for (const mark of marks) {
+        const x = plot.valToPos(seconds(mark.at), "x", true);
+        if (x < bbox.left || x > bbox.left + bbox.width) continue;
+        ctx.beginPath();
+        ctx.moveTo(x, bbox.top);
+        ctx.lineTo(x, bbox.top + bbox.height);
+        ctx.stroke();
+      }
+      ctx.restore();
+    }] },
+  });
+
+  const draw = (figure) => {
+    const data = read(figure.dataset.source);
+    if (!data || !data.at.length) {
+      figure.append("There is nothing to show yet.");
+      return;
+    }
+    const stacks = figure.dataset.chart === "stacked";
+    const names = Object.keys(data).filter((name) => !["at", "limit", "US dollars"].includes(name));
+    const columns = [data.at.map(seconds)];
+    const series = [{}];
+    const sums = data.at.map(() => 0);
+    const shown = names.map((name) => {
+      if (stacks || names.length > 1) data[name].forEach((value, row) => { sums[row] += value; });
+      return stacks || names.length > 1 ? [...sums] : data[name];
+    });
+    names.forEach((name, n) => {
+      const place = names.length - 1 - n; // the highest sum is drawn first, behind the others
+      columns.push(shown[place]);
+      series.push({
+        label: names[place], stroke: colour(place, 1), fill: colour(place, stacks ? 0.75 : 0.85), width: 1,
+        value: (_, __, ___, row) => (row == null ? "" : data[names[place]][row]?.toLocaleString() ?? ""),
+        ...(stacks ? {} : { paths: uPlot.paths.bars({ size: [0.7, 40] }), points: { show: false } }),
+      });
+    });
+    if (data.limit) {
+      columns.push(data.limit);
+      series.push({ label: "limit", stroke: ink(), width: 1, dash: [6, 3], points: { show: false } });
+    }
+    const axis = { stroke: ink, grid: { stroke: "rgb(128 128 128 / 25%)" } };
+    const options = {
+      width: Math.max(280, figure.clientWidth - 20), height: 320, series,
+      axes: [axis, { ...axis, size: 70 }],
+      scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.05)] } },
+      plugins: [marked(read(figure.dataset.marks) ?? [])],
+    };
+    const plot = new uPlot(options, columns, figure);
+    addEventListener("resize", () => plot.setSize({ width: Math.max(280, figure.clientWidth - 20), height: 320 }));
+  };
+
+  document.querySelectorAll("figure[data-chart]").forEach(draw);
+})();

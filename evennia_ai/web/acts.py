@@ -1,0 +1,122 @@
+"""What staff can do on the pages: checked as the commands do, with a line in the audit log."""
+
+from collections.abc import Generator
+from typing import Any
+
+from twisted.internet.defer import Deferred, inlineCallbacks
+
+from evennia_ai.assistant.config import PRESETS
+from evennia_ai.assistant.identity import find, speaker_of
+from evennia_ai.commands.base import Refusal
+from evennia_ai.commands.configuration import change_option, option_called, undo_option
+from evennia_ai.commands.ledger import note_called
+from evennia_ai.commands.privacy import people_called
+from evennia_ai.rag_memory.indexing import forget_entry
+from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
+from evennia_ai.web.site import Visit
+
+# The source of an entry that staff wrote in place of another.
+CORRECTION = "correction"
+
+
+def change_memory(visit: Visit) -> Any:
+    """Decide on a note, forget or correct an entry, put somebody into quarantine or release them.
+
+    Returns, or fires with, a sentence.
+    """
+    acts = {
+        "approve": lambda: _decide(visit, APPROVED),
+        "reject": lambda: _decide(visit, WITHDRAWN),
+        "forget": lambda: visit.assistant.run_exclusive(lambda: _forget(visit)),
+        "correct": lambda: visit.assistant.run_exclusive(lambda: _correct(visit)),
+        "quarantine": lambda: _quarantine(visit),
+        "release": lambda: _release(visit),
+    }
+    act = acts.get(visit.sent.get("act", ""))
+    if act is None:
+        raise Refusal("There is no such act.")
+    return act()
+
+
+def _decide(visit: Visit, state: str) -> str:
+    ledger = visit.assistant.ledger
+    note = note_called([*ledger.entries(), *ledger.closed()], visit.sent.get("id", ""))
+    done = ledger.change(note.id, state, speaker_of(visit.account))
+    visit.assistant.audit("ledger", note=done.id, state=state, by=visit.account.key)
+    return f"Note {done.id} is {done.state}."
+
+
+@inlineCallbacks
+def _forget(visit: Visit) -> Generator[Deferred[Any], Any, str]:
+    script, wanted = visit.assistant, visit.sent.get("id", "")
+    entry = script.obj.journal.get(wanted)
+    if entry is None:
+        raise Refusal(f"There is no journal entry `{wanted}`.")
+    found = yield forget_entry(script, script.obj, entry.id)
+    script.audit("forget", entry=entry.id, by=visit.account.key)
+    return f"Entry {entry.id} is withdrawn; {found} of its memories left semantic memory."
+
+
+@inlineCallbacks
+def _correct(visit: Visit) -> Generator[Deferred[Any], Any, str]:
+    """Withdraw an entry, and write another in its place that rests on the same."""
+    script, text = visit.assistant, visit.sent.get("text", "").strip()
+    old = script.obj.journal.get(visit.sent.get("id", ""))
+    if old is None or old.withdrawn:
+        raise Refusal("There is no such entry, or it is withdrawn.")
+    if not text or text == old.content:
+        raise Refusal("Write what the entry should say.")
+    yield forget_entry(script, script.obj, old.id)
+    new = script.obj.journal.add(
+        text,
+        importance=old.importance,
+        source_type=CORRECTION,
+        tags=(*old.tags, f"corrects {old.id}"),
+        entities=old.entities,
+        source_message_ids=old.source_message_ids,
+        audience=old.audience,
+    )
+    script.audit("corrected", entry=old.id, now=new.id, by=visit.account.key)
+    return f"Entry {new.id} takes the place of {old.id}."
+
+
+def _quarantine(visit: Visit) -> str:
+    script, player = visit.assistant, visit.sent.get("player", "").strip()
+    people = people_called(player)
+    names = {each: str(getattr(find(each), "key", player)) for each in people}
+    if not script.memory.quarantine.add(names):
+        raise Refusal(f"{player} is in quarantine already.")
+    script.audit("quarantine", people=list(people), by=visit.account.key)
+    return f"{script.obj.key} uses nothing any more of what {player} said."
+
+
+def _release(visit: Visit) -> str:
+    script, player = visit.assistant, visit.sent.get("player", "").strip()
+    if not script.memory.quarantine.release(people_called(player)):
+        raise Refusal(f"{player} is not in quarantine.")
+    script.audit("released", people=player, by=visit.account.key)
+    return f"{script.obj.key} uses again what {player} said."
+
+
+def change_options(visit: Visit) -> str:
+    """Set an option, take a preset, or take the last change back; by the rules of `aiconfig`."""
+    script, sent, by = visit.assistant, visit.sent, visit.account.key
+    if not script.may_change(visit.account):
+        raise Refusal(f"You may not change {script.obj.key}: it belongs to somebody else.")
+    act = sent.get("act", "")
+    if act == "undo":
+        lines = undo_option(script, by, visit.is_admin)
+    elif act == "preset":
+        name = sent.get("preset", "")
+        if name not in PRESETS:
+            raise Refusal(f"There is no preset `{name}`.")
+        script.state.configure(PRESETS[name])
+        lines = [f"{script.obj.key} takes the preset {name}."]
+    elif act in ("set", "default"):
+        name = option_called(sent.get("option", ""))
+        text = "default" if act == "default" else sent.get("value", "")
+        lines = change_option(script, name, text, by, visit.is_admin)
+    else:
+        raise Refusal("There is no such act.")
+    script.audit("configured", act=act, option=sent.get("option", ""), by=by)
+    return " ".join(lines)

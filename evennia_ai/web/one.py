@@ -1,0 +1,412 @@
+"""Pages about one assistant: its state, talk, prompts, summaries, memory, options."""
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import asdict
+from itertools import islice
+from typing import Any
+
+from django.http import Http404
+from twisted.internet.defer import Deferred, inlineCallbacks
+
+from evennia_ai import services
+from evennia_ai.assistant.config import OPTIONS, PRESETS, default_of
+from evennia_ai.assistant.figures import KEPT_DAYS, stacked
+from evennia_ai.assistant.identity import find
+from evennia_ai.assistant.status import facts_or_trouble, status_facts, warnings
+from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.background import pause
+from evennia_ai.commands.budget import PURPOSES, cuts
+from evennia_ai.commands.configuration import shown
+from evennia_ai.commands.explanation import Source, explanation, spoken
+from evennia_ai.commands.memory import memory_status
+from evennia_ai.commands.status import status_lines
+from evennia_ai.history.archive import ARCHIVE
+from evennia_ai.history.audience import PUBLIC, STAFF, is_private, members, visible
+from evennia_ai.history.messages import Message, utc_iso
+from evennia_ai.history.records import ABSORBED, COMMITTED, SummaryRecord
+from evennia_ai.llm_interaction.budget import REGIONS
+from evennia_ai.llm_interaction.contributors import contributors
+from evennia_ai.rag_memory.ledger import STATES
+from evennia_ai.rag_memory.profile import CURRENT
+from evennia_ai.recall.values import Query
+from evennia_ai.sleep.compaction.receipts import receipt_line
+from evennia_ai.web.site import Visit, number
+
+PAGE_LINES, FOUND, JOURNAL_LINES = 50, 30, 50
+# Lines before and after a message that its page shows.
+AROUND = 5
+BUDGET_HOURS = 24
+MOST_ROWS = 400
+
+
+def state(visit: Visit) -> dict[str, Any]:
+    """What `aistatus` shows."""
+    script = visit.assistant
+    facts = facts_or_trouble(status_facts, script)
+    return {**_head(visit), "lines": status_lines(facts)}
+
+
+def _head(visit: Visit) -> dict[str, Any]:
+    """What each page of an assistant shows at its top."""
+    script = visit.assistant
+    name = script.obj.key
+    return {"pk": script.pk, "name": name, "title": name, "is_admin": visit.is_admin}
+
+
+@inlineCallbacks
+def talk(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """What was said, newest first, filtered; older pages begin before a message's id."""
+    script, asked = visit.assistant, visit.asked
+    wants = {key: asked.get(key, "").strip() for key in ("who", "channel", "audience", "q")}
+    since, until, before = (asked.get(key, "") for key in ("since", "until", "before"))
+    found: list[Message] = []
+    skipping = bool(before)
+    for stretch in _newest_first(script):
+        for message in stretch:
+            if skipping:
+                skipping = message.id != before
+            elif _fits(script, message, wants, since, until):
+                found.append(message)
+        if len(found) > PAGE_LINES:
+            break
+        yield pause()
+    lines = [message_row(script, message) for message in found[:PAGE_LINES]]
+    _note_look(visit, "talk", found[:PAGE_LINES])
+    channels = sorted({m.channel for m in script.history.messages() if m.channel})
+    older = found[PAGE_LINES - 1].id if len(found) > PAGE_LINES else ""
+    asked_for = {**wants, "since": since, "until": until}
+    return {**_head(visit), **asked_for, "lines": lines, "channels": channels, "older": older}
+
+
+def _newest_first(script: AssistantScript) -> Iterator[Sequence[Message]]:
+    """The live messages, then each archive segment, newest first."""
+    history = script.history
+    yield [message for message in reversed(history.messages()) if not message.is_summary]
+    restored = history.restored_segments()
+    for key in reversed(history.store.keys(ARCHIVE)):
+        segment = None if key in restored else history.segment(key)
+        if segment is not None:
+            yield segment.messages[::-1]
+
+
+def _fits(
+    script: AssistantScript, message: Message, wants: dict[str, str], since: str, until: str
+) -> bool:
+    who = message.speaker_name or (script.obj.key if message.role == "assistant" else "")
+    private = {"public": False, "private": True}.get(wants["audience"])
+    return (
+        wants["who"].casefold() in who.casefold()
+        and wants["channel"] in ("", message.channel)
+        and (private is None or (message.audience != PUBLIC) == private)
+        and wants["q"].casefold() in spoken(message, script).casefold()
+        and (not since or message.created_at >= since)
+        and (not until or message.created_at[: len(until)] <= until)
+    )
+
+
+def message_row(script: AssistantScript, message: Message) -> dict[str, Any]:
+    """A message for a template."""
+    who = message.speaker_name or message.role
+    if message.role == "assistant":
+        who = script.obj.key
+    elif message.role == "tool":
+        who = f"result of {message.name or 'a tool'}"
+    elif message.is_summary:
+        who = "summary"
+    return {
+        "id": message.id,
+        "at": message.created_at,
+        "who": who,
+        "channel": message.channel or "say",
+        "role": message.role,
+        "text": message.content,
+        "tokens": message.tokens,
+        "calls": [
+            f"{call['function']['name']} {call['function']['arguments']}"
+            for call in message.tool_calls
+        ],
+        "private": private_to(message.audience),
+    }
+
+
+def private_to(audience: str) -> str:
+    """Whom something is private to, by name; empty for what is public."""
+    if audience == STAFF:
+        return "staff"
+    if not is_private(audience):
+        return ""
+    return ", ".join(sorted(str(getattr(find(each), "key", each)) for each in members(audience)))
+
+
+def _note_look(visit: Visit, page: str, seen: Sequence[Any]) -> None:
+    """Note in the audit log that somebody read private talk."""
+    private = [each for each in seen if each.audience != PUBLIC]
+    if private:
+        who = visit.account.key
+        visit.assistant.audit("looked", by=who, page=page, private=len(private))
+
+
+@inlineCallbacks
+def search(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """What a search finds, with scores: that of the assistant itself, over everything."""
+    script, words = visit.assistant, visit.asked.get("q", "").strip()
+    hits: Sequence[Any] = ()
+    if words:
+        query = Query(words, FOUND, visit.audience, (), script.obj.key, True, True)
+        hits = yield script.memory.search(query)
+        _note_look(visit, "search", hits)
+    rows = [{**_plain(hit), "private": private_to(hit.audience)} for hit in hits]
+    return {**_head(visit), "q": words, "hits": rows}
+
+
+def _plain(hit: Any) -> dict[str, Any]:
+    return {
+        "id": hit.turn_id,
+        "kind": hit.kind,
+        "at": hit.at or "",
+        "who": hit.speaker,
+        "text": hit.text,
+        "score": round(hit.score, 4),
+    }
+
+
+def why(visit: Visit) -> dict[str, Any]:
+    """What a message rests on, or what became of it."""
+    script, wanted = visit.assistant, visit.parts["message"]
+    message = next(iter(script.history.by_ids([wanted])), None)
+    if message is None:
+        raise Http404(f"{script.obj.key} has no message {wanted}.")
+    known = explanation(script, message, visit.audience)
+    _note_look(visit, "why", [message])
+    row, trace = message_row(script, message), known.trace
+    stretch = script.history.around(message.id)
+    place = next((n for n, each in enumerate(stretch) if each.id == message.id), 0)
+    near = stretch[max(0, place - AROUND) : place + AROUND + 1]
+    around = [message_row(script, each) for each in near]
+    facts: dict[str, Any] = {}
+    if trace:
+        sizes = zip(REGIONS, trace.budget.sizes, strict=False)
+        facts = {
+            "regions": [(name, tokens) for name, tokens in sizes],
+            "limit": trace.budget.limit,
+            "model": trace.budget.model,
+            "cuts": cuts(trace.budget),
+            "guards": trace.cuts,
+            "calls": trace.calls,
+            "prompt_tokens": trace.prompt_tokens,
+            "completion_tokens": trace.completion_tokens,
+            "cached_tokens": trace.cached_tokens,
+            "cost": trace.cost,
+        }
+    lists = [(what, [_source(s) for s in sources]) for what, sources in known.sources.items()]
+    return {
+        **_head(visit),
+        "message": row,
+        "said": spoken(message, script),
+        "whereabouts": known.whereabouts,
+        "is_reply": known.is_reply,
+        "trace": facts,
+        "sources": lists,
+        "tools": known.tools,
+        "around": around,
+    }
+
+
+def _source(source: Source) -> dict[str, Any]:
+    kind = {"m": "message", "e": "journal", "s": "summary"}.get(source.id[:1], "")
+    return {**asdict(source), "private": private_to(source.audience), "kind": kind}
+
+
+def summaries(visit: Visit) -> dict[str, Any]:
+    """The tree of summaries, and the receipts of compactions."""
+    script = visit.assistant
+    records = {record.id: record for record in script.history.summaries()}
+    children: dict[str, list[SummaryRecord]] = {}
+    for record in records.values():
+        children.setdefault(record.absorbed_by or "", []).append(record)
+    roots = [
+        record
+        for record in records.values()
+        if not (record.absorbed_by in records and record.status == ABSORBED)
+    ]
+
+    def node(record: SummaryRecord, above: tuple[str, ...] = ()) -> dict[str, Any]:
+        below = [r for r in children.get(record.id, ()) if r.id not in (*above, record.id)]
+        inner = [node(each, (*above, record.id)) for each in below if len(above) < 12]
+        return {**_summary(record), "below": inner}
+
+    newest = sorted(roots, key=lambda record: record.created_at, reverse=True)
+    _note_look(visit, "summaries", newest)
+    receipts = [
+        {"at": record.at, "line": receipt_line(script.obj.key, record), "status": record.status}
+        for record in reversed(script.history.compactions())
+    ]
+    return {**_head(visit), "roots": [node(each) for each in newest], "receipts": receipts[:100]}
+
+
+def _summary(record: SummaryRecord) -> dict[str, Any]:
+    def pct(share: float | None) -> str:
+        return "" if share is None else f"{share:.0%}"
+
+    return {
+        "id": record.id,
+        "at": record.created_at,
+        "tier": record.tier,
+        "status": record.status,
+        "level": record.level,
+        "generation": record.generation,
+        "messages": len(record.source_ids),
+        "retention": pct(record.retention),
+        "drift": pct(record.drift),
+        "text": record.text,
+        "private": private_to(record.audience),
+    }
+
+
+def below(visit: Visit) -> dict[str, Any]:
+    """A summary and the raw lines it stands for."""
+    script, wanted = visit.assistant, visit.parts["summary"]
+    record = script.history.summary(wanted)
+    if record is None:
+        raise Http404(f"{script.obj.key} has no summary {wanted}.")
+    messages = script.history.listed_below(wanted)
+    first = number(visit.asked.get("from"), 0, 10**9)
+    shown_now = messages[first : first + MOST_ROWS]
+    _note_look(visit, "summary", [record])
+    return {
+        **_head(visit),
+        "summary": _summary(record),
+        "lines": [message_row(script, message) for message in shown_now],
+        "count": len(messages),
+        "next": first + MOST_ROWS if first + MOST_ROWS < len(messages) else 0,
+    }
+
+
+@inlineCallbacks
+def memory(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """Journal, profiles, pinned notes, who is in quarantine, and how the stores do."""
+    script = visit.assistant
+    body, journal = script.obj, script.obj.journal
+    status = yield memory_status(script)
+    count = journal.count()
+    last = number(visit.asked.get("before"), count, count)
+    entries = journal.stretch(count - last, count - last + JOURNAL_LINES)
+    notes = sorted(script.ledger.entries(), key=lambda note: (STATES.index(note.state), note.at))
+    profiles = sorted(body.entities.profiles().values(), key=lambda p: p.last_seen, reverse=True)
+    _note_look(visit, "memory", [*entries, *notes])
+    return {
+        **_head(visit),
+        "status": status[1:],
+        "entries": [
+            {
+                "id": entry.id,
+                "at": entry.timestamp,
+                "importance": entry.importance,
+                "text": entry.content,
+                "withdrawn": entry.withdrawn,
+                "private": private_to(entry.audience),
+                "sources": [each for each in entry.source_message_ids if each[:1] == "m"],
+            }
+            for entry in entries
+        ],
+        "entry_count": count,
+        "older": last - JOURNAL_LINES if last > JOURNAL_LINES else 0,
+        "notes": [
+            {
+                "id": note.id,
+                "text": note.text,
+                "kind": note.kind,
+                "state": note.state,
+                "by": note.by.key,
+                "at": note.at,
+                "weight": note.weight,
+                "private": private_to(note.audience),
+            }
+            for note in notes
+        ],
+        "profiles": [
+            {
+                "id": profile.id,
+                "name": profile.name,
+                "kind": profile.kind,
+                "relationship": profile.relationship,
+                "seen": profile.last_seen,
+                "facts": [
+                    {
+                        "text": item.text,
+                        "old": item.status != CURRENT,
+                        "private": private_to(item.audience),
+                    }
+                    for item in profile.observations
+                ],
+            }
+            for profile in islice(profiles, MOST_ROWS)
+        ],
+        "quarantine": [
+            {"id": each, **about} for each, about in script.memory.quarantine.people.items()
+        ],
+    }
+
+
+@inlineCallbacks
+def budget(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """What prompts held over time, the newest requests, and what takes the most."""
+    script, figures = visit.assistant, services.figures()
+    hours = number(visit.asked.get("hours"), BUDGET_HOURS, 24 * KEPT_DAYS)
+    since = script.now() - 3600 * hours
+    yield figures.flush()
+    prompts = yield figures.prompts(script.scope, since)
+    made = [r for r in script.history.compactions() if r.status == COMMITTED]
+    marks = [r for r in made if r.at >= utc_iso(since)]
+    events = [e for e in script.budgets.events() if visible(e.audience, visit.audience)]
+    return {
+        **_head(visit),
+        "hours": hours,
+        "chart": stacked([p for p in prompts if p.purpose == "awake"]),
+        "marks": [{"at": record.at, "trigger": record.trigger} for record in marks],
+        "events": [
+            {
+                "at": utc_iso(event.at),
+                "purpose": PURPOSES.get(event.purpose, event.purpose),
+                "sizes": str(event),
+                "usage": f"{event.usage:.0%}",
+                "tokens": f"{event.prompt_tokens:,} in, {event.completion_tokens:,} out",
+                "cached": event.cached_tokens,
+                "cost": event.cost,
+                "cuts": cuts(event),
+                "trigger": event.trigger,
+            }
+            for event in reversed(events)
+        ],
+        "contributors": [
+            {**asdict(piece), "private": private_to(piece.audience)}
+            for piece in contributors(script, visit.audience)
+        ],
+    }
+
+
+def options(visit: Visit) -> dict[str, Any]:
+    """All options with their values, defaults and help."""
+    script = visit.assistant
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for name, item in OPTIONS.items():
+        meta, value, default = item.metadata, getattr(script.config, name), default_of(name)
+        row = {
+            "name": name,
+            "value": shown(value),
+            "default": shown(default),
+            "changed": value != default,
+            "help": meta["help"],
+            "takes": meta["kind"].says,
+            "unit": meta["unit"] or "",
+            "long": isinstance(value, str) and len(value) > 60 or name == "persona",
+        }
+        groups.setdefault(meta["group"], []).append(row)
+    return {
+        **_head(visit),
+        "groups": list(groups.items()),
+        "presets": list(PRESETS),
+        "problems": [str(problem) for problem in script.state.problems],
+        "warnings": warnings(script),
+        "may_change": script.may_change(visit.account),
+    }

@@ -1,0 +1,143 @@
+"""Pages about all assistants: the list, spend, the log, the doctor."""
+
+from collections.abc import Generator
+from typing import Any
+
+from django.conf import settings
+from twisted.internet.defer import Deferred, inlineCallbacks
+
+from evennia_ai import conf, services
+from evennia_ai.assistant.figures import KEPT_DAYS, SPEND_BY, SpendFigure
+from evennia_ai.assistant.status import facts_or_trouble, overview, shared_usage, usage_facts
+from evennia_ai.assistant_script import AssistantScript, all_assistants
+from evennia_ai.cli import doctor
+from evennia_ai.commands.assistants import log_fields
+from evennia_ai.commands.budget import PURPOSES
+from evennia_ai.commands.explanation import spoken
+from evennia_ai.history.audience import visible
+from evennia_ai.history.messages import utc_iso
+from evennia_ai.web.site import Visit, number
+
+LINE_CHARS = 160
+SPEND_DAYS, DAY_S = 30, 86_400.0
+STALL_S = 86_400.0
+LOG_LINES = 200
+
+
+def assistants(visit: Visit) -> dict[str, Any]:
+    """Each assistant in a row, and what the game has spent."""
+    scripts = all_assistants()
+    rows = [
+        facts_or_trouble(lambda s: _row(s, visit), script) | {"pk": script.pk} for script in scripts
+    ]
+    shared = scripts[0].survived("spend", lambda: shared_usage(scripts[0]), []) if scripts else []
+    return {"assistants": rows, "game": shared[0] if shared else None, "model": conf.model_name()}
+
+
+def _row(script: AssistantScript, visit: Visit) -> dict[str, Any]:
+    facts = overview(script)
+    spent = script.spend.today()
+    cap = script.spend.reached()
+    last = None
+    if visit.is_admin:
+        said = (m for m in reversed(script.history.messages()) if not m.is_summary)
+        last = next(
+            (m for m in said if m.role in ("user", "assistant") and spoken(m, script)), None
+        )
+    shown = last is not None and visible(last.audience, "public")
+    return {
+        **facts,
+        "usage_pct": round(100 * facts["usage"]),
+        "sleep_pct": round(100 * script.config.compact_sleep_threshold),
+        "spent": spent,
+        "cap": f"{cap} is reached {cap.until}" if cap else "",
+        "trouble": script.runtime.last_error,
+        "last_at": last.created_at if last else "",
+        "last_who": (last.speaker_name or facts["name"]) if last and shown else "",
+        "last": spoken(last, script)[:LINE_CHARS] if last and shown else "",
+        "last_private": last is not None and not shown,
+    }
+
+
+@inlineCallbacks
+def spend(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """Tokens and money by day, and by player, purpose, model and assistant."""
+    scripts, figures = all_assistants(), services.figures()
+    now = scripts[0].now() if scripts else 0.0
+    days = max(1, number(visit.asked.get("days"), SPEND_DAYS, KEPT_DAYS))
+    since = utc_iso(now - (days - 1) * DAY_S)[:10]
+    yield figures.flush()
+    names = {script.scope: script.obj.key for script in scripts}
+    where, column, only = {}, visit.asked.get("by", ""), visit.asked.get("only", "")
+    if column in SPEND_BY and column != "day" and only:
+        where = {column: "" if only == "-" else only}
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for by in SPEND_BY:
+        rows: list[SpendFigure] = yield figures.spend(by, since, where)
+        tables[by] = [_spent(row, by, names, scripts) for row in rows]
+    chart = {
+        "at": [row["of"] for row in tables["day"]],
+        "prompt tokens": [row["prompt_tokens"] - row["cached_tokens"] for row in tables["day"]],
+        "cached tokens": [row["cached_tokens"] for row in tables["day"]],
+        "reply tokens": [row["reply_tokens"] for row in tables["day"]],
+        "US dollars": [row["cost"] for row in tables["day"]],
+    }
+    stalls = yield figures.stalls(now - STALL_S)
+    caps = [usage_facts(script) for script in scripts]
+    caps += shared_usage(scripts[0]) if scripts else []
+    titles = {"day": "day", "assistant": "assistant", "purpose": "purpose"}
+    titles |= {"model": "model", "account": "player"}
+    return {
+        "days": days,
+        "only": f"{titles[column]} {only}" if where else "",
+        "chart": chart,
+        "tables": [(titles[by], by, rows) for by, rows in tables.items()],
+        "caps": [each for each in caps if each["caps"]],
+        "stalls": {
+            "at": [row[0] for row in stalls],
+            "longest, ms": [row[1] * 1e3 for row in stalls],
+        },
+        "worst_ms": round(max((row[1] * 1e3 for row in stalls), default=0.0)),
+    }
+
+
+def _spent(
+    row: SpendFigure, by: str, names: dict[str, str], scripts: list[AssistantScript]
+) -> dict[str, Any]:
+    name = row.of
+    if by == "assistant":
+        name = names.get(row.of, "deleted")
+    elif by == "purpose":
+        name = PURPOSES.get(row.of, row.of)
+    elif by == "account":
+        name = scripts[0].game.account_name(row.of) if row.of and scripts else "nobody"
+    return {**vars(row), "name": name or row.of, "key": row.of or "-"}
+
+
+@inlineCallbacks
+def log(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """The end of the audit log, newest first."""
+    name, kind = visit.asked.get("assistant") or None, visit.asked.get("kind", "")
+    raw = yield services.on_disk(log_fields, conf.log_path(), name, LOG_LINES)
+    lines = [_line(fields) for fields in raw]
+    kinds = sorted({line["kind"] for line in lines})
+    return {
+        "lines": [line for line in reversed(lines) if kind in ("", line["kind"])],
+        "kinds": kinds,
+        "kind": kind,
+        "assistant": name or "",
+        "names": [script.obj.key for script in all_assistants()],
+    }
+
+
+def _line(fields: dict[str, Any]) -> dict[str, Any]:
+    at, kind, who = (str(fields.pop(key, "")) for key in ("at", "kind", "assistant"))
+    return {"at": at, "kind": kind, "assistant": who, "fields": list(fields.items())}
+
+
+@inlineCallbacks
+def examination(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
+    """What the doctor finds."""
+    mind = services.mind()
+    found = yield doctor.run_checks(doctor.Patient(settings.GAME_DIR, mind.model, mind.memories))
+    return {"checks": found}

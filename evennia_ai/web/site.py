@@ -1,0 +1,176 @@
+"""The way into the staff's pages: who may see one, how it is shown, what its acts answer."""
+
+import queue
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.contrib.auth.views import redirect_to_login
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import URLPattern, path
+from django.utils.module_loading import import_string
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.http import require_http_methods
+
+from evennia_ai.errors import AssistantError
+from evennia_ai.history.audience import PUBLIC, STAFF
+from evennia_ai.web.reactor import on_reactor
+
+if TYPE_CHECKING:
+    from evennia import AccountDB
+
+    from evennia_ai.assistant_script import AssistantScript
+
+NOBODY, BUILDER, ADMIN = 0, 1, 2
+# Searches and checks may take so long.
+SLOW_S = 20.0
+# Nothing from another host, no script or style but the files of this site, no frame around it.
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One request for a page, on the reactor thread.
+
+    Args:
+        account: Who asks.
+        rank: `BUILDER` or `ADMIN`.
+        script: The assistant that the page is about; None for a page about all.
+        asked: What stands in the address, as ``{"q": "boat"}``.
+        sent: What a form sent; empty where nothing is to be done.
+        parts: Further parts of the path, as a message's id.
+    """
+
+    account: "AccountDB"
+    rank: int
+    script: "AssistantScript | None" = None
+    asked: Mapping[str, str] = field(default_factory=dict)
+    sent: Mapping[str, str] = field(default_factory=dict)
+    parts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def audience(self) -> str:
+        """What may be shown: private talk to admins alone."""
+        return STAFF if self.is_admin else PUBLIC
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether an admin looks."""
+        return self.rank >= ADMIN
+
+    @property
+    def assistant(self) -> "AssistantScript":
+        """The assistant of a page that is about one."""
+        if self.script is None:
+            raise Http404("no such assistant")
+        return self.script
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: its address below ``ai/``, who may see it, what it shows and what can be done there.
+
+    Args:
+        name: Of the address and of the template.
+        route: Django's route; ``<int:assistant>`` is an assistant's number.
+        least: The lowest rank that may see it.
+        show: Name of a function of this folder that takes a `Visit` and returns what the template
+            gets, or a Deferred of it. Only a name: before a game's first migration its addresses
+            are checked, without Evennia's classes.
+        act: Likewise of one that carries out what a form sent, and returns a sentence on it.
+    """
+
+    name: str
+    route: str
+    least: int
+    show: str
+    act: str = ""
+
+    def pattern(self) -> URLPattern:
+        """The address."""
+        return path(self.route, self._view(), name=self.name)
+
+    def _view(self) -> Callable[..., HttpResponse]:
+        methods = ["GET", "HEAD", *(["POST"] if self.act else [])]
+
+        @never_cache
+        @csrf_protect
+        @require_http_methods(methods)
+        def view(request: HttpRequest, assistant: int | None = None, **parts: str) -> HttpResponse:
+            response = self._answer(request, assistant, parts)
+            response["Content-Security-Policy"] = CONTENT_POLICY
+            response["Referrer-Policy"] = "same-origin"
+            response["X-Content-Type-Options"] = "nosniff"
+            return response
+
+        return view
+
+    def _answer(
+        self, request: HttpRequest, assistant: int | None, parts: Mapping[str, str]
+    ) -> HttpResponse:
+        user: Any = request.user
+        if not user.is_authenticated:
+            return redirect_to_login(request.get_full_path())
+        asked, sent = request.GET.dict(), request.POST.dict()
+        work = import_string(f"{__package__}.{self.act if sent else self.show}")
+
+        def visit() -> Any:
+            from evennia import AccountDB
+
+            from evennia_ai.assistant_script import all_assistants
+
+            account = AccountDB.objects.get(pk=user.pk)
+            rank = rank_of(account)
+            if rank < self.least:
+                raise PermissionError("This page is for staff.")
+            script = None
+            if assistant is not None:
+                script = next((s for s in all_assistants() if s.pk == assistant), None)
+                if script is None:
+                    raise Http404("There is no such assistant.")
+            made = Visit(account, rank, script, asked, sent, parts)
+            return work(made)
+
+        try:
+            shown = on_reactor(visit, SLOW_S)
+        except AssistantError as error:
+            if not sent:
+                return _trouble(request, 400, str(error))
+            messages.error(request, str(error))
+            return HttpResponseRedirect(request.get_full_path())
+        except tuple(_TROUBLES) as error:
+            status, text = _TROUBLES[type(error)]
+            return _trouble(request, status, str(error) or text)
+        if sent:
+            messages.success(request, str(shown))
+            return HttpResponseRedirect(request.get_full_path())
+        return render(request, f"evennia_ai/{self.name}.html", {"page": self.name, **shown})
+
+
+_TROUBLES: dict[type[Exception], tuple[int, str]] = {
+    PermissionError: (403, "This page is for staff."),
+    Http404: (404, "There is no such page."),
+    queue.Empty: (503, "The game is busy; try again."),
+}
+
+
+def number(text: str | None, default: int, most: int) -> int:
+    """A number of the address, from 0 to `most`; the default if there is none."""
+    return min(most, int(text)) if text and text.isascii() and text.isdigit() else default
+
+
+def rank_of(account: "AccountDB") -> int:
+    """What an account may see of the pages; on the reactor thread."""
+    if account.is_superuser or account.check_permstring("Admin"):
+        return ADMIN
+    return BUILDER if account.check_permstring("Builder") else NOBODY
+
+
+def _trouble(request: HttpRequest, status: int, text: str) -> HttpResponse:
+    return render(request, "evennia_ai/trouble.html", {"text": text}, status=status)

@@ -1,0 +1,277 @@
+"""The staff's pages: who sees what, what stands there, and what can be done."""
+
+import json
+import re
+from html import unescape
+from unittest.mock import patch
+
+from django.test import Client, override_settings
+from evennia import create_account
+from twisted.internet.defer import maybeDeferred
+
+from evennia_ai import conf, services
+from evennia_ai.history.audience import private
+from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.web.site import ADMIN, BUILDER
+from evennia_ai.web.urls import PAGES
+from tests.command_line import CommandLineTest
+from tests.waiting import wait_for
+
+SECRET = "the-cellar-key-is-under-the-stone"
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    '"><svg onload=alert(1)>',
+    "</script><script>alert(1)</script>",
+    "{{ settings.SECRET_KEY }}",
+    "{% debug %}",
+    "[link](javascript:alert(1))",
+    "![x](http://evil.example/x.png)",
+    "\u202ethgir\u202c",
+    "' autofocus onfocus=alert(1) x='",
+    "javascript:alert(1)",
+    "<a href=http://evil.example>click</a>",
+    "&lt;b&gt;",
+    "<!-- --><plaintext>",
+    "<style>body{display:none}</style>",
+)
+
+
+@override_settings(ROOT_URLCONF="tests.web.urls")
+class PagesTest(CommandLineTest):
+    """A browser of staff, and an assistant who was told things."""
+
+    def setUp(self):
+        super().setUp()
+        self.client = Client()
+        self.patched = patch(
+            "evennia_ai.web.site.on_reactor",
+            lambda work, patience_s: wait_for(maybeDeferred(work)),
+        )
+        self.patched.start()
+        self.addCleanup(self.patched.stop)
+        for page in PAGES:
+            self.assertIn(page.least, (BUILDER, ADMIN))
+
+    def addresses(self, message="m1"):
+        """An address of each page."""
+        parts = {"<int:assistant>": str(self.script.pk), "<str:message>": message}
+        for page in PAGES:
+            route = page.route
+            for each, value in {**parts, "<str:summary>": "s1"}.items():
+                route = route.replace(each, value)
+            yield page, f"/ai/{route}"
+
+    def said(self, text, who="Bob", audience="public", channel="say"):
+        """Let the assistant hear a line; returns its message."""
+        speaker = Speaker(who, "o9.abc")
+        heard = Message("user", text, speaker=speaker, audience=audience, channel=channel)
+        return self.script.history.append([heard])[0]
+
+    def assertShows(self, response, *words):  # noqa: N802 - unittest's own form
+        """The page is there and holds these words."""
+        self.assertEqual(response.status_code, 200)
+        text = unescape(response.content.decode())
+        self.assertEqual([each for each in words if each not in text], [])
+
+    def assertHides(self, response, *words):  # noqa: N802 - unittest's own form
+        """The page is there and does not hold these words."""
+        self.assertEqual(response.status_code, 200)
+        text = unescape(response.content.decode())
+        self.assertEqual([each for each in words if each in text], [])
+
+    def get(self, address):
+        return self.client.get(address)
+
+    def logged(self, kind):
+        """Lines of one kind in the audit log, once all are written."""
+        wait_for(services.on_disk(lambda: None))
+        path = conf.log_path()
+        lines = map(json.loads, path.read_text().splitlines() if path.exists() else ())
+        return [line for line in lines if line["kind"] == kind and line["assistant"] == "Aria"]
+
+
+class TestWhoSeesWhat(PagesTest):
+    """Anonymous, player, builder and admin against every page and act."""
+
+    def test_ranks(self):
+        """Each page is for its rank and above; nobody else learns anything from it."""
+        self.said(f"whispered: {SECRET}", audience=private(["o9.abc"]), channel="whisper")
+        for rank, least in ((None, 99), ("Player", 99), ("Builder", BUILDER), ("Admin", ADMIN)):
+            browser = Client()
+            if rank:
+                self.be(rank)
+                browser.force_login(self.account)
+            for page, address in self.addresses():
+                with self.subTest(rank=rank, page=page.name):
+                    response = browser.get(address)
+                    text = response.content.decode()
+                    if rank is None:
+                        self.assertEqual(response.status_code, 302)
+                        self.assertIn("/auth/login", response["Location"])
+                    elif least == 99 or page.least > least:
+                        self.assertEqual(response.status_code, 403)
+                    else:
+                        self.assertIn(response.status_code, (200, 404))
+                    if rank != "Admin":
+                        self.assertNotIn(SECRET, text)
+                        if rank != "Builder":
+                            self.assertNotIn("Gilded", text)
+
+    def test_acts_of_others(self):
+        """Who may not see a page cannot act on it, and an act without its token is refused."""
+        for rank in ("Player", "Builder"):
+            self.be(rank)
+            self.client.force_login(self.account)
+            response = self.client.post(
+                f"/ai/{self.script.pk}/memory/", {"act": "forget", "id": "e1"}
+            )
+            self.assertEqual(response.status_code, 403)
+        self.be("Admin")
+        strict = Client(enforce_csrf_checks=True)
+        strict.force_login(self.account)
+        response = strict.post(f"/ai/{self.script.pk}/options/", {"act": "undo"})
+        self.assertEqual(response.status_code, 403)
+
+    def test_looks_at_private_talk_are_logged(self):
+        """Reading private talk leaves a line in the audit log; reading public talk leaves none."""
+        self.client.force_login(self.account)
+        self.said("The ale is good.")
+        self.get(f"/ai/{self.script.pk}/talk/")
+        self.assertEqual(self.logged("looked"), [])
+        self.said(SECRET, audience=private(["o9.abc"]), channel="whisper")
+        self.assertShows(self.get(f"/ai/{self.script.pk}/talk/"), SECRET)
+        [look] = self.logged("looked")
+        self.assertEqual((look["page"], look["private"]), ("talk", 1))
+
+    def test_security_headers(self):
+        """Every answer forbids other hosts, inline scripts and frames."""
+        self.client.force_login(self.account)
+        for _, address in self.addresses():
+            policy = self.get(address)["Content-Security-Policy"]
+            self.assertIn("default-src 'none'", policy)
+            self.assertNotIn("unsafe", policy)
+
+
+class TestWhatTheyShow(PagesTest):
+    """The pages as an admin sees them."""
+
+    def setUp(self):
+        super().setUp()
+        self.client.force_login(self.account)
+
+    def test_hostile_texts(self):
+        """Names and lines are text: no tag, handler or template of them gets through."""
+        messages = [self.said(text, who=text) for text in HOSTILE]
+        for text in HOSTILE:
+            self.script.obj.journal.add(text)
+        self.script.runtime.last_error = HOSTILE[0]
+        for message in (messages[0], messages[-1]):
+            for page, address in self.addresses(message.id):
+                text = self.get(address).content.decode()
+                inside = re.sub(
+                    r'<script (src="[^"]+" defer|id="\w+" type="application/json")>', "", text
+                )
+                with self.subTest(page=page.name):
+                    self.assertNotIn("<script>", inside)
+                    self.assertNotRegex(inside, r"<(img src=x|svg|style>|plaintext|a href=http:)")
+                    self.assertNotIn("evennia_ai tests-only", text)
+                    self.assertNotRegex(text, r'href="javascript:')
+        shown = self.get(f"/ai/{self.script.pk}/talk/").content.decode()
+        self.assertIn("&lt;script&gt;alert(1)&lt;/script&gt;", shown)
+        self.assertIn("{{ settings.SECRET_KEY }}", shown)
+
+    def test_talk_is_filtered_and_paged(self):
+        """Who, words, channel and audience narrow the talk; older lines are a page further."""
+        for number in range(120):
+            self.said(f"line {number} of ale", who="Bob" if number % 2 else "Eve")
+        self.said("under the stone", audience=private(["o9.abc"]), channel="whisper")
+        at = f"/ai/{self.script.pk}/talk/"
+        self.assertShows(self.get(at), "line 119 of ale")
+        self.assertHides(self.get(at), "line 3 of ale")
+        older = re.search(r"before=(\w+)", self.get(at).content.decode())[1]
+        page = self.get(f"{at}?before={older}")
+        self.assertShows(page, "line 69 of ale")
+        self.assertHides(page, "line 119 of ale")
+        self.assertHides(self.get(f"{at}?who=eve"), "line 119 of ale")
+        self.assertShows(self.get(f"{at}?audience=private"), "under the stone")
+        self.assertHides(self.get(f"{at}?audience=public"), "under the stone")
+        self.assertShows(self.get(f"{at}?q=LINE+7+of"), "line 7 of ale")
+
+    def test_why_from_a_reply(self):
+        """From a reply its prompt's regions, what it answers and its cost are seen."""
+        self.model.answers = ["Aye, dark ale and light."]
+        self.say("Aria, is there ale?")
+        self.assertEqual(self.tick(), "turn")
+        reply = next(m for m in reversed(self.script.history.messages()) if m.role == "assistant")
+        page = self.get(f"/ai/{self.script.pk}/why/{reply.id}/")
+        for words in ("It answers:", "is there ale?", "History", "scripted/model"):
+            self.assertShows(page, words)
+
+    def test_a_broken_assistant_is_one_bad_row(self):
+        """The list shows the others, and that one as broken."""
+        self.script.attributes.add("conversation_tail", [{"id": 7, "role": "user", "content": []}])
+        with patch("evennia_ai.web.overview.overview", side_effect=ValueError("no such thing")):
+            page = self.get("/ai/")
+        self.assertShows(page, "broken: ")
+
+    def test_odd_numbers_and_unknown_ids(self):
+        """Odd values in an address give a page or a plain answer, never an error."""
+        for query in ("spend/?days=x", "spend/?days=-1", "spend/?by=secret&only=1"):
+            self.assertEqual(self.get(f"/ai/{query}").status_code, 200)
+        for page in ("why/m9/", "summaries/s9/"):
+            self.assertEqual(self.get(f"/ai/{self.script.pk}/{page}").status_code, 404)
+        self.assertEqual(self.get("/ai/99999/").status_code, 404)
+
+
+class TestActs(PagesTest):
+    """What staff can do: checked like the commands, with a line in the audit log."""
+
+    def setUp(self):
+        super().setUp()
+        self.client.force_login(self.account)
+
+    def send(self, page, **fields):
+        """Send a form; returns the page that follows."""
+        return self.client.post(f"/ai/{self.script.pk}/{page}/", fields, follow=True)
+
+    def test_options(self):
+        """A value is set by the checks of `aiconfig`, and taken back."""
+        shown = self.send("options", act="set", option="max_says", value="3")
+        self.assertShows(shown, "max_says is now 3")
+        self.assertEqual(self.script.config.max_says, 3)
+        self.assertShows(self.send("options", act="undo"), "max_says is 2 again")
+        wrong = self.send("options", act="set", option="max_says", value="many")
+        self.assertShows(wrong, "not 'many'")
+        self.assertEqual(self.script.config.max_says, 2)
+        self.assertEqual([line["act"] for line in self.logged("configured")], ["set", "undo"])
+
+    def test_spend_caps_are_for_admins(self):
+        """A builder who owns the assistant cannot lift its cap."""
+        self.script.state.configure({"spend_max_tokens_day": 100})
+        self.be("Builder")
+        self.script.obj.locks.add("control:all()")
+        shown = self.send("options", act="set", option="spend_max_tokens_day", value="100000")
+        self.assertShows(shown, "Only admins raise or remove spend caps")
+
+    def test_a_journal_entry_is_corrected(self):
+        """The old entry is withdrawn, the new one rests on the same lines."""
+        old = self.script.obj.journal.add("Bob owns a cat.", source_message_ids=["m1"])
+        shown = self.send("memory", act="correct", id=old.id, text="Bob owns a boat.")
+        self.assertShows(shown, "takes the place of")
+        new = self.script.obj.journal.recent()[-1]
+        self.assertEqual((new.content, new.source_message_ids), ("Bob owns a boat.", ("m1",)))
+        self.assertTrue(self.script.obj.journal.get(old.id).withdrawn)
+        self.assertEqual(self.logged("corrected")[0]["now"], new.id)
+
+    def test_an_entry_is_forgotten_and_a_player_quarantined(self):
+        """Both are done and logged; unknown ids and players are refused in a sentence."""
+        old = self.script.obj.journal.add("Bob owns a cat.")
+        self.assertShows(self.send("memory", act="forget", id=old.id), "is withdrawn")
+        self.assertShows(self.send("memory", act="forget", id="e0"), "There is no journal entry")
+        other = create_account("Mallory", "m@example.com", "a-long-password-1")
+        self.assertShows(self.send("memory", act="quarantine", player="Mallory"), "uses nothing")
+        self.assertShows(self.send("memory", act="release", player="Mallory"), "uses again")
+        self.assertShows(self.send("memory", act="dance"), "no such act")
+        self.assertTrue(self.logged("quarantine") and self.logged("forget"))
+        other.delete()
