@@ -72,8 +72,7 @@ def run_turn(
             break
         reply, text, calls = answer.reply, answer.text, answer.calls
         if script.moderator is not None and turn.context.speaks:
-            whole, (text, calls) = text, (yield turn.moderated(text, calls))
-            turn.replaced += (text,) if text != whole else ()
+            text, calls = yield turn.moderated(text, calls)
         if not calls:
             turn.end(text, aside, reply)
             break
@@ -135,6 +134,8 @@ class _Turn:
         self.budget: BudgetEvent | None = None  # of the last request that was answered
         self.cuts: tuple[str, ...] = ()  # what guards did
         self.replaced: tuple[str, ...] = ()  # what the game's moderation says instead
+        self.is_moderated = False  # whether it replaced or refused something,
+        self.is_refused = False  # and whether that was all of the newest reply
 
     @inlineCallbacks
     def ask(self) -> Generator[Deferred[Any], Any, Any]:
@@ -265,11 +266,14 @@ class _Turn:
     ) -> Generator[Deferred[Any], Any, tuple[str, Sequence[Mapping[str, Any]]]]:
         """Fires with a reply as moderation lets it be said and stored."""
         script, private_talk = self.script, is_private(self.request.audience)
+        whole, passed = text, []
         if text:
             text = yield judge_said(script, text, self.request.channel, private_talk)
-        passed = []
         for call in calls:
             passed.append((yield judge_call(script, call, private_talk)))
+        self.replaced += (text,) if text != whole else ()
+        self.is_moderated = self.is_moderated or text != whole or passed != list(calls)
+        self.is_refused = bool(whole and not text)
         return text, passed
 
     @inlineCallbacks
@@ -381,11 +385,22 @@ class _Turn:
             cost=report.cost,
             cached_tokens=report.cached_tokens,
             cuts=tuple(dict.fromkeys(self.cuts)),
+            moderated=self.is_moderated,
         )
+
+    def _tell_refusal(self) -> None:
+        """Moderation lets nothing be said: show that to who asked, and note it for `ai/why`."""
+        script, request = self.script, self.request
+        script.runtime.refused = (script.now(), request.audience)
+        self.report.stopped_by = "moderation"
+        if emote := script.config.trouble_emote:
+            script.game.show(emote, request.audience, request.channel, request.asker)
 
     def end(self, text: str, aside: str, reply: ModelReply) -> None:
         """Store and say the last reply, or what was said beside a call, unless it is unfit."""
         said = text or ("" if self.report.spoken else aside)
+        if self.is_refused and not (said or self.report.spoken):
+            return self._tell_refusal()
         if said in self.report.spoken:
             said = text = ""
         if said and self.context.speaks and not self.is_fit(said, reply.model):

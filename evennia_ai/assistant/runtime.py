@@ -96,6 +96,7 @@ class Runtime:
         sign: What will tell those who wait that it is thinking.
         signed: Groups, by key, that were told so and wait on.
         trouble_shown_at: When it showed last that no model answers, seconds since the epoch.
+        refused: When moderation refused a whole reply last, and the turn's audience.
         notes: When what each person said caused the newest notes, by stable id.
         cannot_store: Whether the last tick failed because the database could not be written.
         logged: When each error was logged last, by its text, on the monotonic clock.
@@ -132,6 +133,7 @@ class Runtime:
     sign: IDelayedCall | None = None
     signed: set[tuple[str, str]] = field(default_factory=set)
     trouble_shown_at: float = float("-inf")
+    refused: tuple[float, str] | None = None
     notes: dict[str, "deque[float]"] = field(default_factory=dict)
     cannot_store: bool = False
     logged: dict[str, float] = field(default_factory=dict)

@@ -15,8 +15,8 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import pause
 from evennia_ai.commands.show import counted, moment
 from evennia_ai.history.archive import ARCHIVE
-from evennia_ai.history.audience import visible
-from evennia_ai.history.messages import Message
+from evennia_ai.history.audience import PUBLIC, visible
+from evennia_ai.history.messages import Message, utc_iso
 from evennia_ai.history.records import COMMITTED, ROLLED_BACK, CompactionRecord, SummaryRecord
 from evennia_ai.llm_interaction.contributors import newest_turn
 from evennia_ai.llm_interaction.reply_trace import ReplyTrace
@@ -93,6 +93,17 @@ def found_message(
     hits = tuple((yield script.memory.search(query)))
     found = yield _archived(script, words, audience, hits)
     return found, hits
+
+
+def refused_since(script: AssistantScript, message: Message | None, audience: str) -> str:
+    """When moderation refused a reply newer than a message, as it is stored; empty if it did not.
+
+    Only of a turn that the audience may know of, and since the server started.
+    """
+    at, whose = script.runtime.refused or (0.0, PUBLIC)
+    moment_of = utc_iso(at)
+    is_newer = at and (message is None or moment_of > message.created_at)
+    return moment_of if is_newer and visible(whose, audience) else ""
 
 
 def explanation(

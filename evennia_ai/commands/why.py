@@ -7,7 +7,13 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.budget import cached_part, cuts, price
-from evennia_ai.commands.explanation import Explanation, Source, explanation, found_message
+from evennia_ai.commands.explanation import (
+    Explanation,
+    Source,
+    explanation,
+    found_message,
+    refused_since,
+)
 from evennia_ai.commands.history import hit_line, message_line
 from evennia_ai.commands.show import audience_mark, counted, escaped, moment
 from evennia_ai.llm_interaction.reply_trace import ReplyTrace
@@ -26,10 +32,12 @@ def why(
     Only of what the audience may see. Fires with escaped lines.
     """
     message, hits = yield found_message(script, words, audience)
+    refused = "" if words else refused_since(script, message, audience)
+    news = [f"Moderation refused a newer reply, {moment(refused)}."] if refused else []
     if message is None:
-        return _not_found(script, words, hits) if words else _silent(script)
+        return _not_found(script, words, hits) if words else [*news, *_silent(script)]
     known, name = explanation(script, message, audience, words), script.obj.key
-    lines = [f"{escaped(message.id)} {message_line(message, name)}"]
+    lines = [*news, f"{escaped(message.id)} {message_line(message, name)}"]
     lines += map(escaped, known.whereabouts)
     if hits is not None:
         ids = [hit.turn_id for hit in hits]
@@ -70,6 +78,8 @@ def _rests_on(known: Explanation, trace: ReplyTrace) -> list[str]:
     tokens = f"{trace.prompt_tokens:,} tokens in{cached}, {trace.completion_tokens:,} out"
     if trace.cuts:
         lines.append(f"Guards cut what its model wrote: it {', '.join(trace.cuts)}.")
+    if trace.moderated:
+        lines.append("Moderation replaced or refused part of what its model wrote.")
     return [
         *lines,
         f"Tools called: {', '.join(known.tools) or 'none'}",

@@ -37,6 +37,7 @@ class ReplyTrace:
         cost: US dollars of all these calls; None if one of them is unknown.
         cached_tokens: Prompt tokens of all these calls that the provider read from its cache.
         cuts: Names of the guards that cut the turn's replies (`llm_interaction.guards`).
+        moderated: Whether the game's moderation replaced or refused something of the turn.
     """
 
     budget: BudgetEvent
@@ -52,6 +53,7 @@ class ReplyTrace:
     cost: float | None = None
     cached_tokens: int = 0
     cuts: tuple[str, ...] = ()
+    moderated: bool = False
 
     @classmethod
     def of(cls, message: Message) -> "ReplyTrace | None":
@@ -76,6 +78,7 @@ class ReplyTrace:
             cost=None if cost is None else as_amount(cost),
             cached_tokens=as_count(raw.get("cached_tokens")),
             cuts=tuple(as_texts(raw.get("cuts"))),
+            moderated=raw.get("moderated") is True,
         )
 
     def to_text(self) -> str:
@@ -93,6 +96,7 @@ class ReplyTrace:
             "completion_tokens": self.completion_tokens,
             "cached_tokens": self.cached_tokens,
             "cuts": list(self.cuts),
+            "moderated": self.moderated,
         }
         kept = {name: value for name, value in kept.items() if value}
         if self.cost is not None:

@@ -192,6 +192,7 @@ def why(visit: Visit) -> dict[str, Any]:
             "model": trace.budget.model,
             "cuts": cuts(trace.budget),
             "guards": trace.cuts,
+            "moderated": trace.moderated,
             "calls": trace.calls,
             "prompt_tokens": trace.prompt_tokens,
             "completion_tokens": trace.completion_tokens,

@@ -12,9 +12,18 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from evennia_ai import conf, services
-from evennia_ai.assistant.moderation import TIMEOUT_S, Moderator, moderate, unjudged
+from evennia_ai.assistant.moderation import (
+    MOST_LOST,
+    MOST_WAITING,
+    THREADS,
+    TIMEOUT_S,
+    Moderator,
+    moderate,
+    unjudged,
+)
 from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.cli.doctor import Patient, check_moderation, run_checks
+from evennia_ai.commands.why import why
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
@@ -212,6 +221,20 @@ class TestSaid(ModeratedTest):
         self.assertNotIn("xylophone", str(self.heard))
         self.assertNotIn("xylophone", self.everything())
 
+    def test_a_refused_reply_is_no_silence(self):
+        """Who asked sees a sign in character, and `ai/why` names moderation, not the words."""
+        self.turn("a forbidden xylophone")
+        self.assertIn("words would not come", str(self.heard))
+        lines = "\n".join(wait_for(why(self.script, "", PUBLIC)))
+        self.assertIn("Moderation refused a newer reply", lines)
+        self.assertNotIn("xylophone", lines)
+
+    def test_why_tells_of_a_replaced_reply(self):
+        """So does it for a reply that moderation replaced."""
+        self.turn("a rude word")
+        lines = "\n".join(wait_for(why(self.script, "", PUBLIC)))
+        self.assertIn("Moderation replaced or refused part", lines)
+
     def test_replaced_reply(self):
         """What is said and stored is what the function returned."""
         self.turn("a rude word")
@@ -325,6 +348,80 @@ class TestTimeout(unittest.TestCase):
         self.assertEqual(self.asked, ["Good evening."])
         self.assertEqual(self.aria.game.said, [])
         self.assertEqual(self.aria.history.messages(), ())
+
+
+class TestLine(unittest.TestCase):
+    """Many texts, and calls that do not return."""
+
+    def setUp(self):
+        self.clock, self.begun = Clock(), []
+
+        def submit(function, text, about):
+            begun = Deferred()
+            self.begun.append((text, lambda: begun.callback(function(text, about))))
+            return begun
+
+        self.judge = Moderator(lambda: lambda text, about: text.upper(), submit, submit, self.clock)
+        self.answers = {}
+
+    def ask(self, text, kind="heard", assistant="Aria", speaker_id="o1.a"):
+        about = {"kind": kind, "assistant": assistant, "speaker_id": speaker_id}
+        got = self.answers.setdefault(text, [])
+        self.judge.ask(text, about).addCallbacks(got.append, lambda why: got.append(why.type))
+
+    def finish(self, number):
+        self.begun[number][1]()
+
+    def test_a_flood_waits_in_line(self):
+        """A slow function is asked about every text; waiting is no failure."""
+        for number in range(3 * THREADS):
+            self.ask(f"t{number}")
+        for number in range(3 * THREADS):
+            self.clock.advance(TIMEOUT_S * 0.9 / THREADS)
+            self.finish(number)
+        self.assertEqual(self.answers, {f"t{n}": [f"T{n}"] for n in range(3 * THREADS)})
+
+    def test_hanging_calls_give_their_place(self):
+        """After the timeout the next texts are asked about, until too many threads are lost."""
+        for number in range(THREADS + 1):
+            self.ask(f"t{number}")
+        self.assertEqual(len(self.begun), THREADS)
+        self.clock.advance(TIMEOUT_S)
+        self.assertEqual(len(self.begun), THREADS + 1)
+        self.finish(THREADS)
+        self.assertEqual(self.answers[f"t{THREADS}"], [f"T{THREADS}"])
+        for number in range(MOST_LOST):
+            self.ask(f"h{number}")
+            self.clock.advance(TIMEOUT_S)
+        self.ask("now")
+        self.assertEqual(self.answers["now"], [TimeoutError])
+
+    def test_lost_threads_come_back(self):
+        """Once hanging calls return after all, texts are asked about again."""
+        for number in range(MOST_LOST):
+            self.ask(f"h{number}")
+            self.clock.advance(TIMEOUT_S)
+        for number in range(MOST_LOST):
+            self.finish(number)  # nobody waits for it
+        self.ask("now")
+        self.finish(MOST_LOST)
+        self.assertEqual(self.answers["now"], ["NOW"])
+
+    def test_too_many_wait(self):
+        """Beyond a bound, a text fails at once."""
+        for number in range(THREADS + MOST_WAITING + 1):
+            self.ask(f"t{number}")
+        self.assertEqual(self.answers[f"t{THREADS + MOST_WAITING}"], [TimeoutError])
+        self.assertEqual(self.answers[f"t{THREADS}"], [])
+
+    def test_one_verdict_for_all_who_hear(self):
+        """Two assistants that hear a line share its verdict; another speaker's is asked about."""
+        self.ask("hi")
+        self.ask("hi", assistant="Bertram")
+        self.ask("hi", speaker_id="o2.b")
+        self.assertEqual(len(self.begun), 2)
+        self.finish(0)
+        self.assertEqual(self.answers["hi"], ["HI", "HI"])
 
 
 class TestQueue(unittest.TestCase):

@@ -112,7 +112,7 @@ class TestEach(unittest.TestCase):
         self.assertNotIn("speaks for others", names_of(announced))
         spoken = "\n".join([OPENING, *lines])
         self.assertEqual(guarded(spoken, AROUND).text, OPENING)
-        for more in ("\nBram: \"Mine!\"", "\nBram says, Mine!", "\nThat is all.\nBram: Mine!"):
+        for more in ('\nBram: "Mine!"', "\nBram says, Mine!", "\nThat is all.\nBram: Mine!"):
             kept = guarded(announced + more, AROUND).text
             self.assertNotIn("Mine", kept)
 
