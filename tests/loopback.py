@@ -174,6 +174,7 @@ class LoopbackServer:
     Attributes:
         pages: Answers by path, as ``/props``, to what is asked about the server itself. Without
             one, ``/v1/models`` lists `MODELS`, and other paths are not found.
+        page_status: Status of all of these answers, if it is set.
     """
 
     def __init__(self, respond: Callable[[dict[str, Any]], Answer] = echo, port: int = 0):
@@ -181,6 +182,7 @@ class LoopbackServer:
         self.requests: list[Record] = []
         self.lookups: list[Record] = []
         self.pages: dict[str, Any] = {}
+        self.page_status = 0
         self._script: deque[Answer] = deque()
         self._lock = threading.Condition()
         self._released = threading.Event()
@@ -281,7 +283,7 @@ class _Handler(BaseHTTPRequestHandler):
         owner.lookups.append(record)
         listed = [{"id": name, "object": "model", "owned_by": "tests"} for name in MODELS]
         pages = {"/v1/models": {"object": "list", "data": listed}, **owner.pages}
-        record.status = 200 if path in pages else 404
+        record.status = owner.page_status or (200 if path in pages else 404)
         self._send(record.status, pages.get(path, _error("No such page")))
 
     def do_POST(self) -> None:

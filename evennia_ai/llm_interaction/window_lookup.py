@@ -26,7 +26,7 @@ class Answer(NamedTuple):
     Args:
         window: None if it says nothing.
         is_final: Whether asking again soon would give the same answer. Not so where nobody
-            listens, and where Ollama has not loaded the model yet.
+            listens, and where the model is not loaded yet.
     """
 
     window: Window | None
@@ -49,7 +49,7 @@ async def ask_server(address: str, api_key: str | None, model: str) -> Answer:
         nonlocal is_reached
         try:
             response = await client.request(method, root + path, **options)
-            is_reached = True
+            is_reached |= response.status_code < 500  # llama.cpp is still loading
             return response.json() if response.status_code == 200 else None
         except httpx.TimeoutException:
             is_reached = True  # it listens; another wait would be as long
