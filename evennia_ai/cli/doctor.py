@@ -398,13 +398,12 @@ def check_model(patient: Patient) -> Any:
     if model == OFFLINE_MODEL:
         detail = "the offline model speaks: rules, no network, no key"
         return _remark(detail, f"For better conversation, set `{checks.MODEL}`.")
-    if tokens := client.window(model):
-        window = f"a window of {tokens:,} tokens, by {client.window_source(model)}"
+    detail, tokens = report.detail, client.window(model)
+    if tokens:
+        detail += f"; its window: {tokens:,} tokens, by {client.window_source(model)}"
         if names := ", ".join(_allowed_more(model, tokens)):
-            window += f", which counts although `max_context_tokens` of {names} is larger"
-    else:
-        window = "its window is not known; an overflow will tell"
-    return _fine(f"{report.detail}; {window}")
+            detail += f", which counts although `max_context_tokens` of {names} is larger"
+    return _fine(detail)
 
 
 def _allowed_more(model: str, tokens: int) -> Iterator[str]:

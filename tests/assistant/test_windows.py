@@ -6,6 +6,7 @@ from django.test import override_settings
 
 from evennia_ai import conf, services
 from evennia_ai.assistant.status import status_facts, warnings
+from evennia_ai.cli import doctor
 from evennia_ai.commands.status import status_lines
 from evennia_ai.history.live import verify_history
 from evennia_ai.llm_interaction.client import ModelClient
@@ -153,6 +154,9 @@ class TestAskedFirst(SmallWindow):
         self.assertIn(f"of 4,096 tokens (the window of scripted/model, by {PROPS})", lines)
         (warning,) = (each for each in warnings(self.script) if "100,000" in each)
         self.assertIn(f"the window of scripted/model holds 4,096 ({PROPS})", warning)
+        found = wait_for(doctor.check_model(doctor.Patient(self.small.url)))
+        self.assertIn(f"its window: 4,096 tokens, by {PROPS}, which counts although", found.detail)
+        self.assertIn("of Aria is larger", found.detail)
         self.configure(max_context_tokens=3000)
         lines = "\n".join(status_lines(status_facts(self.script)))
         self.assertIn("of 3,000 tokens (`max_context_tokens`)", lines)
