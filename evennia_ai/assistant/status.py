@@ -51,7 +51,7 @@ def status_facts(script: "AssistantScript") -> dict[str, Any]:
         "context": {
             "usage": round(context_usage(script), 4),
             "limit_tokens": context_limit(script),
-            "limit_source": limit_source(script),
+            "limit_source": limit_source(script).name,
             "sleep_threshold": config.compact_sleep_threshold,
             "emergency_threshold": config.compact_emergency_threshold,
             "compaction": compaction_state(script),
@@ -124,8 +124,8 @@ def warnings(script: "AssistantScript") -> list[str]:
         missing = len(tools) - len(offered)
         found.append(
             f"{missing} of the {len(tools)} tools of {name} are not offered: they "
-            f"leave no room under the limit of {limit:,} tokens. Raise `max_context_tokens`, or "
-            "switch tools off by `tool_levels`."
+            f"leave no room under the limit of {limit:,} tokens. {limit_source(script).remedy}, "
+            "or switch tools off by `tool_levels`."
         )
     elif reason := feasibility(script):
         found.append(reason)

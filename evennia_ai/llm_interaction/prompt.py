@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from evennia_ai.history.audience import PUBLIC, visible
 from evennia_ai.history.frames import moment_lines
@@ -56,14 +56,22 @@ def learned_window(script: Assistant, model: str = "") -> Window | None:
     return Window(tokens, script.mind.model.window_source(model)) if tokens else None
 
 
-def limit_source(script: Assistant) -> str:
-    """What sets the limit of its requests, in words."""
+class LimitSource(NamedTuple):
+    """What sets the limit of an assistant's requests, and what makes it larger, in words."""
+
+    name: str
+    remedy: str
+
+
+def limit_source(script: Assistant) -> LimitSource:
+    """What sets the limit of its requests."""
     limit, window = context_limit(script), learned_window(script)
     if limit == script.config.max_context_tokens:
-        return "`max_context_tokens`"
+        return LimitSource("`max_context_tokens`", "Raise `max_context_tokens`")
     if window and limit == window.tokens:
-        return f"the window of {script.model_name}, by {window.source}"
-    return "the spend cap of a call"
+        name = f"the window of {script.model_name}, by {window.source}"
+        return LimitSource(name, "Give the model's server a larger window")
+    return LimitSource("the spend cap of a call", "Raise the spend cap of a call")
 
 
 def context_caps(script: Assistant, model: str = "") -> Caps:

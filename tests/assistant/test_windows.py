@@ -17,6 +17,7 @@ from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )
+from evennia_ai.sleep.compaction.triggers import check_feasible, feasibility
 from tests import loopback
 from tests.loopback import Answer, LoopbackServer, count_tokens
 from tests.waiting import wait_for
@@ -161,6 +162,19 @@ class TestAskedFirst(SmallWindow):
         lines = "\n".join(status_lines(status_facts(self.script)))
         self.assertIn("of 3,000 tokens (`max_context_tokens`)", lines)
         self.assertFalse([each for each in warnings(self.script) if "3,000, but" in each])
+
+    def test_what_compaction_cannot_reach(self):
+        """What the window is too small for names the window, not an option that would not help."""
+        client = self.serve()
+        self.small.pages["/props"] = {"default_generation_settings": {"n_ctx": WINDOW}}
+        wait_for(client.warm_up(), 60)
+        self.fill(30, words=60)
+        check_feasible(self.script)
+        reason = feasibility(self.script)
+        self.assertEqual(self.script.runtime.last_error, reason)
+        self.assertIn(f"the window of scripted/model, by {PROPS} sets the limit", reason)
+        self.assertIn("Give the model's server a larger window", reason)
+        self.assertNotIn("max_context_tokens", reason)
 
     def test_a_window_that_shrinks(self):
         """A server started anew with less refuses that turn once, and no later one."""

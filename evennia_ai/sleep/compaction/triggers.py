@@ -160,17 +160,15 @@ def feasibility(script: Assistant) -> str | None:
     )
     if numbers is None:
         return None
+    source = limit_source(script)
     says = f"compaction cannot get under `{name}` with the {len(kept)} newest messages kept: "
-    says += f"{numbers} ({limit_source(script)} sets the limit)"
+    says += f"{numbers} ({source.name} sets the limit)"
     if kept_capacity(script, threshold) is None:
         return (
             f"{says}; not even with no message kept. In an emergency another compaction follows "
-            f"only when the history has grown by {REGROWTH - 1:.0%}. Raise `max_context_tokens`."
+            f"only when the history has grown by {REGROWTH - 1:.0%}. {source.remedy}."
         )
-    return (
-        f"{says}; fewer will be kept. Raise `max_context_tokens` or lower "
-        "`compact_preserve_window`."
-    )
+    return f"{says}; fewer will be kept. {source.remedy} or lower `compact_preserve_window`."
 
 
 def _summaries_seen(script: Assistant) -> int:
