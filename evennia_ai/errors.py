@@ -13,13 +13,22 @@ class ModelError(AssistantError):
     """No model gave a usable answer; the message holds no key and no prompt text.
 
     `retryable`: whether the same call may succeed later. `kind` is one of `timeout`, `rate_limit`,
-    `server`, `connection`, `bad_response`, `refused`, `auth`, `breaker_open`, `cancelled`.
+    `server`, `connection`, `bad_response`, `refused`, `auth`, `breaker_open`, `cancelled`,
+    `context_window`.
     """
 
     def __init__(self, message: str, retryable: bool = False, kind: str = "bad_response"):
         super().__init__(message)
         self.retryable = retryable
         self.kind = kind
+
+
+class WindowError(ModelError):
+    """The prompt is larger than the window of `model`; a smaller one may be sent to it."""
+
+    def __init__(self, message: str, model: str):
+        super().__init__(message, kind="context_window")
+        self.model = model
 
 
 class SpendError(ModelError):

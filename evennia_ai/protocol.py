@@ -147,7 +147,10 @@ class ModelBackend(Protocol):
         """Fires with whether a model can be reached."""
 
     def window(self, model: str) -> int | None:
-        """A model's context window in tokens, None if unknown. Answers at once."""
+        """Most tokens, as we count, of a prompt and its reply; None if unknown. Answers at once."""
+
+    def window_source(self, model: str) -> str:
+        """Where the figure of `window` comes from, in words; empty if it is unknown."""
 
     def price(self, model: str) -> tuple[float, float] | None:
         """US dollars for a token of a prompt and of a reply, None if unknown. Answers at once."""

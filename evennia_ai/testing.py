@@ -125,6 +125,10 @@ class ScriptedModel:
         """The window given at construction."""
         return self._window
 
+    def window_source(self, model: str) -> str:
+        """That a test set it."""
+        return "the script" if self._window else ""
+
     def price(self, model: str) -> tuple[float, float] | None:
         """The price given at construction."""
         return self._price

@@ -6,7 +6,8 @@
         server.script(text("Hello"), rate_limited(0.2), HANG)
         client = ModelClient(api_base=server.url)
 
-Every request is kept in `server.requests`. As a program it serves a started game:
+Every request to a model is kept in `server.requests`, what is asked about the server itself in
+`server.lookups`. As a program it serves a started game:
 ``python -m tests.loopback --port 0 --mode echo|hang|offline`` prints its port and stays.
 """
 
@@ -169,11 +170,19 @@ class LoopbackServer:
     Args:
         respond: ``body -> Answer`` for requests beyond the script; `echo` by default.
         port: Port to listen on, 0 for a free one.
+
+    Attributes:
+        pages: Answers by path, as ``/props``, to what is asked about the server itself. Without
+            one, ``/v1/models`` lists `MODELS`, and other paths are not found.
+        page_status: Status of all of these answers, if it is set.
     """
 
     def __init__(self, respond: Callable[[dict[str, Any]], Answer] = echo, port: int = 0):
         self.respond = respond
         self.requests: list[Record] = []
+        self.lookups: list[Record] = []
+        self.pages: dict[str, Any] = {}
+        self.page_status = 0
         self._script: deque[Answer] = deque()
         self._lock = threading.Condition()
         self._released = threading.Event()
@@ -266,18 +275,23 @@ class _Handler(BaseHTTPRequestHandler):
         """Keep quiet."""
 
     def do_GET(self) -> None:
-        record = self._record({})
-        self.server.owner.requests.append(record)
-        if self.path.rstrip("/").endswith("/models"):
-            data = [{"id": name, "object": "model", "owned_by": "tests"} for name in MODELS]
-            record.status = 200
-            self._send(200, {"object": "list", "data": data})
-        else:
-            self._send(404, _error("No such page"))
+        self._show_page(self._record({}))
+
+    def _show_page(self, record: Record) -> None:
+        """Answer what is asked about the server itself."""
+        owner, path = self.server.owner, self.path.rstrip("/")
+        owner.lookups.append(record)
+        listed = [{"id": name, "object": "model", "owned_by": "tests"} for name in MODELS]
+        pages = {"/v1/models": {"object": "list", "data": listed}, **owner.pages}
+        record.status = owner.page_status or (200 if path in pages else 404)
+        self._send(record.status, pages.get(path, _error("No such page")))
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         record = self._record(json.loads(raw or b"{}"))
+        if self.path.startswith("/api/"):
+            self._show_page(record)
+            return
         answer = self.server.owner.answer_for(record)
         time.sleep(answer.delay_s)
         if answer.fault == "hang":

@@ -244,7 +244,10 @@ class AssistantConfig:
         None, or_none(PROSE), "Replaces the built-in prompt of the pre-compaction extraction."
     )
     max_context_tokens: int = context(
-        100_000, whole(50, 10_000_000, "tokens"), "Largest size of a request to the model."
+        100_000,
+        whole(50, 10_000_000, "tokens"),
+        "Largest size of a request to the model and its reply. The model's window counts where it "
+        "is smaller; it is learned (docs/context.md).",
     )
     reply_reserve_tokens: int = context(
         1024, whole(16, 200_000, "tokens"), "Room reserved for the model's reply."

@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.assistant.moderation import judge_call, judge_said
 from evennia_ai.assistant.runtime import LiveAssistant
-from evennia_ai.errors import ModelError, SpendError, ToolError
+from evennia_ai.errors import ModelError, SpendError, ToolError, WindowError
 from evennia_ai.history.audience import PUBLIC, is_private, private, visible
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
@@ -21,6 +21,7 @@ from evennia_ai.llm_interaction.prompt import (
     asked_once_more,
     build_prompt,
     context_limit,
+    learned_window,
     model_request,
 )
 from evennia_ai.llm_interaction.regions import Prompt
@@ -47,6 +48,9 @@ _DRAWN_CHARS = 8_000
 TURN_CONTEXTS = 4
 # A call that starts shortly before the turn's deadline still gets this long.
 LEAST_TIMEOUT_S = 1.0
+# So often a prompt is made shorter because a model's window is smaller than was known. Where the
+# server names no figure, each time halves it: from the default limit down to 1,600 tokens.
+FITS = 6
 
 
 @inlineCallbacks
@@ -130,6 +134,7 @@ class _Turn:
         seen = reversed(script.history.messages())
         newest = next((m for m in seen if visible(m.audience, request.audience)), None)
         self.since = newest.id if newest else None  # what the turn itself adds comes behind it
+        self.model = ""  # whom the prompt is made for, if not its own model
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
         self.budget: BudgetEvent | None = None  # of the last request that was answered
         self.cuts: tuple[str, ...] = ()  # what guards did
@@ -149,8 +154,34 @@ class _Turn:
             if reached:
                 report.stopped_by = bound
                 return None
+        answer: _Answer | None = None
+        for fits_left in range(FITS, -1, -1):
+            prompt = self._prompt()
+            if not prompt.fits:
+                report.stopped_by = "too_large"
+                script.trouble(f"the prompt cannot fit: {prompt.budget}")
+                return None
+            event = script.budgets.events()[-1]
+            try:
+                answer = yield self._complete(prompt, fits_left > 0)
+                break
+            except WindowError as error:
+                if not fits_left:
+                    raise
+                self._note_window(error.model)
+        report.iterations += 1
+        if answer is None:
+            return None
+        self._count(answer.reply)
+        self.budget = script.budgets.answered(event, answer.reply)
+        script.spent(answer.reply, request.context, self.budget)
+        return answer
+
+    def _prompt(self) -> Prompt:
+        """The prompt of the next call."""
+        script, request = self.script, self.request
         with script.state.pinned():
-            prompt = build_prompt(
+            return build_prompt(
                 script,
                 self.character,
                 request.audience,
@@ -163,30 +194,31 @@ class _Turn:
                 answering=request.answering,
                 since=self.since,
                 found=self.found,
+                model=self.model,
             )
-        if not prompt.fits:
-            report.stopped_by = "too_large"
-            script.trouble(f"the prompt cannot fit: {prompt.budget}")
-            return None
-        report.iterations += 1
-        event = script.budgets.events()[-1]
-        answer: _Answer | None = yield self._complete(prompt)
-        if answer is None:
-            return None
-        self._count(answer.reply)
-        self.budget = script.budgets.answered(event, answer.reply)
-        script.spent(answer.reply, request.context, self.budget)
-        return answer
+
+    def _note_window(self, model: str) -> None:
+        """A prompt was too large for a model: the next one is made for it."""
+        script = self.script
+        window = learned_window(script, model)
+        shown = f"{window.tokens:,} tokens, by {window.source}" if window else "unknown"
+        script.log(f"the prompt is too large for {model} (window: {shown}); shortening it")
+        self.model = "" if model == script.model_name else model
 
     @inlineCallbacks
-    def _complete(self, prompt: Prompt) -> Generator[Deferred[Any], Any, _Answer | None]:
+    def _complete(
+        self, prompt: Prompt, may_shorten: bool
+    ) -> Generator[Deferred[Any], Any, _Answer | None]:
         """Ask the assistant's model, and where none answers, the offline one if that is wanted.
 
         A reply of which nothing is sound is asked for once more. Fires with None if no model
-        answers, or a cap stops, a turn that has spoken or acted: it would do so twice.
+        answers, or a cap stops, a turn that has spoken or acted: it would do so twice. Fails with
+        `WindowError` if a shorter prompt may be answered.
         """
         script, request = self.script, self.request
-        asked = model_request(script, self.character, prompt, purpose=request.context)
+        asked = model_request(
+            script, self.character, prompt, purpose=request.context, model=self.model
+        )
         is_needed = self.context.speaks and not (self.report.spoken or self.tools.has_acted)
         wants_offline = script.config.llm_offline_fallback and script.model_name != OFFLINE_MODEL
         try:
@@ -200,7 +232,8 @@ class _Turn:
             self.report.stopped_by = "spend"
             return None
         except ModelError as error:
-            if not self.context.speaks:
+            is_too_large = isinstance(error, WindowError) and may_shorten
+            if is_too_large or not self.context.speaks:
                 raise
             script.model_failed(error, request)
             if not is_needed:

@@ -79,7 +79,7 @@ class Runtime:
         queue_saved: Whether the saved copy of the queue is up to date.
         dropped: Events not taken since the last drain because the queue was full.
         fixed_tokens: Tokens of system text, tools and ledger in the last prompt.
-        feasible_for: For which configuration it was checked whether compaction can help.
+        feasible_for: For which configuration and limit it was checked whether compaction can help.
         count_cut: Where a compaction by count would cut, with the messages and the windows that
             this was computed for.
         last_error_at: When the last trouble was, in seconds since the epoch.
@@ -114,7 +114,7 @@ class Runtime:
     error_passes: bool = False
     compaction_requested: bool = False
     hopeless_told: bool = False
-    feasible_for: AssistantConfig | None = None
+    feasible_for: tuple[AssistantConfig, int] | None = None
     count_cut: tuple[tuple[Message, ...], tuple[int, int], int] | None = None
     spent_told: str = ""
     counts: "Counter[str]" = field(default_factory=Counter)

@@ -12,6 +12,8 @@ from evennia_ai.llm_interaction.prompt import (
     context_caps,
     context_limit,
     context_usage,
+    learned_window,
+    limit_source,
     measure_fixed,
 )
 from evennia_ai.sleep.compaction.triggers import feasibility
@@ -49,6 +51,7 @@ def status_facts(script: "AssistantScript") -> dict[str, Any]:
         "context": {
             "usage": round(context_usage(script), 4),
             "limit_tokens": context_limit(script),
+            "limit_source": limit_source(script).name,
             "sleep_threshold": config.compact_sleep_threshold,
             "emergency_threshold": config.compact_emergency_threshold,
             "compaction": compaction_state(script),
@@ -121,11 +124,18 @@ def warnings(script: "AssistantScript") -> list[str]:
         missing = len(tools) - len(offered)
         found.append(
             f"{missing} of the {len(tools)} tools of {name} are not offered: they "
-            f"leave no room under the limit of {limit:,} tokens. Raise `max_context_tokens`, or "
-            "switch tools off by `tool_levels`."
+            f"leave no room under the limit of {limit:,} tokens. {limit_source(script).remedy}, "
+            "or switch tools off by `tool_levels`."
         )
     elif reason := feasibility(script):
         found.append(reason)
+    window = learned_window(script)
+    if window and window.tokens < config.max_context_tokens:
+        found.append(
+            f"`max_context_tokens` is {config.max_context_tokens:,}, but the window of "
+            f"{script.model_name} holds {window.tokens:,} ({window.source}): the smaller figure "
+            "is used. Nothing has to be done; a server with a larger window remembers more."
+        )
     if caps.shrunk:
         pairs = {
             "memory_inject_tokens": caps.retrieved,

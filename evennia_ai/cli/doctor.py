@@ -391,13 +391,31 @@ def check_index(patient: Patient) -> Any:
 def check_model(patient: Patient) -> Any:
     """The model answers."""
     model = conf.model_name()
-    report = yield (patient.client or services.mind().model).probe(model)
+    client = patient.client or services.mind().model
+    report = yield client.probe(model)
     if not report.ok:  # its detail names the model
         return _fault(report.detail, _REMEDIES.get(report.kind, f"Check `{checks.MODEL}`."))
     if model == OFFLINE_MODEL:
         detail = "the offline model speaks: rules, no network, no key"
         return _remark(detail, f"For better conversation, set `{checks.MODEL}`.")
-    return _fine(report.detail)
+    detail, tokens = report.detail, client.window(model)
+    if tokens:
+        detail += f"; its window: {tokens:,} tokens, by {client.window_source(model)}"
+        if names := ", ".join(_allowed_more(model, tokens)):
+            detail += f", which counts although `max_context_tokens` of {names} is larger"
+    return _fine(detail)
+
+
+def _allowed_more(model: str, tokens: int) -> Iterator[str]:
+    """The assistants with this model whose configured context is larger than its window."""
+    from evennia_ai.assistant_script import AssistantScript
+
+    for script in AssistantScript.objects.all_family():
+        try:
+            if script.model_name == model and script.config.max_context_tokens > tokens:
+                yield script.obj.key if script.obj else script.key
+        except Exception:  # noqa: BLE001, S112 - `check_assistants` names what is broken
+            continue
 
 
 CHECKS: tuple[Callable[[Patient], Any], ...] = (

@@ -15,8 +15,8 @@ class CmdAIStatus(AssistantCommand):
     Usage:
       aistatus [<assistant>]
 
-    Shows what it is doing, how full its context is and when it compacts, what
-    its last prompt contained, what is stored, its last compaction and sleep,
+    Shows what it is doing, how full its context is, what sets its limit and
+    when it compacts, what its last prompt contained, what is stored, its last compaction and sleep,
     counters since the server started, and every problem: invalid configuration
     values, caps that do not fit, the last trouble. A trouble with the model is
     cleared when a later turn succeeds. Without a name it means the only
@@ -81,7 +81,8 @@ def _waiting_lines(facts: dict[str, Any]) -> list[str]:
 
 
 def _context_lines(context: dict[str, Any]) -> list[str]:
-    used = f"{context['usage']:.1%} of {context['limit_tokens']:,} tokens"
+    limit = f"{context['limit_tokens']:,} tokens ({context['limit_source']})"
+    used = f"{context['usage']:.1%} of {limit}"
     at = ""
     if context["compaction"].startswith("on"):  # else the triggers do not fire
         at = (

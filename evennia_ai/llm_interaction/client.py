@@ -7,6 +7,9 @@
 
 A request is tried at its model, with back-off, then at each fallback model. A circuit breaker
 skips a model that keeps failing. Prompts and keys never reach a log line.
+
+The client learns the window of each model: from LiteLLM's table, from the server at the configured
+address, from overflow errors, and from the tokens that replies count (`windows.KnownWindow`).
 """
 
 import asyncio
@@ -20,11 +23,13 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from evennia_ai.background import AsyncioThread
-from evennia_ai.errors import ModelError
+from evennia_ai.errors import ModelError, WindowError
 from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.retry import OPEN, Breaker, BreakerPolicy, Failure, RetryPolicy
 from evennia_ai.llm_interaction.tokens import Counter, counter_for
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
+from evennia_ai.llm_interaction.window_lookup import ask_server
+from evennia_ai.llm_interaction.windows import KnownWindow, Overflow, Refused, Window
 
 T = TypeVar("T")
 _log = Logger(namespace="evennia_ai.model")
@@ -33,6 +38,8 @@ _log = Logger(namespace="evennia_ai.model")
 _OFFLINE_GRACE_S = 5.0
 # No attempt begins with less than this share of its time left.
 _LEAST_SHARE = 0.1
+# A server is asked for its window again after this long: it may have been started anew.
+_ASK_AGAIN_S = 300.0
 
 # LiteLLM keeps connections and a task on the loop it is first used from: one loop serves all
 # clients of the process.
@@ -91,7 +98,9 @@ class ModelClient:
         self._breakers: dict[tuple[str, str | None], Breaker] = {}
         self._count = count
         self._caller: wire.Caller | None = None
-        self._windows: dict[str, int | None] = {}
+        self._listed: dict[str, int | None] = {}
+        self._known: dict[str, KnownWindow] = {}
+        self._asked_until: dict[str, float] = {}
         self._in_flight: set[Deferred[Any]] = set()
 
     def __repr__(self) -> str:
@@ -108,7 +117,7 @@ class ModelClient:
         return self._start(self._complete(request))
 
     def warm_up(self) -> Deferred[None]:
-        """Import LiteLLM and read the vocabulary now; fires when calls will be quick."""
+        """Load what is slow and ask the server for its window; fires when calls will be quick."""
         return self._start(self._warm_up())
 
     def probe(
@@ -125,18 +134,31 @@ class ModelClient:
         return len(running)
 
     def window(self, model: str) -> int | None:
-        """Most tokens of a model's input; None if unknown, or LiteLLM is not loaded yet."""
-        if model not in self._windows:
-            if self._caller is None:
-                return None
-            self._windows[model] = wire.window_of(self._caller.litellm, model)
-        return self._windows[model]
+        """Most tokens, as we count, of a prompt and its reply; None if unknown."""
+        known = self._window(model)
+        return known.tokens if known else None
+
+    def window_source(self, model: str) -> str:
+        """Where the figure of `window` comes from, in words; empty if it is unknown."""
+        known = self._window(model)
+        return known.source if known else ""
 
     def price(self, model: str) -> tuple[float, float] | None:
         """US dollars for a token of a prompt and of a reply; None if LiteLLM knows none."""
         if model.startswith(wire.OFFLINE_PREFIX):
             return 0.0, 0.0
         return wire.price_of(self._caller.litellm, model) if self._caller else None
+
+    def _window(self, model: str) -> Window | None:
+        return self._known.get(model, KnownWindow()).limit(self._in_table(model))
+
+    def _in_table(self, model: str) -> int | None:
+        """A model's window in LiteLLM's table; None while LiteLLM is not loaded."""
+        if model not in self._listed:
+            if self._caller is None:
+                return None
+            self._listed[model] = wire.window_of(self._caller.litellm, model)
+        return self._listed[model]
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Deferred[T]:
         deferred = self._thread.submit(work)
@@ -164,6 +186,8 @@ class ModelClient:
     async def _warm_up(self) -> None:
         await wire.rehearse(self._ready().litellm)
         await asyncio.to_thread(self._counter(), "warm")
+        if self._home:
+            await self._look_up(self._home, self._endpoint(self._home, self._home))
 
     def _endpoint(self, model: str, home: str) -> wire.Endpoint:
         return wire.endpoint(self._ready().litellm, model, self._home or home, *self._address)
@@ -175,6 +199,7 @@ class ModelClient:
         failures: list[tuple[str, Failure]] = []
         for place, model in enumerate(models):
             where = self._endpoint(model, request.model)
+            await self._look_up(model, where)
             left_s = max(0.0, ends - self._clock())
             if where.is_offline:
                 share_s = max(_OFFLINE_GRACE_S, left_s)
@@ -182,8 +207,12 @@ class ModelClient:
                 share_s = left_s / sum(
                     not m.startswith(wire.OFFLINE_PREFIX) for m in models[place:]
                 )
-            outcome, tries = await self._ask(request, where, share_s)
-            attempts += tries
+            if self._exceeds(request, model, is_fallback=place > 0):
+                outcome: ModelReply | Failure = Failure("context_window", False)
+            else:
+                outcome, tries = await self._ask(request, where, share_s)
+                attempts += tries
+                self._learn(request, model, where, outcome)
             if isinstance(outcome, ModelReply):
                 reply = await self._counted(request, outcome)
                 seconds = self._clock() - began
@@ -191,14 +220,65 @@ class ModelClient:
             failures.append((model, outcome))
             described = _described(model, outcome)
             self._log("{described} ({purpose})", described=described, purpose=request.purpose)
+            if not place and outcome.kind == "context_window":
+                break  # a shorter prompt for this model is better than another model
         # The error's kind is that of the first model that was asked.
         asked = [failure for _, failure in failures if failure.kind != "breaker_open"]
-        said = "; ".join(_described(model, failure) for model, failure in failures)
+        said = "no model answered: "
+        said += "; ".join(_described(model, failure) for model, failure in failures)
+        for model, failure in failures:
+            if failure.kind == "context_window":
+                raise WindowError(said, model)
         raise ModelError(
-            f"no model answered: {said}",
+            said,
             retryable=any(failure.retryable for _, failure in failures),
             kind=(asked or [failures[0][1]])[0].kind,
         )
+
+    async def _look_up(self, model: str, where: wire.Endpoint) -> None:
+        """Ask the server at the configured address for a model's window, if that is due."""
+        now = self._clock()
+        if where.api_base is None or now < self._asked_until.get(model, now):
+            return
+        self._asked_until[model] = now + _ASK_AGAIN_S
+        name = where.model.removeprefix(f"{where.provider}/")
+        is_final = False
+        try:
+            window, is_final = await ask_server(where.api_base, where.api_key, name)
+        finally:
+            if not is_final:
+                self._asked_until.pop(model, None)
+        self._known[model] = self._known.get(model, KnownWindow()).told(window)
+
+    def _exceeds(self, request: ModelRequest, model: str, is_fallback: bool) -> bool:
+        """Whether a request is known to be larger than a model's window.
+
+        For a fallback nobody has made room for the reply yet.
+        """
+        known = self._window(model) if request.prompt_tokens else None
+        size = request.prompt_tokens + (request.max_tokens if is_fallback else 0)
+        return known is not None and size > known.tokens
+
+    def _learn(
+        self,
+        request: ModelRequest,
+        model: str,
+        where: wire.Endpoint,
+        outcome: ModelReply | Failure,
+    ) -> None:
+        """Note what an outcome says of a model's window."""
+        if where.is_offline:
+            return
+        known = self._known.get(model, KnownWindow())
+        if isinstance(outcome, ModelReply):
+            known = known.counted(request.prompt_tokens, outcome.prompt_tokens)
+        elif outcome.kind == "context_window":
+            size = Refused(request.prompt_tokens, request.max_tokens)
+            said = outcome.overflow or Overflow()
+            known = known.overflowed(said, size, self._in_table(model))
+        elif outcome.kind == "connection":  # the server that comes back may have another window
+            self._asked_until.pop(model, None)
+        self._known[model] = known
 
     async def _ask(
         self, request: ModelRequest, where: wire.Endpoint, share_s: float
@@ -287,6 +367,7 @@ class ModelClient:
             timeout_s=timeout_s,
             purpose="probe",
         )
+        await self._look_up(model, where)
         began = self._clock()
         breaker = self._breaker(where)
         outcome = await self._attempt(where, request, breaker, timeout_s)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from evennia_ai.history.audience import PUBLIC, visible
 from evennia_ai.history.frames import moment_lines
@@ -25,6 +25,7 @@ from evennia_ai.llm_interaction.regions import (
 )
 from evennia_ai.llm_interaction.tool_calls import tool_instructions
 from evennia_ai.llm_interaction.values import ModelRequest
+from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.recall.values import brief
 
@@ -48,15 +49,40 @@ def context_limit(script: Assistant, model: str = "") -> int:
     return min(int(bound) for bound in bounds if bound)
 
 
-def context_caps(script: Assistant) -> Caps:
-    """The caps of the regions as they hold under the limit."""
+def learned_window(script: Assistant, model: str = "") -> Window | None:
+    """The window of a model (its own by default), and where the figure comes from."""
+    model = model or script.model_name
+    tokens = script.mind.model.window(model)
+    return Window(tokens, script.mind.model.window_source(model)) if tokens else None
+
+
+class LimitSource(NamedTuple):
+    """What sets the limit of an assistant's requests, and what makes it larger, in words."""
+
+    name: str
+    remedy: str
+
+
+def limit_source(script: Assistant) -> LimitSource:
+    """What sets the limit of its requests."""
+    limit, window = context_limit(script), learned_window(script)
+    if limit == script.config.max_context_tokens:
+        return LimitSource("`max_context_tokens`", "Raise `max_context_tokens`")
+    if window and limit == window.tokens:
+        name = f"the window of {script.model_name}, by {window.source}"
+        return LimitSource(name, "Give the model's server a larger window")
+    return LimitSource("the spend cap of a call", "Raise the spend cap of a call")
+
+
+def context_caps(script: Assistant, model: str = "") -> Caps:
+    """The caps of the regions as they hold under the limit of a model, its own by default."""
     config = script.config
     return effective_caps(
         config.memory_inject_tokens,
         config.tail_max_tokens,
         config.reply_reserve_tokens,
         config.summary_max_tokens,
-        context_limit(script),
+        context_limit(script, model),
         config.ledger_max_tokens,
     )
 
@@ -83,6 +109,7 @@ class PromptOptions(TypedDict, total=False):
     answering: Sequence[str]
     since: str | None
     found: Mapping[str, str]
+    model: str
 
 
 def build_prompt(
@@ -98,11 +125,13 @@ def build_prompt(
     """
     prompt = draft_prompt(script, character, audience, context, **options)
     if context == CONTEXT_AWAKE:  # an extraction has fewer tools; it says nothing of the next turn
-        script.runtime.fixed_tokens = _fixed_tokens(prompt)
+        if not options.get("model"):
+            script.runtime.fixed_tokens = _fixed_tokens(prompt)
         script.runtime.left_out = frozenset(prompt.budget.left_out)
     # What an extraction is for stands in the signal that bears the name of its context.
     trigger = as_text(as_dict(script.state.signals().get(context)).get("trigger"))
-    note_request(script, prompt.budget, context, script.model_name, audience, trigger)
+    model = options.get("model") or script.model_name
+    note_request(script, prompt.budget, context, model, audience, trigger)
     return prompt
 
 
@@ -141,6 +170,7 @@ def draft_prompt(
     answering: Sequence[str] = (),
     since: str | None = None,
     found: Mapping[str, str] = MappingProxyType({}),
+    model: str = "",
 ) -> Prompt:
     """The prompt of one model call, of which nothing is noted.
 
@@ -161,6 +191,7 @@ def draft_prompt(
         since: Id of the newest message when the turn began. What came after it stands behind the
             present moment, so that the turn's tool results come last.
         found: What this turn's searches gave, by the id of the result, where less is stored.
+        model: The model it is for, if not its own: a fallback may have a smaller window.
     """
     tools, system = _fixed(script, character, audience, context, withdrawn, rules)
     history, older = shown_history(script, audience)
@@ -178,7 +209,7 @@ def draft_prompt(
         ledger=script.memory.quarantine.notes(script.ledger.shown(audience)),
         since=since,
     )
-    return _fitted(script, regions)
+    return _fitted(script, regions, model)
 
 
 def _as_shown(message: Message, found: Mapping[str, str], recalls: Collection[str]) -> Message:
@@ -189,10 +220,11 @@ def _as_shown(message: Message, found: Mapping[str, str], recalls: Collection[st
     return message if text == message.content else replace(message, content=text, tokens=0)
 
 
-def _fitted(script: Assistant, regions: Regions) -> Prompt:
+def _fitted(script: Assistant, regions: Regions, model: str = "") -> Prompt:
     """The regions as a prompt, its tools counted in the form in which they are sent."""
     cost = _written_tokens if _writes_calls(script) else tools_tokens
-    return fit_prompt(regions, context_caps(script), context_limit(script), script.counter, cost)
+    caps, limit = context_caps(script, model), context_limit(script, model)
+    return fit_prompt(regions, caps, limit, script.counter, cost)
 
 
 def _written_tokens(tools: Sequence[dict[str, Any]], count: Counter) -> int:
@@ -284,13 +316,20 @@ def model_request(
     purpose: str,
     max_tokens: int | None = None,
     offline: bool = False,
+    model: str = "",
 ) -> ModelRequest:
-    """The request for a prompt, by the assistant's API and tool protocol, or `offline`'s."""
-    config = script.config
-    offline = offline or script.model_name == OFFLINE_MODEL
+    """The request for a prompt, by the assistant's API and tool protocol, or `offline`'s.
+
+    `model` is its own, or a fallback, after which only later fallbacks are asked.
+    """
+    config, fallbacks = script.config, tuple(script.config.llm_fallback_models)
+    name = OFFLINE_MODEL if offline else model or script.model_name
+    offline = name == OFFLINE_MODEL
+    if name in fallbacks:
+        fallbacks = fallbacks[fallbacks.index(name) + 1 :]
     common: dict[str, Any] = {
-        "model": OFFLINE_MODEL if offline else script.model_name,
-        "fallback_models": () if offline else tuple(config.llm_fallback_models),
+        "model": name,
+        "fallback_models": () if offline else fallbacks,
         "max_tokens": max_tokens or prompt.budget.regions["Reserve"],
         "temperature": config.llm_temperature,
         "timeout_s": config.llm_timeout_s,

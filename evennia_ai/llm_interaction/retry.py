@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from evennia_ai.llm_interaction.windows import Overflow
+
 CLOSED, OPEN, HALF_OPEN = "closed", "open", "half-open"
 # An unreadable reply is requested only once more: it costs as much as a good one.
 _MOST_ATTEMPTS = {"bad_response": 2}
@@ -27,6 +29,7 @@ class Failure:
         status: HTTP status, None where there was none.
         retry_after_s: Seconds the server asked to wait, None if it did not.
         detail: The provider's own words. They may quote the prompt: never logged.
+        overflow: The figures of a failure of kind `context_window`.
     """
 
     kind: str
@@ -34,6 +37,7 @@ class Failure:
     status: int | None = None
     retry_after_s: float | None = None
     detail: str = ""
+    overflow: Overflow | None = None
 
 
 @dataclass(frozen=True)

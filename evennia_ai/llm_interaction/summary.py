@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
-from evennia_ai.errors import ModelError
+from evennia_ai.errors import ModelError, WindowError
 from evennia_ai.history.frames import EARLIER_LABEL, MESSAGES_LABEL, source_line
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, rendered, tool_calls
 from evennia_ai.history.pairs import said_and_done
@@ -30,6 +30,8 @@ LEVELS = ("main", "fallback", "extractive")
 EXTRACT_SHARE = 0.8
 # Tokens of a request beyond its prompt and messages.
 FRAME_TOKENS = 40
+# So often the text of requests is made shorter because a window is smaller than was known.
+FITS = 6
 NOTHING_SAID = "Nothing was said."
 
 DEFAULT_COMPACTION_PROMPT = """You summarise the older part of a conversation in a text game. \
@@ -202,21 +204,27 @@ def summarise_lines(
 ) -> Generator[Deferred[Any], Any, Summary]:
     """As `summarise`, of lines of text."""
     prompt = summary_prompt(script, instructions)
-    cap = context_caps(script).summary
-    models = [model for _, model in summary_levels(script)]
-    room = request_room(script, models, prompt, earlier)
     made: list[Summary] = []
     parts: list[Summary] = []
+    fits_left = FITS
     while True:
+        cap = context_caps(script).summary
+        models = [model for _, model in summary_levels(script)]
+        room = request_room(script, models, prompt, earlier)
         runs = yield script.mind.work(packed, lines, room, script.counter)
         # Summaries of summaries end: where they are not fewer than before, one request takes all.
         last = bool(made) and len(runs) >= len(parts)
-        parts = []
-        for run in [tuple(lines)] if last else runs:
-            text = _request_text(run, earlier if not made else "")
-            part = yield _one_summary(script, prompt, text, cap)
-            parts.append(part)
-            made.append(part)
+        new: list[Summary] = []
+        try:
+            for run in [tuple(lines)] if last else runs:
+                text = _request_text(run, earlier if not made else "")
+                may_shorten = fits_left > 0 and not last
+                new.append((yield _one_summary(script, prompt, text, cap, may_shorten)))
+        except WindowError:  # the window is smaller than was known: pack the lines anew
+            fits_left -= 1
+            continue
+        parts = new
+        made += parts
         lines = [part.text for part in parts]
         if len(parts) == 1 or script.count("\n".join(lines)) <= cap:
             return _joined(made, "\n".join(lines))
@@ -237,9 +245,12 @@ def _joined(parts: Sequence[Summary], text: str) -> Summary:
 
 @inlineCallbacks
 def _one_summary(
-    script: Assistant, prompt: str, text: str, cap: int
+    script: Assistant, prompt: str, text: str, cap: int, may_shorten: bool
 ) -> Generator[Deferred[Any], Any, Summary]:
-    """The summary of one request's text, by the first level whose answer is one."""
+    """The summary of one request's text, by the first level whose answer is one.
+
+    Fails with `WindowError` if a shorter text is wanted and `may_shorten`.
+    """
     rejected: list[str] = []
     source = yield script.mind.work(script.counter, text)
     for level, model in summary_levels(script):
@@ -250,6 +261,8 @@ def _one_summary(
             finish = extract if model == OFFLINE_MODEL else shortened
             short = yield script.mind.work(finish, reply, source, cap, script.counter)
         except ModelError as error:
+            if isinstance(error, WindowError) and may_shorten:
+                raise
             rejected.append(f"{level} ({model}): {error}")
         else:
             tokens = (reply.prompt_tokens, reply.completion_tokens)

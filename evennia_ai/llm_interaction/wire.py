@@ -26,6 +26,7 @@ from evennia_ai.llm_interaction.retry import Failure, retry_after_s
 from evennia_ai.llm_interaction.tokens import Counter, use_shipped_vocabularies
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+from evennia_ai.llm_interaction.windows import figures_of, overflow_of
 
 OFFLINE_PREFIX = "offline/"
 # OpenAI's client insists on a key; local servers accept any.
@@ -278,10 +279,15 @@ def failure_of(error: BaseException) -> Failure:
     while len(chain) < 10 and (cause := chain[-1].__cause__ or chain[-1].__context__):
         chain.append(cause)
     status = next((code for link in chain if (code := _status(link))), None)
-    kind = _kind(chain, status)
+    # Clients keep the server's body beside their own text.
+    said = " ".join(f"{link} {getattr(link, 'body', '')}" for link in chain)
+    kind, overflow = _kind(chain, status), None
+    if kind in _OVERFLOWS:
+        overflow = figures_of(said) if kind == "context_window" else overflow_of(said)
+        kind = "context_window" if overflow else kind
     retryable = kind in ("timeout", "rate_limit", "server", "connection", "bad_response")
     wait_s = next((s for link in chain if (s := retry_after_s(_headers(link))) is not None), None)
-    return Failure(kind, retryable, status, wait_s, str(error))
+    return Failure(kind, retryable, status, wait_s, str(error), overflow)
 
 
 def _status(error: BaseException) -> int | None:
@@ -327,6 +333,8 @@ _KIND_BY_CLASS: tuple[tuple[str, str], ...] = (
     ("TypeError", "bad_response"),
     ("ValueError", "bad_response"),
 )
+# What an overflow may look like before its text is read; some servers call it their own error.
+_OVERFLOWS = ("context_window", "bad_request", "server")
 _KIND_BY_STATUS = {401: "auth", 403: "auth", 404: "not_found", 408: "timeout", 429: "rate_limit"}
 
 

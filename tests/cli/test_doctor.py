@@ -63,6 +63,9 @@ class Probed:
         """Fires with the answer."""
         return succeed(self.answer)
 
+    def window(self, model):
+        """The window is not known."""
+
 
 class Stored:
     """A memory store in a given state."""
@@ -254,6 +257,15 @@ class TestChecks(DoctorCase):
             self.addCleanup(services.close)
             found = self.outcome(doctor.check_model, Patient(self.folder))
         self.assertEqual((found.ok, found.detail), (True, "`openai/x` is scripted"))
+
+    def test_the_window(self):
+        """The model's window is shown with its source, beside who is configured for more."""
+        services.use(model=ScriptedModel(window=4096))
+        self.addCleanup(services.close)
+        with override_settings(EVENNIA_AI_LLM_MODEL="openai/x"):
+            found = self.outcome(doctor.check_model, Patient(self.folder))
+        said = "`openai/x` is scripted; its window: 4,096 tokens, by the script"
+        self.assertEqual((found.ok, found.detail), (True, said))
 
 
 class TestRunChecks(DoctorCase):

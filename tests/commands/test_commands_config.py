@@ -47,7 +47,7 @@ class TestConfig(CommandLineTest):
         """One option is explained: meaning, values, unit, default, present value."""
         self.assertTold(
             "aiconfig Aria max_context_tokens",
-            "Largest size of a request to the model.",
+            "Largest size of a request to the model and its reply.",
             "a whole number from 50 to 10,000,000, in tokens",
             "Default: 100000",
             "Now, for Aria: 100000",

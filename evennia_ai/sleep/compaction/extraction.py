@@ -10,13 +10,13 @@ from evennia_ai.history.audience import PUBLIC, visible
 from evennia_ai.history.messages import new_id, utc_iso
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
-from evennia_ai.llm_interaction.prompt import draft_prompt
+from evennia_ai.llm_interaction.prompt import context_limit, draft_prompt
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.compaction.plan import Plan, circle_windows, is_extraction, windows
 from evennia_ai.sleep.compaction.rollback_plan import without_extraction
-from evennia_ai.sleep.compaction.triggers import make_plan
+from evennia_ai.sleep.compaction.triggers import MUCH_LESS, make_plan
 
 MIN_MESSAGES = 5
 # Journal entries among which those of an extraction that a crash cut short are looked for.
@@ -73,7 +73,9 @@ def _passes(
     once: what is folded was looked at.
     """
     iterations, stopped = 0, "noop"
-    for audience, shown in _views(script, character):
+    views, limit = _views(script, character), context_limit(script)
+    while views:
+        audience, shown = views.pop(0)
         raw = {m.id for m in script.history.messages() if not m.is_summary}
         request = TurnRequest(
             audience,
@@ -85,6 +87,9 @@ def _passes(
         )
         report = yield script.run_turn(request)
         iterations, stopped = iterations + report.iterations, report.stopped_by
+        # The window may be smaller than was known: then show less at once.
+        if context_limit(script) < MUCH_LESS * limit:
+            views, limit = _views(script, character), context_limit(script)
     return iterations, stopped
 
 

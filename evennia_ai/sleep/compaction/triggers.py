@@ -7,6 +7,7 @@ from evennia_ai.llm_interaction.prompt import (
     context_caps,
     context_limit,
     context_usage,
+    limit_source,
     measure_fixed,
 )
 from evennia_ai.protocol import Assistant
@@ -17,6 +18,8 @@ HEADROOM = 0.9
 # Under a trigger that no compaction can reach, another follows when the history has grown to
 # this many times its size.
 REGROWTH = 1.5
+# A limit that falls below this share of what it was changes plans that were made for it.
+MUCH_LESS = 0.8
 # What a private circle's part must hold to be folded; below, a summary is about as long.
 PART_TOKENS = 100
 
@@ -125,10 +128,14 @@ def usage_with(script: Assistant, history_tokens: int) -> float:
 
 
 def check_feasible(script: Assistant) -> None:
-    """Say what no compaction can reach: at the start, and once for each new configuration."""
-    if script.runtime.feasible_for == script.config:
+    """Say what no compaction can reach.
+
+    At the start, and for each new configuration or much smaller limit.
+    """
+    checked, limit = script.runtime.feasible_for, context_limit(script)
+    if checked and checked[0] == script.config and limit > MUCH_LESS * checked[1]:
         return
-    script.runtime.feasible_for = script.config
+    script.runtime.feasible_for = script.config, limit
     measure_fixed(script, script.obj)
     if reason := feasibility(script):
         script.trouble(reason)
@@ -153,17 +160,15 @@ def feasibility(script: Assistant) -> str | None:
     )
     if numbers is None:
         return None
+    source = limit_source(script)
     says = f"compaction cannot get under `{name}` with the {len(kept)} newest messages kept: "
-    says += numbers
+    says += f"{numbers} ({source.name} sets the limit)"
     if kept_capacity(script, threshold) is None:
         return (
             f"{says}; not even with no message kept. In an emergency another compaction follows "
-            f"only when the history has grown by {REGROWTH - 1:.0%}. Raise `max_context_tokens`."
+            f"only when the history has grown by {REGROWTH - 1:.0%}. {source.remedy}."
         )
-    return (
-        f"{says}; fewer will be kept. Raise `max_context_tokens` or lower "
-        "`compact_preserve_window`."
-    )
+    return f"{says}; fewer will be kept. {source.remedy} or lower `compact_preserve_window`."
 
 
 def _summaries_seen(script: Assistant) -> int:

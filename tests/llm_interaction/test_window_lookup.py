@@ -1,0 +1,181 @@
+"""The client asks the configured server for its window, and learns from what it is refused."""
+
+import asyncio
+import json
+import socket
+import time
+
+from twisted.internet.task import Clock
+
+from evennia_ai.errors import WindowError
+from evennia_ai.llm_interaction.window_lookup import TIMEOUT_S, Answer, ask_server
+from evennia_ai.llm_interaction.windows import LOADED, MODELS, NAMED, PROPS, SHOWN, Window
+from tests import loopback
+from tests.llm_interaction.test_client import KEY, LoopbackCase
+from tests.loopback import RESET, failure, text
+from tests.waiting import wait_for
+
+PROPS_4096 = {"default_generation_settings": {"n_ctx": 4096}}
+
+
+class TestLookup(LoopbackCase):
+    def asked(self, model="any"):
+        """What the server says, asked outside a client."""
+        return asyncio.run(ask_server(self.server.url, KEY, model))
+
+    def paths(self):
+        """What was asked of the server, sorted."""
+        return sorted(record.path for record in self.server.lookups)
+
+    def test_llama(self):
+        """llama.cpp is asked with the key, and answers at once."""
+        self.server.pages["/props"] = PROPS_4096
+        self.assertEqual(self.asked(), Answer(Window(4096, PROPS), True))
+        self.assertEqual(self.paths(), ["/props", "/v1/models"])
+        self.assertEqual(self.server.lookups[0].headers["authorization"], f"Bearer {KEY}")
+
+    def test_vllm(self):
+        """vLLM lists the window of each model; the least of several answers counts."""
+        listed = {"data": [{"id": "any", "max_model_len": 2048}]}
+        self.server.pages.update({"/v1/models": listed, "/props": PROPS_4096})
+        self.assertEqual(self.asked(), Answer(Window(2048, MODELS), True))
+
+    def test_ollama(self):
+        """Ollama's largest window is a guess, to be asked again; the loaded one is final."""
+        self.server.pages["/api/show"] = {"model_info": {"llama.context_length": 131072}}
+        self.assertEqual(self.asked(), Answer(Window(131072, SHOWN), False))
+        (shown,) = (each for each in self.server.lookups if each.path == "/api/show")
+        self.assertEqual(shown.body, {"model": "any"})
+        loaded = {"models": [{"name": "any:latest", "context_length": 4096}]}
+        self.server.pages["/api/ps"] = loaded
+        self.assertEqual(self.asked(), Answer(Window(4096, LOADED), True))
+
+    def test_a_server_that_says_nothing(self):
+        """A server without a word on windows is not asked again soon, one that is down is."""
+        self.assertEqual(self.asked(), Answer(None, True))
+        nobody = asyncio.run(ask_server("http://127.0.0.1:9/v1", KEY, "any"))
+        self.assertEqual(nobody, Answer(None, False))
+
+    def test_a_server_that_loads(self):
+        """A server that answers with its own errors is asked again: it may be loading the model."""
+        self.server.page_status = 503
+        self.assertEqual(self.asked(), Answer(None, False))
+
+    def test_odd_answers(self):
+        """Answers that are no JSON, or of another form, are none."""
+        self.server.pages.update({"/props": ["x"], "/v1/models": "y", "/api/ps": 3})
+        self.assertEqual(self.asked(), Answer(None, True))
+
+    def test_who_is_not_asked(self):
+        """A big provider is not asked, and an address that is none raises nothing."""
+        asked = [ask_server(each, KEY, "m") for each in ("https://api.openai.com/v1", "nothing")]
+        for each in asked:
+            self.assertEqual(asyncio.run(each), Answer(None, True))
+
+    def test_a_server_that_hangs(self):
+        """The wait for a server that accepts and never answers is bounded."""
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            began = time.monotonic()
+            answer = asyncio.run(
+                ask_server(f"http://127.0.0.1:{silent.getsockname()[1]}/v1", None, "m")
+            )
+            self.assertEqual(answer, Answer(None, True))
+            self.assertLess(time.monotonic() - began, TIMEOUT_S + 2)
+
+
+class TestLearning(LoopbackCase):
+    def fits(self, prompt_tokens, **fields):
+        """Ask with so many tokens by our count."""
+        return self.ask(prompt_tokens=prompt_tokens, **fields)
+
+    def refused(self, prompt_tokens, **fields):
+        """Ask for what is too large; returns the model whose window it is."""
+        with self.assertRaises(WindowError) as caught:
+            self.fits(prompt_tokens, **fields)
+        self.assertEqual(caught.exception.kind, "context_window")
+        return caught.exception.model
+
+    def learned(self, model="any"):
+        """The window, and where the figure comes from."""
+        return self.client.window(model), self.client.window_source(model)
+
+    def test_asked_at_warm_up(self):
+        """The home model's window is known after warm-up, before any request."""
+        self.server.pages["/props"] = PROPS_4096
+        self.client = self.new_client(home_model="any")
+        self.assertEqual(self.learned(), (None, ""))
+        wait_for(self.client.warm_up(), 60)
+        self.assertEqual(self.learned(), (4096, PROPS))
+        self.assertEqual(self.server.requests, [])
+
+    def test_asked_once_and_again(self):
+        """A server is asked at first use, after a broken connection, and some minutes later."""
+        clock = Clock()
+        self.client = self.new_client(clock=clock.seconds)
+        self.server.pages["/props"] = PROPS_4096
+        for _ in range(3):
+            self.ask()
+        self.assertEqual((len(self.server.lookups), self.learned()), (2, (4096, PROPS)))
+        self.server.pages["/props"] = {"default_generation_settings": {"n_ctx": 2048}}
+        self.server.script(RESET, RESET, RESET)
+        self.fail()
+        self.assertEqual(self.learned()[0], 4096)
+        self.ask()
+        self.assertEqual((len(self.server.lookups), self.learned()), (4, (2048, PROPS)))
+        clock.advance(301)
+        self.ask()
+        self.assertEqual(len(self.server.lookups), 6)
+
+    def test_a_probe_asks_too(self):
+        """The doctor's probe learns the window."""
+        self.server.pages["/props"] = PROPS_4096
+        wait_for(self.client.probe("any"))
+        self.assertEqual(self.learned(), (4096, PROPS))
+
+    def test_what_an_error_names(self):
+        """An overflow names the window and the model's count: the limit is in our tokens."""
+        error = {"type": "exceed_context_size_error", "n_prompt_tokens": 9000, "n_ctx": 4000}
+        body = json.dumps({"error": {"message": "it exceeds the available context size", **error}})
+        self.server.script(loopback.Answer(status=400, raw=body))
+        self.assertEqual(self.refused(7200), "any")
+        tokens, source = self.learned()
+        self.assertEqual(tokens, 3200)
+        self.assertTrue(source.startswith(NAMED), source)
+        self.assertEqual(len(self.server.requests), 1)
+
+    def test_an_error_of_the_server(self):
+        """An overflow that a server reports as its own error is one, too, and is not repeated."""
+        self.server.script(failure(500, "the input length exceeds the maximum context length"))
+        self.refused(7950)
+        self.assertEqual(self.learned()[0], 4000)
+        self.assertEqual(len(self.server.requests), 1)
+
+    def test_not_sent(self):
+        """A request that is known to be too large is not sent."""
+        self.server.pages["/props"] = PROPS_4096
+        self.refused(5000)
+        self.assertEqual(self.server.requests, [])
+        self.fits(4000)
+
+    def test_replies_count(self):
+        """A reply that counts more tokens than we do lowers the limit."""
+        self.server.pages["/props"] = PROPS_4096
+        self.server.script(text("Yes.", usage={"prompt_tokens": 1200}))
+        self.fits(1000)
+        self.assertEqual(self.learned()[0], int(4096 / 1.2))
+
+    def test_a_fallback_without_room(self):
+        """A fallback gets no request larger than its window; it is named in the error."""
+        listed = [{"id": "any", "max_model_len": 9000}, {"id": "small", "max_model_len": 3000}]
+        self.server.pages["/v1/models"] = {"data": listed}
+        self.server.script(failure(401))
+        self.assertEqual(self.refused(2980, fallback_models=("small",)), "small")
+        self.assertEqual([body["model"] for body in self.server.bodies], ["any"])
+        self.server.script(failure(401))
+        self.assertEqual(self.fits(2900, fallback_models=("small",)).model, "small")
+
+    def test_a_shorter_prompt_before_another_model(self):
+        """An overflow of the first model asks no fallback."""
+        self.server.script(loopback.too_long())
+        self.assertEqual(self.refused(5000, fallback_models=("small",)), "any")
+        self.assertEqual(len(self.server.requests), 1)
