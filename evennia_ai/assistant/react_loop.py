@@ -3,6 +3,7 @@
 import json
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -80,7 +81,8 @@ def run_turn(
         aside = text or aside
         if turn.context.extracting and any(c["function"]["name"] not in usable for c in calls):
             report.stopped_by = "other_tool"
-        ended = yield turn.act(text, calls, reply)
+        act = partial(turn.act, text, calls, reply)
+        ended = yield script.between_turns(act) if request.beside else act()
         if ended or report.stopped_by == "other_tool":
             if aside and not report.spoken and turn.is_fit(aside, reply.model):
                 turn.speak(aside)
@@ -131,6 +133,7 @@ class _Turn:
         seen = reversed(script.history.messages())
         newest = next((m for m in seen if visible(m.audience, request.audience)), None)
         self.since = newest.id if newest else None  # what the turn itself adds comes behind it
+        self.known = {m.id for m in script.history.messages()} if request.beside else set[str]()
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
         self.budget: BudgetEvent | None = None  # of the last request that was answered
         self.cuts: tuple[str, ...] = ()  # what guards did
@@ -158,10 +161,11 @@ class _Turn:
                 withdrawn=self.failures.withdrawn,
                 rules=request.rules,
                 talks=request.talks,
-                hidden_ids=request.hidden_ids,
+                hidden_ids=self._hidden_ids(),
                 answering=request.answering,
                 since=self.since,
                 found=self.found,
+                archived=request.archived,
             )
         if not prompt.fits:
             report.stopped_by = "too_large"
@@ -176,6 +180,15 @@ class _Turn:
         self.budget = script.budgets.answered(event, answer.reply)
         script.spent(answer.reply, request.context, self.budget)
         return answer
+
+    def _hidden_ids(self) -> frozenset[str]:
+        """Live messages to leave out; beside other turns also what came meanwhile."""
+        hidden = self.request.hidden_ids
+        if not self.request.beside:
+            return hidden
+        later = (m for m in self.script.history.messages() if m.id not in self.known)
+        context = self.request.context
+        return hidden | {m.id for m in later if m.metadata.get("context") != context}
 
     @inlineCallbacks
     def _complete(self, prompt: Prompt) -> Generator[Deferred[Any], Any, _Answer | None]:

@@ -83,6 +83,7 @@ class PromptOptions(TypedDict, total=False):
     answering: Sequence[str]
     since: str | None
     found: Mapping[str, str]
+    archived: Sequence[Message]
 
 
 def build_prompt(
@@ -141,6 +142,7 @@ def draft_prompt(
     answering: Sequence[str] = (),
     since: str | None = None,
     found: Mapping[str, str] = MappingProxyType({}),
+    archived: Sequence[Message] = (),
 ) -> Prompt:
     """The prompt of one model call, of which nothing is noted.
 
@@ -161,10 +163,12 @@ def draft_prompt(
         since: Id of the newest message when the turn began. What came after it stands behind the
             present moment, so that the turn's tool results come last.
         found: What this turn's searches gave, by the id of the result, where less is stored.
+        archived: Archived messages that stand before the live ones.
     """
     tools, system = _fixed(script, character, audience, context, withdrawn, rules)
     history, older = shown_history(script, audience)
-    shown = [m for m in history if m.id not in hidden_ids]
+    before = script.memory.quarantine.messages(archived)
+    shown = [*before, *(m for m in history if m.id not in hidden_ids)]
     traits = script.tools.traits
     if CONTEXTS[context].extracting:
         shown = said_and_done(shown, traits)
