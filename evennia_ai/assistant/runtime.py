@@ -368,7 +368,7 @@ class Runtime:
 
 
 def _trap_cancelled(failure: Failure) -> Failure | None:
-    return None if failure.check(CancelledError) else failure
+    return None if isinstance(failure.value, CancelledError) else failure
 
 
 class LiveAssistant(Assistant, Protocol):
