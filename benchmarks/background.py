@@ -64,14 +64,6 @@ class Talk:
         )
         type(self.player).has_account = property(lambda one: one.key == "Mira")
         measure_fixed(self.script, self.body)
-        self.spoken = 0
-        speak = self.script.game.speak
-
-        def spoke(*args: Any) -> None:
-            speak(*args)
-            self.spoken += 1
-
-        self.script.game.speak = spoke
 
     def fill_to(self, share: float) -> None:
         """Store talk until the context is so full."""
@@ -89,9 +81,10 @@ class Talk:
 
         self.pause(PAUSE_S)
         self.number += 1
-        before, began = self.spoken, time.monotonic()
+        counts, began = self.script.runtime.counts, time.monotonic()
+        before = counts["turns"]
         self.player.at_say(f"{self.body.key}, what of barrel {self.number}?")
-        pump_until(lambda: self.spoken > before, ANSWER_S)
+        pump_until(lambda: counts["turns"] > before, ANSWER_S)
         taken = time.monotonic() - began
         print(f"{self.body.key}: {taken:.2f} s", file=sys.stderr, flush=True)
         return taken
@@ -193,10 +186,12 @@ def measure(turn_s: float, summary_s: float, answers: int, emergencies: int) -> 
     with LoopbackServer(respond) as server:
         client = ModelClient(api_base=server.url, api_key="none")
         with world(client) as make:
+            from django.conf import settings
+
+            settings.EVENNIA_AI_LLM_MODEL = "openai/loopback"
             found = {}
             for name, on in (("Aria", True), ("Osric", False)):
                 talk = Talk(make, name, on, answers)
-                talk.script.attributes.add("llm_model", "openai/loopback")
                 found["background" if on else "in_front"] = talk.figures(emergencies)
                 talk.player.delete()
     return {"turn_s": turn_s, "summary_s": summary_s, **found}

@@ -16,6 +16,7 @@ counts those lines; they were heard within one tick (``tick_interval_s``) of the
 
     python -m benchmarks.kill --kills 200
     python -m benchmarks.kill --kills 200 --started
+    python -m benchmarks.kill --kills 20 --started --behind
 
 With ``--started`` the Server of a started game is killed, see `kill_game`. That takes about ten
 seconds per kill; the forked lives take one or two.
@@ -144,7 +145,7 @@ def started(options: argparse.Namespace) -> dict[str, Any]:
     """Kill the Server of a started game."""
     from benchmarks import kill_game
 
-    return kill_game.measure(options.kills, options.seed, options.keep)
+    return kill_game.measure(options.kills, options.seed, options.keep, options.behind)
 
 
 def main() -> None:
@@ -154,6 +155,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--started", action="store_true", help="kill a started game instead of forked lives"
+    )
+    parser.add_argument(
+        "--behind", action="store_true", help="with --started: kill compactions in the background"
     )
     parser.add_argument("--keep", action="store_true", help="keep the folder")
     options = parser.parse_args()

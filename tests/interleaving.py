@@ -324,6 +324,8 @@ class Interleaving:
 
     def _lower(self):
         """Let the automatic triggers fire at the usage there is now."""
+        self.world.script.state.set_hold(False)
+        self.world.script.state.count_stalls(0)
         share = max(0.02, min(0.98, context_usage(self.world.script)))
         self.world.configure(compact_sleep_threshold=share * 0.9, compact_emergency_threshold=share)
 

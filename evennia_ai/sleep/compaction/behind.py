@@ -55,7 +55,7 @@ def _due(script: Assistant) -> str:
     asleep, awake = config.compact_sleep_threshold, config.compact_emergency_threshold
     asked, by_count = runtime.compaction_requested, count_fires(script)
     if is_better_due(script):
-        return "" if script.is_called() else "better"
+        return "better"
     if not wants_compaction(script, asleep):
         runtime.compaction_requested = False
         return ""
