@@ -1,6 +1,8 @@
 """Compaction in the background, and better summaries behind an emergency."""
 
+from evennia_ai.assistant.status import compaction_state
 from evennia_ai.assistant.tick import check_count, check_emergency, run_tick
+from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, new_id
 from evennia_ai.history.messages import Speaker as Person
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_usage, measure_fixed
@@ -10,9 +12,10 @@ from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.better import WAIT_S
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
 from evennia_ai.testing import call, model_down
+from tests.base import AssistantTest
 from tests.loopback import check_pairs
 from tests.memory_assistant import PEOPLE, MemoryWorldTest
-from tests.waiting import wait_for
+from tests.waiting import pump_until, wait_for
 
 LINE = "Mirabel hid barrel {} north of the mill of Saltmarsh, and that took the whole long evening."
 
@@ -499,3 +502,73 @@ class TestEmergency(BehindTest):
                 self.assertEqual(len(self.script.state.owed), 1)
                 self.assertEqual(len(self.records()), 1)
                 self.assert_proven()
+
+
+class TestInTheGame(AssistantTest):
+    """The script begins and ends it."""
+
+    default = "They talked by the fire."
+
+    def setUp(self):
+        super().setUp()
+        self.configure(
+            max_context_tokens=8000,
+            compact_preserve_token_share=0.0,
+            reply_cooldown_s=0,
+            pre_compact_extraction_enabled=False,
+        )
+        measure_fixed(self.script, self.aria)
+        while context_usage(self.script) < 0.72:
+            self.fill(1, words=60)
+
+    def begin(self):
+        """An idle tick begins it; its model writes."""
+        self.model.held = True
+        self.assertEqual(self.tick(), "idle")
+        self.assertIsNotNone(self.script.runtime.behind)
+        pump_until(lambda: self.model.requests)
+        self.assertEqual(compaction_state(self.script), "compacting in the background")
+
+    def test_an_idle_tick_begins_it(self):
+        """A line is answered meanwhile; then it commits."""
+        self.begin()
+        slow, self.model._waiting = self.model._waiting, []
+        self.model.held = False
+        self.model.answers = ["Here it is."]
+        self.say("Aria, where is my mug?")
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.contents()[-1], ("assistant", "Here it is."))
+        self.model._waiting = slow
+        self.model.release()
+        pump_until(lambda: self.script.runtime.behind is None)
+        [record] = self.script.history.compactions()
+        self.assertEqual(record.trigger, "background")
+        self.assertEqual(verify_history(self.script), ())
+
+    def test_stopping_it(self):
+        """What stops a turn stops it too, and a deletion."""
+        self.begin()
+        self.script.stop_thinking()
+        self.assertIsNone(self.script.runtime.behind)
+        self.model.release()
+        self.assertEqual(self.script.history.compactions(), [])
+        self.assertEqual(self.script.state.intent, {})
+        self.model.requests.clear()
+        self.begin()
+        runtime = self.script.runtime
+        self.aria.delete()
+        self.model.release()
+        self.assertIsNone(runtime.behind)
+
+    def test_a_restart(self):
+        """The server may go down in its middle; the next one begins again."""
+        before = self.contents()
+        self.begin()
+        self.model._waiting.clear()
+        self.restart()
+        self.model.held = False
+        self.assertEqual(self.contents(), before)
+        self.assertEqual(self.script.state.intent, {})
+        self.tick()
+        pump_until(lambda: self.script.runtime.behind is None)
+        self.assertEqual(len(self.script.history.compactions()), 1)
