@@ -29,6 +29,12 @@ ANSWER_S = 150.0
 # Seconds between two lines of the player.
 PAUSE_S = 0.1
 WORDS = "Mirabel owes Osric {0} barrels of ale since the fair, and they meet at the old mill {0}. "
+SUMMARY = (
+    "Mira and the assistant spoke of what Mirabel owes Osric: ale, by the barrel, since the fair. "
+    "The two meet at the old mill, where each debt is counted again. Mira asked after several of "
+    "the barrels, and was told that it is a long story. Nothing was promised, and no day is set. "
+    "Osric has not been paid yet; Mirabel hopes for a better harvest. Both are said to be patient."
+)
 
 
 class Talk:
@@ -131,10 +137,15 @@ class Talk:
         phases["during"] = self.while_behind()
         self.settle()
         phases["after"] = self.several()
-        phases["emergency"], phases["behind_emergency"] = [], []
+        phases |= {"emergency": [], "burst": [], "behind_emergency": []}
         for _ in range(emergencies):
             self.fill_to(NEARLY_FULL)
+            self.tick()  # the timer sees it, or the line before did
             phases["emergency"].append(self.answer_s())
+            phases["emergency"] += [self.answer_s() for _ in range(3)]
+            self.settle()
+            self.fill_to(NEARLY_FULL)  # by so much said at once that the line's own tick sees it
+            phases["burst"].append(self.answer_s())
             self.pause(PAUSE_S)
             phases["behind_emergency"] += self.while_behind()
             self.settle()
@@ -175,8 +186,7 @@ def measure(turn_s: float, summary_s: float, answers: int, emergencies: int) -> 
     def respond(body: Mapping[str, Any]) -> Answer:
         tools = {tool["function"]["name"] for tool in body.get("tools") or ()}
         if not tools:
-            words = str(body["messages"][-1]["content"]).split()
-            return text(f"They spoke of debts: {' '.join(words[-200:])}", delay_s=summary_s)
+            return text(SUMMARY, delay_s=summary_s)
         if "say" not in tools:
             made = calls(call("noop"))
             return Answer(tool_calls=made.tool_calls, delay_s=turn_s)

@@ -44,8 +44,8 @@ STATEMENTS, MOMENT_S = 600, 2.5
 LIVES_EACH = 25
 
 
-def measure(kills: int, seed: int, folder: Path) -> dict[str, Any]:
-    """Kill an assistant a number of times.
+def measure(kills: int, seed: int, folder: Path, behind: bool = False) -> dict[str, Any]:
+    """Kill an assistant a number of times, if `behind` while it compacts in the background.
 
     Returns:
         ``{"kills", "by_step", "heard", "stored", "unsaved", "lost", "doubled", "changed",
@@ -61,7 +61,8 @@ def measure(kills: int, seed: int, folder: Path) -> dict[str, Any]:
     number = killed = 0
     kill_life.prepare(folder)
     while killed < kills and number < 3 * kills:
-        plan = kill_steps.plan_of(number, rng, STATEMENTS, MOMENT_S)
+        steps = kill_steps.BEHIND if behind else kill_steps.STEPS
+        plan = {**kill_steps.plan_of(number, rng, STATEMENTS, MOMENT_S, steps), "behind": behind}
         if number % LIVES_EACH == 0:
             kill_life.begin_anew(folder)
         outcome = _live(kill_life.live, folder, plan, seed * 100_000 + number)
@@ -134,7 +135,7 @@ def forked(options: argparse.Namespace) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="evennia-ai-kill-", dir=memory))
     try:
         with contextlib.redirect_stdout(sys.stderr):  # Evennia prints while it loads
-            figures = measure(options.kills, options.seed, folder)
+            figures = measure(options.kills, options.seed, folder, options.behind)
     finally:
         if not options.keep:
             shutil.rmtree(folder, ignore_errors=True)
@@ -157,7 +158,7 @@ def main() -> None:
         "--started", action="store_true", help="kill a started game instead of forked lives"
     )
     parser.add_argument(
-        "--behind", action="store_true", help="with --started: kill compactions in the background"
+        "--behind", action="store_true", help="kill while the assistant compacts in the background"
     )
     parser.add_argument("--keep", action="store_true", help="keep the folder")
     options = parser.parse_args()

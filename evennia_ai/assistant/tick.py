@@ -28,7 +28,7 @@ from evennia_ai.rag_memory.injection import chosen, experiences, memory_line, wo
 from evennia_ai.rag_memory.working_memory import note, visible_conversations
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.sleep.compaction.behind import better_follows
+from evennia_ai.sleep.compaction.behind import EMERGENCY, better_follows
 from evennia_ai.sleep.compaction.compact import (
     compact_conversation_history,
     extract_first,
@@ -112,6 +112,9 @@ def check_emergency(
     threshold = script.config.compact_emergency_threshold
     if not wants_compaction(script, threshold, by_count=False):
         return False
+    behind = script.runtime.behind
+    if behind is not None and behind[1] == EMERGENCY and context_usage(script) < 1.0:
+        return False  # room is being made
     if not worth_a_try(script, threshold):
         return False
     plan, share = make_plan(script, automatic=False, threshold=threshold), context_usage(script)

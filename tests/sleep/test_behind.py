@@ -323,6 +323,25 @@ class TestEmergency(BehindTest):
         self.assertLess(context_usage(self.script), 0.8)
         self.assert_proven()
 
+    def test_a_tick_without_a_line_makes_room(self):
+        """Then the next line finds room; one that comes meanwhile does not wait either."""
+        self.fill_to(0.85)
+        self.world.model.held = True
+        self.assertTrue(self.begin())
+        slow, self.world.model._waiting = self.world.model._waiting, []
+        self.assertEqual([model for *_, model in slow], [OFFLINE_MODEL])
+        self.world.model.held = False
+        self.say()
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.records(), [])
+        self.world.model._waiting = slow
+        self.world.model.release()
+        [record] = self.records()
+        self.assertEqual((record.trigger, record.figures["level"]), ("emergency", "extractive"))
+        self.assertTrue(self.begin())
+        self.assertEqual(self.records()[-1].trigger, "better")
+        self.assert_proven()
+
     def test_the_better_summary_takes_the_place_of_the_extract(self):
         self.emergency()
         raw = [m.content for s in self.script.history.segments() for m in s.messages]

@@ -21,6 +21,8 @@ from evennia_ai.sleep.compaction.triggers import (
     worth_a_try,
 )
 
+EMERGENCY = "emergency"
+
 
 def better_follows(script: Assistant) -> bool:
     """Whether an emergency is to use the offline extract, as a better summary can follow it.
@@ -54,6 +56,8 @@ def _due(script: Assistant) -> str:
     config, runtime = script.config, script.runtime
     asleep, awake = config.compact_sleep_threshold, config.compact_emergency_threshold
     asked, by_count = runtime.compaction_requested, count_fires(script)
+    if is_emergency_due(script):
+        return EMERGENCY
     if is_better_due(script):
         return "better"
     if not wants_compaction(script, asleep):
@@ -74,6 +78,19 @@ def _due(script: Assistant) -> str:
     return "request" if asked else "count" if by_count and share < asleep else "background"
 
 
+def is_emergency_due(script: Assistant) -> bool:
+    """Whether the context is so full that room is made at once, without waiting for a line."""
+    threshold = script.config.compact_emergency_threshold
+    if not wants_compaction(script, threshold, by_count=False) or not better_follows(script):
+        return False
+    messages, known = script.history.messages(), script.runtime.nothing_due
+    if known is not None and known[0] is messages and known[1] is script.config:
+        return False
+    plan = make_plan(script, automatic=False, threshold=threshold)
+    is_vain = not worth_a_try(script, threshold) or is_held_up(script, threshold, plan)
+    return not (plan.empty or is_vain)
+
+
 @inlineCallbacks
 def _behind(
     script: Assistant, character: Character, trigger: str
@@ -82,6 +99,17 @@ def _behind(
     try:
         if trigger == "better":
             yield better_summaries(script, character, beside=True)
+            return
+        if trigger == EMERGENCY:
+            yield compact_conversation_history(
+                script,
+                character,
+                force=True,
+                threshold=script.config.compact_emergency_threshold,
+                trigger=EMERGENCY,
+                beside=True,
+                extracts=True,
+            )
             return
         threshold = script.config.compact_sleep_threshold
         most = script.config.pre_compact_max_iterations
