@@ -583,7 +583,7 @@ class TestInTheGame(AssistantTest):
         """The server may go down in its middle; the next one begins again."""
         before = self.contents()
         self.begin()
-        self.model._waiting.clear()
+        self.script.stop_thinking()  # as the server does
         self.restart()
         self.model.held = False
         self.assertEqual(self.contents(), before)
