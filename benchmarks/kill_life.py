@@ -210,10 +210,11 @@ class Life:
         self._settle()
 
     def _settle(self) -> None:
-        """Wait until nothing runs in the background."""
+        """Wait until no tick runs, and nothing in the background."""
         from tests.waiting import pump_until
 
-        pump_until(lambda: self.script.runtime.behind is None, 50.0)
+        runtime = self.script.runtime
+        pump_until(lambda: runtime.in_flight is None and runtime.behind is None, 50.0)
 
     def _triggered(self, option: str, deed: Callable[[], None]) -> None:
         """Do something while usage is just above a trigger and nothing holds it up."""
