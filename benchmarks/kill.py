@@ -16,6 +16,7 @@ counts those lines; they were heard within one tick (``tick_interval_s``) of the
 
     python -m benchmarks.kill --kills 200
     python -m benchmarks.kill --kills 200 --started
+    python -m benchmarks.kill --kills 20 --started --behind
 
 With ``--started`` the Server of a started game is killed, see `kill_game`. That takes about ten
 seconds per kill; the forked lives take one or two.
@@ -43,8 +44,8 @@ STATEMENTS, MOMENT_S = 600, 2.5
 LIVES_EACH = 25
 
 
-def measure(kills: int, seed: int, folder: Path) -> dict[str, Any]:
-    """Kill an assistant a number of times.
+def measure(kills: int, seed: int, folder: Path, behind: bool = False) -> dict[str, Any]:
+    """Kill an assistant a number of times, if `behind` while it compacts in the background.
 
     Returns:
         ``{"kills", "by_step", "heard", "stored", "unsaved", "lost", "doubled", "changed",
@@ -60,7 +61,8 @@ def measure(kills: int, seed: int, folder: Path) -> dict[str, Any]:
     number = killed = 0
     kill_life.prepare(folder)
     while killed < kills and number < 3 * kills:
-        plan = kill_steps.plan_of(number, rng, STATEMENTS, MOMENT_S)
+        steps = kill_steps.BEHIND if behind else kill_steps.STEPS
+        plan = {**kill_steps.plan_of(number, rng, STATEMENTS, MOMENT_S, steps), "behind": behind}
         if number % LIVES_EACH == 0:
             kill_life.begin_anew(folder)
         outcome = _live(kill_life.live, folder, plan, seed * 100_000 + number)
@@ -133,7 +135,7 @@ def forked(options: argparse.Namespace) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="evennia-ai-kill-", dir=memory))
     try:
         with contextlib.redirect_stdout(sys.stderr):  # Evennia prints while it loads
-            figures = measure(options.kills, options.seed, folder)
+            figures = measure(options.kills, options.seed, folder, options.behind)
     finally:
         if not options.keep:
             shutil.rmtree(folder, ignore_errors=True)
@@ -144,7 +146,7 @@ def started(options: argparse.Namespace) -> dict[str, Any]:
     """Kill the Server of a started game."""
     from benchmarks import kill_game
 
-    return kill_game.measure(options.kills, options.seed, options.keep)
+    return kill_game.measure(options.kills, options.seed, options.keep, options.behind)
 
 
 def main() -> None:
@@ -154,6 +156,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--started", action="store_true", help="kill a started game instead of forked lives"
+    )
+    parser.add_argument(
+        "--behind", action="store_true", help="kill while the assistant compacts in the background"
     )
     parser.add_argument("--keep", action="store_true", help="keep the folder")
     options = parser.parse_args()

@@ -13,6 +13,7 @@ Besides the Server's own log there is a log of what the players said. A line cou
 last check and is nowhere counts as ``sent_and_gone``: it was in the Server's memory, or on its way.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -23,7 +24,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -31,8 +33,10 @@ from typing import Any
 from benchmarks import kill_look, kill_steps
 from benchmarks.kill_steps import Log
 from evennia_ai.cli import processes
+from tests import loopback
 from tests.e2e.game import Game
 from tests.e2e.telnet import Telnet, Timeout
+from tests.loopback import Answer, LoopbackServer, call, calls
 
 SETTINGS = """
 _modules = AT_SERVER_STARTSTOP_MODULE
@@ -44,6 +48,8 @@ LOGIN_THROTTLE_LIMIT = None
 CONFIG = {**kill_steps.CONFIG, "tick_interval_s": 1}
 PLAYERS = ("Alice", "Bob", "Carol")
 STATEMENTS, MOMENT_S, START_S = 250, 8.0, 10.0
+# Seconds that the slow model takes for a summary, and the latest moment of a kill behind the ticks.
+SLOW_S, BEHIND_S = 2.0, 20.0
 LIFE_S, ANSWER_S, LOOK_S = 60.0, 20.0, 90.0
 GONE = "sent_and_gone"
 # Lives of one assistant. Its archive grows, and with it the time of each check.
@@ -254,6 +260,23 @@ class Tavern:
         self._pause(3.0)
         self._call("restore()", "as ever")
 
+    def behind(self) -> None:
+        """Let a compaction begin in the background, and talk while the model writes."""
+        self.compact()  # ends any hold on automatic triggers
+        for _ in range(TALKS):
+            self.talk()
+        self._call("lower('compact_sleep_threshold')", "is low")
+        for _ in range(2):
+            self.talk()
+        self._pause(2 * SLOW_S)
+        self._call("restore()", "as ever")
+
+    def better(self) -> None:
+        """An emergency, and the better summary behind it."""
+        self.emergency()
+        self.talk()
+        self._pause(2 * SLOW_S)
+
     def _call(self, what: str, shown: str) -> None:
         """Call a function of `kill_server` in the Server."""
         self._send(self.admin, f"py __import__('benchmarks.kill_server').kill_server.{what}")
@@ -315,6 +338,10 @@ def _deeds(plan: dict[str, Any]) -> tuple[str, ...]:
         return ("roll_back",)
     if step.startswith("mask"):
         return ("mask",)
+    if step.startswith(("background", "better")):
+        return ("behind",) if step.startswith("background") else ("better",)
+    if plan.get("behind"):
+        return ("behind", "better")
     if step.startswith("emergency"):
         return ("emergency",)
     if step.startswith(("commit", "extraction")):
@@ -324,23 +351,42 @@ def _deeds(plan: dict[str, Any]) -> tuple[str, ...]:
     return ("journal",) if step else ()
 
 
-def plan_of(number: int, rng: random.Random) -> dict[str, Any]:
-    """Like `kill_steps.plan_of`, but every second random moment is during a start."""
+def plan_of(number: int, rng: random.Random, behind: bool = False) -> dict[str, Any]:
+    """Like `kill_steps.plan_of`, but every second random moment is during a start.
+
+    With `behind` all is about compactions in the background.
+    """
+    if behind:
+        plan = kill_steps.plan_of(number, rng, STATEMENTS, BEHIND_S, kill_steps.BEHIND)
+        return {**plan, "behind": True}
     if number % 8 == 7:
         return {"kind": "start", "start_s": round(rng.uniform(0.5, START_S), 3)}
     return kill_steps.plan_of(number, rng, STATEMENTS, MOMENT_S)
 
 
-def measure(kills: int, seed: int, keep: bool = False) -> dict[str, Any]:
+def measure(kills: int, seed: int, keep: bool = False, behind: bool = False) -> dict[str, Any]:
     """Kill a started game's Server a number of times.
+
+    With `behind` the model is one on loopback that takes time for summaries and extractions, and
+    the kills come while the assistant compacts in the background.
 
     Returns:
         The figures of `kill.measure`, and ``sent_and_gone``, ``looks``, ``settled_s``, ``said``,
         ``told``, ``deeds``, ``tracebacks`` and ``seconds_a_kill``. A life that was killed during
         its start has no check of its own.
     """
-    game = Game(settings=SETTINGS, start=False, keep=keep)
-    with game:
+    server = LoopbackServer(_slow) if behind else None
+    env = {}
+    if server is not None:
+        env = {
+            "EVENNIA_AI_LLM_MODEL": "openai/loopback",
+            "EVENNIA_AI_LLM_API_BASE": server.start().url,
+            "EVENNIA_AI_LLM_API_KEY": "none",
+        }
+    game = Game(settings=SETTINGS, start=False, keep=keep, env=env)
+    with contextlib.ExitStack() as stack, game:
+        if server is not None:
+            stack.callback(server.stop)
         (game.folder / "kill").mkdir()
         game.start()
         tavern = Tavern(game, seed)
@@ -348,14 +394,27 @@ def measure(kills: int, seed: int, keep: bool = False) -> dict[str, Any]:
         game.wait_for_death()
         tavern.keep_pristine()
         tavern.start()
-        return _Tally(tavern, seed).run(kills)
+        return _Tally(tavern, seed, behind).run(kills)
+
+
+def _slow(body: Mapping[str, Any]) -> Answer:
+    """What the offline model says; summaries and extractions take time."""
+    tools = {tool["function"]["name"] for tool in body.get("tools") or ()}
+    if not tools:
+        words = str(body["messages"][-1]["content"]).split()
+        return loopback.text(f"They spoke of barrels: {' '.join(words[-60:])}", delay_s=SLOW_S)
+    if "say" not in tools:
+        is_first = body["messages"][-1]["role"] != "tool"
+        made = call("add_journal_entry", {"content": "Bob owes Alice a barrel."})
+        return replace(calls(made if is_first else call("noop")), delay_s=SLOW_S / 2)
+    return loopback.text(f"So it is, and I shall keep number {len(body['messages'])} in mind.")
 
 
 class _Tally:
     """Counts the results of the kills."""
 
-    def __init__(self, tavern: Tavern, seed: int):
-        self.tavern, self.rng = tavern, random.Random(seed)
+    def __init__(self, tavern: Tavern, seed: int, behind: bool = False):
+        self.tavern, self.rng, self.behind = tavern, random.Random(seed), behind
         self.figures: Counter[str] = Counter()
         self.by_step: Counter[str] = Counter()
         self.notes: list[str] = []
@@ -380,7 +439,7 @@ class _Tally:
 
     def _one(self, number: int) -> None:
         """Run one life to its end and check what it left."""
-        plan = plan_of(number, self.rng)
+        plan = plan_of(number, self.rng, self.behind)
         tavern, end = self.tavern, plan
         starts = plan["kind"] == "start"
         if starts:

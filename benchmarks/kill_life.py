@@ -108,6 +108,7 @@ class Life:
     def __init__(self, folder: Path, plan: dict[str, Any] | None, seed: int):
         self.rng = random.Random(seed)
         self.number = self.reading = 0
+        self.is_behind = bool(plan and plan.get("behind"))
         self.log = Log(folder / "log.jsonl")
         self.wait = _services(folder, self._answer)
         from evennia_ai.assistant_script import all_assistants
@@ -122,7 +123,7 @@ class Life:
         """Live for a number of actions, unless killed before."""
         self.talk()
         for _ in range(deeds):
-            getattr(self, self.rng.choice(DEEDS))()
+            getattr(self, self.rng.choice(("behind", "better") if self.is_behind else DEEDS))()
 
     def talk(self) -> None:
         """Let somebody speak, and the assistant answer."""
@@ -194,6 +195,26 @@ class Life:
         """Fill the context before a tick begins."""
         self.talk()
         self._triggered("compact_emergency_threshold", self.talk)
+
+    def behind(self) -> None:
+        """Let a compaction run in the background, and talk meanwhile."""
+        self.talk()
+        self._triggered("compact_sleep_threshold", self.tick)
+        self.talk()
+        self._settle()
+
+    def better(self) -> None:
+        """An emergency, and the better summary behind it."""
+        self.emergency()
+        self.tick()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Wait until no tick runs, and nothing in the background."""
+        from tests.waiting import pump_until
+
+        runtime = self.script.runtime
+        pump_until(lambda: runtime.in_flight is None and runtime.behind is None, 50.0)
 
     def _triggered(self, option: str, deed: Callable[[], None]) -> None:
         """Do something while usage is just above a trigger and nothing holds it up."""

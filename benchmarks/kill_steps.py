@@ -9,11 +9,9 @@ import json
 import os
 import random
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
-
-from evennia_ai.history.records import CompactionRecord
 
 # Options of the assistant that is killed. Small windows make compactions frequent.
 CONFIG = {
@@ -31,6 +29,8 @@ TRIGGERS = ("compact_sleep_threshold", "compact_emergency_threshold")
 COMMIT = ("archive", "summaries", "history", "journal", "record", "last_compaction", "done")
 MASK = tuple(f"mask {name}" for name in ("history", "record", "last_compaction", "done"))
 EMERGENCY = tuple(f"emergency {name}" for name in COMMIT)
+# Behind the ticks: these need a model that takes time.
+BEHIND = tuple(f"{kind} {name}" for name in COMMIT for kind in ("background", "better"))
 ROLLBACK = tuple(
     f"rollback {name}"
     for name in ("history", "withdrawn", "summaries", "journal", "entities", "record", "done")
@@ -41,10 +41,18 @@ BEFORE_MARK = "consolidation: between store and mark"
 FIRST_WRITE, SECOND_WRITE = "journal: page turn, first write", "journal: page turn, second write"
 EXTRACTION = "extraction: between call and result"
 OTHERS = (PUBLISH, WITHDRAW, BEFORE_MARK, BEFORE_STORE, FIRST_WRITE, SECOND_WRITE, EXTRACTION)
+# Triggers whose commits have steps of their own names.
+OWN_NAMES = ("emergency", "background", "better")
 STEPS = (*MASK, *EMERGENCY, *(f"commit {name}" for name in COMMIT), *ROLLBACK, *OTHERS)
 
 
-def plan_of(number: int, rng: random.Random, statements: int, moment_s: float) -> dict[str, Any]:
+def plan_of(
+    number: int,
+    rng: random.Random,
+    statements: int,
+    moment_s: float,
+    steps: Sequence[str] = STEPS,
+) -> dict[str, Any]:
     """Return what kills a life: named steps in turn, then statements and moments.
 
     Args:
@@ -52,9 +60,10 @@ def plan_of(number: int, rng: random.Random, statements: int, moment_s: float) -
         rng: Random source.
         statements: Highest number of a statement, counted from arming.
         moment_s: Latest moment, in seconds from arming.
+        steps: The named steps.
     """
     if number % 2 == 0:
-        return {"kind": "step", "step": STEPS[number // 2 % len(STEPS)]}
+        return {"kind": "step", "step": steps[number // 2 % len(steps)]}
     if number % 4 == 1:
         return {"kind": "statement", "nth": rng.randrange(1, statements)}
     return {"kind": "moment", "after_s": round(rng.uniform(0.05, moment_s), 3)}
@@ -180,7 +189,9 @@ class Killer:
 
         def stepping(doing: str, inner: Any) -> Any:
             def run(handler: Any, *args: Any) -> Any:
-                name = "emergency" if doing == "commit" and _is_emergency(args[-1]) else doing
+                name = doing
+                if doing == "commit" and args[-1].trigger in OWN_NAMES:
+                    name = args[-1].trigger
                 handler.on_step = lambda step: self.at(f"{name} {step}")
                 return inner(handler, *args)
 
@@ -268,11 +279,6 @@ class Killer:
                 execute(sql, *rest)
             self.die()
         return execute(sql, *rest)
-
-
-def _is_emergency(record: CompactionRecord) -> bool:
-    """Return whether a compaction's record is from an emergency compaction."""
-    return record.trigger == "emergency"
 
 
 def _extracts(message: Any) -> bool:

@@ -26,6 +26,7 @@ from evennia_ai.assistant.tick import run_tick, store_meanwhile
 from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.sleep import run_sleep_tick
+from evennia_ai.sleep.compaction.behind import begin_behind
 
 if TYPE_CHECKING:
     from evennia.typeclasses.models import TypedObject
@@ -135,6 +136,8 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
             self.survived("telling staff", self.storing_works, None)
         self._save_queue()
         self.survived("the timer", lambda: retime(self, self.config.tick_interval_s), None)
+        if result not in ("error", "cancelled"):
+            self.survived("a compaction", lambda: begin_behind(self, self.obj), None)
         if result in GOES_ON and any(map(wants_answer, runtime.heard())):
             self._tick_soon()
         return result
@@ -244,7 +247,8 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
         return seconds // 3600, seconds % 3600 // 60
 
     def stop_thinking(self) -> bool:
-        """Cancel the turn in flight; returns whether there was one."""
+        """Cancel the turn in flight, and a compaction beside it; returns whether there was one."""
+        self.runtime.stop_behind()
         running = self.runtime.in_flight
         if running is not None:
             running.cancel()

@@ -378,6 +378,9 @@ class Assistant(Protocol):
     def run_turn(self, request: TurnRequest) -> Deferred[TurnReport]:
         """Think and act until done; see `assistant.react_loop.run_turn`."""
 
+    def between_turns(self, function: Callable[[], Any]) -> Deferred[Any]:
+        """Run something short between turns, after the one in flight; fires with its result."""
+
     def is_called(self) -> bool:
         """Whether somebody has spoken to it since its last tick."""
 

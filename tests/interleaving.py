@@ -14,23 +14,29 @@ from itertools import pairwise
 
 from twisted.internet.defer import maybeDeferred
 
-from evennia_ai.assistant.tick import run_tick
+from evennia_ai.assistant.tick import check_emergency, run_tick
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.archive import ARCHIVE, SUMMARIES
 from evennia_ai.history.audience import PUBLIC, private, visible
 from evennia_ai.history.live import HISTORY, HistoryHandler, verify_history
 from evennia_ai.history.messages import Message, new_id, utc_iso
 from evennia_ai.history.messages import Speaker as Person
-from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, context_limit
+from evennia_ai.llm_interaction.prompt import (
+    OFFLINE_MODEL,
+    build_prompt,
+    context_limit,
+    context_usage,
+)
 from evennia_ai.offline.brain import respond
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )
+from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
 from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS, rollback_compaction
-from evennia_ai.testing import call, model_down
+from evennia_ai.testing import ScriptedModel, call, model_down
 from tests.loopback import check_pairs
 from tests.memory_assistant import PEOPLE, StoreFailure
 from tests.waiting import pump_until
@@ -207,6 +213,7 @@ class Interleaving:
         self.model = Speaker(self.rng, self.talk)
         world.model.default = self.model
         self.record, self.told, self.loose = [], {}, set()
+        self.slow = []
         self.steps, self.counts = [], Counter()
         self.pending = None
         self.disk = disk
@@ -218,7 +225,7 @@ class Interleaving:
     def run(self, length):
         """So many steps, then everything taken back; checks after each."""
         for _ in range(length):
-            free = ("hear", "hear", "edit", "checkpoint", "release", "release", "crash")
+            free = ("hear", "hear", "edit", "checkpoint", "release", "release", "crash", "behind")
             every = (
                 *("hear",) * 6,
                 *("tick",) * 4,
@@ -226,10 +233,15 @@ class Interleaving:
                 *("compact",) * 3,
                 *("extract_and_compact", "automatic") * 2,
                 *("roll_back",) * 2,
+                *("behind",) * 10,
+                *("emergency", "emergency", "take_over"),
                 *("edit", "reload", "crash", "sleep", "switch", "slow", "fail", "checkpoint"),
             )
             self.step(self.rng.choice(free if self.pending is not None else every))
         self.step("release")
+        self.step("take_over")
+        for record in self.world.script.history.compactions():
+            self.counts[f"committed: {record.trigger}"] += 1
         for _ in range(30):
             if not self.step("roll_back"):
                 break
@@ -259,16 +271,14 @@ class Interleaving:
     def _tick(self):
         script = self.world.script
         script.runtime.last_turn_at = 0.0
-        return self._do(run_tick, script, self.world.body)
+        return self._do_turn(run_tick)
 
     def _exchange(self):
         self._do(self.world.script.history.append, self.talk.exchange())
 
     def _compact(self):
         hint = self.rng.choice((None, "Heed names."))
-        return self._do(
-            compact_conversation_history, self.world.script, self.world.body, True, hint
-        )
+        return self._do_alone(compact_conversation_history, force=True, instructions=hint)
 
     def _extract_and_compact(self):
         script, body = self.world.script, self.world.body
@@ -277,20 +287,77 @@ class Interleaving:
             done = run_pre_compaction_extraction(script, body, 3)
             return done.addCallback(lambda _: compact_conversation_history(script, body, True))
 
-        return self._do(both)
+        return self._do(script.run_exclusive, both)
 
     def _automatic(self):
-        return self._do(
-            compact_conversation_history,
-            self.world.script,
-            self.world.body,
-            threshold=self.rng.choice((0.01, 0.3, 0.7)),
-        )
+        threshold = self.rng.choice((0.01, 0.3, 0.7))
+        return self._do_alone(compact_conversation_history, threshold=threshold)
+
+    def _do_alone(self, function, **options):
+        """Run something under the turn lock, which stops a compaction in the background."""
+        script, body = self.world.script, self.world.body
+        return self._do(script.run_exclusive, lambda: function(script, body, **options))
+
+    def _do_turn(self, function):
+        """Run something under the turn lock as a tick does, beside one."""
+        script, body = self.world.script, self.world.body
+        return self._do(script.runtime.run_exclusive, lambda: function(script, body), True)
+
+    def _behind(self):
+        """A compaction in the background begins, or goes on to its end."""
+        script = self.world.script
+        if script.runtime.behind is not None:
+            self._go_on()
+            return None
+        if self.pending is not None:
+            return None
+        self._lower()
+        script.runtime.better_tries = (0, 0.0)
+        self.world.model.held = self.rng.random() < 0.8
+        begun = begin_behind(script, self.world.body)
+        self.world.model.held = False
+        if begun and script.runtime.behind is not None:
+            self.slow, self.world.model._waiting = self.world.model._waiting, []
+            self.counts["behind begun"] += 1
+        self._raise()
+        return begun
+
+    def _lower(self):
+        """Let the automatic triggers fire at the usage there is now."""
+        self.world.script.state.set_hold(False)
+        self.world.script.state.count_stalls(0)
+        share = max(0.02, min(0.98, context_usage(self.world.script)))
+        self.world.configure(compact_sleep_threshold=share * 0.9, compact_emergency_threshold=share)
+
+    def _raise(self):
+        self.world.configure(compact_sleep_threshold=0.7, compact_emergency_threshold=0.8)
+
+    def _go_on(self):
+        """The model in the background answers: its next call waits again, or all is done."""
+        model, (slow, self.slow) = self.world.model, (self.slow, [])
+        held, waiting, model._waiting = model.held, model._waiting, []
+        answering = ScriptedModel()
+        answering._waiting = slow
+        model.held = self.rng.random() < 0.5
+        answering.release()
+        self.slow, model._waiting, model.held = model._waiting, waiting, held
+        self.counts["behind done"] += self.world.script.runtime.behind is None
+
+    def _emergency(self):
+        """Room at once, without a model; the better summary is owed."""
+        self._lower()
+        done = self._do_turn(check_emergency)
+        self._raise()
+        return done
+
+    def _take_over(self):
+        """Something else takes the turn lock."""
+        return self._do(self.world.script.run_exclusive, lambda: None)
 
     def _roll_back(self):
         if self.pending is not None:
             return None
-        return self._do(rollback_compaction, self.world.script, self.world.body)
+        return self._do_alone(rollback_compaction)
 
     def _sleep(self):
         script = self.world.script
@@ -349,7 +416,7 @@ class Interleaving:
         new = [{"role": self.rng.choice(("user", "assistant")), "content": t} for t in texts]
         first = sum(Message.from_dict(m).is_summary for m in stored)
         raw = {each for each, _ in self.record}
-        waits = self.pending is not None
+        waits = self.pending is not None or self.world.script.runtime.behind is not None
         at = len(stored) if waits else self.rng.randrange(first, len(stored) + 1)
         self.world.write(HISTORY, [*stored[:at], *new, *stored[at:]])
         self._take_in(new, stored[at - 1]["id"] if at > first else None)
@@ -393,7 +460,7 @@ class Interleaving:
         self._restart()
 
     def _restart(self):
-        self.pending = None
+        self.pending, self.slow = None, []
         self.world.model.held = False
         self.world.model._waiting.clear()
         self._unwatch()

@@ -301,7 +301,7 @@ class TestEmergencyCompaction(CompactionTest):
 
     def test_nearly_full(self):
         """The tick extracts, compacts, then answers; the log names the usage."""
-        self.configure(max_context_tokens=4000)
+        self.configure(max_context_tokens=4000, compact_background=False)
         self.fill(60, words=30)
         self.model.answers = [call("noop"), SUMMARY, "At your service."]
         self.say("Aria, a mug please")
@@ -416,6 +416,7 @@ class TestRequestedCompaction(CompactionTest):
             compact_sleep_threshold=0.01,
             compact_preserve_token_share=0.0,
             pre_compact_extraction_enabled=False,
+            compact_background=False,
         )
         self.script.runtime.compaction_requested = True
         for _ in range(3):
@@ -455,6 +456,7 @@ class TestSleepPhaseIntegration(CompactionTest):
                 "orphaned_links",
                 "episodic_prune",
                 "stale_conversations",
+                "better_summaries",
                 "pre_compaction_extraction",
                 "context_compaction",
             ],

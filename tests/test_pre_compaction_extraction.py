@@ -203,7 +203,9 @@ class TestCallers(AssistantTest):
 
     def test_in_an_emergency_three_times_at_most(self):
         """Awake and nearly full, three calls look for facts before the summary."""
-        self.configure(max_context_tokens=6000, compact_emergency_threshold=0.8)
+        self.configure(
+            max_context_tokens=6000, compact_emergency_threshold=0.8, compact_background=False
+        )
         self.fill(60, words=60)
         self.model.answers = [call("add_journal_entry", content=f"Fact {n}.") for n in range(3)]
         self.model.default = SUMMARY

@@ -182,8 +182,17 @@ class AssistantConfig:
     compact_auto: bool = compaction(
         True, FLAG, "Compact automatically. The `compact` command works either way."
     )
+    compact_background: bool = compaction(
+        True,
+        FLAG,
+        "Compact in the background while awake, so that nobody waits for a summary. If off, awake "
+        "assistants compact only in an emergency, by count or at their own request, and do so "
+        "before they answer.",
+    )
     compact_sleep_threshold: float = compaction(
-        0.7, SHARE, "Context usage at which a sleeping assistant compacts."
+        0.7,
+        SHARE,
+        "Context usage at which an assistant compacts while asleep, or in the background.",
     )
     compact_emergency_threshold: float = compaction(
         0.8, SHARE, "Context usage at which an awake assistant compacts before anything else."

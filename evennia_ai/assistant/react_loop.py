@@ -3,6 +3,7 @@
 import json
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -83,7 +84,8 @@ def run_turn(
         aside = text or aside
         if turn.context.extracting and any(c["function"]["name"] not in usable for c in calls):
             report.stopped_by = "other_tool"
-        ended = yield turn.act(text, calls, reply)
+        act = partial(turn.act, text, calls, reply)
+        ended = yield script.between_turns(act) if request.beside else act()
         if ended or report.stopped_by == "other_tool":
             if aside and not report.spoken and turn.is_fit(aside, reply.model):
                 turn.speak(aside)
@@ -135,6 +137,7 @@ class _Turn:
         newest = next((m for m in seen if visible(m.audience, request.audience)), None)
         self.since = newest.id if newest else None  # what the turn itself adds comes behind it
         self.model = ""  # whom the prompt is made for, if not its own model
+        self.known = {m.id for m in script.history.messages()} if request.beside else set[str]()
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
         self.budget: BudgetEvent | None = None  # of the last request that was answered
         self.cuts: tuple[str, ...] = ()  # what guards did
@@ -190,11 +193,12 @@ class _Turn:
                 withdrawn=self.failures.withdrawn,
                 rules=request.rules,
                 talks=request.talks,
-                hidden_ids=request.hidden_ids,
+                hidden_ids=self._hidden_ids(),
                 answering=request.answering,
                 since=self.since,
                 found=self.found,
                 model=self.model,
+                archived=request.archived,
             )
 
     def _note_window(self, model: str) -> None:
@@ -204,6 +208,15 @@ class _Turn:
         shown = f"{window.tokens:,} tokens, by {window.source}" if window else "unknown"
         script.log(f"the prompt is too large for {model} (window: {shown}); shortening it")
         self.model = "" if model == script.model_name else model
+
+    def _hidden_ids(self) -> frozenset[str]:
+        """Live messages to leave out; beside other turns also what came meanwhile."""
+        hidden = self.request.hidden_ids
+        if not self.request.beside:
+            return hidden
+        later = (m for m in self.script.history.messages() if m.id not in self.known)
+        context = self.request.context
+        return hidden | {m.id for m in later if m.metadata.get("context") != context}
 
     @inlineCallbacks
     def _complete(

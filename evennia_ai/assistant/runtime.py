@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 from twisted.internet.interfaces import IDelayedCall
+from twisted.python.failure import Failure
 
 from evennia_ai.assistant.config import AssistantConfig, Known
 from evennia_ai.assistant.events import UNJUDGED, Group
@@ -90,6 +91,11 @@ class Runtime:
         answering: Stored groups of events that a turn answers now or next.
         stored: Events stored while something held the lock, for the next tick.
         exclusive: Whether something other than a tick holds the lock.
+        behind: The compaction in the background, if one runs, and what fired it.
+        nothing_due: The history and the configuration for which no plan was found, so that not
+            every tick makes one.
+        better_tries: How often the owed summaries were tried in vain, and when to try again,
+            seconds since the epoch.
         waiting: Of events not answered yet: when they were heard, and `worked_s` then.
         said: The newest lines it spoke: audience, who was answered, and the words.
         called: The turn that is about to begin because somebody spoke to it.
@@ -125,6 +131,9 @@ class Runtime:
     answering: tuple[Group, ...] = ()
     stored: tuple[Message, ...] = ()
     exclusive: bool = False
+    behind: "tuple[Deferred[Any], str] | None" = None
+    nothing_due: tuple[tuple[Message, ...], AssistantConfig] | None = None
+    better_tries: tuple[int, float] = (0, 0.0)
     waiting: dict[str, tuple[float, float]] = field(default_factory=dict)
     said: "deque[tuple[str, str | None, str]]" = field(
         default_factory=lambda: deque(maxlen=LINES_REMEMBERED)
@@ -299,18 +308,49 @@ class Runtime:
         due = (late for late in self.unanswered.values() if late.due <= now)
         return next((late for late in due if not late.capped or passes(late.group)), None)
 
-    def run_exclusive(self, function: Callable[[], Any]) -> "Deferred[Any]":
+    def run_behind(self, function: Callable[[], Any], trigger: str) -> None:
+        """Run a compaction beside the ticks; `stop_behind` cancels it. There must be none."""
+        placeholder: Deferred[Any] = Deferred()
+        self.behind = placeholder, trigger
+        running = maybeDeferred(function)
+        if self.behind is None or self.behind[0] is not placeholder:
+            running.addErrback(_trap_cancelled)
+            running.cancel()  # it was stopped while it began
+        else:
+            self.behind = running, trigger
+
+        def done(result: T) -> T:
+            if self.behind is not None and self.behind[0] is running:
+                self.behind = None
+            return result
+
+        running.addBoth(done)
+
+    def stop_behind(self) -> bool:
+        """Cancel the compaction in the background; returns whether there was one."""
+        behind, self.behind = self.behind, None
+        if behind is not None:
+            behind[0].addErrback(_trap_cancelled)
+            behind[0].cancel()
+        return behind is not None
+
+    def run_exclusive(self, function: Callable[[], Any], beside: bool = False) -> "Deferred[Any]":
         """Run something under the turn lock, once what holds it now is done; fires with its result.
 
         Ticks are skipped until the value or Deferred that `function` returns is there. It must
-        not ask for the lock itself.
+        not ask for the lock itself. A compaction in the background is cancelled before it begins,
+        unless it is to run `beside` one. If the Deferred is cancelled before, it does not begin.
         """
         outcome: Deferred[Any] = Deferred()
 
         def begin() -> None:
+            if outcome.called:
+                return
             if self.in_flight is not None:
                 self.in_flight.addBoth(begin_after)
                 return
+            if not beside:
+                self.stop_behind()
             self.exclusive = True
             running = maybeDeferred(function)
             self.hold(running)
@@ -327,6 +367,10 @@ class Runtime:
 
         begin()
         return outcome
+
+
+def _trap_cancelled(failure: Failure) -> Failure | None:
+    return None if isinstance(failure.value, CancelledError) else failure
 
 
 class LiveAssistant(Assistant, Protocol):

@@ -102,6 +102,7 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     "schema_version": as_count,
     "compaction_stalls": as_count,
     "compaction_stalls_by_count": as_count,
+    "summaries_owed": as_dict,
     "conversation_begun": as_text,
     "context_signals": as_dict,
     "compaction_intent": as_dict,

@@ -39,6 +39,7 @@ RUNTIME_KEYS = (
     "compaction_hold",
     "compaction_stalls",
     "compaction_stalls_by_count",
+    "summaries_owed",
     "conversation_history",
     "conversation_tail",
     "conversation_begun",
@@ -261,6 +262,19 @@ class StateHandler:
         """Store what an extraction left, or None once a compaction has taken it over."""
         if noted or self.extraction:
             self.store.set("last_extraction", dict(noted or {}))
+
+    @property
+    def owed(self) -> dict[str, bool]:
+        """Emergencies whose better summaries are still to be made, by the compaction's id.
+
+        The value is whether facts were extracted from their messages.
+        """
+        return {key: bool(done) for key, done in as_dict(self.store.get("summaries_owed")).items()}
+
+    def owe(self, owed: Mapping[str, bool]) -> None:
+        """Store which emergencies are still to get better summaries."""
+        if owed != self.owed:
+            self.store.set("summaries_owed", dict(owed))
 
     @property
     def intent(self) -> dict[str, Any]:

@@ -85,6 +85,8 @@ def compaction_state(script: "AssistantScript") -> str:
     if script.state.hold:
         return "held after a rollback until the next compact or until the context is full"
     has_windows = script.config.immediate_window and script.config.recent_window
+    if script.runtime.behind is not None:
+        return "compacting in the background"
     stopped = has_windows and script.state.stalled_by_count
     return "on, but by count stopped after stalls" if stopped else "on"
 

@@ -42,6 +42,7 @@ LIFE = {
     WAITING,
     "compaction_intent",
     "last_extraction",
+    "summaries_owed",
     QUARANTINE,
 }
 CATEGORIES = "ai_"

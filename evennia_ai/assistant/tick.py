@@ -28,6 +28,7 @@ from evennia_ai.rag_memory.injection import chosen, experiences, memory_line, wo
 from evennia_ai.rag_memory.working_memory import note, visible_conversations
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep import run_sleep_tick
+from evennia_ai.sleep.compaction.behind import EMERGENCY, better_follows
 from evennia_ai.sleep.compaction.compact import (
     compact_conversation_history,
     extract_first,
@@ -63,10 +64,12 @@ def run_tick(script: LiveAssistant, character: Character) -> Generator[Deferred[
         return "warming up" if script.enabled else "disabled"
     expire(script)
     if not script.enabled:
+        script.runtime.stop_behind()
         _store_many(script)
         return "disabled"
     check_feasible(script)
     if script.state.mode == "sleep":
+        script.runtime.stop_behind()
         if not script.is_called():
             slept: str = yield _sleeping(script, character)
             return slept
@@ -102,10 +105,16 @@ def _cap(script: LiveAssistant, group: Group) -> Cap | None:
 def check_emergency(
     script: LiveAssistant, character: Character
 ) -> Generator[Deferred[Any], Any, bool]:
-    """Compact before any other work if the context is nearly full; fires with whether it was."""
+    """Compact before any other work if the context is nearly full; fires with whether it was.
+
+    With `compact_background` no model is asked but the offline one: the better summary follows.
+    """
     threshold = script.config.compact_emergency_threshold
     if not wants_compaction(script, threshold, by_count=False):
         return False
+    behind = script.runtime.behind
+    if behind is not None and behind[1] == EMERGENCY and context_usage(script) < 1.0:
+        return False  # room is being made
     if not worth_a_try(script, threshold):
         return False
     plan, share = make_plan(script, automatic=False, threshold=threshold), context_usage(script)
@@ -121,9 +130,18 @@ def check_emergency(
             )
         return False
     script.log(f"context nearly full ({share:.1%} of the limit): compacting now", warning=True)
-    yield extract_first(script, character, plan, threshold, EMERGENCY_MAX_ITERATIONS, "emergency")
+    script.runtime.stop_behind()
+    extracts = better_follows(script)
+    if not extracts:
+        most = EMERGENCY_MAX_ITERATIONS
+        yield extract_first(script, character, plan, threshold, most, "emergency")
     result = yield compact_conversation_history(
-        script, character, force=True, threshold=threshold, trigger="emergency"
+        script,
+        character,
+        force=True,
+        threshold=threshold,
+        trigger="emergency",
+        extracts=extracts,
     )
     if not result["success"] or result.get("skipped"):
         script.log(
@@ -134,7 +152,12 @@ def check_emergency(
 
 @inlineCallbacks
 def check_count(script: LiveAssistant, character: Character) -> Generator[Deferred[Any], Any, bool]:
-    """Compact if the count windows overflow or the assistant asked; fires with whether it did."""
+    """Compact if the count windows overflow or the assistant asked; fires with whether it did.
+
+    With `compact_background` that is done behind the ticks (`begin_behind`).
+    """
+    if script.config.compact_background:
+        return False
     asked, script.runtime.compaction_requested = script.runtime.compaction_requested, False
     config = script.config
     threshold = config.compact_sleep_threshold

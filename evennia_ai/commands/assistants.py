@@ -236,7 +236,7 @@ class CmdAI(AssistantCommand):
             return self._list_waiting(script)
         self._waiting_call(script, number)
         by = stable_id(self.caller)
-        done = script.run_exclusive(lambda: approve(script, script.obj, number, by))
+        done = script.between_turns(lambda: approve(script, script.obj, number, by))
         name = script.obj.key
         self.viewer.later(done, lambda text: self.viewer.tell(f"{name}: {text}"), "The call")
 
@@ -247,7 +247,7 @@ class CmdAI(AssistantCommand):
             return self._list_waiting(script)
         self._waiting_call(script, number)
         by = stable_id(self.caller)
-        done = script.run_exclusive(lambda: refuse(script, number, by))
+        done = script.between_turns(lambda: refuse(script, number, by))
         self.viewer.later(done, lambda call: self.viewer.tell(f"Refused: {call.act}."), "It")
 
     def _waiting_number(self) -> int | None:

@@ -15,6 +15,7 @@ from evennia_ai.history.messages import OVERHEAD_TOKENS, total_tokens
 from evennia_ai.history.verification import Violation, verify
 from evennia_ai.llm_interaction.prompt import context_caps, context_usage
 from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
+from evennia_ai.sleep.compaction.better import TRIGGER as BETTER
 from evennia_ai.sleep.compaction.plan import Plan
 from evennia_ai.sleep.compaction.rollback import Rollback, rollback_compaction
 from evennia_ai.sleep.compaction.triggers import make_plan
@@ -97,6 +98,8 @@ class CmdCompact(AssistantCommand):
         record = Rollback(script).latest()
         if record.leaving:
             undone = f"{counted(len(record.leaving), 'message')} would be live again."
+        elif record.trigger == BETTER:
+            undone = "The extracts that an emergency made would be shown again."
         else:
             masked = counted(len(record.masked), "old tool output")
             undone = f"{masked} would be shown in full again."
@@ -112,6 +115,8 @@ class CmdCompact(AssistantCommand):
         def tell(report: dict[str, Any]) -> None:
             live, masks = report["restored_messages"], report["masks_removed"]
             undone = f"{counted(masks, 'old tool output')} {{}} shown in full again"
+            if not (live or masks):
+                undone = "the extracts {} shown again"
             if live:
                 undone = f"{counted(live, 'message')} {{}} live again"
             undone = undone.format("is" if (live or masks) == 1 else "are")

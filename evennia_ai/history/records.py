@@ -351,6 +351,7 @@ _SUMMARY: Mapping[str, Reader] = {
     "source_ids": _ids,
     "child_ids": _ids,
     "earlier_ids": _ids,
+    "replaces": _ids,
     "segment": _text_or_none,
     "absorbed_by": _text_or_none,
     "level": as_text,
@@ -430,6 +431,7 @@ class SummaryRecord(_Record):
         source_ids: The messages it was made from, oldest first.
         child_ids: The summaries it was made from.
         earlier_ids: With one summary an audience, the summaries whose text it took over.
+        replaces: The summaries in whose places it stands, as an emergency made them in haste.
         segment: The archive segment of its messages; None for a summary of summaries.
         absorbed_by: The summary that took it over.
         level: How it was made (`llm_interaction.summary.LEVELS`).
@@ -449,6 +451,7 @@ class SummaryRecord(_Record):
     source_ids: tuple[str, ...] = ()
     child_ids: tuple[str, ...] = ()
     earlier_ids: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
     segment: str | None = None
     absorbed_by: str | None = None
     level: str = ""
@@ -458,8 +461,13 @@ class SummaryRecord(_Record):
     in_summary: float | None = None
     drift: float | None = None
     optional: frozenset[str] = frozenset(
-        ("earlier_ids", "absorbed_by", "tree_level", "in_summary", "drift")
+        ("earlier_ids", "replaces", "absorbed_by", "tree_level", "in_summary", "drift")
     )
+
+
+def replaced_ids(records: Iterable[SummaryRecord]) -> set[str]:
+    """Ids of the summaries in whose places others stand."""
+    return {each for record in records if record.status != ROLLED_BACK for each in record.replaces}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -470,7 +478,8 @@ class CompactionRecord(_Record):
 
     Args:
         at: When, UTC ISO 8601.
-        trigger: What fired: ``manual``, ``sleep``, ``emergency``, ``count`` or ``request``.
+        trigger: What fired: ``manual``, ``sleep``, ``background``, ``emergency``, ``count``,
+            ``request``, or ``better`` for the better summaries behind an emergency.
         status: `COMMITTED` or `ROLLED_BACK`.
         result: Its figures.
         leaving: The messages that left, oldest first.

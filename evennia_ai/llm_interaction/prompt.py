@@ -110,6 +110,7 @@ class PromptOptions(TypedDict, total=False):
     since: str | None
     found: Mapping[str, str]
     model: str
+    archived: Sequence[Message]
 
 
 def build_prompt(
@@ -171,6 +172,7 @@ def draft_prompt(
     since: str | None = None,
     found: Mapping[str, str] = MappingProxyType({}),
     model: str = "",
+    archived: Sequence[Message] = (),
 ) -> Prompt:
     """The prompt of one model call, of which nothing is noted.
 
@@ -192,10 +194,12 @@ def draft_prompt(
             present moment, so that the turn's tool results come last.
         found: What this turn's searches gave, by the id of the result, where less is stored.
         model: The model it is for, if not its own: a fallback may have a smaller window.
+        archived: Archived messages that stand before the live ones.
     """
     tools, system = _fixed(script, character, audience, context, withdrawn, rules)
     history, older = shown_history(script, audience)
-    shown = [m for m in history if m.id not in hidden_ids]
+    before = script.memory.quarantine.messages(archived)
+    shown = [*before, *(m for m in history if m.id not in hidden_ids)]
     traits = script.tools.traits
     if CONTEXTS[context].extracting:
         shown = said_and_done(shown, traits)

@@ -294,7 +294,7 @@ def summary_levels(script: Assistant) -> list[tuple[str, str]]:
     config = script.config
     named = [("main", config.compact_model or script.model_name)]
     named += [("fallback", name) for name in config.llm_fallback_models]
-    levels = [] if script.over_spend() else named
+    levels = [] if script.over_spend() or script.state.intent.get("extracts") else named
     if OFFLINE_MODEL in (model for _, model in levels):
         return levels
     return [*levels, ("extractive", OFFLINE_MODEL)]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from evennia_ai.history.audience import PUBLIC
+from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall
 
@@ -110,6 +111,9 @@ class TurnRequest:
         talks: Lines on what those present last spoke of.
         hidden_ids: Ids of live messages the prompt leaves out.
         answering: The lines it answers, as rows of the prompt's present moment.
+        archived: Archived messages that the prompt shows before the live ones.
+        beside: Whether other turns go on beside it. Then its tools run between turns, and its
+            prompts leave out what is said after it began.
     """
 
     audience: str = PUBLIC
@@ -126,6 +130,8 @@ class TurnRequest:
     talks: tuple[str, ...] = ()
     hidden_ids: frozenset[str] = frozenset()
     answering: tuple[str, ...] = ()
+    archived: tuple[Message, ...] = ()
+    beside: bool = False
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.episodic_index import prune_low_importance_entries
 from evennia_ai.rag_memory.profiles import note_met, run_entity_consolidation_batch
 from evennia_ai.rag_memory.working_memory import clear_stale_conversations
+from evennia_ai.sleep.compaction.better import better_summaries
 from evennia_ai.sleep.compaction.compact import (
     compact_conversation_history,
     extract_first,
@@ -115,6 +116,7 @@ SLEEP_STEPS: tuple[SleepStep, ...] = (
     SleepStep("orphaned_links", prune_orphaned_memory_links),
     SleepStep("episodic_prune", prune_episodic_index),
     SleepStep("stale_conversations", clear_stale),
+    SleepStep("better_summaries", better_summaries),
     SleepStep("pre_compaction_extraction", extract_before_compaction, every_tick=True),
     SleepStep("context_compaction", compact_if_needed, every_tick=True),
 )

@@ -43,7 +43,11 @@ from evennia_ai.rag_memory.entities import UNMET, forgotten
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry
 from evennia_ai.rag_memory.ledger import Note
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.sleep.compaction.publishing import publish_summaries
+from evennia_ai.sleep.compaction.publishing import (
+    correct_syntheses,
+    publish_summaries,
+    synthesis_id,
+)
 from evennia_ai.sleep.compaction.retention_gate import retained
 
 # Key of the ids that must leave the search index and semantic memory, and of those among them
@@ -371,11 +375,6 @@ def _slices(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
         yield items[start : start + SLICE]
 
 
-def synthesis_id(summary_id: str) -> str:
-    """The id of the journal entry that a compaction made of a summary."""
-    return f"compact_{summary_id[1:]}"
-
-
 def put_text(script: Assistant, summary_ids: Collection[str], text: str) -> None:
     """Show this text wherever the live history shows one of these summaries."""
     live = script.history.messages()
@@ -447,30 +446,16 @@ def remake_summary(script: Assistant, character: Character) -> Generator[Deferre
             new = tuple(_with_text(script, m, [made.id], made.text) for m in markers)
             if new != markers:
                 history.save_compaction(replace(compaction, markers_before=new))
-        _rewrite_synthesis(character, made)
+        correct_syntheses(script, {made.id: made.text})
         for above in history.summaries():  # a compaction may have used the empty text meanwhile
             if made.id in _below(above) and above.id not in emptied:
                 extra = {**above.extra, TO_REMAKE: True}
                 history.save_summary(replace(above, extra=extra))
-    entry = character.journal.get(synthesis_id(made.id))
-    if entry is not None:
-        yield script.memory.correct_entry(entry)
     return True
 
 
 def _below(record: SummaryRecord) -> set[str]:
     return {*record.child_ids, *record.earlier_ids}
-
-
-def _rewrite_synthesis(character: Character, made: SummaryRecord) -> None:
-    wanted = synthesis_id(made.id)
-
-    def rewritten(entry: JournalEntry) -> JournalEntry:
-        if entry.id != wanted or entry.withdrawn:
-            return entry
-        return replace(entry, content=f"{SYNTHESIS_TITLE} {made.text}")
-
-    character.journal.rewrite(rewritten, character.journal.pages_with([wanted]))
 
 
 @inlineCallbacks

@@ -191,7 +191,7 @@ class TestEmergency(MemoryWorldTest):
 
     def test_waits_for_its_extraction(self):
         """No summary is asked for before a slow model has saved the facts."""
-        self.world.configure(max_context_tokens=6000)
+        self.world.configure(max_context_tokens=6000, compact_background=False)
         self.fill(60, content="word " * 60)
         self.world.model.held = True
         self.world.model.answers = [

@@ -27,6 +27,7 @@ class CountTest(unittest.TestCase):
 
     def world(self, **config):
         self.noted = 0
+        config = {"compact_background": False, **config}
         model = ScriptedModel(default=self.answer)
         world = MemoryWorld(model, reply_cooldown_s=0, sleep_after_idle_s=None, **config)
         self.script, self.body, self.model, self.later = (

@@ -19,7 +19,7 @@ class TestCountTrigger(AssistantTest):
 
     def setUp(self):
         super().setUp()
-        self.configure(**PRESETS["fewshot"])
+        self.configure(**PRESETS["fewshot"], compact_background=False)
 
     def fired(self, lines):
         """The numbers of the public lines at which a compaction came."""

@@ -13,6 +13,7 @@ from evennia_ai.history.records import CompactionRecord
 from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.folding import Fold
 from evennia_ai.sleep.compaction.plan import Plan, spliced
+from evennia_ai.sleep.compaction.publishing import correct_syntheses
 
 COMMIT_STEPS = ("archive", "summaries", "history", "journal", "record", "last_compaction")
 
@@ -22,6 +23,7 @@ class CompactionCommit:
 
     def __init__(self, script: Assistant):
         self.history, self.journal, self.state = script.history, script.journal, script.state
+        self._script = script
         self.on_step = script.at_commit_step
 
     def __call__(self, plan: Plan, folds: Sequence[Fold], record: CompactionRecord) -> None:
@@ -34,7 +36,7 @@ class CompactionCommit:
         full = replace(full, order=order, optional=frozenset(("rolled_back_at",)))
         with history.store.transaction():
             self.on_step("archive")
-            for made in folds:
+            for made in (each for each in folds if each.segment):
                 history.archive(made.segment, made.summary_id, made.leaving)
             self.on_step("summaries")
             for made in folds:
@@ -45,7 +47,11 @@ class CompactionCommit:
             history.replace(spliced(history.messages(), plan, markers))
             self.on_step("journal")
             new = [self.journal.add(**fields).id for made in folds for fields in made.entries]
+            for made in folds:
+                correct_syntheses(self._script, made.corrected)
             self.on_step("record")
+            if self.state.intent.get("extracts"):
+                self.state.owe({**self.state.owed, record.id: False})
             self.state.intend({"phase": "committed", "id": record.id})
             self._close(replace(full, entries=tuple(new)))
             self.on_step("last_compaction")
@@ -76,7 +82,7 @@ class CompactionCommit:
             record,
             summaries=tuple(each for each in written if each not in before),
             summaries_before=before,
-            segments=tuple(made.segment for made in folds),
+            segments=tuple(made.segment for made in folds if made.segment),
             markers=tuple(marker.id for made in folds for marker in made.markers),
             markers_before=tuple(m for m in self.history.messages() if m.is_summary),
             extraction=self.state.extraction,

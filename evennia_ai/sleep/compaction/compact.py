@@ -5,10 +5,17 @@ retention gate (nothing is stored until all are there), one commit, what follows
 """
 
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, succeed
+from twisted.internet.defer import (
+    CancelledError,
+    Deferred,
+    inlineCallbacks,
+    maybeDeferred,
+    succeed,
+)
 
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC
@@ -42,6 +49,8 @@ def compact_conversation_history(
     instructions: str | None = None,
     threshold: float | None = None,
     trigger: str | None = None,
+    beside: bool = False,
+    extracts: bool = False,
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Fold the older part of the history into summaries.
 
@@ -52,6 +61,9 @@ def compact_conversation_history(
         instructions: Additional instructions for the summary.
         threshold: The usage from which to compact; `compact_sleep_threshold` by default.
         trigger: What fired (`CompactionRecord.trigger`); by default ``manual`` if forced.
+        beside: Whether turns go on beside it. If not, call it under the turn lock.
+        extracts: Whether to ask no model but the offline one, as nobody may wait. Better
+            summaries are then owed (`StateHandler.owed`).
 
     Returns:
         A Deferred that fires with a dict: `success`, `skipped` and `reason`, or `error`, or the
@@ -59,20 +71,15 @@ def compact_conversation_history(
     """
     share = threshold if threshold is not None else script.config.compact_sleep_threshold
     trigger = trigger or ("manual" if force else "sleep")
-    reason = _skip_reason(script, force, share)
-    if reason is not None:
-        return skipped(reason)
-    plan = make_plan(script, automatic=not force, threshold=share)
-    if plan.empty:
-        held = {"held_messages": len(plan.held)} if plan.held else {}
-        return {**skipped("history within preserve window"), **held}
-    enough = _masked_history(script, plan, share) if trigger != "manual" else None
-    if enough is not None:
-        return _mask(script, plan, trigger, *enough)
+    locked = script.between_turns if beside else maybeDeferred
+    plan = yield locked(partial(_planned_or_masked, script, force, share, trigger))
+    if isinstance(plan, dict):
+        return plan
     # An automatic compaction that fails again and again must stop, like one that frees nothing.
     by_count, counts = plan.by_count > 0, trigger != "manual"
     try:
-        result = yield _compact(script, character, plan, instructions, trigger)
+        begin_intent(script, trigger, extracts)
+        result = yield _compact(script, character, plan, instructions, trigger, locked)
     except Exception as error:
         # If somebody stopped it, that says nothing about its use.
         if counts and not isinstance(error, CancelledError):
@@ -81,6 +88,21 @@ def compact_conversation_history(
     if counts and not result["success"]:
         count_stall(script, True, by_count)
     return dict(result)
+
+
+def _planned_or_masked(
+    script: Assistant, force: bool, share: float, trigger: str
+) -> Plan | dict[str, Any]:
+    """The plan, or the report if there is nothing to summarise; masks are committed at once."""
+    reason = _skip_reason(script, force, share)
+    if reason is not None:
+        return skipped(reason)
+    plan = make_plan(script, automatic=not force, threshold=share)
+    if plan.empty:
+        held = {"held_messages": len(plan.held)} if plan.held else {}
+        return {**skipped("history within preserve window"), **held}
+    enough = _masked_history(script, plan, share) if trigger != "manual" else None
+    return plan if enough is None else _mask(script, plan, trigger, *enough)
 
 
 def _skip_reason(script: Assistant, force: bool, threshold: float) -> str | None:
@@ -113,16 +135,18 @@ def extract_first(
     threshold: float,
     max_iterations: int,
     trigger: str,
+    beside: bool = False,
 ) -> Deferred[dict[str, Any]]:
     """The extraction before an automatic compaction, if that will call a model.
 
-    Fires with the extraction's report, or with why there was none.
+    Fires with the extraction's report, or with why there was none. `beside` as for
+    `compact_conversation_history`.
     """
     if script.over_spend():
         return succeed(skipped("the spend cap is reached"))
     if _masked_history(script, plan, threshold) is not None:
         return succeed(skipped("old tool outputs are only masked"))
-    return run_pre_compaction_extraction(script, character, max_iterations, trigger)
+    return run_pre_compaction_extraction(script, character, max_iterations, trigger, beside)
 
 
 def _masked_history(
@@ -170,11 +194,15 @@ def _mask(
 
 @inlineCallbacks
 def _compact(
-    script: Assistant, character: Character, plan: Plan, instructions: str | None, trigger: str
+    script: Assistant,
+    character: Character,
+    plan: Plan,
+    instructions: str | None,
+    trigger: str,
+    locked: Callable[[Callable[[], Any]], Deferred[Any]],
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Summaries first, then the commit, then what follows from it."""
     original = script.history.tokens()
-    begin_intent(script, trigger)
     folds: list[Fold] = []
     tied = plan.tied
     try:
@@ -189,7 +217,9 @@ def _compact(
             return _failed("the summaries would be as long as what they stand for")
         if not script.config.compact_enabled:  # switched off while the model was writing
             return skipped("compaction disabled")
-        result = _commit(script, plan, folds, original, trigger)
+        result: dict[str, Any] = yield locked(
+            partial(_commit, script, plan, folds, original, trigger)
+        )
     except ModelError as error:
         script.log_error("compaction", error)
         return _failed(str(error))

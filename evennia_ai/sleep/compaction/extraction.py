@@ -1,19 +1,20 @@
 """Pre-compaction extraction: facts are saved into the journal before anything is folded."""
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC, visible
-from evennia_ai.history.messages import new_id, utc_iso
+from evennia_ai.history.messages import Message, new_id, utc_iso
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.prompt import context_limit, draft_prompt
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.rag_memory.profile import Profile
+from evennia_ai.rag_memory.profile import Profile, summary_line
 from evennia_ai.sleep.compaction.plan import Plan, circle_windows, is_extraction, windows
 from evennia_ai.sleep.compaction.rollback_plan import without_extraction
 from evennia_ai.sleep.compaction.triggers import MUCH_LESS, make_plan
@@ -33,6 +34,8 @@ def run_pre_compaction_extraction(
     character: Character,
     max_iterations: int = MAX_ITERATIONS,
     trigger: str = "manual",
+    beside: bool = False,
+    archived: Sequence[Message] = (),
 ) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Let the assistant save facts into its journal before the history is folded.
 
@@ -41,19 +44,22 @@ def run_pre_compaction_extraction(
     does not fit into one prompt only what would leave is shown, if need be in parts; to a private
     circle then its own words, and of what was said aloud the nearest that fits. What it did is
     noted (`state.extraction`), so that a rollback of the compaction takes it back too. `trigger` is
-    what fired the compaction, as in `CompactionRecord`.
+    what fired the compaction, as in `CompactionRecord`. With `beside` turns go on meanwhile.
+    `archived` are messages to look at in place of the live ones.
 
     Fires with ``{"success", "facts_recorded", "iterations", "stopped_by"}``, also if a model fails.
     """
     if not script.config.pre_compact_extraction_enabled:
         return _report(True, 0, 0, "disabled")
-    if len(script.history.messages()) < MIN_MESSAGES:
+    if len(archived or script.history.messages()) < MIN_MESSAGES:
         return _report(True, 0, 0, "too few messages")
-    trace = _ExtractionTrace(script, character)
+    trace = _ExtractionTrace(script, character, beside)
     trace.begin()
     script.state.signal(SIGNAL, {"since": utc_iso(script.now()), "trigger": trigger})
     try:
-        iterations, stopped = yield _passes(script, character, max_iterations, trace.id)
+        iterations, stopped = yield _passes(
+            script, character, max_iterations, trace.id, beside, archived
+        )
     except ModelError as error:
         script.log_error("pre-compaction extraction", error)
         return {**_report(False, trace.facts(), 0, "error"), "error": str(error)}
@@ -65,7 +71,12 @@ def run_pre_compaction_extraction(
 
 @inlineCallbacks
 def _passes(
-    script: Assistant, character: Character, max_iterations: int, extraction_id: str
+    script: Assistant,
+    character: Character,
+    max_iterations: int,
+    extraction_id: str,
+    beside: bool,
+    archived: Sequence[Message],
 ) -> Generator[Deferred[Any], Any, tuple[int, str]]:
     """The turns; fires with model calls made and the last reason.
 
@@ -73,7 +84,7 @@ def _passes(
     once: what is folded was looked at.
     """
     iterations, stopped = 0, "noop"
-    views, limit = _views(script, character), context_limit(script)
+    views, limit = _views(script, character, archived), context_limit(script)
     while views:
         audience, shown = views.pop(0)
         raw = {m.id for m in script.history.messages() if not m.is_summary}
@@ -83,28 +94,37 @@ def _passes(
             rules=script.config.pre_compact_prompt,
             source_ids=(extraction_id,),
             max_iterations=max(1, max_iterations - iterations),
-            hidden_ids=frozenset(raw - shown if shown else ()),
+            hidden_ids=frozenset(raw - shown if shown or archived else ()),
+            archived=tuple(m for m in archived if m.id in shown),
+            beside=beside,
         )
         report = yield script.run_turn(request)
         iterations, stopped = iterations + report.iterations, report.stopped_by
         # The window may be smaller than was known: then show less at once.
         if context_limit(script) < MUCH_LESS * limit:
-            views, limit = _views(script, character), context_limit(script)
+            views, limit = _views(script, character, archived), context_limit(script)
     return iterations, stopped
 
 
-def _views(script: Assistant, character: Character) -> list[tuple[str, frozenset[str]]]:
+def _views(
+    script: Assistant, character: Character, archived: Sequence[Message] = ()
+) -> list[tuple[str, frozenset[str]]]:
     """Audience and ids of the messages shown to it, for each turn there is to be; no ids: all."""
-    plan = make_plan(script, automatic=False)
+    plan = Plan(tuple(archived), (), ()) if archived else make_plan(script, automatic=False)
     return [
         (audience, shown)
         for audience in plan.audiences or (PUBLIC,)
-        for shown in _parts_shown(script, character, plan, audience)
+        for shown in _parts_shown(script, character, plan, audience, bool(archived))
+        if shown or not archived
     ]
 
 
 def _parts_shown(
-    script: Assistant, character: Character, plan: Plan, audience: str
+    script: Assistant,
+    character: Character,
+    plan: Plan,
+    audience: str,
+    is_archived: bool,
 ) -> list[frozenset[str]]:
     """What each of an audience's turns is shown; no ids where one prompt has all that leaves."""
     known = [m for m in plan.leaving if visible(m.audience, audience)]
@@ -112,7 +132,7 @@ def _parts_shown(
     leaving = [m if m.tokens else m.counted(script.counter) for m in said]
     rules = script.config.pre_compact_prompt
     prompt = draft_prompt(script, character, audience, CONTEXT_PRE_COMPACTION, rules=rules)
-    if {m.id for m in leaving}.isdisjoint(prompt.budget.left_out):
+    if not is_archived and {m.id for m in leaving}.isdisjoint(prompt.budget.left_out):
         return [frozenset()]
     room = prompt.budget.limit - prompt.budget.total + prompt.budget.regions["History"]
     if audience == PUBLIC:
@@ -125,8 +145,9 @@ def _parts_shown(
 class _ExtractionTrace:
     """What an extraction leaves behind, found by comparing before and after."""
 
-    def __init__(self, script: Assistant, character: Character):
+    def __init__(self, script: Assistant, character: Character, beside: bool = False):
         self.id = new_id("x")
+        self._beside = beside
         self._script = script
         self._character = character
         self._messages = {message.id for message in script.history.messages()}
@@ -160,6 +181,10 @@ class _ExtractionTrace:
         """Note it on the script; an earlier extraction without a compaction is taken in."""
         state, profiles = self._script.state, self._character.entities.profiles()
         former = {key: self._profiles.get(key) for key in profiles}
+        if self._beside:  # turns that went on meanwhile may have changed profiles, too
+            former = {
+                key: _former_profile(now, self.id, former[key]) for key, now in profiles.items()
+            }
         merged = _merged(state.extraction, self.id, self._said(), self._made(), former, profiles)
         state.note_extraction(merged)
 
@@ -214,9 +239,17 @@ def complete_extraction(script: Assistant, character: Character) -> None:
     script.state.note_extraction(_merged(noted, begun, said, entries, former, profiles))
 
 
-def _former_profile(now: Profile, extraction_id: str) -> Profile | None:
-    """A profile before an extraction, as far as can be told; None if nothing is left of it."""
-    former = Profile.from_dict(without_extraction(now.to_dict(), [extraction_id]))
+def _former_profile(
+    now: Profile, extraction_id: str, before: Profile | None = None
+) -> Profile | None:
+    """A profile without what an extraction added, as far as can be told; None if nothing is left.
+
+    `before` is the profile when the extraction began, if that is known.
+    """
+    known = before.to_dict() if before else {}
+    former = Profile.from_dict(without_extraction(now.to_dict(), [extraction_id], known))
+    if former.observations != now.observations:
+        former = replace(former, summary=summary_line(former))
     is_kept = former.observations or former.aliases or former.memory_links
     return former if is_kept or former == now else None
 

@@ -21,7 +21,13 @@ from evennia_ai.history.messages import (
     total_tokens,
     utc_iso,
 )
-from evennia_ai.history.records import ABSORBED, LIVE, ROLLED_BACK, SummaryRecord
+from evennia_ai.history.records import (
+    ABSORBED,
+    LIVE,
+    ROLLED_BACK,
+    SummaryRecord,
+    replaced_ids,
+)
 from evennia_ai.llm_interaction.prompt import context_caps
 from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summarise_lines
 from evennia_ai.protocol import Assistant, Character
@@ -47,7 +53,7 @@ class Fold:
 
     Args:
         leaving: Raw messages, oldest first.
-        segment: Id of their archive segment.
+        segment: Id of the archive segment to make of them; empty if they are archived already.
         markers: The new summary messages, long-term first.
         records: Summary records to write, new and changed, by id.
         entries: Fields of the journal entries to make.
@@ -55,6 +61,7 @@ class Fold:
         drift: Share of those of the oldest recent summaries that the long-term one has lost.
         generation: How many times this audience's history was folded, this time included.
         query: Names in what left, by which it can be found again.
+        corrected: New texts of summaries' journal entries, by the ids of the summaries.
     """
 
     audience: str
@@ -69,6 +76,7 @@ class Fold:
     drift: float = 0.0
     generation: int = 1
     query: str = ""
+    corrected: dict[str, str] = field(default_factory=dict)
 
     @property
     def summary_id(self) -> str:
@@ -105,11 +113,7 @@ def fold(
     gave a summary.
     """
     made = Fold(audience, plan.part(audience), new_id("g"))
-    known = [
-        record
-        for record in script.history.summaries()
-        if record.audience == audience and record.status != ROLLED_BACK
-    ]
+    known = in_use(script, audience)
     made.generation = 1 + sum(record.tier in ("recent", "single") for record in known)
     single = script.config.compact_strategy == "single"
     previous = plan.previous(audience)
@@ -117,7 +121,7 @@ def fold(
     told = script.memory.quarantine.messages(made.leaving)
     summary = yield summarise(script, told, earlier, instructions)
     kept = yield retained(script, character, told, earlier, summary, audience, instructions)
-    record = _new_record(script, made, summary, kept, "single" if single else "recent")
+    record = new_record(script, made, summary, kept, "single" if single else "recent")
     made.summaries += filter(None, (summary, kept.asked_again))
     made.score, made.in_summary, made.query = kept.score, kept.in_summary, " ".join(kept.named)
     count = len(made.leaving)
@@ -128,8 +132,8 @@ def fold(
         made.absorb(former, record.id)
         count += sum(marker.metadata.get("compacted_count", 0) for marker in previous)
     else:
-        yield _cascade(script, character, made, known)
-    made.markers.append(_marker(script, made, record, count))
+        yield cascade(script, character, made, known)
+    made.markers.append(marker_of(script, made, record, count))
     synthesis = {
         "id": f"compact_{record.id[1:]}",
         "content": f"{SYNTHESIS_TITLE} {record.text}",
@@ -143,8 +147,23 @@ def fold(
     return made
 
 
+def in_use(script: Assistant, audience: str) -> list[SummaryRecord]:
+    """An audience's summaries, oldest first, without those rolled back or replaced.
+
+    One that stands in another's place stands where that was.
+    """
+    records = script.history.summaries()
+    replaced = replaced_ids(records)
+    known = [
+        r
+        for r in records
+        if r.audience == audience and r.status != ROLLED_BACK and r.id not in replaced
+    ]
+    return sorted(known, key=lambda r: min((*r.replaces, r.id)))
+
+
 @inlineCallbacks
-def _cascade(
+def cascade(
     script: Assistant, character: Character, made: Fold, known: Sequence[SummaryRecord]
 ) -> Generator[Deferred[Any], Any, None]:
     """Merge the former recent summaries into the long-term one."""
@@ -166,7 +185,7 @@ def _cascade(
     long = made.put(replace(long, drift=made.drift, extra={**long.extra, "depth": passed}))
     made.absorb([r for r in known if r.tier == "long" and r.status == LIVE], long.id)
     count = sum(len(r.source_ids) for r in older.values() if r.tier != "node")
-    made.markers.append(_marker(script, made, long, count))
+    made.markers.append(marker_of(script, made, long, count))
 
 
 def _node(record: SummaryRecord) -> Node:
@@ -196,13 +215,13 @@ def _merge(
         source = "\n".join(r.text for r in children)  # the times in front are no facts
         kept = yield retained(script, character, (), source, summary, made.audience)
         made.summaries += filter(None, (summary, kept.asked_again))
-    record = _new_record(script, made, summary, kept, tier, children)
+    record = new_record(script, made, summary, kept, tier, children)
     made.entries += _overflow_entries(made, record, kept)
     made.absorb(children, record.id)
     return record
 
 
-def _new_record(
+def new_record(
     script: Assistant,
     made: Fold,
     summary: Summary,
@@ -237,7 +256,7 @@ def _new_record(
     return made.put(record)
 
 
-def _marker(script: Assistant, made: Fold, record: SummaryRecord, count: int) -> Message:
+def marker_of(script: Assistant, made: Fold, record: SummaryRecord, count: int) -> Message:
     """The message that stands in the history for what left."""
     leaving, at = made.leaving, record.created_at
     tools = {m.name for m in leaving if m.role == "tool" and m.name}

@@ -5,23 +5,28 @@ are found by comparing records with what is there, so that a restart may do it a
 """
 
 from collections.abc import Generator, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
+from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.history.messages import utc_iso
-from evennia_ai.history.records import ROLLED_BACK, SummaryRecord
+from evennia_ai.history.records import ROLLED_BACK, SummaryRecord, replaced_ids
 from evennia_ai.protocol import MEMORY_SUMMARY, Assistant
+from evennia_ai.rag_memory.journal_entry import JournalEntry
 
 # Phases of the intent: a compaction is at work; a compaction or rollback is stored, and publishing
 # is pending.
 SUMMARISING, COMMITTED = "summarising", "committed"
 
 
-def begin_intent(script: Assistant, trigger: str) -> None:
-    """Note that a compaction begins; pending publishing stays noted."""
+def begin_intent(script: Assistant, trigger: str, extracts: bool = False) -> None:
+    """Note that a compaction begins, and if it only `extracts`; pending publishing stays noted."""
     pending = is_pending(script.state.intent)
-    intent = {"phase": SUMMARISING, "at": utc_iso(script.now()), "trigger": trigger}
+    intent: dict[str, Any] = {"phase": SUMMARISING, "trigger": trigger}
+    intent |= {"at": utc_iso(script.now()), **({"extracts": True} if extracts else {})}
     script.state.intend({**intent, "owed": True} if pending else intent)
 
 
@@ -73,6 +78,8 @@ def publish_summaries(script: Assistant) -> Generator[Deferred[Any], Any, dict[s
         if record.status == ROLLED_BACK
         for source in (*record.summaries, *record.entries, *record.extraction.get("entries", ()))
     ]
+    replaced = replaced_ids(script.history.summaries())
+    withdrawn += replaced
     yield script.memory.forget(withdrawn)
     known = yield script.mind.memories.sources(script.scope)
     gone = [known[source] for source in withdrawn if source in known]
@@ -84,12 +91,36 @@ def publish_summaries(script: Assistant) -> Generator[Deferred[Any], Any, dict[s
         if record.tier in ("recent", "single")
         and record.status != ROLLED_BACK
         and record.id not in known
+        and record.id not in replaced
     ]
     if items and not script.spend.may_embed(item["text"] for item in items):
         items = []  # the next sleep stores them
     if items:
         yield script.mind.memories.add(script.scope, items)
     return {"published": len(items)}
+
+
+def synthesis_id(summary_id: str) -> str:
+    """The id of the journal entry that a compaction makes of a summary."""
+    return f"compact_{summary_id[1:]}"
+
+
+def correct_syntheses(script: Assistant, texts: Mapping[str, str]) -> None:
+    """Give the journal entries of summaries other texts, by the ids of the summaries.
+
+    The search index follows once the change is stored.
+    """
+    if not texts:
+        return
+    wanted = {synthesis_id(each): f"{SYNTHESIS_TITLE} {text}" for each, text in texts.items()}
+
+    def corrected(entry: JournalEntry) -> JournalEntry:
+        is_meant = entry.id in wanted and not entry.withdrawn
+        return replace(entry, content=wanted[entry.id]) if is_meant else entry
+
+    journal = script.journal
+    for entry in journal.rewrite(corrected, journal.pages_with(wanted)):
+        script.history.store.on_commit(partial(script.memory.correct_entry, entry))
 
 
 def summary_item(record: SummaryRecord) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Receipts: what a compaction did, for staff and logs, and the count of those that did nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,12 +24,26 @@ def announce(
     freed = result["original_tokens"] - result["new_tokens"]
     able = result["original_tokens"] - result.get("held_tokens", 0)
     stalled = plan.missed if plan.by_count else bool(freed < STALL_SHARE * able)
-    for act in (
+    _do_each(
+        script,
         script.compacted,
         lambda: script.audit("compaction", trigger=record.trigger, **result),
         lambda: _tell_staff(script, record),
         lambda: count_stall(script, stalled, plan.by_count > 0),
-    ):
+    )
+
+
+def announce_better(script: Assistant, record: CompactionRecord, result: Mapping[str, Any]) -> None:
+    """Announce better summaries behind an emergency. It frees nothing, so it is no stall."""
+    _do_each(
+        script,
+        lambda: script.audit("compaction", trigger=record.trigger, **result),
+        lambda: _tell_staff(script, record),
+    )
+
+
+def _do_each(script: Assistant, *acts: Callable[[], object]) -> None:
+    for act in acts:
         try:
             act()
         except Exception as error:  # noqa: BLE001
@@ -76,6 +90,12 @@ def receipt_line(name: str, record: CompactionRecord) -> str:
         outputs = "old tool output" if count == 1 else "old tool outputs"
         return (
             f"{name} masked {count} {outputs} ({record.trigger}): {tokens}. Nothing was summarised."
+        )
+    if summarised := result.get("summarised_messages"):
+        return (
+            f"{name} summarised {summarised} messages of an emergency again ({record.trigger}): "
+            f"{tokens}, level {result['level']}, {result['retention']:.0%} of names, numbers and "
+            f"quotes kept. Raw words: aihistory/expand {name} = {result['summary_id']}."
         )
     between = where = faded = ""
     if result.get("left_from"):

@@ -20,7 +20,7 @@ from evennia_ai.history.records import (
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.sleep.compaction.publishing import publish_pending
+from evennia_ai.sleep.compaction.publishing import correct_syntheses, publish_pending
 from evennia_ai.sleep.compaction.rollback_plan import (
     Undone,
     damage,
@@ -85,7 +85,7 @@ class Rollback:
 
     def __init__(self, script: Assistant):
         self.history, self.journal, self.state = script.history, script.journal, script.state
-        self.entities = script.entities
+        self.entities, self._script = script.entities, script
         self.on_step = script.at_commit_step
 
     def latest(self) -> CompactionRecord:
@@ -129,6 +129,7 @@ class Rollback:
                     self.history.save_summary(replace(summary, status=status, absorbed_by=by))
             self.on_step("journal")
             self.journal.withdraw(entries)
+            correct_syntheses(self._script, self._texts_before(record))
             self.on_step("entities")
             self._restore_profiles(record.extraction)
             self.entities.forget_sources(entries)
@@ -138,6 +139,12 @@ class Rollback:
             self.state.set_hold(True)
             self.state.intend({"phase": "committed", "id": record.id, "rolled_back": at_iso})
             self.on_step("done")
+
+    def _texts_before(self, record: CompactionRecord) -> dict[str, str]:
+        """The texts of the summaries that this compaction replaced, by id."""
+        made = filter(None, map(self.history.summary, record.summaries))
+        replaced = (self.history.summary(each) for one in made for each in one.replaces)
+        return {former.id: former.text for former in replaced if former}
 
     def _withdraw_messages(self, record: CompactionRecord, undone: Undone, at_iso: str) -> None:
         """The extraction's calls go into a segment of their own: nothing is deleted."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from evennia_ai.history.masking import unmasked
@@ -108,9 +109,13 @@ def profile_without(
     return merged if before or any(own) else None
 
 
-def without_extraction(now: Mapping[str, Any], sources: Collection[str]) -> dict[str, Any]:
-    """A profile without these sources, where no former state is known."""
-    return {**now, "observations": _observations_without(now, {}, sources)}
+def without_extraction(
+    now: Mapping[str, Any],
+    sources: Collection[str],
+    former: Mapping[str, Any] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """A profile without these sources; `former` is an older state of it, if one is known."""
+    return {**now, "observations": _observations_without(now, former, sources)}
 
 
 def _observations_without(

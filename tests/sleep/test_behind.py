@@ -1,0 +1,593 @@
+"""Compaction in the background, and better summaries behind an emergency."""
+
+from evennia_ai.assistant.status import compaction_state
+from evennia_ai.assistant.tick import check_count, check_emergency, run_tick
+from evennia_ai.history.live import verify_history
+from evennia_ai.history.messages import Message, new_id
+from evennia_ai.history.messages import Speaker as Person
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_usage, measure_fixed
+from evennia_ai.offline.brain import respond
+from evennia_ai.sleep import run_sleep_tick
+from evennia_ai.sleep.compaction.behind import begin_behind
+from evennia_ai.sleep.compaction.better import WAIT_S
+from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
+from evennia_ai.testing import call, model_down
+from tests.base import AssistantTest
+from tests.loopback import check_pairs
+from tests.memory_assistant import PEOPLE, MemoryWorldTest
+from tests.waiting import pump_until, wait_for
+
+LINE = "Mirabel hid barrel {} north of the mill of Saltmarsh, and that took the whole long evening."
+
+
+class BehindTest(MemoryWorldTest):
+    """An assistant whose context fills up, with a model that may be slow."""
+
+    def setUp(self):
+        super().setUp()
+        self.world.configure(
+            max_context_tokens=16000,
+            compact_preserve_window=4,
+            compact_preserve_token_share=0.0,
+            reply_cooldown_s=0,
+            summary_max_tokens=300,
+        )
+        measure_fixed(self.script, self.body)
+        self.summary = "Mirabel hid the barrels north of the mill of Saltmarsh."
+        self.world.model.default = self.answer
+
+    def answer(self, request):
+        if request.model == OFFLINE_MODEL:
+            return respond(request.messages).content or ""
+        if request.purpose == "summary":
+            return self.summary
+        return call("noop") if request.purpose == "pre_compaction" else "Yes, so it was."
+
+    def fill_to(self, share):
+        """Talk until the context is so full."""
+        n = len(self.script.history.messages())
+        while context_usage(self.script) < share:
+            n += 1
+            words = LINE.format(n) * 3
+            self.script.history.append(
+                [Message("user", words, speaker=Person(key="Bob", id=PEOPLE["Bob"]))]
+            )
+
+    def say(self, text="Aria, where is the barrel?"):
+        self.script.runtime.hear(
+            Message(
+                "user",
+                text,
+                id=new_id("m"),
+                channel="say",
+                speaker=Person(key="Bob", id=PEOPLE["Bob"]),
+                metadata={"assistant": False, "addressed": True},
+            ),
+            self.script.now(),
+        )
+
+    def tick(self):
+        self.script.runtime.last_turn_at = 0.0
+        self.world.later(1.0)
+        return wait_for(run_tick(self.script, self.body))
+
+    def begin(self):
+        return begin_behind(self.script, self.body)
+
+    def emergency(self):
+        self.fill_to(0.85)
+        self.assertTrue(wait_for(check_emergency(self.script, self.body)))
+
+    def records(self):
+        return self.script.history.compactions()
+
+    def requests_for(self, purpose):
+        return [r for r in self.world.model.requests if r.purpose == purpose]
+
+    def models_of(self, purpose):
+        return {request.model for request in self.requests_for(purpose)}
+
+
+class TestInALull(BehindTest):
+    """From the sleep threshold on, awake."""
+
+    def test_it_compacts_beside_the_talk(self):
+        """A turn is answered while the summariser writes; what was said meanwhile stays."""
+        self.fill_to(0.72)
+        self.world.model.held = True
+        self.assertTrue(self.begin())
+        self.assertFalse(self.begin(), "one at a time")
+        held, self.world.model._waiting = self.world.model._waiting, []
+        self.world.model.held = False
+        self.say()
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual([said for _, said in self.script.game.said], ["Yes, so it was."])
+        self.world.model._waiting = held
+        self.world.model.release()
+        self.assertIsNone(self.script.runtime.behind)
+        [record] = self.records()
+        self.assertEqual(record.trigger, "background")
+        contents = [m.content for m in self.script.history.messages()]
+        self.assertIn("Aria, where is the barrel?", contents)
+        self.assertIn("Yes, so it was.", contents)
+        self.assertLess(context_usage(self.script), 0.7)
+        self.assert_proven()
+
+    def test_it_waits_for_a_lull(self):
+        """While somebody waits for an answer it begins only when the context is fuller."""
+        self.fill_to(0.71)
+        self.say()
+        self.assertFalse(self.begin())
+        self.fill_to(0.76)
+        self.assertTrue(self.begin())
+
+    def test_not_below_the_threshold_nor_asleep_nor_switched_off(self):
+        self.fill_to(0.6)
+        self.assertFalse(self.begin())
+        self.fill_to(0.72)
+        for config in ({"compact_auto": False}, {"compact_background": False}):
+            self.world.configure(**config)
+            self.assertFalse(self.begin())
+            self.world.configure(compact_auto=True, compact_background=True)
+        self.script.fall_asleep()
+        self.assertFalse(self.begin())
+
+    def test_the_commit_waits_for_the_end_of_a_turn(self):
+        """A turn that calls tools is never cut in two."""
+        self.fill_to(0.72)
+        self.world.model.held = True
+        self.begin()
+        extraction, self.world.model._waiting = self.world.model._waiting, []
+        self.world.model.answers = [call("look")]
+        self.say()
+        self.script.runtime.last_turn_at = 0.0
+        turn = run_tick(self.script, self.body)
+        self.script.runtime.hold(turn)
+        turn.addBoth(lambda result: (self.script.runtime.release(), result)[1])
+        looking, self.world.model._waiting = self.world.model._waiting, []
+        self.world.model.held = False
+        self.world.model._waiting = extraction
+        self.world.model.release()
+        self.assertEqual(self.records(), [])
+        self.world.model._waiting = looking
+        self.world.model.release()
+        wait_for(turn)
+        self.assertEqual(len(self.records()), 1)
+        check_pairs({"messages": self.prompt()})
+        self.assert_proven()
+
+    def test_what_takes_the_lock_cancels_it(self):
+        """A manual compaction does not wait for it, and nothing of it is left."""
+        self.fill_to(0.72)
+        self.world.model.held = True
+        self.begin()
+        self.assertIn("pre_compaction", self.script.state.signals())
+        self.world.model.held = False
+        seen = wait_for(self.script.run_exclusive(lambda: self.script.state.signals()))
+        self.assertEqual(seen, {})
+        self.assertIsNone(self.script.runtime.behind)
+        self.assertEqual(self.script.state.intent, {})
+        self.world.model.release()
+        self.assertEqual(self.records(), [])
+        self.assertTrue(self.begin())
+        self.assertEqual(len(self.records()), 1)
+
+    def test_a_cancelled_commit_does_not_come_later(self):
+        """Stopped while it waits for the end of a turn, it never commits."""
+        self.fill_to(0.72)
+        waits = self.script.run_exclusive(lambda: self.held)
+        del waits
+        self.begin()
+        self.script.runtime.stop_behind()
+        self.held.callback(None)
+        self.assertEqual(self.records(), [])
+
+    @property
+    def held(self):
+        from twisted.internet.defer import Deferred
+
+        if not hasattr(self, "_held"):
+            self._held = Deferred()
+        return self._held
+
+    def test_sleep_stops_it(self):
+        self.fill_to(0.72)
+        self.world.model.held = True
+        self.begin()
+        self.script.fall_asleep()
+        self.world.model.held = False
+        self.world.model.default = self.answer
+        self.tick()
+        self.assertEqual([record.trigger for record in self.records()], ["sleep"])
+
+    def test_a_restart_in_its_middle(self):
+        """Nothing is lost, and it begins again."""
+        self.fill_to(0.72)
+        before = self.script.history.messages()
+        self.world.model.held = True
+        self.begin()
+        self.world.model.held, self.world.model._waiting = False, []
+        self.world.restart()
+        self.assertEqual(self.script.history.messages(), before)
+        self.assertEqual(self.script.state.signals(), {})
+        self.assertEqual(self.script.state.intent, {})
+        self.assertTrue(self.begin())
+        self.assertEqual(len(self.records()), 1)
+        self.assert_proven()
+
+    def test_a_failure_at_each_step_changes_nothing(self):
+        for step in COMMIT_STEPS:
+            with self.subTest(step=step):
+                self.setUp()
+                self.fill_to(0.72)
+                before = self.script.history.messages()
+
+                def fail(name, step=step):
+                    if name == step:
+                        raise OSError(name)
+
+                self.script.at_commit_step = fail
+                self.begin()
+                said = [m for m in self.script.history.messages() if m.role == "user"]
+                self.assertEqual(said, list(before))
+                self.assertIn("background", self.script.errors[-1][0])
+                self.assertEqual(self.script.state.intent, {})
+                self.assert_proven()
+
+    def test_without_it_the_order_is_as_before(self):
+        """`compact_background` False: extraction, summary, tick."""
+        self.world.configure(compact_background=False)
+        self.fill_to(0.85)
+        self.say()
+        self.tick()
+        purposes = [request.purpose for request in self.world.model.requests]
+        self.assertLess(purposes.index("pre_compaction"), purposes.index("summary"))
+        self.assertEqual(purposes[-1], "awake")
+        self.assertEqual(self.script.state.owed, {})
+
+    def test_a_request_of_its_own(self):
+        """What the assistant asks for is done behind the ticks too."""
+        self.fill_to(0.72)
+        self.script.runtime.compaction_requested = True
+        self.assertFalse(wait_for(check_count(self.script, self.body)))
+        self.begin()
+        self.assertEqual([record.trigger for record in self.records()], ["request"])
+
+
+class TestExtractionBeside(BehindTest):
+    """The extraction while talk goes on."""
+
+    def test_its_prompt_stands_still(self):
+        """What is said after it began is not in its prompts; its facts are in the journal."""
+        self.fill_to(0.72)
+        self.world.model.held = True
+        self.world.model.answers = [call("add_journal_entry", content="Mirabel hides barrels.")]
+        self.begin()
+        first, self.world.model._waiting = self.world.model._waiting, []
+        self.world.model.held = False
+        self.say("Aria, a new word: quince.")
+        self.tick()
+        self.world.model._waiting = first
+        self.world.model.release()
+        asked = self.requests_for("pre_compaction")
+        self.assertEqual(len(asked), 2)
+        self.assertNotIn("quince", str(asked[1].messages))
+        self.assertIn("Mirabel hides barrels.", str(asked[1].messages))
+        for request in self.world.model.requests:
+            check_pairs({"messages": request.messages})
+        contents = [entry.content for entry in self.body.journal.recent(5)]
+        self.assertIn("Mirabel hides barrels.", contents)
+
+    def test_a_rollback_keeps_what_turns_wrote_meanwhile(self):
+        """Of a profile that both changed only the extraction's words go."""
+        self.fill_to(0.72)
+        self.world.model.held = True
+        extracted = call(
+            "update_entity_observation", entity="Alice", observation="Alice sells tar."
+        )
+        self.world.model.answers = [extracted]
+        self.begin()
+        first, self.world.model._waiting = self.world.model._waiting, []
+        self.world.model.held = False
+        told = call("update_entity_observation", entity="Alice", observation="Alice is from Wells.")
+        self.world.model.answers = [told, "I see."]
+        self.say("Aria, Alice is from Wells.")
+        self.tick()
+        self.world.model._waiting = first
+        self.world.model.release()
+
+        def known():
+            profiles = self.body.entities.profiles().values()
+            return " ".join(str(p.to_dict()) for p in profiles)
+
+        self.assertIn("sells tar", known())
+        self.roll_back()
+        self.assertNotIn("sells tar", known())
+        self.assertIn("from Wells", known())
+        self.assert_proven()
+
+
+class TestEmergency(BehindTest):
+    """Room at once, the better summary behind it."""
+
+    def test_no_model_is_asked_before_the_answer(self):
+        self.fill_to(0.85)
+        self.say()
+        self.assertEqual(self.tick(), "turn")
+        models = [r.model for r in self.world.model.requests]
+        self.assertEqual(set(models[:-1]), {OFFLINE_MODEL})
+        self.assertEqual(self.requests_for("pre_compaction"), [])
+        [record] = self.records()
+        self.assertEqual((record.trigger, record.figures["level"]), ("emergency", "extractive"))
+        self.assertEqual(self.script.state.owed, {record.id: False})
+        self.assertLess(context_usage(self.script), 0.8)
+        self.assert_proven()
+
+    def test_a_tick_without_a_line_makes_room(self):
+        """Then the next line finds room; one that comes meanwhile does not wait either."""
+        self.fill_to(0.85)
+        self.world.model.held = True
+        self.assertTrue(self.begin())
+        slow, self.world.model._waiting = self.world.model._waiting, []
+        self.assertEqual([model for *_, model in slow], [OFFLINE_MODEL])
+        self.world.model.held = False
+        self.say()
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.records(), [])
+        self.world.model._waiting = slow
+        self.world.model.release()
+        [record] = self.records()
+        self.assertEqual((record.trigger, record.figures["level"]), ("emergency", "extractive"))
+        self.assertTrue(self.begin())
+        self.assertEqual(self.records()[-1].trigger, "better")
+        self.assert_proven()
+
+    def test_the_better_summary_takes_the_place_of_the_extract(self):
+        self.emergency()
+        raw = [m.content for s in self.script.history.segments() for m in s.messages]
+        self.assertTrue(self.begin())
+        emergency, better = self.records()
+        self.assertEqual(better.trigger, "better")
+        self.assertEqual(self.script.state.owed, {})
+        [marker] = [m for m in self.script.history.messages() if m.is_summary]
+        self.assertIn(self.summary, marker.content)
+        [extract, record] = self.script.history.summaries()
+        self.assertEqual(record.replaces, (extract.id,))
+        self.assertEqual((extract.status, extract.absorbed_by), ("absorbed", record.id))
+        request = next(r for r in self.requests_for("summary") if r.model != OFFLINE_MODEL)
+        self.assertIn(raw[0][:60], str(request.messages))
+        extraction = self.requests_for("pre_compaction")[0]
+        self.assertIn(raw[0][:60], str(extraction.messages))
+        self.assert_proven()
+        self.assertEqual(self.expanded(record.id), raw)
+        synthesis = self.body.journal.get(f"compact_{extract.id[1:]}")
+        self.assertIn(self.summary, synthesis.content)
+        self.assertFalse(self.begin())
+
+    def expanded(self, summary_id):
+        return [m.content for m in self.script.history.each_below(summary_id)]
+
+    def test_a_rollback_brings_the_extract_back(self):
+        """And another one the messages; the history is as it was, byte by byte."""
+        self.fill_to(0.85)
+        before = self.script.history.messages()
+        wait_for(check_emergency(self.script, self.body))
+        extracted = self.script.history.messages()
+        text = self.body.journal.recent(1)[0].content
+        self.world.model.answers = [call("add_journal_entry", content="Barrels.")]
+        self.begin()
+        self.assertNotEqual(self.script.history.messages(), extracted)
+        self.roll_back()
+        self.assertEqual(self.script.history.messages(), extracted)
+        self.assertIn(text, [entry.content for entry in self.body.journal.recent(9)])
+        self.assert_proven()
+        self.roll_back()
+        self.assertEqual(self.script.history.messages(), before)
+        self.assert_proven()
+
+    def test_semantic_memory_follows(self):
+        """Only the summary that stands is there, after the rollback the extract."""
+        self.emergency()
+        extract = self.script.history.summaries()[0]
+        self.begin()
+        better = self.script.history.summaries()[-1]
+
+        def stored():
+            found = [m["metadata"]["source_id"] for m in self.world.memories()]
+            return [each for each in found if each.startswith("s")]
+
+        self.assertEqual(stored(), [better.id])
+        self.roll_back()
+        self.assertEqual(stored(), [extract.id])
+
+    def test_many_emergencies_in_the_tree(self):
+        """Extracts deep in the tree are replaced, with the nodes above them."""
+        self.world.configure(summary_max_tokens=120)
+        for _ in range(10):
+            self.emergency()
+        self.assertEqual(len(self.script.state.owed), 10)
+        self.assert_proven()
+        extracts = {r.id for r in self.script.history.summaries()}
+        self.begin()
+        self.assertEqual(self.script.state.owed, {})
+        self.assert_proven()
+        in_use = [r for r in self.script.history.summaries() if r.status == "live"]
+        self.assertTrue(in_use)
+        self.assertTrue(extracts.isdisjoint(r.id for r in in_use))
+        raw = [m.content for s in self.script.history.segments() for m in s.messages]
+        long = next(r for r in in_use if r.tier == "long")
+        recent = next(r for r in in_use if r.tier == "recent")
+        self.assertEqual([*self.expanded(long.id), *self.expanded(recent.id)], raw)
+        self.roll_back()
+        self.assert_proven()
+
+    def test_one_summary_an_audience(self):
+        """With the strategy `single` the chain is made again."""
+        self.world.configure(compact_strategy="single")
+        self.emergency()
+        self.emergency()
+        self.begin()
+        self.assert_proven()
+        [marker] = [m for m in self.script.history.messages() if m.is_summary]
+        self.assertIn(self.summary, marker.content)
+        before = self.script.history.messages()
+        self.fill_to(0.72)
+        self.begin()
+        self.assertEqual(self.records()[-1].trigger, "background")
+        self.assert_proven()
+        self.roll_back()
+        self.assertEqual(self.script.history.messages()[: len(before)], before)
+        self.roll_back()
+        self.assert_proven()
+
+    def test_a_compaction_before_the_better_summary(self):
+        """The extract's place may be an old one by then."""
+        self.emergency()
+        self.world.model.answers = [model_down(), model_down()]
+        self.begin()
+        self.fill_to(0.6)
+        self.compact()
+        self.assertEqual(self.records()[-1].trigger, "manual")
+        self.world.later(WAIT_S + 1)
+        self.begin()
+        self.assertEqual(self.records()[-1].trigger, "better")
+        self.assert_proven()
+        self.assertEqual(self.script.state.owed, {})
+
+    def test_a_model_that_is_down(self):
+        """The extract stays, and it is tried again later."""
+        self.emergency()
+        self.world.model.default = lambda request: (
+            respond(request.messages).content if request.model == OFFLINE_MODEL else model_down()
+        )
+        self.begin()
+        self.assertEqual(len(self.records()), 1)
+        self.assertEqual(len(self.script.state.owed), 1)
+        self.assertFalse(self.begin())
+        self.world.later(WAIT_S + 1)
+        self.world.model.default = self.answer
+        self.assertTrue(self.begin())
+        self.assertEqual(self.script.state.owed, {})
+        self.assert_proven()
+
+    def test_facts_are_extracted_once(self):
+        """If only the summary fails, the next try does not extract again."""
+        self.emergency()
+        self.summary = "I'm sorry, but I can't help with that."
+        self.begin()
+        asked = len(self.requests_for("pre_compaction"))
+        self.assertEqual(list(self.script.state.owed.values()), [True])
+        self.summary = "Barrels north of the mill."
+        self.world.later(WAIT_S + 1)
+        self.begin()
+        self.assertEqual(len(self.requests_for("pre_compaction")), asked)
+        self.assertEqual(self.script.state.owed, {})
+
+    def test_a_restart_keeps_the_note(self):
+        self.emergency()
+        self.world.model.held = True
+        self.begin()
+        self.world.model.held, self.world.model._waiting = False, []
+        self.world.restart()
+        self.assertEqual(len(self.script.state.owed), 1)
+        self.begin()
+        self.assertEqual(self.script.state.owed, {})
+        self.assert_proven()
+
+    def test_in_sleep(self):
+        """Asleep, the sleep cycle makes it."""
+        self.emergency()
+        self.script.fall_asleep()
+        report = wait_for(run_sleep_tick(self.script, self.body))
+        self.assertTrue(report["better_summaries"]["success"])
+        self.assertEqual(self.records()[-1].trigger, "better")
+        self.assert_proven()
+
+    def test_a_failure_at_each_step_leaves_the_extract(self):
+        for step in COMMIT_STEPS:
+            with self.subTest(step=step):
+                self.setUp()
+                self.emergency()
+                before = self.script.history.messages()
+
+                def fail(name, step=step):
+                    if name == step:
+                        raise OSError(name)
+
+                self.script.at_commit_step = fail
+                self.begin()
+                after = self.script.history.messages()
+                self.assertEqual(after[: len(before)], before)
+                self.assertEqual(len(self.script.state.owed), 1)
+                self.assertEqual(len(self.records()), 1)
+                self.assert_proven()
+
+
+class TestInTheGame(AssistantTest):
+    """The script begins and ends it."""
+
+    default = "They talked by the fire."
+
+    def setUp(self):
+        super().setUp()
+        self.configure(
+            max_context_tokens=8000,
+            compact_preserve_token_share=0.0,
+            reply_cooldown_s=0,
+            pre_compact_extraction_enabled=False,
+        )
+        measure_fixed(self.script, self.aria)
+        while context_usage(self.script) < 0.72:
+            self.fill(1, words=60)
+
+    def begin(self):
+        """An idle tick begins it; its model writes."""
+        self.model.held = True
+        self.assertEqual(self.tick(), "idle")
+        self.assertIsNotNone(self.script.runtime.behind)
+        pump_until(lambda: self.model.requests)
+        self.assertEqual(compaction_state(self.script), "compacting in the background")
+
+    def test_an_idle_tick_begins_it(self):
+        """A line is answered meanwhile; then it commits."""
+        self.begin()
+        slow, self.model._waiting = self.model._waiting, []
+        self.model.held = False
+        self.model.answers = ["Here it is."]
+        self.say("Aria, where is my mug?")
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.contents()[-1], ("assistant", "Here it is."))
+        self.model._waiting = slow
+        self.model.release()
+        pump_until(lambda: self.script.runtime.behind is None)
+        [record] = self.script.history.compactions()
+        self.assertEqual(record.trigger, "background")
+        self.assertEqual(verify_history(self.script), ())
+
+    def test_stopping_it(self):
+        """What stops a turn stops it too, and a deletion."""
+        self.begin()
+        self.script.stop_thinking()
+        self.assertIsNone(self.script.runtime.behind)
+        self.model.release()
+        self.assertEqual(self.script.history.compactions(), [])
+        self.assertEqual(self.script.state.intent, {})
+        self.model.requests.clear()
+        self.begin()
+        runtime = self.script.runtime
+        self.aria.delete()
+        self.model.release()
+        self.assertIsNone(runtime.behind)
+
+    def test_a_restart(self):
+        """The server may go down in its middle; the next one begins again."""
+        before = self.contents()
+        self.begin()
+        self.script.stop_thinking()  # as the server does
+        self.restart()
+        self.model.held = False
+        self.assertEqual(self.contents(), before)
+        self.assertEqual(self.script.state.intent, {})
+        self.tick()
+        pump_until(lambda: self.script.runtime.behind is None)
+        self.assertEqual(len(self.script.history.compactions()), 1)
