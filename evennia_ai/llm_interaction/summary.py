@@ -12,6 +12,7 @@ from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, rendered, tool
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import as_text
 from evennia_ai.llm_interaction.budget import TokenBudget, packed
+from evennia_ai.llm_interaction.grounding import MOST_STRUCK, Grounded, grounded_in
 from evennia_ai.llm_interaction.guards import Around, without_loops
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
@@ -57,6 +58,7 @@ class Summary:
         prompt_tokens: Tokens of all requests made for it.
         completion_tokens: Tokens of all replies.
         rejected: Why earlier levels were not taken, in plain words.
+        unsupported: How many sentences were struck because the source does not support them.
     """
 
     text: str
@@ -65,6 +67,7 @@ class Summary:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     rejected: tuple[str, ...] = ()
+    unsupported: int = 0
 
 
 def format_messages_for_compaction(messages: Sequence[Message], earlier: str = "") -> str:
@@ -214,7 +217,7 @@ def summarise_lines(
         parts = []
         for run in [tuple(lines)] if last else runs:
             text = _request_text(run, earlier if not made else "")
-            part = yield _one_summary(script, prompt, text, cap)
+            part = yield _one_summary(script, prompt, text, cap, instructions or "")
             parts.append(part)
             made.append(part)
         lines = [part.text for part in parts]
@@ -232,12 +235,13 @@ def _joined(parts: Sequence[Summary], text: str) -> Summary:
         sum(part.prompt_tokens for part in parts),
         sum(part.completion_tokens for part in parts),
         tuple(reason for part in parts for reason in part.rejected),
+        sum(part.unsupported for part in parts),
     )
 
 
 @inlineCallbacks
 def _one_summary(
-    script: Assistant, prompt: str, text: str, cap: int
+    script: Assistant, prompt: str, text: str, cap: int, instructions: str
 ) -> Generator[Deferred[Any], Any, Summary]:
     """The summary of one request's text, by the first level whose answer is one."""
     rejected: list[str] = []
@@ -249,12 +253,37 @@ def _one_summary(
             )
             finish = extract if model == OFFLINE_MODEL else shortened
             short = yield script.mind.work(finish, reply, source, cap, script.counter)
+            struck, ground = 0, f"{text}\n{instructions}"
+            if model != OFFLINE_MODEL:  # which quotes
+                short, struck = yield supported(script, short, ground, reply.model)
         except ModelError as error:
             rejected.append(f"{level} ({model}): {error}")
         else:
             tokens = (reply.prompt_tokens, reply.completion_tokens)
-            return Summary(short, reply.model, level, *tokens, tuple(rejected))
+            return Summary(short, reply.model, level, *tokens, tuple(rejected), struck)
     raise ModelError("no summary: " + "; ".join(rejected), kind="bad_response")
+
+
+@inlineCallbacks
+def supported(
+    script: Assistant, text: str, source: str, model: str
+) -> Generator[Deferred[Any], Any, tuple[str, int]]:
+    """A model's summary without what its source does not support.
+
+    Whoever and whatever the assistant knows by name may stand in it, too. What is struck is written
+    to the audit log. Fires with the summary and the number of sentences struck, or fails with
+    `ModelError` if that is most of them.
+    """
+    known = [profile.name for profile in script.entities.profiles().values()]
+    known += [script.obj.key, as_text(script.game.place().get("key"))]
+    found: Grounded = yield script.mind.work(grounded_in, text, source, known)
+    struck = len(found.struck)
+    if struck:
+        why = [f"{each.rule} {', '.join(each.what)}: {each.sentence}" for each in found.struck]
+        script.audit("unsupported", model=model, struck=struck, of=found.sentences, lines=why)
+    if struck > MOST_STRUCK * found.sentences:
+        raise ModelError(f"{struck} of {found.sentences} sentences without support in the source")
+    return found.text, struck
 
 
 def extract(reply: ModelReply, source: int, cap: int, count: Callable[[str], int]) -> str:

@@ -211,6 +211,7 @@ def _new_record(
     children: Sequence[SummaryRecord] = (),
 ) -> SummaryRecord:
     """The record of a summary of what leaves, or of its children."""
+    again = kept.asked_again
     record = SummaryRecord(
         id=new_id("s"),
         tier=tier,
@@ -225,6 +226,7 @@ def _new_record(
         generation=made.generation,
         retention=round(kept.score, 4),
         in_summary=round(kept.in_summary, 4),
+        unsupported=summary.unsupported + (again.unsupported if again else 0),
         extra={
             "version": SCHEMA_VERSION,
             "model": summary.model,
