@@ -180,6 +180,7 @@ def play(options: argparse.Namespace) -> dict[str, Any]:
         llm_timeout_s=TURN_S,
         turn_timeout_s=TURN_S,
         max_context_tokens=options.window,
+        reply_reserve_tokens=options.reply_tokens,
     )
     script.model_name, script.game = options.model, Tavern()
     wait_for(model.warm_up(), 120)
@@ -322,6 +323,7 @@ def main() -> None:
     parser.add_argument("--api", choices=("chat", "completion"), default="chat")
     parser.add_argument("--protocol", default="native", help="`llm_tool_protocol`")
     parser.add_argument("--window", type=int, default=4096)
+    parser.add_argument("--reply-tokens", type=int, default=200)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=600.0, help="longest run of replies")
     parser.add_argument("--summaries", type=int, default=5)

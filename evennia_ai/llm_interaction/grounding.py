@@ -386,4 +386,4 @@ def _nouns_have_capitals(text: str, ground: Ground) -> bool:
     if _is_english(text) or (ground.is_english and len(words(text)) < LANGUAGE_WORDS):
         return False
     inner = _INNER_WORD.findall(text)
-    return sum(word[0].isupper() for word in inner) > 0.35 * len(inner)
+    return bool(sum(word[0].isupper() for word in inner) > 0.35 * len(inner))
