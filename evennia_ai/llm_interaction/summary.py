@@ -7,7 +7,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
 from evennia_ai.errors import ModelError
-from evennia_ai.history.frames import EARLIER_LABEL, MESSAGES_LABEL, source_line
+from evennia_ai.history.frames import EARLIER_LABEL, MESSAGES_LABEL, is_framed, source_line
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, rendered, tool_calls
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import as_text
@@ -335,7 +335,7 @@ def request_room(script: Assistant, models: Iterable[str], *frame: str) -> int:
 def accepted(reply: ModelReply) -> str:
     """The text of a reply if it is a summary.
 
-    What repeats itself is left out. Raises `ModelError` if it is empty, a refusal, shaped like a
+    What repeats itself is left out, as are lines in the form of the request's. Raises `ModelError` if it is empty, a refusal, shaped like a
     tool call or the request itself, or mostly repetition.
     """
     text = strip_markup(strip_thoughts(reply.content, reported=True)).strip()
@@ -347,7 +347,10 @@ def accepted(reply: ModelReply) -> str:
         raise ModelError("an echo of the request instead of a summary")
     if is_refusal(text):
         raise ModelError("a refusal instead of a summary", kind="refused")
-    kept = without_loops(text, Around())
+    own = "\n".join(line for line in text.split("\n") if not is_framed(line))
+    if len(own) < len(text) / 2:
+        raise ModelError("an echo of the request instead of a summary")
+    text, kept = own, without_loops(own, Around())
     if len(kept) < len(text) / 2:
         raise ModelError("mostly repetition instead of a summary")
     return kept

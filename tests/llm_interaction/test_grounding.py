@@ -5,10 +5,12 @@ import unittest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evennia_ai.errors import ModelError
 from evennia_ai.history.frames import heard_line
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction.grounding import RULES, Ground, grounded, grounded_in
-from evennia_ai.llm_interaction.summary import format_messages_for_compaction
+from evennia_ai.llm_interaction.summary import accepted, format_messages_for_compaction
+from evennia_ai.llm_interaction.values import ModelReply
 from tests.strategies import FEW, awkward_texts
 
 TALK = (
@@ -189,6 +191,19 @@ class TestLanguages(unittest.TestCase):
     def test_nothing_to_read(self):
         """Marks alone have no script and no claims."""
         self.assertEqual(grounded_in("... !", "").text, "... !")
+
+
+class TestForm(unittest.TestCase):
+    """A summary has a form of its own."""
+
+    def test_lines_of_the_request(self):
+        """Lines in the request's form are left out; where they are most of it, it is an echo."""
+        own = "Alice forges nails and hinges in a smithy by the river, and owes Bob twelve crowns."
+        lines = '[2026-05-08]\nBob [o12.bo] says: "Hm."\nassistant: "Hello."'
+        self.assertEqual(accepted(ModelReply(content=f"{own}\n{lines}")), own)
+        for echo in (lines, f"They met.\n{lines}"):
+            with self.assertRaisesRegex(ModelError, "echo"):
+                accepted(ModelReply(content=echo))
 
 
 class TestRequest(unittest.TestCase):
