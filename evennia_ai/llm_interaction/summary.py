@@ -335,8 +335,8 @@ def request_room(script: Assistant, models: Iterable[str], *frame: str) -> int:
 def accepted(reply: ModelReply) -> str:
     """The text of a reply if it is a summary.
 
-    What repeats itself is left out, as are lines in the form of the request's. Raises `ModelError` if it is empty, a refusal, shaped like a
-    tool call or the request itself, or mostly repetition.
+    What repeats itself is left out, as are lines in the form of the request's. Raises `ModelError`
+    if it is empty, a refusal, shaped like a tool call, mostly the request or mostly repetition.
     """
     text = strip_markup(strip_thoughts(reply.content, reported=True)).strip()
     if reply.tool_calls or (text and looks_like_tool_call(text)):
