@@ -169,6 +169,7 @@ def summary_lines(record: SummaryRecord) -> str:
     if record.retention is not None:
         head += f", generation {record.generation}, kept {record.retention:.0%}"
         head += f", drift {record.drift:.0%}" if record.drift is not None else ""
+    head += f", {record.unsupported} unsupported struck" if record.unsupported else ""
     return as_record(f"{head}\n{audience_mark(record.audience)}{record.text}")
 
 

@@ -64,6 +64,7 @@ _SOURCE = re.compile(
     r"(?:\[[^\]]*\] )?(assistant|system|user|(?P<tool>tool)\b ?(?P<name>[^:]{0,60})): "
     r"(?P<text>.*)"
 )
+_DAY_LINE = re.compile(r"\[\d{4}-\d\d-\d\d\]")
 _CALLS = re.compile(r"\s*\[calls .*\]$")
 # Ids of speakers, days, labels and notices.
 _MARKS = re.compile(r"\[(?=[^\[\]\s]*[0-9])[^\[\]\s]{1,80}\]|\[[A-Z][A-Z ]{2,60}\]|\[Notice\]")
@@ -75,6 +76,8 @@ _PROMPT = re.compile(
     r"|MESSAGES TO COMPACT)\]"
     r"|\bTime: .{1,80}\s+Place: |\bPlace: .{1,80}\s+(?:Present|Exits|Description): "
     r'|\bExits: .{1,200}\s+Description: "|\w+ last spoke of: "|\bAnswer now: '
+    r"|^(?:Time|Place|Present|Exits|Description):\s*$",
+    re.MULTILINE,
 )
 _SENTENCE_END = re.compile(r"[.!?\u2026][\"'\u201d\u2019)]*(?=\s)")
 
@@ -137,6 +140,12 @@ def read_heard(line: str) -> Heard | None:
     said = found["said"] or ""
     is_string = bool(_STRING.fullmatch(said))
     return Heard(found["who"].strip(), found["id"] or "", found["verb"], unquoted(said), is_string)
+
+
+def is_framed(line: str) -> bool:
+    """Whether a line has the form of those a summariser is given: a heard line, a day."""
+    heard = read_heard(line)
+    return bool(heard and heard.id) or bool(_DAY_LINE.fullmatch(line)) or bool(_SOURCE.match(line))
 
 
 def read_spoken(line: str) -> Heard | None:

@@ -340,6 +340,7 @@ _RESULT: Mapping[str, Reader] = {
     "left_until": as_text,
     "in_summary": as_amount,
     "drift": as_amount,
+    "unsupported": as_count,
     "summary_ids": as_texts,
 }
 _SUMMARY: Mapping[str, Reader] = {
@@ -360,6 +361,7 @@ _SUMMARY: Mapping[str, Reader] = {
     "retention": _amount_or_none,
     "in_summary": _amount_or_none,
     "drift": _amount_or_none,
+    "unsupported": as_count,
 }
 _COMPACTION: Mapping[str, Reader] = {
     "at": as_text,
@@ -440,6 +442,7 @@ class SummaryRecord(_Record):
         retention: Share of names, numbers and quoted words kept in summary, journal or ledger.
         in_summary: Share of them kept in the summary itself.
         drift: Share of those of the oldest summaries that it no longer holds.
+        unsupported: How many sentences were struck because its source does not support them.
     """
 
     readers = _SUMMARY
@@ -460,8 +463,17 @@ class SummaryRecord(_Record):
     retention: float | None = None
     in_summary: float | None = None
     drift: float | None = None
+    unsupported: int = 0
     optional: frozenset[str] = frozenset(
-        ("earlier_ids", "replaces", "absorbed_by", "tree_level", "in_summary", "drift")
+        (
+            "earlier_ids",
+            "replaces",
+            "absorbed_by",
+            "tree_level",
+            "in_summary",
+            "drift",
+            "unsupported",
+        )
     )
 
 

@@ -7,11 +7,12 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
 from evennia_ai.errors import ModelError, WindowError
-from evennia_ai.history.frames import EARLIER_LABEL, MESSAGES_LABEL, source_line
+from evennia_ai.history.frames import EARLIER_LABEL, MESSAGES_LABEL, is_framed, source_line
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, rendered, tool_calls
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import as_text
 from evennia_ai.llm_interaction.budget import TokenBudget, packed
+from evennia_ai.llm_interaction.grounding import MOST_STRUCK, Grounded, grounded_in
 from evennia_ai.llm_interaction.guards import Around, without_loops
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
@@ -59,6 +60,7 @@ class Summary:
         prompt_tokens: Tokens of all requests made for it.
         completion_tokens: Tokens of all replies.
         rejected: Why earlier levels were not taken, in plain words.
+        unsupported: How many sentences were struck because the source does not support them.
     """
 
     text: str
@@ -67,6 +69,7 @@ class Summary:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     rejected: tuple[str, ...] = ()
+    unsupported: int = 0
 
 
 def format_messages_for_compaction(messages: Sequence[Message], earlier: str = "") -> str:
@@ -203,7 +206,7 @@ def summarise_lines(
     instructions: str | None = None,
 ) -> Generator[Deferred[Any], Any, Summary]:
     """As `summarise`, of lines of text."""
-    prompt = summary_prompt(script, instructions)
+    prompt, told = summary_prompt(script, instructions), instructions or ""
     made: list[Summary] = []
     parts: list[Summary] = []
     fits_left = FITS
@@ -219,7 +222,7 @@ def summarise_lines(
             for run in [tuple(lines)] if last else runs:
                 text = _request_text(run, earlier if not made else "")
                 may_shorten = fits_left > 0 and not last
-                new.append((yield _one_summary(script, prompt, text, cap, may_shorten)))
+                new.append((yield _one_summary(script, prompt, text, cap, told, may_shorten)))
         except WindowError:  # the window is smaller than was known: pack the lines anew
             fits_left -= 1
             continue
@@ -240,12 +243,13 @@ def _joined(parts: Sequence[Summary], text: str) -> Summary:
         sum(part.prompt_tokens for part in parts),
         sum(part.completion_tokens for part in parts),
         tuple(reason for part in parts for reason in part.rejected),
+        sum(part.unsupported for part in parts),
     )
 
 
 @inlineCallbacks
 def _one_summary(
-    script: Assistant, prompt: str, text: str, cap: int, may_shorten: bool
+    script: Assistant, prompt: str, text: str, cap: int, instructions: str, may_shorten: bool
 ) -> Generator[Deferred[Any], Any, Summary]:
     """The summary of one request's text, by the first level whose answer is one.
 
@@ -260,14 +264,39 @@ def _one_summary(
             )
             finish = extract if model == OFFLINE_MODEL else shortened
             short = yield script.mind.work(finish, reply, source, cap, script.counter)
+            struck, ground = 0, f"{text}\n{instructions}"
+            if model != OFFLINE_MODEL:  # which quotes
+                short, struck = yield supported(script, short, ground, reply.model)
         except ModelError as error:
             if isinstance(error, WindowError) and may_shorten:
                 raise
             rejected.append(f"{level} ({model}): {error}")
         else:
             tokens = (reply.prompt_tokens, reply.completion_tokens)
-            return Summary(short, reply.model, level, *tokens, tuple(rejected))
+            return Summary(short, reply.model, level, *tokens, tuple(rejected), struck)
     raise ModelError("no summary: " + "; ".join(rejected), kind="bad_response")
+
+
+@inlineCallbacks
+def supported(
+    script: Assistant, text: str, source: str, model: str
+) -> Generator[Deferred[Any], Any, tuple[str, int]]:
+    """A model's summary without what its source does not support.
+
+    Whoever and whatever the assistant knows by name may stand in it, too. What is struck is written
+    to the audit log. Fires with the summary and the number of sentences struck, or fails with
+    `ModelError` if that is most of them.
+    """
+    known = [profile.name for profile in script.entities.profiles().values()]
+    known += [script.obj.key, as_text(script.game.place().get("key"))]
+    found: Grounded = yield script.mind.work(grounded_in, text, source, known)
+    struck = len(found.struck)
+    if struck:
+        why = [f"{each.rule} {', '.join(each.what)}: {each.sentence}" for each in found.struck]
+        script.audit("unsupported", model=model, struck=struck, of=found.sentences, lines=why)
+    if struck > MOST_STRUCK * found.sentences:
+        raise ModelError(f"{struck} of {found.sentences} sentences without support in the source")
+    return found.text, struck
 
 
 def extract(reply: ModelReply, source: int, cap: int, count: Callable[[str], int]) -> str:
@@ -319,8 +348,8 @@ def request_room(script: Assistant, models: Iterable[str], *frame: str) -> int:
 def accepted(reply: ModelReply) -> str:
     """The text of a reply if it is a summary.
 
-    What repeats itself is left out. Raises `ModelError` if it is empty, a refusal, shaped like a
-    tool call or the request itself, or mostly repetition.
+    What repeats itself is left out, as are lines in the form of the request's. Raises `ModelError`
+    if it is empty, a refusal, shaped like a tool call, mostly the request or mostly repetition.
     """
     text = strip_markup(strip_thoughts(reply.content, reported=True)).strip()
     if reply.tool_calls or (text and looks_like_tool_call(text)):
@@ -331,7 +360,10 @@ def accepted(reply: ModelReply) -> str:
         raise ModelError("an echo of the request instead of a summary")
     if is_refusal(text):
         raise ModelError("a refusal instead of a summary", kind="refused")
-    kept = without_loops(text, Around())
+    own = "\n".join(line for line in text.split("\n") if not is_framed(line))
+    if len(own) < len(text) / 2:
+        raise ModelError("an echo of the request instead of a summary")
+    text, kept = own, without_loops(own, Around())
     if len(kept) < len(text) / 2:
         raise ModelError("mostly repetition instead of a summary")
     return kept

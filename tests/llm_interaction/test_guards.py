@@ -86,7 +86,11 @@ class TestEach(unittest.TestCase):
     def test_the_prompt(self):
         """A heard line in its frame, or a label."""
         line = heard_line("Dora", "o9.x", "say", "hi")
-        for tail in (line, "[Present moment]\nTime: two"):
+        for tail in (
+            line,
+            "[Present moment]\nTime: two",
+            "\nExits:\nYou are here.",
+        ):
             found = guarded(f"{OPENING} {tail}", AROUND)
             self.assertEqual(found.text, OPENING)
             self.assertEqual(found.cuts, ("goes on with the prompt",))

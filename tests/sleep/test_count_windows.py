@@ -15,8 +15,8 @@ from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
 
 ALICE = Speaker("Alice", "o1.a")
-TOLD = ("this", "much", "more", "less", "one", "two", "three", "four", "five", "six", "seven")
-TOLD += ("eight", "nine", "ten", "all", "some", "no")
+TOLD = ("this", "much", "more", "those", "most", "other", "such", "only", "same", "own", "very")
+TOLD += ("each", "both", "any", "all", "some", "no")
 LINE = "line %s of ale and barrels and more talk about it all"
 
 

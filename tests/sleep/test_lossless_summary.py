@@ -64,7 +64,7 @@ class TestSummarise(unittest.TestCase):
 
     def test_the_speakers_window_does_not_bind_the_summariser(self):
         """A summariser of its own is given what it can hold."""
-        model = Windows({"scripted/model": 3000, "large/one": 90_000}, default=FACT)
+        model = Windows({"scripted/model": 3000, "large/one": 90_000}, default="They met.")
         world = self.world(model, compact_model="large/one")
         self.summarise(world, lines(200))
         self.assertEqual(len(model.requests), 1)

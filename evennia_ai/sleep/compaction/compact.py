@@ -300,6 +300,7 @@ def _result(plan: Plan, folds: Sequence[Fold], original: int, new: int) -> Mappi
         "retention": round(min(made.score for made in folds), 3),
         "in_summary": round(min(made.in_summary for made in folds), 3),
         "drift": max(made.drift for made in folds),
+        "unsupported": sum(summary.unsupported for summary in summaries),
         "generation": max(made.generation for made in folds),
         "token_usage": {
             "prompt_tokens": sum(s.prompt_tokens for s in summaries),

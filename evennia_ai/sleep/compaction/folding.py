@@ -230,6 +230,7 @@ def new_record(
     children: Sequence[SummaryRecord] = (),
 ) -> SummaryRecord:
     """The record of a summary of what leaves, or of its children."""
+    again = kept.asked_again
     record = SummaryRecord(
         id=new_id("s"),
         tier=tier,
@@ -244,6 +245,7 @@ def new_record(
         generation=made.generation,
         retention=round(kept.score, 4),
         in_summary=round(kept.in_summary, 4),
+        unsupported=summary.unsupported + (again.unsupported if again else 0),
         extra={
             "version": SCHEMA_VERSION,
             "model": summary.model,

@@ -115,6 +115,9 @@ def receipt_line(name: str, record: CompactionRecord) -> str:
         f"Raw words: aihistory/expand {name} = {result['summary_id']}; by their words: "
         f"aihistory/search {name} = {result.get('query') or '<words>'}.",
     ]
+    if struck := int(result.get("unsupported") or 0):
+        sentences = "1 sentence" if struck == 1 else f"{struck} sentences"
+        parts.append(f"{sentences} of the model struck as unsupported: nobody said so.")
     if result.get("window_shrunk"):
         newest = int(result["preserved_messages"]) - int(result.get("held_messages", 0))
         parts.append(

@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import visible
+from evennia_ai.history.items import Item, items_of, missing, source_items
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits, said_and_done
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
@@ -24,18 +25,11 @@ from evennia_ai.llm_interaction.summary import (
     request_room,
     shortened,
     summary_prompt,
+    supported,
 )
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS
-from evennia_ai.sleep.compaction.retention import (
-    Item,
-    appendix,
-    items_of,
-    missing,
-    missing_request,
-    score,
-    source_items,
-)
+from evennia_ai.sleep.compaction.retention import appendix, missing_request, score
 
 # Most of a summary's cap the line of missing things may take.
 APPENDIX_SHARE = 0.25
@@ -91,7 +85,9 @@ def retained(
     lost = yield script.mind.work(missing, items, text, *elsewhere)
     if lost and summary.model and summary.model != OFFLINE_MODEL:
         prompt = summary_prompt(script, instructions)
-        again = yield _asked_again(script, prompt, messages, earlier, summary, lost)
+        again = yield _asked_again(
+            script, prompt, messages, earlier, summary, lost, instructions or ""
+        )
         still = yield script.mind.work(missing, items, again.text if again else "", *elsewhere)
         if again and len(still) < len(lost):
             text, lost = again.text, still
@@ -152,6 +148,7 @@ def _asked_again(
     earlier: str,
     summary: Summary,
     lost: Sequence[Item],
+    instructions: str,
 ) -> Generator[Deferred[Any], Any, Summary | None]:
     """The summary written once more with the missing things; None where that gives none.
 
@@ -165,15 +162,18 @@ def _asked_again(
         request = f"{source}\n\n{request}"
     try:
         reply = yield ask_model(script, prompt, request, model=summary.model, max_tokens=cap)
-        again = yield script.mind.work(shortened, reply, tokens, cap, script.counter)
+        text = yield script.mind.work(shortened, reply, tokens, cap, script.counter)
+        ground = f"{source}\n{instructions}"
+        text, struck = yield supported(script, text, ground, reply.model)
     except ModelError:
         return None
     return replace(
         summary,
-        text=again,
+        text=text,
         prompt_tokens=reply.prompt_tokens,
         completion_tokens=reply.completion_tokens,
         rejected=(),
+        unsupported=struck,
     )
 
 

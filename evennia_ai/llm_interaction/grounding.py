@@ -1,0 +1,389 @@
+"""Whether a summary rests on its source: what nobody said is struck, sentence by sentence.
+
+Small models invent: names, numbers, quotations, and relations between people who were named. Each
+rule names what of a sentence the source does not support; a sentence with anything unsupported is
+struck. A good summariser's paraphrase must survive: claims are compared by stems and by words that
+begin alike, and only a sentence most of whose content words stand nowhere near each other in the
+source is an unsupported claim (`benchmarks.summary_guard` measures both).
+
+A summary in another language than its source is held to its names and its larger numbers in
+digits; one in another script to these numbers alone. Where nouns have capitals, as in German, names
+count as other words.
+"""
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cached_property
+from typing import NamedTuple
+
+from evennia_ai.history.frames import without_marks
+from evennia_ai.history.items import Item, items_of, normal
+from evennia_ai.language.words import STARTERS, telling_stem, words
+
+# Lines of a source that one sentence of a summary may rest on.
+NEAR_LINES = 8
+# Of a sentence's content words this share must be supported, measured on good summaries.
+CLAIM_SHARE = 0.5
+# Content words, names, numbers and quotes of the shortest claim: `They met.` is none.
+LEAST_CLAIM = 2
+# Word forms that begin alike in so many letters, and in this share of the longer, are akin.
+AKIN_LETTERS, AKIN_SHARE = 4, 0.6
+# Where more of a summary is struck than this share of its sentences it is none.
+MOST_STRUCK = 0.5
+# Days around the day of a line that `yesterday` or `next week` may mean.
+DAYS_AROUND = 8
+# A summary of fewer words says nothing of its language.
+LANGUAGE_WORDS = 12
+SCRIPT_CHARS = 2000
+# Scripts without spaces between words.
+_UNPARTED = frozenset(("CJK", "THAI", "LAO", "KHMER", "MYANMAR"))
+
+_SENTENCE = re.compile(
+    "[^\\s](?:[^\\n.!?\u2026\u3002\uff01\uff1f]|[.!?\u2026](?![\"'\u201d\u2019)\u00bb]*(?:\\s|$))"
+    "|(?<=\\b[MD]r)[.]|(?<=\\bMrs)[.]|(?<=\\bSt)[.])*"
+    "(?:[.!?\u2026]+[\"'\u201d\u2019)\u00bb]*|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d]*|(?=\\n)|$)"
+)
+_MONTHS = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+]
+_DATE = re.compile(
+    rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({'|'.join(_MONTHS)})\b"
+    rf"|\b({'|'.join(_MONTHS)}) (\d{{1,2}})(?:st|nd|rd|th)?\b"
+)
+_DAY = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
+_LOWER = re.compile(r"\b[^\W\d_A-Z]+\b")
+# Numbers that people write as words, which are read in English alone.
+_SPELLED_ELSEWHERE = frozenset(map(str, range(13)))
+_INNER_WORD = re.compile(r"(?<=[\w,;] )[^\W\d_]{3,}")
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(filter(None, map(telling_stem, text.split())))
+
+
+# How summaries tell that something was said or done; no claims by themselves.
+NARRATION = _stems(
+    """
+    mention mentions mentioned discuss discussed discussing discussion share shared sharing shares
+    express expressed expressing expresses explain explained talk talked talking conversation chat
+    chatted topic agree agreed state stated note noted describe described reply replied respond
+    responded answer answered suggest suggested recommend recommended inform informed encourage
+    encouraged offer offered promise promised plan planned plans decide decided continue continued
+    begin began start started end ended ending conclude concluded exchange exchanged reveal revealed
+    remark remarked emphasise emphasize emphasized highlight highlighted acknowledge acknowledged
+    appreciate appreciated seem seemed appear appeared feel felt character characters player players
+    speaker summary message messages people person currently recently previously finally initially
+    upcoming recent various several including related regarding importance important experience
+    interest interested interesting present uncertain unclear unknown praise praised compliment
+    complimented congratulate congratulated commend commended thank thanked thanking empathize
+    empathized sympathize sympathized reassure reassured wish wished wishes goodbyes farewells
+    caught catch update updates updated while
+    """
+)
+# Ties between people: each group says the same, and only these words support one.
+# Ties between people. Each is supported by the words of its groups, and by no others.
+_TIE_GROUPS = tuple(
+    _stems(group)
+    for group in (
+        "son sons boy boys child children kid kids baby",
+        "daughter daughters girl girls child children kid kids baby",
+        "married marry marries marriage wedding wed wife wives husband husbands spouse bride groom",
+        "brother brothers sibling siblings",
+        "sister sisters sibling siblings",
+        "father fathers dad papa parent parents",
+        "mother mothers mum mom mama parent parents",
+        "uncle uncles",
+        "aunt aunts",
+        "cousin cousins",
+        "nephew nephews",
+        "niece nieces",
+        "widow widows widower",
+        "lover lovers",
+        "twin twins",
+    )
+)
+TIES: Mapping[str, frozenset[str]] = {
+    stem: frozenset().union(*(group for group in _TIE_GROUPS if stem in group))
+    for stem in frozenset().union(*_TIE_GROUPS)
+}
+
+
+class Struck(NamedTuple):
+    """A sentence that was struck, the rule that struck it, and what is unsupported in it."""
+
+    sentence: str
+    rule: str
+    what: tuple[str, ...]
+
+
+class Grounded(NamedTuple):
+    """What of a summary rests on its source; `sentences` counts all it had."""
+
+    text: str
+    struck: tuple[Struck, ...] = ()
+    sentences: int = 0
+
+
+class Ground:
+    """A source, as the rules read it.
+
+    Args:
+        text: The lines a summariser was given, and what else it may rest on.
+        known: Names that are known without them.
+    """
+
+    def __init__(self, text: str, known: Iterable[str] = ()):
+        self.text = text
+        self.known = tuple(known)
+        self.normal = f" {normal(text)} {normal(', '.join(self.known))} "
+        self.forms = frozenset(self.normal.split())
+        self.line_words = [words(line) for line in text.split("\n")]
+        self.words = [word for line in self.line_words for word in line]
+        self.places: dict[str, list[int]] = {}
+        self.beginnings: dict[str, list[str]] = {}
+        for place, line in enumerate(self.line_words):
+            for stem in {telling_stem(word) for word in line} - {""}:
+                if stem not in self.places:
+                    self.beginnings.setdefault(stem[:AKIN_LETTERS], []).append(stem)
+                self.places.setdefault(stem, []).append(place)
+
+    @cached_property
+    def is_english(self) -> bool:
+        """Whether it seems to be English, whose number words can be read."""
+        return _is_english(self.text)
+
+    @cached_property
+    def days(self) -> frozenset[date]:
+        """The days that words like `yesterday` may mean in these lines."""
+        found = set()
+        for match in _DAY.finditer(self.text):
+            with suppress(ValueError):
+                found.add(date(*map(int, match.groups())))
+        around = range(-DAYS_AROUND, DAYS_AROUND + 1)
+        return frozenset(day + timedelta(days) for day in found for days in around)
+
+    @cached_property
+    def date_words(self) -> frozenset[str]:
+        """The words of these days, and of the years before and after them."""
+        years = {str(day.year + more) for day in self.days for more in (-1, 0, 1)}
+        months = {_MONTHS[day.month - 1] for day in self.days}
+        whole = {normal(day.isoformat()) for day in self.days}
+        return frozenset(years | months | whole)
+
+    def supports(self, words_of: str) -> bool:
+        """Whether each of some words stands somewhere, or is of a date that may be meant."""
+        found = normal(words_of).split()
+        return all(word in self.forms or word in self.date_words for word in found)
+
+    def akin(self, stem: str) -> list[str]:
+        """The stems here that are forms of the same word, as `therapi` and `therapeutic`."""
+        begin_alike = self.beginnings.get(stem[:AKIN_LETTERS], ())
+        return [other for other in begin_alike if _are_akin(stem, other)]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence of a summary.
+
+    Args:
+        items: The summary's names, numbers and quoted words that stand in it.
+        same_language: Whether the summary's words can be compared with the source's.
+        same_script: Whether its names can.
+    """
+
+    text: str
+    items: tuple[Item, ...]
+    same_language: bool = True
+    same_script: bool = True
+
+    def named(self, kind: str) -> list[str]:
+        """The texts of one kind of item."""
+        return [item.text for item in self.items if item.kind == kind]
+
+
+Rule = Callable[[Sentence, Ground], tuple[str, ...]]
+
+
+def unknown_names(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
+    """Names with a word that stands nowhere in the source."""
+    names = sentence.named("name") if sentence.same_script else ()
+    return tuple(name for name in names if not ground.supports(name))
+
+
+def unknown_numbers(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
+    """Numbers, by value, that stand nowhere in the source."""
+    numbers = sentence.named("number")
+    if not sentence.same_language or not ground.is_english:
+        numbers = [n for n in numbers if n[0].isdigit() and normal(n) not in _SPELLED_ELSEWHERE]
+    dates = _dates(sentence.text, ground)
+    return tuple(n for n in numbers if not ground.supports(n) and normal(n) not in dates)
+
+
+def unknown_quotes(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
+    """Quoted words that nobody said in this order."""
+    quotes = sentence.named("quote") if sentence.same_language else ()
+    return tuple(quote for quote in quotes if f" {normal(quote)} " not in ground.normal)
+
+
+def unknown_ties(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
+    """Ties of blood and marriage of which the source does not speak near these names."""
+    found = words(sentence.text) if sentence.same_language else ()
+    names = [stem for name in sentence.named("name") for stem in _stems_of(name)]
+    return tuple(
+        word
+        for word in found
+        for ties in [TIES.get(telling_stem(word))]
+        if ties and not any(_nearest([tie, *names], ground) for tie in ties)
+    )
+
+
+def unknown_claims(sentence: Sentence, ground: Ground) -> tuple[str, ...]:
+    """The content words without support, where too few of them stand near each other."""
+    claim = _claim(sentence) if sentence.same_language else ()
+    if len(claim) + len(sentence.items) < LEAST_CLAIM:
+        return ()
+    best = max(_found_near(claim, ground), key=len, default=frozenset())
+    if len(best) >= CLAIM_SHARE * len(claim):
+        return ()
+    return tuple(stem for stem in claim if stem not in best)
+
+
+# In this order; the names stand in the audit log.
+RULES: Mapping[str, Rule] = {
+    "name": unknown_names,
+    "number": unknown_numbers,
+    "quote": unknown_quotes,
+    "tie": unknown_ties,
+    "claim": unknown_claims,
+}
+
+
+def grounded_in(text: str, source: str, known: Iterable[str] = ()) -> Grounded:
+    """A summary without the sentences that a source, or names known besides, do not support."""
+    return grounded(text, Ground(source, known))
+
+
+def grounded(text: str, ground: Ground) -> Grounded:
+    """A summary without the sentences that its source does not support."""
+    found = list(_SENTENCE.finditer(text))
+    struck: list[Struck] = []
+    kept: list[str] = []
+    at = 0
+    for match, sentence in zip(found, _sentences(text, found, ground), strict=True):
+        gap, at = text[at : match.start()], match.end()
+        wrong = ((rule, what) for rule, of in RULES.items() if (what := of(sentence, ground)))
+        rule, what = next(wrong, ("", ()))
+        if what:
+            struck.append(Struck(sentence.text, rule, what))
+        kept.append("\n" * ("\n" in gap) if what else gap + sentence.text)
+    if not struck:
+        return Grounded(text, (), len(found))
+    lines = (line.strip() for line in "".join(kept).split("\n"))
+    return Grounded("\n".join(filter(None, lines)), tuple(struck), len(found))
+
+
+def _sentences(text: str, found: Iterable[re.Match[str]], ground: Ground) -> Iterator[Sentence]:
+    script = _script(text)
+    same_script = script == _script(ground.text)
+    same_language = same_script and script not in _UNPARTED and _same_language(text, ground)
+    items = items_of(text, ground.known)
+    if _nouns_have_capitals(text, ground):
+        items = tuple(item for item in items if item.kind != "name")
+    for match in found:
+        words_in = f" {normal(match[0])} "
+        inside = tuple(item for item in items if f" {normal(item.text)} " in words_in)
+        yield Sentence(match[0], inside, same_language, same_script)
+
+
+def _claim(sentence: Sentence) -> tuple[str, ...]:
+    """The stems of a sentence's content words: no names, numbers, or words that only narrate."""
+    named = {word for item in sentence.items for word in words(item.text) if item.kind != "quote"}
+    stems = (telling_stem(word) for word in words(sentence.text) if word not in named)
+    return tuple(dict.fromkeys(s for s in stems if s and s not in NARRATION and not s.isdigit()))
+
+
+def _found_near(stems: Sequence[str], ground: Ground) -> Iterator[frozenset[str]]:
+    """Which of some stems stand together within `NEAR_LINES` lines, for each such stretch."""
+    marks = sorted(
+        (place, stem)
+        for stem in stems
+        for other in {stem, *ground.akin(stem)}
+        for place in ground.places.get(other, ())
+    )
+    begin = 0
+    for end, (place, _) in enumerate(marks, 1):
+        while marks[begin][0] <= place - NEAR_LINES:
+            begin += 1
+        yield frozenset(stem for _, stem in marks[begin:end])
+
+
+def _nearest(stems: Sequence[str], ground: Ground) -> bool:
+    """Whether some stems all stand within `NEAR_LINES` lines, those that stand anywhere."""
+    tie, *names = stems
+    wanted = {tie, *(name for name in names if name in ground.places)}
+    return any(found >= wanted for found in _found_near(tuple(wanted), ground))
+
+
+def _stems_of(text: str) -> list[str]:
+    return [stem for word in words(text) if (stem := telling_stem(word))]
+
+
+def _dates(text: str, ground: Ground) -> frozenset[str]:
+    """The numbers, as they are compared, of the days in a text that the source may mean."""
+    found = ((a or d, b or c) for a, b, c, d in _DATE.findall(text.lower()))
+    days = {(str(day.day), _MONTHS[day.month - 1]) for day in ground.days}
+    return frozenset(n for day, month in found if (day, month) in days for n in (day, f"{day}th"))
+
+
+def _are_akin(one: str, other: str) -> bool:
+    """Whether two stems share enough of their beginning."""
+    least = math.ceil(max(AKIN_LETTERS, AKIN_SHARE * max(len(one), len(other))))
+    return min(len(one), len(other)) >= least and one[:least] == other[:least]
+
+
+def _script(text: str) -> str:
+    """The script of most letters of a text, as Unicode names it."""
+    letters = [char for char in text[:SCRIPT_CHARS] if char.isalpha()]
+    scripts = Counter(unicodedata.name(char, "").partition(" ")[0] for char in letters)
+    found = max(scripts, key=lambda script: scripts[script], default="LATIN")
+    return "CJK" if found in ("HIRAGANA", "KATAKANA") else found
+
+
+def _same_language(text: str, ground: Ground) -> bool:
+    """Whether a summary seems to be written in the language of its source, by its little words."""
+    found = words(text)
+    if len(found) < LANGUAGE_WORDS or (_is_english(text) and ground.is_english):
+        return True
+    little, known = [word for word in found if len(word) <= 4], set(ground.words)
+    return sum(word in known for word in little) >= 0.4 * len(little)
+
+
+def _is_english(text: str) -> bool:
+    """Whether many of a text's words in lower case are common English ones."""
+    found = _LOWER.findall(without_marks(text))
+    return sum(word in STARTERS for word in found) >= 0.3 * len(found)
+
+
+def _nouns_have_capitals(text: str, ground: Ground) -> bool:
+    """Whether a text is in a language like German, in which capitals make no names."""
+    if _is_english(text) or (ground.is_english and len(words(text)) < LANGUAGE_WORDS):
+        return False
+    inner = _INNER_WORD.findall(text)
+    return bool(sum(word[0].isupper() for word in inner) > 0.35 * len(inner))

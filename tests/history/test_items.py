@@ -1,0 +1,312 @@
+"""Names, numbers and quoted words of a text: found and compared."""
+
+import json
+import unittest
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.history.frames import heard_line
+from evennia_ai.history.items import TOOL_CHARS, Item, items_of, missing, source_items
+from evennia_ai.history.messages import Speaker
+from evennia_ai.history.pairs import ToolTraits
+from evennia_ai.tools import BUILTIN_TOOLS
+from tests.strategies import FEW, MANY, awkward_texts, call, heard, histories, reply, result
+
+TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
+
+NAMES = ("Mara Voss", "Roland", "Golden Cup", "Norvik", "Tower of Ash", "O'Brien", "José")
+
+
+def texts(kind, *sources, known=()):
+    """The texts of one kind of item in a source."""
+    return [item.text for item in items_of("\n".join(sources), known) if item.kind == kind]
+
+
+def names(*sources, known=()):
+    return texts("name", *sources, known=known)
+
+
+def numbers(*sources):
+    return texts("number", *sources)
+
+
+def quotes(*sources):
+    return texts("quote", *sources)
+
+
+def lost(source, *given_texts, known=()):
+    return [item.text for item in missing(items_of(source, known), *given_texts)]
+
+
+class TestNames(unittest.TestCase):
+    """What is a name."""
+
+    def test_capitals_amid_a_sentence(self):
+        """Runs of capitalised words are names, small linking words among them."""
+        source = "we met Mara Voss and Roland at the Tower of Ash near New Haven, by Jörg von Stein"
+        expected = ["Mara Voss", "Roland", "Tower of Ash", "New Haven", "Jörg von Stein"]
+        self.assertEqual(names(source), expected)
+
+    def test_possessives_part_and_vanish(self):
+        """What somebody has is a name of its own; a contraction is none of either."""
+        source = "I took Mara's Golden Cup. We saw O'Brien's. Alice'll come, and Bob's here"
+        self.assertEqual(names(source), ["Mara", "Golden Cup", "O'Brien", "Alice", "Bob"])
+
+    def test_ordinary_starts(self):
+        """A word that sentences start with is no name there, one that they do not is."""
+        source = "The door is shut. Then Mara left! May I go? Don't. I'm Henry; It rains. Roland?"
+        self.assertEqual(names(source), ["Mara", "Henry", "Roland"])
+
+    def test_start_that_stands_elsewhere(self):
+        """A common word counts at a start where it is a name amid another sentence."""
+        self.assertEqual(names("Will is late."), [])
+        self.assertEqual(names("Will is late. I saw Will."), ["Will"])
+        self.assertEqual(names("Will owes me.", known=["Will"]), ["Will"])
+
+    def test_links_stand_inside(self):
+        """A linking word at the edge of a name falls off."""
+        source = "Rest of Norvik is far. By the Tower of The Ash. See Mara's of the Vale Inn"
+        self.assertEqual(names(source), ["Norvik", "Tower", "Ash", "Mara", "Vale Inn"])
+
+    def test_known_names_of_common_words(self):
+        """Common words of a known name are no names by themselves."""
+        self.assertEqual(names("Old wine. The end.", known=["The Old Mill"]), [])
+
+    def test_verbs_at_the_start(self):
+        """A first word that acts on something is a verb, unless it is known for a name."""
+        self.assertEqual(
+            names("Fetch the key. Walking to the mill. Barrels roll. Oil my barrels"), []
+        )
+        self.assertEqual(names("Rose the baker.", known=["rose"]), ["rose"])
+        self.assertEqual(names("Fetch Alice. I know Alice."), ["Fetch", "Alice"])
+        self.assertEqual(names("Mara Voss left."), ["Mara Voss"])
+
+    def test_common_words_in_capitals(self):
+        """A common word with a capital amid a sentence is no name; a date is."""
+        self.assertEqual(
+            names("so You say, in May or on Friday, at The Golden Cup"),
+            ["May", "Friday", "Golden Cup"],
+        )
+
+    def test_shouting(self):
+        """Shouted words are no names, known ones are; a short acronym is one."""
+        self.assertEqual(
+            names("HELP ME ROLAND NOW! the NATO fleet, the HMS Victory, plan B"),
+            ["NATO", "HMS Victory"],
+        )
+        self.assertEqual(names("HELP ME ROLAND", known=["Roland"]), ["Roland"])
+
+    def test_known_names(self):
+        """Known names count in any case, as whole words only, common ones with a capital."""
+        known = ["Mara Voss", "bob", "Will", "", "  ", "Ash", "!"]
+        source = "tell mara voss that bobby and bob's will burn ashes"
+        self.assertEqual(names(source, known=known), ["Mara Voss", "bob"])
+
+    def test_order_and_once(self):
+        """Items come in order of their first mention, each once, whatever its kind and form."""
+        source = 'Roland owes 3 coins to Mara. "Mara" and three; roland\'s Mara, Roland.'
+        self.assertEqual(
+            items_of(source),
+            (Item("name", "Roland"), Item("number", "3"), Item("name", "Mara")),
+        )
+
+
+class TestNumbers(unittest.TestCase):
+    """What is a number."""
+
+    def test_forms(self):
+        """Amounts, times, ordinals, shares, fractions and dates are numbers."""
+        source = "3 or 1,200 at 17:30 on the 2nd, 50%, 10gp, 3.5, 3/4, on 2026-03-04, 5pm, #12"
+        expected = "3 1,200 17:30 2nd 50% 10gp 3.5 3/4 2026-03-04 5pm 12"
+        self.assertEqual(" ".join(numbers(source)), expected)
+
+    def test_spelled(self):
+        """Spelled-out numbers are numbers; words that are as often none are not."""
+        source = "three hundred and five, twenty-one, third, no one, wait a second, at first, one"
+        self.assertEqual(numbers(source), ["three hundred and five", "twenty-one", "third"])
+        self.assertEqual(numbers("someone often weighs a tense mine; x12, v1.2.3"), [])
+
+    def test_equal_by_value(self):
+        """A number is found in any form of the same value, and in no other number."""
+        pairs = (
+            ("1,200", "1200"), ("three", "3"), ("3", "Three."), ("twenty-five", "25"),
+            ("2nd", "the second"), ("third", "3rd"), ("05:30", "5:30"), ("3.50", "3.5"),
+            ("$5", "5 dollars"), ("two thousand five hundred", "2,500"), ("12 coins", "12gp"),
+            ("three hundred thousand and two", "300002"), ("two million", "2000000"),
+            ("a hundred hundred", "100 100"), ("two three", "2 3"), ("five", "five"),
+            ("twelve hundred", "1200"),
+        )  # fmt: skip
+        for source, text in pairs:
+            with self.subTest(source=source):
+                self.assertNotEqual(numbers(source), [])
+                self.assertEqual(lost(source, f"It was {text} then"), [])
+        for source, text in (("3", "13, 30, 3rd, 3:00, 3.5"), ("17:30", "17 30"), ("12", "1,2")):
+            self.assertEqual(lost(source, text), [source])
+
+    def test_a_flood_of_number_words(self):
+        """Any number of number words in a row is read in pieces."""
+        self.assertEqual(numbers("hundred " * 5000), [("hundred " * 8).strip()])
+
+
+class TestQuotes(unittest.TestCase):
+    """What is a quotation."""
+
+    def test_short_quotations(self):
+        """One to eight words between any double quote marks count, without end marks."""
+        source = 'he said "never again," then “the brass key”, «non», „so“, but "" and "!", "*" not'
+        self.assertEqual(quotes(source), ["never again", "the brass key", "non", "so"])
+        self.assertEqual(quotes('x "a b c d e f g h" y "a b c d e f g h i" z'), ["a b c d e f g h"])
+
+    def test_no_quotations(self):
+        """Inches, keys of JSON and quotes around all that was said are no quotations."""
+        self.assertEqual(quotes('a 5" pipe and a 6" one'), [])
+        self.assertEqual(quotes('call("text": "hello there")'), ["hello there"])
+        self.assertEqual(quotes('"hello there"'), [])
+
+    def test_words_count_once(self):
+        """What stands in a quotation is not counted again; of a longer one the names are."""
+        self.assertEqual(items_of('they wrote "pay Mara 12"'), (Item("quote", "pay Mara 12"),))
+        long = 'they wrote "you must pay the good Mara Voss exactly 12 coins"'
+        self.assertEqual((names(long), numbers(long), quotes(long)), (["Mara Voss"], ["12"], []))
+
+
+class TestSources(unittest.TestCase):
+    """What is read, and what is passed over."""
+
+    def test_heard_lines(self):
+        """Of a line as a model sees it the name and the text count, not its frame."""
+        line = heard_line("Alice", "o12.abc3f", "whisper", 'the "old mill" at 5, said Roland')
+        expected = ["Alice", "old mill", "5", "Roland"]
+        self.assertEqual([item.text for item in items_of(line)], expected)
+        self.assertEqual(names('gandalf [o1.a2b3c] shouts: "run"'), ["gandalf"])
+        self.assertEqual(quotes('May says: "bad \\x escape"'), [])
+        self.assertEqual(names('May says: "bad \\x escape"'), ["May"])
+
+    def test_results(self):
+        """Nobody said what a tool gave out; what it was called with counts."""
+        kept = call("c1", "add_journal_entry", json.dumps({"content": "Roland owes 5."}))
+        told = reply("", tool_calls=[kept])
+        done = replace(result("c1", "Entry e1 written for Norvik."), name="add_journal_entry")
+        seen = replace(result("c2", "You see the Tower of Ash."), name="look")
+        found = [item.text for item in source_items([told, done, seen], TRAITS)]
+        self.assertEqual(found, ["Roland", "5"])
+        self.assertEqual(names("Noted. I will."), [])
+
+    def test_noise(self):
+        """Ids, times of a record, labels and links are passed over."""
+        noise = (
+            "[o12.k3f9a] m0abcdefghjk12345 o7.ab3de 123e4567-e89b-12d3-a456-426614174000 "
+            "2026-03-04T05:06:07.008+00:00, [2026-03-04] [CONTEXT SUMMARY] [Notice] "
+            "https://example.org/Some/Page7 ca978112ca1bbdcafac231b39a23dc4d"
+        )
+        self.assertEqual(items_of(f"see {noise} here"), ())
+
+    def test_json(self):
+        """Of JSON the values count, not keys, truth values or what is deeper than is sane."""
+        value = {"Speaker": "so Alice", "Count": 7, "list": ["of Norvik", None, True, 2.50, -1e30]}
+        text = json.dumps(value).replace("2.5", "2.50")
+        self.assertEqual(names(text), ["Alice", "Norvik"])
+        self.assertEqual(numbers(text)[:2], ["7", "2.50"])
+        self.assertEqual(
+            numbers('{"gold": 4700, "debt": NaN, "all": ' + "9" * 5000 + "}")[0], "4700"
+        )
+        self.assertEqual(names(f"tool look: {text}"), ["Alice", "Norvik"])
+        self.assertEqual(items_of("[" * 5000), ())
+        self.assertEqual(items_of("[" * 20 + '"Alice"' + "]" * 20), ())
+
+    def test_numbers_of_tools(self):
+        """Numbers a tool was called with count; how weighty a note is does not."""
+        paid = call("c1", "pay", json.dumps({"to": "Norvik", "amount": 200}))
+        kept = call(
+            "c2", "add_journal_entry", json.dumps({"content": "so Roland", "importance": 7})
+        )
+        found = [i.text for i in source_items([reply("", tool_calls=[paid, kept])], TRAITS)]
+        self.assertEqual(found, ["Norvik", "200", "Roland"])
+        spoken = heard('{"gold": 4700, "owner": "Mirabel"}', speaker=Speaker("may", "o1.a"))
+        self.assertEqual(
+            [i.text for i in source_items([spoken], TRAITS)], ["may", "4700", "Mirabel"]
+        )
+
+    def test_quotes_of_tools(self):
+        """What stands in quotes in a text counts; the quotes of JSON that was cut off do not."""
+
+        def written(arguments):
+            return source_items([reply("", tool_calls=[call("c1", "write", arguments)])], TRAITS)
+
+        sign = 'A sign reads "No credit".'
+        for text in (sign, json.dumps({"text": sign})):
+            self.assertIn(Item("quote", "No credit"), written(text))
+        cut = (
+            json.dumps({"text": "so so", "more": ["Norvik"] * 9})[:-4] + " [... 4 more characters]"
+        )
+        self.assertEqual({item.kind for item in written(cut)} - {"name"}, {"number"})
+
+    def test_messages(self):
+        """Speakers are names; of what a tool was called with its beginning counts."""
+        said = call("c1", "whisper", json.dumps({"text": 'to Roland: "not a quote" 4'}))
+        sung = call("c2", "sing", "the Golden Cup " + "so so " * TOOL_CHARS + "in Oldtown")
+        messages = [
+            heard("I owe 3 coins", speaker=Speaker("may", "o1.a")),
+            reply('so "be it"', tool_calls=(said, {"id": "x"}, sung)),
+            result(content=json.dumps({"at": "in Norvik 9", "kind": 12})),
+            heard(heard_line("Zed", "o2.b", "say", "of Ys")),
+        ]
+        expected = "may / 3 / be it / Roland / not a quote / 4 / Golden Cup / Zed / Ys"
+        self.assertEqual(" / ".join(i.text for i in source_items(messages, TRAITS)), expected)
+        self.assertEqual(source_items(messages, TRAITS)[0], Item("name", "may"))
+        self.assertIn(Item("name", "coins"), source_items(messages, TRAITS, ["coins"]))
+
+    @MANY
+    @given(histories())
+    def test_any_history(self, history):
+        """Any history has items, each once, all of them found in what was said."""
+        items = source_items(history, TRAITS)
+        self.assertEqual(len(set(items)), len(items))
+        said = [message.content for message in history]
+        keys = [message.speaker_name for message in history]
+        found = missing(items, *said, *keys)
+        self.assertEqual([item for item in found if item.kind != "quote"], [])
+
+    @FEW
+    @given(st.lists(awkward_texts, max_size=4), st.lists(awkward_texts, max_size=3))
+    def test_any_text(self, lines, known):
+        """Any text is read, the same each time."""
+        text = "\n".join(lines)
+        self.assertEqual(items_of(text, known), items_of(text, known))
+
+
+class TestMissing(unittest.TestCase):
+    """What survived."""
+
+    def test_tolerance(self):
+        """Case, accents, possessives, plurals, titles and hyphens make no difference."""
+        for source, text in (
+            ("by José", "jose's"), ("the Voss", "all Vosses"), ("of Sir Roland", "ROLAND"),
+            ("at James’s", "James' house"), ("to Al-Rashid", "al rashid"),
+            ('a "brass key"', "two Brass keys"), ("the Citys", "cities"), ("the King", "a king"),
+        ):  # fmt: skip
+            with self.subTest(source=source):
+                self.assertEqual(lost(source, text), [])
+
+    def test_whole_words_in_a_row(self):
+        """A part of a word, words in another order or of two texts are not it."""
+        self.assertEqual(lost("to Ann", "Anna, Joann"), ["Ann"])
+        self.assertEqual(lost("to Mara Voss", "Voss, Mara", "Mara", "Voss"), ["Mara Voss"])
+        self.assertEqual(lost("to Mara Voss and Bob"), ["Mara Voss", "Bob"])
+
+    def test_any_text_will_do(self):
+        """An item that stands in one of the texts has survived."""
+        self.assertEqual(lost("Roland owes Mara 3", "Mara", "three, roland"), [])
+
+    @MANY
+    @given(st.lists(st.sampled_from((*NAMES, "3", "1,200", '"the brass key"')), max_size=6))
+    def test_a_source_keeps_itself(self, words):
+        """Nothing is missing in the source, all is in nothing, and what was planted is found."""
+        source = "so " + " and ".join(words)
+        items = items_of(source)
+        self.assertEqual([i.text for i in items], [w.strip('"') for w in dict.fromkeys(words)])
+        self.assertEqual(missing(items, source), ())
+        self.assertEqual(missing(items, source.upper()), ())
+        self.assertEqual(missing(items), items)

@@ -1,0 +1,225 @@
+"""What a summary may say: what its source supports."""
+
+import unittest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.errors import ModelError
+from evennia_ai.history.frames import heard_line
+from evennia_ai.history.messages import Message, Speaker, new_id
+from evennia_ai.llm_interaction.grounding import RULES, Ground, grounded, grounded_in
+from evennia_ai.llm_interaction.summary import accepted, format_messages_for_compaction
+from evennia_ai.llm_interaction.values import ModelReply
+from tests.strategies import FEW, awkward_texts
+
+TALK = (
+    ("Alice", "I forge nails and hinges in the smithy by the river."),
+    ("Bob", "My sister Wilma keeps three goats behind the old mill."),
+    ("Alice", "I owe you twelve crowns, to be paid on Friday."),
+    ("Cora", 'The song is called "Heron on the Weir", I sang it yesterday.'),
+    ("Bob", "The ferry was late again, the ropes are rotten."),
+    ("Cora", "I am looking for therapy for my bad knee."),
+)
+SOURCE = "\n".join(
+    ["[2026-05-08]", *(heard_line(who, f"o1.{who.lower()}", "say", text) for who, text in TALK)]
+)
+GERMAN = "\n".join(
+    (
+        'Alice sagt: "Ich schmiede Nägel und Scharniere in der Schmiede am Fluss."',
+        'Bob sagt: "Meine Schwester Wilma hält drei Ziegen hinter der alten Mühle, und sie sind '
+        'nicht immer brav."',
+    )
+)
+FRENCH = "\n".join(
+    (
+        "Alice dit : « Je forge des clous dans la forge près de la rivière, avec mon frère. »",
+        "Bob dit : « Ma sœur Wilma garde trois chèvres derrière le vieux moulin. »",
+    )
+)
+
+
+def struck(summary, source=SOURCE, known=()):
+    """The rules that struck sentences of a summary, in order."""
+    return [each.rule for each in grounded_in(summary, source, known).struck]
+
+
+class TestSupported(unittest.TestCase):
+    """What the source says in other words stays."""
+
+    def test_paraphrase(self):
+        """Facts, forms of words, dates that are meant, reported speech, and no claims at all."""
+        for summary in (
+            "Alice is a smith who forges hinges in a smithy near the river.",
+            "Wilma, Bob's sister, has 3 goats; they live behind the mill.",
+            "Alice promised to pay Bob 12 crowns on Friday.",
+            "On 7 May 2026 Cora sang “Heron on the Weir”.",
+            "On May 8, 2026, they talked.",
+            "On 2026-05-08 the ferry was late, and in 2025 it was late.",
+            "Cora wants therapeutic help for her knee.",
+            "They met.",
+            "Bob complained that the ferry came late and its ropes were rotten.",
+        ):
+            with self.subTest(summary):
+                self.assertEqual(struck(summary), [])
+
+    def test_known_names(self):
+        """Whom the assistant knows may be named, though the lines do not name them."""
+        told = "Gustav Holm heard of the goats behind the mill."
+        self.assertEqual(struck(told), ["name"])
+        self.assertEqual(struck(told, known=["Gustav Holm"]), [])
+
+    @FEW
+    @given(st.lists(st.sampled_from([text for _, text in TALK]), min_size=1))
+    def test_what_was_said(self, lines):
+        """Whatever was said word for word is supported, and left as it is."""
+        summary = " ".join(lines)
+        found = grounded_in(summary, SOURCE)
+        self.assertEqual((found.text, found.struck), (summary, ()))
+
+    @FEW
+    @given(awkward_texts)
+    def test_its_own_source(self, text):
+        """No text is struck that is its own source."""
+        self.assertEqual(grounded_in(text, text).text, text)
+
+    @FEW
+    @given(awkward_texts, awkward_texts)
+    def test_any_texts(self, text, source):
+        """Nothing is added, and everything struck was there."""
+        found = grounded_in(text, source)
+        self.assertLessEqual(set(found.text.split()), set(text.split()))
+        self.assertLessEqual(len(found.struck), found.sentences)
+        for each in found.struck:
+            self.assertIn(each.sentence, text)
+
+
+class TestUnsupported(unittest.TestCase):
+    """What nobody said is struck."""
+
+    def test_each_rule(self):
+        """Names, numbers, quotations, ties and claims that the source does not have."""
+        for rule, summary in (
+            ("name", "Gustav forges nails in the smithy."),
+            ("name", "Alice forges nails in Norvik."),
+            ("number", "Wilma keeps seven goats behind the mill."),
+            ("number", "Alice owes Bob 40 crowns."),
+            ("number", "On 23 May 2026 Cora sang a song."),
+            ("quote", 'Cora sang "Home to the Sea".'),
+            ("tie", "Alice and Bob have a son."),
+            ("tie", "Cora is married to Bob and sings in the smithy."),
+            ("claim", "Alice killed the dragon in the tower."),
+            ("claim", "Cora stole a purse from Bob at the harbour."),
+        ):
+            with self.subTest(summary):
+                self.assertEqual(struck(summary), [rule])
+
+    def test_a_tie_of_others(self):
+        """A tie of which somebody spoke long before these were named supports none of theirs."""
+        others = [f'Egon says: "Line {n} of talk about barrels."' for n in range(20)]
+        source = "\n".join(['Bob says: "My sister keeps goats."', *others, 'Ida says: "Hello."'])
+        self.assertEqual(struck("Ida has a sister.", source), ["tie"])
+        self.assertEqual(struck("Bob has a sister.", source), [])
+
+    def test_the_rest_stays(self):
+        """Sentences and lines around a struck one stay in their order."""
+        summary = (
+            "Alice forges nails. She and Bob have a son. Wilma keeps goats.\n"
+            "Dr. Gustav Holm came.\n\nThe ferry was late."
+        )
+        found = grounded(summary, Ground(SOURCE))
+        self.assertEqual(found.text, "Alice forges nails. Wilma keeps goats.\nThe ferry was late.")
+        self.assertEqual(found.sentences, 5)
+        self.assertEqual([each.rule for each in found.struck], ["tie", "name"])
+        self.assertEqual(found.struck[0].what, ("son",))
+        self.assertEqual(found.struck[1].sentence, "Dr. Gustav Holm came.")
+
+    def test_rules_are_listed(self):
+        """Without rules nothing is struck."""
+        self.assertEqual(list(RULES), ["name", "number", "quote", "tie", "claim"])
+
+    def test_impossible_days(self):
+        """What only looks like a day is none."""
+        self.assertEqual(Ground("[2026-13-41] and [2026-05-08]").date_words & {"may"}, {"may"})
+        self.assertFalse(Ground("[2026-13-41]").days)
+
+
+class TestLanguages(unittest.TestCase):
+    """A summary in another language is not struck for its words."""
+
+    def test_same_language(self):
+        """German and French talk, summarised in its own language."""
+        german = (
+            "Alice schmiedet Nägel und Scharniere in der Schmiede am Fluss. Die Schwester von Bob "
+            "heißt Wilma und hält 3 Ziegen hinter der alten Mühle."
+        )
+        self.assertEqual(struck(german, GERMAN), [])
+        self.assertEqual(struck(german.replace("3", "41"), GERMAN), ["number"])
+        french = (
+            "Alice forge des clous dans la forge, près de la rivière. Wilma, la sœur de Bob, garde "
+            "des chèvres derrière le vieux moulin."
+        )
+        self.assertEqual(struck(french, FRENCH), [])
+        invented = french + " Gaspard garde des chèvres derrière le moulin."
+        self.assertEqual(struck(invented, FRENCH), ["name"])
+
+    def test_translated(self):
+        """A translation keeps its names and numbers; wrong ones are struck."""
+        german = (
+            "Alice schmiedet Nägel und Scharniere am Fluss, und die Schwester von Bob hält 3 "
+            "Ziegen. Alice schuldet Bob 12 Kronen und will am Freitag zahlen."
+        )
+        self.assertEqual(struck(german), [])
+        self.assertEqual(struck(german.replace("12", "99")), ["number"])
+        french = (
+            "Alice forge des clous près de la rivière, et la sœur de Bob, Wilma, garde des chèvres "
+            'derrière le moulin. Cora a chanté une chanson, "Le héron", et parle de son genou.'
+        )
+        self.assertEqual(struck(french), [])
+        self.assertEqual(struck(french.replace("Wilma", "Gaspard")), ["name"])
+        english = "Alice and her brother are smiths by the river, and they make nails for Wilma."
+        self.assertEqual(struck(english, FRENCH), [])
+
+    def test_other_scripts(self):
+        """Names in other letters and words without spaces cannot be compared, digits can."""
+        russian = 'Алиса говорит: "Я кую гвозди у реки и должна Бобу 12 крон."'
+        self.assertEqual(struck("Alisa forges nails by the river and owes Bob 12.", russian), [])
+        self.assertEqual(struck("Alisa owes Bob 40 crowns.", russian), ["number"])
+        japanese = "アリスは川のそばで釘を作っている。ボブに12クラウンの借りがある。"
+        self.assertEqual(struck("アリスはボブに12クラウン借りている。", japanese), [])
+
+    def test_nothing_to_read(self):
+        """Marks alone have no script and no claims."""
+        self.assertEqual(grounded_in("... !", "").text, "... !")
+
+
+class TestForm(unittest.TestCase):
+    """A summary has a form of its own."""
+
+    def test_lines_of_the_request(self):
+        """Lines in the request's form are left out; where they are most of it, it is an echo."""
+        own = "Alice forges nails and hinges in a smithy by the river, and owes Bob twelve crowns."
+        lines = '[2026-05-08]\nBob [o12.bo] says: "Hm."\nassistant: "Hello."'
+        self.assertEqual(accepted(ModelReply(content=f"{own}\n{lines}")), own)
+        for echo in (lines, f"They met.\n{lines}"):
+            with self.assertRaisesRegex(ModelError, "echo"):
+                accepted(ModelReply(content=echo))
+
+
+class TestRequest(unittest.TestCase):
+    """The source is what the summariser read."""
+
+    def test_a_formatted_request(self):
+        """Speakers, what they said and the days of the lines support a summary."""
+        said = Message(
+            "user",
+            "My boat is called Heron.",
+            id=new_id("m"),
+            created_at="2026-03-04T05:06:07+00:00",
+            speaker=Speaker("Mara Voss", "o1.m"),
+            channel="say",
+        )
+        source = format_messages_for_compaction([said], "Earlier, Egon sold his cart.")
+        true = "On 4 March Mara Voss said that her boat is called Heron. Egon sold a cart."
+        self.assertEqual(struck(true, source), [])
+        self.assertEqual(struck("Mara Voss called her horse Star.", source), ["name"])

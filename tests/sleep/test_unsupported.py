@@ -1,0 +1,116 @@
+"""What a model invents in a summary: struck, counted and told."""
+
+import unittest
+
+from evennia_ai.commands.history import summary_lines
+from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.history.records import LIVE, SummaryRecord
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
+from evennia_ai.offline.brain import respond
+from evennia_ai.sleep.compaction.compact import compact_conversation_history
+from evennia_ai.testing import ScriptedModel
+from tests.memory_assistant import MemoryWorld
+from tests.waiting import wait_for
+
+ALICE = Speaker("Alice", "o1.alice")
+TALK = "I forge nails in the smithy by the river, word by word and nail by nail, all day long."
+TRUE = "Alice forges nails in the smithy by the river."
+FALSE = "She and Gustav have a son."
+
+
+class TestUnsupported(unittest.TestCase):
+    """A compaction whose summariser invents."""
+
+    def compacted(self, answers, **config):
+        """The world and the result after a compaction; `answers` by model or for all."""
+
+        def answer(request):
+            if request.model == OFFLINE_MODEL:
+                return respond(request.messages).content or ""
+            return answers[request.model] if isinstance(answers, dict) else answers
+
+        world = MemoryWorld(ScriptedModel(default=answer), compact_preserve_window=2, **config)
+        world.script.history.append([Message("user", TALK, speaker=ALICE, channel="say")] * 12)
+        result = wait_for(compact_conversation_history(world.script, world.body, force=True))
+        return world, result
+
+    def record(self, world, result):
+        return world.script.history.summary(result["summary_id"])
+
+    def audits(self, world, kind):
+        return [fields for name, fields in world.script.audits if name == kind]
+
+    def test_struck_and_counted(self):
+        """The sentence is in no summary; receipt, record, log and audit log say so."""
+        world, result = self.compacted(f"{TRUE} {FALSE} The smithy is by the river.")
+        record = self.record(world, result)
+        self.assertEqual(
+            (result["level"], result["unsupported"], record.unsupported), ("main", 1, 1)
+        )
+        self.assertEqual(record.text, f"{TRUE} The smithy is by the river.")
+        self.assertNotIn("Gustav", world.script.history.messages()[0].content)
+        (audit,) = self.audits(world, "unsupported")
+        self.assertEqual((audit["struck"], audit["of"]), (1, 3))
+        self.assertEqual(audit["lines"], [f"name Gustav: {FALSE}"])
+        (told,) = [text for text in self.audits(world, "log") if "compacted" in text]
+        self.assertIn("1 sentence of the model struck as unsupported", told)
+        self.assertIn("1 unsupported struck", summary_lines(record))
+
+    def test_nothing_struck(self):
+        """A true summary is left alone, and its receipt says nothing of it."""
+        world, result = self.compacted(TRUE)
+        record = self.record(world, result)
+        self.assertEqual((result["unsupported"], record.unsupported), (0, 0))
+        self.assertNotIn("unsupported", record.to_dict())
+        self.assertNotIn("unsupported", summary_lines(record))
+        self.assertEqual(self.audits(world, "unsupported"), [])
+
+    def test_mostly_invented_is_no_summary(self):
+        """The next level is asked: a fallback model, or the extract, which quotes."""
+        invented = f"{TRUE} {FALSE} Gustav stole forty sheep."
+        answers = {"scripted/model": invented, "other/one": TRUE}
+        world, result = self.compacted(answers, llm_fallback_models=["other/one"])
+        self.assertEqual((result["level"], result["unsupported"]), ("fallback", 0))
+        (reason,) = self.record(world, result).extra["rejected"]
+        self.assertIn("2 of 3 sentences without support", reason)
+        world, result = self.compacted(invented)
+        self.assertEqual((result["level"], result["unsupported"]), ("extractive", 0))
+        self.assertNotIn("Gustav", self.record(world, result).text)
+
+    def test_instructions_and_own_name_support(self):
+        """What the admin's instructions and the assistant's own name say is no invention."""
+
+        def compact(instructions):
+            model = ScriptedModel(default=f"{TRUE} Aria heard of Norvik.")
+            world = MemoryWorld(model, compact_preserve_window=2)
+            world.script.history.append([Message("user", TALK, speaker=ALICE, channel="say")] * 12)
+            done = compact_conversation_history(
+                world.script, world.body, force=True, instructions=instructions
+            )
+            return wait_for(done)["unsupported"]
+
+        self.assertEqual(compact("say that Aria heard of Norvik"), 0)
+        self.assertEqual(compact(None), 1)
+
+    def test_written_again(self):
+        """A summary written again with what it left out is held to the same source."""
+        again = f"{TRUE} They say so word by word, all day long. {FALSE}"
+        replies = ["They met.", again]
+        model = ScriptedModel(default=lambda request: replies.pop(0))
+        world = MemoryWorld(model, compact_preserve_window=2)
+        world.script.history.append([Message("user", TALK, speaker=ALICE, channel="say")] * 12)
+        result = wait_for(compact_conversation_history(world.script, world.body, force=True))
+        self.assertEqual((result["unsupported"], replies), (1, []))
+        self.assertNotIn("Gustav", self.record(world, result).text)
+
+    def test_round_trip(self):
+        """The count is stored where there is one, and read again; nonsense is read as none."""
+        record = SummaryRecord(
+            id="s1", tier="recent", status=LIVE, created_at="", audience="public", text="",
+            unsupported=3,
+        )  # fmt: skip
+        stored = record.to_dict()
+        self.assertEqual(SummaryRecord.from_dict("s1", stored).unsupported, 3)
+        self.assertEqual(
+            SummaryRecord.from_dict("s1", {**stored, "unsupported": "?"}).unsupported, 0
+        )
