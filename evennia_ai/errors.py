@@ -29,6 +29,10 @@ class SpendError(ModelError):
         super().__init__(message, kind="spend")
 
 
+class LocalModelError(AssistantError):
+    """A local model cannot run; the message says why, and how to mend it."""
+
+
 class ToolError(AssistantError):
     """A tool could not do what was asked; the text goes back to the model as its result."""
 

@@ -10,6 +10,7 @@ skips a model that keeps failing. Prompts and keys never reach a log line.
 """
 
 import asyncio
+import contextlib
 import random as random_module
 import time
 from collections.abc import Callable, Coroutine
@@ -20,8 +21,9 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from evennia_ai.background import AsyncioThread
-from evennia_ai.errors import ModelError
+from evennia_ai.errors import LocalModelError, ModelError
 from evennia_ai.llm_interaction import wire
+from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.retry import OPEN, Breaker, BreakerPolicy, Failure, RetryPolicy
 from evennia_ai.llm_interaction.tokens import Counter, counter_for
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
@@ -67,6 +69,7 @@ class ModelClient:
         retry: When to try again.
         breaker: When to pause calls to a model.
         count: Counts the tokens of a text, on the background thread.
+        local_models: Serves the models named ``local/…``; None: there are none.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class ModelClient:
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - frozen
         breaker: BreakerPolicy = BreakerPolicy(),  # noqa: B008 - frozen
         count: Counter | None = None,
+        local_models: LocalModels | None = None,
     ):
         self._address = (api_base or None, api_key or None)
         self._home = home_model
@@ -90,6 +94,7 @@ class ModelClient:
         self._policy = breaker
         self._breakers: dict[tuple[str, str | None], Breaker] = {}
         self._count = count
+        self._local_models = local_models
         self._caller: wire.Caller | None = None
         self._windows: dict[str, int | None] = {}
         self._in_flight: set[Deferred[Any]] = set()
@@ -126,6 +131,8 @@ class ModelClient:
 
     def window(self, model: str) -> int | None:
         """Most tokens of a model's input; None if unknown, or LiteLLM is not loaded yet."""
+        if model.startswith(wire.LOCAL_PREFIX):
+            return self._local_models.window(model) if self._local_models else None
         if model not in self._windows:
             if self._caller is None:
                 return None
@@ -134,7 +141,7 @@ class ModelClient:
 
     def price(self, model: str) -> tuple[float, float] | None:
         """US dollars for a token of a prompt and of a reply; None if LiteLLM knows none."""
-        if model.startswith(wire.OFFLINE_PREFIX):
+        if model.startswith((wire.OFFLINE_PREFIX, wire.LOCAL_PREFIX)):
             return 0.0, 0.0
         return wire.price_of(self._caller.litellm, model) if self._caller else None
 
@@ -155,7 +162,7 @@ class ModelClient:
     def _ready(self) -> wire.Caller:
         """The caller, LiteLLM imported. On the background thread, where it may block."""
         if self._caller is None:
-            self._caller = wire.Caller(wire.load())
+            self._caller = wire.Caller(wire.load(), self._local_models)
         return self._caller
 
     def _counter(self) -> Counter:
@@ -164,6 +171,10 @@ class ModelClient:
     async def _warm_up(self) -> None:
         await wire.rehearse(self._ready().litellm)
         await asyncio.to_thread(self._counter(), "warm")
+        home = self._endpoint(self._home or "", "")
+        if home.is_local:
+            with contextlib.suppress(LocalModelError):  # the first request says why
+                await self._ready().reached(home)
 
     def _endpoint(self, model: str, home: str) -> wire.Endpoint:
         return wire.endpoint(self._ready().litellm, model, self._home or home, *self._address)
@@ -295,11 +306,13 @@ class ModelClient:
             detail = f"`{model}` answered in {seconds:.1f} s"
             return ProbeReport(model, True, seconds, "", detail, breaker.state)
         detail = _described(model, outcome)
-        if said := wire.masked(outcome.detail, *self._address):
+        said = wire.masked(outcome.detail, *self._address)
+        if said and outcome.kind != "local_model":
             detail = f"{detail}. It said: {said}"
         return ProbeReport(model, False, seconds, outcome.kind, detail, breaker.state)
 
 
 def _described(model: str, failure: Failure) -> str:
     status = f" (HTTP {failure.status})" if failure.status else ""
-    return f"`{model}`: {_EXPLAINED.get(failure.kind, failure.kind)}{status}"
+    why = failure.detail if failure.kind == "local_model" else failure.kind
+    return f"`{model}`: {_EXPLAINED.get(failure.kind, why)}{status}"
