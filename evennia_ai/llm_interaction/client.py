@@ -23,6 +23,7 @@ from twisted.logger import Logger
 from evennia_ai.background import AsyncioThread
 from evennia_ai.errors import LocalModelError, ModelError
 from evennia_ai.llm_interaction import wire
+from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.retry import OPEN, Breaker, BreakerPolicy, Failure, RetryPolicy
 from evennia_ai.llm_interaction.tokens import Counter, counter_for
@@ -131,7 +132,7 @@ class ModelClient:
 
     def window(self, model: str) -> int | None:
         """Most tokens of a model's input; None if unknown, or LiteLLM is not loaded yet."""
-        if model.startswith(wire.LOCAL_PREFIX):
+        if model.startswith(LOCAL_PREFIX):
             return self._local_models.window(model) if self._local_models else None
         if model not in self._windows:
             if self._caller is None:
@@ -141,7 +142,7 @@ class ModelClient:
 
     def price(self, model: str) -> tuple[float, float] | None:
         """US dollars for a token of a prompt and of a reply; None if LiteLLM knows none."""
-        if model.startswith((wire.OFFLINE_PREFIX, wire.LOCAL_PREFIX)):
+        if model.startswith((wire.OFFLINE_PREFIX, LOCAL_PREFIX)):
             return 0.0, 0.0
         return wire.price_of(self._caller.litellm, model) if self._caller else None
 

@@ -95,7 +95,7 @@ def _read_shape(path: Path, size: int, changed_at: int) -> Shape:
     def number(name: str) -> int:
         value = values[f"{kind}.{name}"]
         many = value if isinstance(value, list) else [value]  # one for each layer
-        return max(int(each) for each in many)
+        return max(int(str(each)) for each in many)
 
     heads = number("attention.head_count")
     width = number("embedding_length") // heads

@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import FrameType
@@ -77,10 +77,8 @@ class Serving:
     def read(cls, path: Path) -> "Serving | None":
         """What is stored; None if there is nothing usable."""
         try:
-            raw = json.loads(path.read_text(encoding="utf-8"))
-            kinds = {each.name: int if each.type is int else str for each in fields(cls)}
-            return cls(**{name: kind(raw[name]) for name, kind in kinds.items()})
-        except (OSError, ValueError, KeyError, TypeError):
+            return cls(**json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
             return None
 
 
