@@ -13,7 +13,8 @@ class ModelError(AssistantError):
     """No model gave a usable answer; the message holds no key and no prompt text.
 
     `retryable`: whether the same call may succeed later. `kind` is one of `timeout`, `rate_limit`,
-    `server`, `connection`, `bad_response`, `refused`, `auth`, `breaker_open`, `cancelled`.
+    `server`, `connection`, `local_model`, `bad_response`, `refused`, `auth`, `breaker_open`,
+    `cancelled`.
     """
 
     def __init__(self, message: str, retryable: bool = False, kind: str = "bad_response"):

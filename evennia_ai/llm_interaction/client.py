@@ -99,6 +99,7 @@ class ModelClient:
         self._caller: wire.Caller | None = None
         self._windows: dict[str, int | None] = {}
         self._in_flight: set[Deferred[Any]] = set()
+        self._loading: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         base, key = self._address
@@ -172,10 +173,12 @@ class ModelClient:
     async def _warm_up(self) -> None:
         await wire.rehearse(self._ready().litellm)
         await asyncio.to_thread(self._counter(), "warm")
-        home = self._endpoint(self._home or "", "")
-        if home.is_local:
-            with contextlib.suppress(LocalModelError):  # the first request says why
-                await self._ready().reached(home)
+        self._loading = asyncio.create_task(self._load_home())  # may take minutes: not waited for
+
+    async def _load_home(self) -> None:
+        """Start the game's own model if it is a local one."""
+        with contextlib.suppress(LocalModelError):  # the first request says why
+            await self._ready().reached(self._endpoint(self._home or "", ""))
 
     def _endpoint(self, model: str, home: str) -> wire.Endpoint:
         return wire.endpoint(self._ready().litellm, model, self._home or home, *self._address)

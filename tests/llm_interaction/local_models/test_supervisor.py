@@ -207,7 +207,7 @@ class TestClient(LocalCase):
     def test_a_local_model_answers_and_costs_nothing(self):
         """Under its own name, before and after its process was killed."""
         for _ in range(2):
-            reply = wait_for_deferred(self.client.complete(self.said))
+            reply = wait_for_deferred(self.client.complete(self.said), 60)
             self.assertEqual(reply.content, "Good evening.")
             self.assertEqual((reply.model, reply.cost), ("local/x.gguf", 0.0))
             [serving] = self.models.all_running()
@@ -215,8 +215,13 @@ class TestClient(LocalCase):
         self.assertEqual(self.client.window("local/x.gguf"), 8192)
         self.assertEqual(self.client.price("local/x.gguf"), (0.0, 0.0))
 
+    def test_the_game_s_own_model_is_loaded_before_the_first_line(self):
+        """The warm-up starts it and does not wait for it."""
+        wait_for_deferred(self.client.warm_up(), 60)
+        self.assertTrue(wait_for(self.models.all_running, 30))
+
     def test_what_is_missing_is_said_in_the_probe(self):
         """The doctor's line holds the reason and no word about addresses."""
-        report = wait_for_deferred(self.client.probe("local/none.gguf"))
+        report = wait_for_deferred(self.client.probe("local/none.gguf"), 60)
         self.assertEqual(report.kind, "local_model")
         self.assertIn("does not exist", report.detail)
