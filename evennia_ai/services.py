@@ -164,6 +164,7 @@ def mind() -> Mind:
             api_base=conf.setting("LLM_API_BASE"),
             api_key=conf.setting("LLM_API_KEY"),
             home_model=conf.model_name(),
+            local_models=conf.local_models(),
         )
         _made["mind"] = InlineMind(
             client,

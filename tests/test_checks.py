@@ -1,6 +1,7 @@
 """The Django system checks of the package's settings."""
 
 import os
+import sys
 import unittest
 from unittest import mock
 
@@ -8,6 +9,7 @@ from django.core import checks as django_checks
 from django.test import override_settings
 
 from evennia_ai import checks, conf
+from tests.gguf_files import engine_module
 
 
 def ids():
@@ -65,6 +67,13 @@ class TestCheckSettings(unittest.TestCase):
         for name, value, number in wrong:
             with self.subTest(name=name, value=value), override_settings(**{name: value}):
                 self.assertEqual(ids(), [number])
+
+    def test_a_local_model_needs_its_extra(self):
+        """Without what runs it, the boot says so, with the command that mends it."""
+        with override_settings(EVENNIA_AI_LLM_MODEL="local/smollm2"):
+            for module, found in ((None, ["E017"]), (engine_module(), [])):
+                with mock.patch.dict(sys.modules, {"xllamacpp": module}):
+                    self.assertEqual(ids(), found)
 
     def test_every_problem_says_what_to_do(self):
         """No problem comes without a hint, and none is longer than a line."""

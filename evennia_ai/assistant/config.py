@@ -22,6 +22,8 @@ PROSE_CHARS = 8_000
 LINE_CHARS = 500
 _LOCK = r"(?:(?:not|NOT)\s+)?\w+\([^():;]*\)"
 _LOCKS = re.compile(rf"{_LOCK}(?:\s+(?:and|or|AND|OR)\s+{_LOCK})*")
+# A local model's name that is a path, not the name of a file in the game's folder of models.
+_PATH = re.compile(r"local/(?!hf:).*[/\\]", re.DOTALL)
 _CLOCK_SPAN = re.compile(r"^(?:(game|real)\s+)?(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})$")
 
 
@@ -473,6 +475,8 @@ class Known:
         if "://" in name:
             return f"`{_cut(name)}` holds an address; addresses come from the game's settings alone"
         allowed = self.models
+        if allowed is not None and name not in allowed and _PATH.match(name):
+            return f"`{_cut(name)}` holds a path; paths come from the game's settings alone"
         if allowed is None or name in allowed or any(fnmatchcase(name, each) for each in allowed):
             return ""
         return f"`{_cut(name)}` is not among the models of the setting `EVENNIA_AI_MODELS`"

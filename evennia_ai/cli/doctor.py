@@ -26,8 +26,19 @@ from evennia_ai import checks, conf, services
 from evennia_ai.assistant.status import status_facts
 from evennia_ai.background import Worker, pause
 from evennia_ai.cli.processes import is_running
+from evennia_ai.errors import LocalModelError
 from evennia_ai.history.aside import ASIDE
+from evennia_ai.llm_interaction.local_models.files import PREFIX, has_engine, weights_of
+from evennia_ai.llm_interaction.local_models.gguf import megabytes, read_shape
+from evennia_ai.llm_interaction.local_models.process import (
+    SLOTS,
+    Serving,
+    free_memory,
+    state_file,
+)
+from evennia_ai.llm_interaction.local_models.supervisor import MISSING_EXTRA, LocalModels
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
+from evennia_ai.processes import is_alive
 from evennia_ai.protocol import MemoryBackend, ModelBackend
 from evennia_ai.tools.approval import waiting_calls
 
@@ -37,6 +48,8 @@ SUPPORTED_EVENNIA = ((5, 0, 1), (7,))
 _ATTRIBUTES_AT_ONCE = 20
 # Less room than this on a disk is worth a remark.
 _ROOM_MB = 100
+# Models below a billion parameters or so, which is this size of file, seldom use tools.
+_SMALL_MODEL = 600_000_000
 
 
 @dataclass(frozen=True)
@@ -387,6 +400,51 @@ def check_index(patient: Patient) -> Any:
     return _fault(detail, f"Type in the game: aimemory/rebuild {incomplete[0]}")
 
 
+def check_local_model(patient: Patient) -> Any:
+    """The game's local model is installed, fits into memory, and its process answers."""
+    model = conf.model_name()
+    if not model.startswith(PREFIX):
+        return _fine("none is set")
+    return patient.worker.submit(_local_model, conf.local_models(), model)
+
+
+def _local_model(models: LocalModels, model: str) -> Check:
+    """The finding for a local model; it reads files and asks its process, on a thread."""
+    name = model.removeprefix(PREFIX)
+    if not has_engine():
+        return _fault(*_sentences(MISSING_EXTRA))
+    try:
+        shape = read_shape(weights_of(name, models.folder))
+        running = models.running(name)
+        window = running.window if running else shape.fitting_window(SLOTS, free_memory())
+    except LocalModelError as error:
+        return _fault(*_sentences(f"`{model}`: {error}"))
+    detail = f"`{model}`, window {window:,} tokens, {megabytes(shape.memory(window, SLOTS))} memory"
+    state = Serving.read(state_file(models.folder, name))
+    log = f"The next line starts it again; server/logs/{models.log.name} says why it ended."
+    if running:
+        detail += f", process {running.pid} on port {running.port}"
+    elif state and state.error:
+        return _fault(f"`{model}` did not start: {state.error}", log)
+    elif state and is_alive(state.pid, str(state_file(models.folder, name))):
+        remedy = f"End process {state.pid}, which hangs; the next line starts a new one."
+        return _fault(f"`{model}` does not answer on port {state.port}", remedy)
+    elif state:
+        return _fault(f"the process of `{model}` is dead", log)
+    else:
+        detail += ", started when it is needed"
+    if shape.file_bytes < _SMALL_MODEL:
+        rude = "small: it talks, seldom acts, makes things up and may be rude"
+        return _remark(f"{detail}; {rude}", "Take a larger one for players: docs/providers.md.")
+    return _fine(detail)
+
+
+def _sentences(text: str) -> tuple[str, str]:
+    """What is wrong, and how to mend it: the first sentence and the others."""
+    first, _, rest = text.partition(". ")
+    return first.rstrip("."), rest
+
+
 @inlineCallbacks
 def check_model(patient: Patient) -> Any:
     """The model answers."""
@@ -431,6 +489,7 @@ CHECKS: tuple[Callable[[Patient], Any], ...] = (
     check_moderation,
     check_assistants,
     check_index,
+    check_local_model,
     check_model,
 )
 
@@ -448,6 +507,7 @@ _REMEDIES = {
     "connection": f"Start the model's server, or correct `{checks.API_BASE}`.",
     "timeout": f"Check whether the server at `{checks.API_BASE}` is overloaded.",
     "not_found": f"Correct `{checks.MODEL}`: LiteLLM's name, as openai/gpt-4o.",
+    "local_model": "The line `local_model` says more.",
     "rate_limit": "Wait, or ask the provider for a higher limit.",
 }
 

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evennia_ai import __version__
+from evennia_ai.cli import model
 from evennia_ai.cli.install import install
 from evennia_ai.cli.launcher import run_in
 from evennia_ai.cli.new import create_game, is_game
 from evennia_ai.cli.run import ADMIN, PASSWORD_FILE, Connection, GameError, start_game, stop_game
-from evennia_ai.errors import AssistantError, ConfigError
+from evennia_ai.errors import AssistantError, ConfigError, LocalModelError
 
 _UNWRITABLE = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM)
 
@@ -27,6 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     try:
         return args.run(args) or 0
+    except LocalModelError as error:
+        print(f"evennia-ai: {error}", file=sys.stderr)
+        return 1
     except AssistantError as error:
         print(f"evennia-ai: {error}", file=sys.stderr)
         return 1 if isinstance(error, GameError) else 2
@@ -51,7 +55,9 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument("--start", action="store_true", help="start it (the default)")
     new.add_argument("--no-start", action="store_true", help="only make the folder")
     new.add_argument("--reuse", action="store_true", help="use the game if it already exists")
+    new.add_argument("--model", default="", help="smollm2 or another local model; offline for none")
     new.set_defaults(run=_new)
+    model.add_parser(commands)
     for name, run, says in (
         ("start", lambda args: _start_and_show(_game(args.folder)), "start a game made by `new`"),
         ("stop", _stop, "stop a game"),
@@ -78,6 +84,10 @@ def _new(args: argparse.Namespace) -> int:
     else:
         folder = create_game(folder)
         print(f"Made the game in {folder}")
+    if args.model:
+        model.prepare(folder, args.model)
+        if model.keep_model(folder, args.model) and stop_game(folder):
+            print("The running game was stopped, to start it on the other model.")
     if args.no_start:
         print(f"Start it with: evennia-ai start {args.folder}")
         return 0

@@ -5,28 +5,17 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-NAMES = ("portal", "server")
+from evennia_ai.processes import GAME as NAMES
+from evennia_ai.processes import game_pids as pids
+from evennia_ai.processes import pid_file
 
-
-def pids(game_dir: str | os.PathLike[str]) -> dict[str, int]:
-    """The game's living processes, by name; stale pid files are ignored."""
-    found = {}
-    for name in NAMES:
-        with contextlib.suppress(OSError, ValueError):
-            found[name] = int(pid_file(game_dir, name).read_text(encoding="ascii").strip())
-    return {name: pid for name, pid in found.items() if pid and _is_game(pid)}
+__all__ = ["NAMES", "is_running", "kill", "pid_file", "pids", "tidy", "wait_for"]
 
 
 def is_running(game_dir: str | os.PathLike[str]) -> bool:
     """Whether the game's Portal or Server is alive."""
     return bool(pids(game_dir))
-
-
-def pid_file(game_dir: str | os.PathLike[str], name: str) -> Path:
-    """Where Evennia keeps the pid of ``portal`` or ``server``."""
-    return Path(game_dir) / "server" / f"{name}.pid"
 
 
 def tidy(game_dir: str | os.PathLike[str]) -> None:
@@ -52,23 +41,3 @@ def wait_for(condition: Callable[[], bool], timeout_s: float) -> bool:
             return False
         time.sleep(0.1)
     return True
-
-
-def _is_game(pid: int) -> bool:
-    """Whether a process is alive and, where that can be seen, is a twistd daemon.
-
-    After a crash or a restart of the machine, another program may have the pid.
-    """
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return not Path("/proc/self/stat").exists()
-    is_zombie = stat.rpartition(")")[2].split()[:1] == ["Z"]
-    return not is_zombie and b"twistd" in command

@@ -13,6 +13,7 @@ address, from overflow errors, and from the tokens that replies count (`windows.
 """
 
 import asyncio
+import contextlib
 import random as random_module
 import time
 from collections.abc import Callable, Coroutine
@@ -23,8 +24,10 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from evennia_ai.background import AsyncioThread
-from evennia_ai.errors import ModelError, WindowError
+from evennia_ai.errors import LocalModelError, ModelError, WindowError
 from evennia_ai.llm_interaction import wire
+from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
+from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.retry import OPEN, Breaker, BreakerPolicy, Failure, RetryPolicy
 from evennia_ai.llm_interaction.tokens import Counter, counter_for
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
@@ -74,6 +77,7 @@ class ModelClient:
         retry: When to try again.
         breaker: When to pause calls to a model.
         count: Counts the tokens of a text, on the background thread.
+        local_models: Serves the models named ``local/…``; None: there are none.
     """
 
     def __init__(
@@ -87,6 +91,7 @@ class ModelClient:
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - frozen
         breaker: BreakerPolicy = BreakerPolicy(),  # noqa: B008 - frozen
         count: Counter | None = None,
+        local_models: LocalModels | None = None,
     ):
         self._address = (api_base or None, api_key or None)
         self._home = home_model
@@ -97,11 +102,13 @@ class ModelClient:
         self._policy = breaker
         self._breakers: dict[tuple[str, str | None], Breaker] = {}
         self._count = count
+        self._local_models = local_models
         self._caller: wire.Caller | None = None
         self._listed: dict[str, int | None] = {}
         self._known: dict[str, KnownWindow] = {}
         self._asked_until: dict[str, float] = {}
         self._in_flight: set[Deferred[Any]] = set()
+        self._loading: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         base, key = self._address
@@ -145,12 +152,16 @@ class ModelClient:
 
     def price(self, model: str) -> tuple[float, float] | None:
         """US dollars for a token of a prompt and of a reply; None if LiteLLM knows none."""
-        if model.startswith(wire.OFFLINE_PREFIX):
+        if model.startswith((wire.OFFLINE_PREFIX, LOCAL_PREFIX)):
             return 0.0, 0.0
         return wire.price_of(self._caller.litellm, model) if self._caller else None
 
     def _window(self, model: str) -> Window | None:
-        return self._known.get(model, KnownWindow()).limit(self._in_table(model))
+        known = self._known.get(model, KnownWindow())
+        if self._local_models and model.startswith(LOCAL_PREFIX):
+            tokens = self._local_models.window(model)
+            known = known.told(Window(tokens, "its process") if tokens else None)
+        return known.limit(self._in_table(model))
 
     def _in_table(self, model: str) -> int | None:
         """A model's window in LiteLLM's table; None while LiteLLM is not loaded."""
@@ -177,7 +188,7 @@ class ModelClient:
     def _ready(self) -> wire.Caller:
         """The caller, LiteLLM imported. On the background thread, where it may block."""
         if self._caller is None:
-            self._caller = wire.Caller(wire.load())
+            self._caller = wire.Caller(wire.load(), self._local_models)
         return self._caller
 
     def _counter(self) -> Counter:
@@ -188,6 +199,12 @@ class ModelClient:
         await asyncio.to_thread(self._counter(), "warm")
         if self._home:
             await self._look_up(self._home, self._endpoint(self._home, self._home))
+        self._loading = asyncio.create_task(self._load_home())  # may take minutes: not waited for
+
+    async def _load_home(self) -> None:
+        """Start the game's own model if it is a local one."""
+        with contextlib.suppress(LocalModelError):  # the first request says why
+            await self._ready().reached(self._endpoint(self._home or "", ""))
 
     def _endpoint(self, model: str, home: str) -> wire.Endpoint:
         return wire.endpoint(self._ready().litellm, model, self._home or home, *self._address)
@@ -376,11 +393,13 @@ class ModelClient:
             detail = f"`{model}` answered in {seconds:.1f} s"
             return ProbeReport(model, True, seconds, "", detail, breaker.state)
         detail = _described(model, outcome)
-        if said := wire.masked(outcome.detail, *self._address):
+        said = wire.masked(outcome.detail, *self._address)
+        if said and outcome.kind != "local_model":
             detail = f"{detail}. It said: {said}"
         return ProbeReport(model, False, seconds, outcome.kind, detail, breaker.state)
 
 
 def _described(model: str, failure: Failure) -> str:
     status = f" (HTTP {failure.status})" if failure.status else ""
-    return f"`{model}`: {_EXPLAINED.get(failure.kind, failure.kind)}{status}"
+    why = failure.detail if failure.kind == "local_model" else failure.kind
+    return f"`{model}`: {_EXPLAINED.get(failure.kind, why)}{status}"

@@ -15,13 +15,16 @@ import re
 import secrets
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
 from evennia_ai.background import DaemonExecutor
-from evennia_ai.errors import ModelError
+from evennia_ai.errors import LocalModelError, ModelError
 from evennia_ai.llm_interaction.cache_marks import marked, wants_marks
+from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
+from evennia_ai.llm_interaction.local_models.process import Serving
+from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.retry import Failure, retry_after_s
 from evennia_ai.llm_interaction.tokens import Counter, use_shipped_vocabularies
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
@@ -29,6 +32,7 @@ from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from evennia_ai.llm_interaction.windows import figures_of, overflow_of
 
 OFFLINE_PREFIX = "offline/"
+_LOCAL = LOCAL_PREFIX.rstrip("/")
 # OpenAI's client insists on a key; local servers accept any.
 _NO_KEY = "none"
 _MASK = "***"
@@ -56,6 +60,11 @@ class Endpoint:
     def is_offline(self) -> bool:
         """Whether this is the package's own rule-based model: no network, always there."""
         return self.model.startswith(OFFLINE_PREFIX)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether a process of this game serves it; `Caller.reached` says at which address."""
+        return self.provider == _LOCAL
 
 
 def load() -> ModuleType:
@@ -130,6 +139,8 @@ def endpoint(
     provider = provider_of(litellm, model)
     if provider + "/" == OFFLINE_PREFIX:
         return Endpoint(model, provider)
+    if model.startswith(LOCAL_PREFIX):
+        return Endpoint(model, _LOCAL)
     if not provider and api_base:
         return Endpoint(f"openai/{model}", "openai", api_base, api_key or _NO_KEY)
     if _family(litellm, model, api_base) != _family(litellm, home, api_base):
@@ -152,12 +163,28 @@ def _family(litellm: ModuleType, model: str, api_base: str | None) -> str:
 class Caller:
     """Makes single calls, without retries, through LiteLLM."""
 
-    def __init__(self, litellm: ModuleType):
+    def __init__(self, litellm: ModuleType, local_models: LocalModels | None = None):
         self.litellm = litellm
+        self._local_models = local_models
+        self._reaching: dict[str, asyncio.Task[Serving]] = {}
         self._clients: dict[Endpoint, Any] = {}
         # The offline model computes instead of waiting: on the loop it would delay the HTTP
         # calls, and on several threads the reactor would get too small a share of the lock.
         self._offline = DaemonExecutor("evennia-ai-offline", max_workers=1)
+
+    async def reached(self, where: Endpoint) -> Endpoint:
+        """Where a model is served: a local model's process, started if need be, else as given."""
+        if not where.is_local:
+            return where
+        if self._local_models is None:
+            raise LocalModelError("this game has no local models.")
+        if where.model not in self._reaching:
+            work = asyncio.to_thread(self._local_models.reach, where.model)
+            task = self._reaching[where.model] = asyncio.create_task(work)
+            task.add_done_callback(lambda _: self._reaching.pop(where.model))
+        # A request that waits no longer leaves the start to those that do.
+        found = await asyncio.shield(self._reaching[where.model])
+        return Endpoint(f"openai/{found.model}", "openai", found.address, found.key)
 
     async def call(self, where: Endpoint, request: ModelRequest) -> ModelReply:
         """Make one HTTP call; tokens that the provider did not count are 0.
@@ -165,6 +192,8 @@ class Caller:
         Raises `ModelError` for an unreadable response, and whatever LiteLLM raises; see
         `failure_of`.
         """
+        free = where.is_offline or where.is_local
+        where = await self.reached(where)
         optional = {
             "api_base": where.api_base,
             "api_key": where.api_key,
@@ -198,7 +227,8 @@ class Caller:
                 response = await loop.run_in_executor(self._offline, work)
             else:
                 response = await self.litellm.acompletion(**options)
-        return self._read(response, where, request)
+        reply = self._read(response, where, request)
+        return replace(reply, cost=0.0, cached_cost=0.0) if free else reply
 
     def _client(self, where: Endpoint) -> Any:
         """A kept client: LiteLLM would make a new one for each text completion and leak it."""
@@ -232,7 +262,7 @@ class Caller:
                 finish_reason=str(getattr(choice, "finish_reason", "") or "stop"),
                 prompt_tokens=int(getattr(usage, "prompt_tokens", 0) or 0),
                 completion_tokens=int(getattr(usage, "completion_tokens", 0) or 0),
-                cost=0.0 if where.is_offline else self._cost(response, where.model),
+                cost=self._cost(response, where.model),
                 cached_tokens=cached,
                 cached_cost=self._cached_cost(where, cached),
             )
@@ -247,7 +277,7 @@ class Caller:
 
     def _cached_cost(self, where: Endpoint, tokens: int) -> float | None:
         """What cached tokens cost, by LiteLLM's list; None if it has no price for them."""
-        if not tokens or where.is_offline:
+        if not tokens:
             return 0.0
         listed = _listed(self.litellm, where.model)
         each = listed.get("cache_read_input_token_cost", listed.get("input_cost_per_token"))
@@ -310,6 +340,7 @@ def _headers(error: BaseException) -> dict[str, str]:
 
 # Names of exception classes anywhere in the chain, most telling first.
 _KIND_BY_CLASS: tuple[tuple[str, str], ...] = (
+    ("LocalModelError", "local_model"),
     ("ModelError", "bad_response"),
     ("JSONDecodeError", "bad_response"),
     ("APIResponseValidationError", "bad_response"),

@@ -282,7 +282,7 @@ class TestReadConfig(unittest.TestCase):
 
     def test_models(self):
         """Only models of the list are used, by name or pattern, and never an address."""
-        for name in ("openai/a", "local/any", "local/a/b"):
+        for name in ("openai/a", "local/any", "local/hf:a/b:Q4"):
             self.assertEqual(self.named(llm_model=name, llm_fallback_models=[name]), [])
         for name in ("openai/b", "OPENAI/a", "xlocal/a", "", "a" * 600, "local/http://h/x"):
             for option in ("llm_model", "compact_model"):

@@ -1,12 +1,16 @@
 """Where prompts go: addresses come from the game's settings alone."""
 
+import tempfile
+
 from django.test import override_settings
 
 from evennia_ai import services
 from evennia_ai.llm_interaction.client import ModelClient
+from evennia_ai.llm_interaction.local_models.files import models_folder
 from evennia_ai.llm_interaction.values import ModelRequest
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from tests.command_line import WholePagesTest
+from tests.gguf_files import write_model
 from tests.loopback import LoopbackServer
 from tests.waiting import wait_for
 
@@ -73,8 +77,14 @@ class TestAttack(WholePagesTest):
 
     def test_only_models_of_the_list(self):
         """By default the game's own, the offline and local models; else those of the setting."""
+        game = self.enterContext(tempfile.TemporaryDirectory())
+        path = write_model(models_folder(game) / "mine.gguf")
+        self.enterContext(override_settings(GAME_DIR=game))
+        own, elsewhere = "local/mine.gguf", f"local/{path}"
         cases = (
-            (None, ("offline/extractive", "local/smollm2"), ("openai/gpt-4o", "scripted/x")),
+            (None, ("offline/extractive", own), ("openai/gpt-4o", "scripted/x", "local/x.gguf")),
+            (["local/*"], (own,), (elsewhere, "local/../mine.gguf")),
+            ([elsewhere], (elsewhere,), (own,)),
             (["openai/*"], ("openai/gpt-4o", "offline/extractive"), ("local/smollm2", "gpt-4o")),
             ("openai/gpt-4o", ("offline/extractive",), ("openai/gpt-4o",)),
         )
@@ -83,7 +93,8 @@ class TestAttack(WholePagesTest):
                 for name in good:
                     self.assertTold(f"aiconfig Aria llm_model = {name}", f"llm_model is now {name}")
                 for name in bad:
-                    self.assertTold(f"aiconfig Aria llm_model = {name}", "not among the models")
+                    shown = self.typed(f"aiconfig Aria llm_model = {name}")
+                    self.assertRegex(shown, "not among the models|holds a path")
         self.typed("aiconfig Aria llm_model = default")
         self.configure(llm_model="openai/gpt-4o")
         with override_settings(EVENNIA_AI_MODELS=None):

@@ -1,0 +1,197 @@
+"""Starts the processes of local models, finds them again, and starts them again when they die."""
+
+import contextlib
+import http.client
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evennia_ai.errors import LocalModelError
+from evennia_ai.llm_interaction.local_models.files import (
+    PREFIX,
+    has_engine,
+    installed,
+    models_folder,
+    weights_of,
+)
+from evennia_ai.llm_interaction.local_models.gguf import MOST_WINDOW, read_shape
+from evennia_ai.llm_interaction.local_models.process import LOOPBACK, TAKEN, Serving, state_file
+from evennia_ai.processes import is_alive
+
+LOG = "model.log"
+# `-P` keeps the game's folder, where the process starts, from hiding modules of the same name.
+PROGRAM = (sys.executable, "-P", "-m", "evennia_ai.llm_interaction.local_models.process")
+# Loading a large model from a slow disk takes minutes.
+_LOAD_S = 600.0
+_POLL_S = 0.05
+
+
+@dataclass
+class Starts:
+    """How often a process may be started: twice at once, then after growing waits, then no more.
+
+    Args:
+        clock: Monotonic seconds.
+        most: Starts within `period_s`.
+        period_s: After this time a start is forgotten.
+        first_wait_s: Seconds between the second start and the third; each later wait doubles.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    most: int = 6
+    period_s: float = 600.0
+    first_wait_s: float = 2.0
+    _at: deque[float] = field(default_factory=deque)
+
+    def begin(self) -> None:
+        """Note a start; `LocalModelError` if it must not be made now."""
+        now = self.clock()
+        while self._at and now - self._at[0] >= self.period_s:
+            self._at.popleft()
+        if len(self._at) >= self.most:
+            wait_s = self._at[0] + self.period_s - now
+            raise LocalModelError(
+                f"its process ended {self.most} times in {self.period_s / 60:.0f} minutes; it is "
+                f"started again in {wait_s:.0f} s. `server/logs/{LOG}` says why."
+            )
+        if len(self._at) > 1:
+            wait_s = self._at[-1] + self.first_wait_s * 2 ** (len(self._at) - 2) - now
+            if wait_s > 0:
+                raise LocalModelError(
+                    f"its process ended; it is started again in {wait_s:.0f} s. "
+                    f"`server/logs/{LOG}` says why."
+                )
+        self._at.append(now)
+
+
+class LocalModels:
+    """The local models of a game. Its methods may block, but for `window`.
+
+    Args:
+        game_dir: The game's folder.
+        log_dir: Where `model.log` is written; by default the game's logs.
+        program: The command that serves a model; `process.main` names its arguments.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        game_dir: Path,
+        log_dir: Path | None = None,
+        program: Sequence[str] = PROGRAM,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self.game_dir = game_dir
+        self.folder = models_folder(game_dir)
+        self.log = (log_dir or game_dir / "server" / "logs") / LOG
+        self._program = tuple(program)
+        self._starts: defaultdict[str, Starts] = defaultdict(lambda: Starts(clock))
+        self._guards: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._known: dict[str, Serving] = {}
+        self._children: list[subprocess.Popen[bytes]] = []
+
+    def reach(self, model: str) -> Serving:
+        """A model's process, started if need be; waits until it answers.
+
+        Raises `LocalModelError` with the reason and the remedy.
+        """
+        name = model.removeprefix(PREFIX)
+        with self._guards[name]:
+            known = self._known.get(name)
+            if known is None or not self._lives(known):
+                known = self._known[name] = self.running(name) or self._started(name)
+            return known
+
+    def running(self, name: str) -> Serving | None:
+        """A model's process if it is alive and answers."""
+        found = Serving.read(state_file(self.folder, name))
+        return found if found and found.port and self._lives(found) and answers(found) else None
+
+    def all_running(self) -> list[Serving]:
+        """The processes of this game's models that answer."""
+        files = sorted((self.folder / "running").glob("*.json"))
+        states = [state for path in files if (state := Serving.read(path))]
+        return [found for state in states if (found := self.running(state.model))]
+
+    def window(self, model: str) -> int | None:
+        """The window of a model in tokens; None if it is not installed. Reads little of a file."""
+        name = model.removeprefix(PREFIX)
+        if name in self._known:
+            return self._known[name].window
+        try:
+            return min(read_shape(weights_of(name, self.folder)).window, MOST_WINDOW)
+        except LocalModelError:
+            return None
+
+    def installed(self) -> tuple[str, ...]:
+        """The names of the installed models, with ``local/``."""
+        return tuple(PREFIX + name for name in installed(self.folder))
+
+    def _lives(self, serving: Serving) -> bool:
+        self._children = [child for child in self._children if child.poll() is None]
+        return is_alive(serving.pid, str(state_file(self.folder, serving.model)))
+
+    def _started(self, name: str) -> Serving:
+        """Start a model's process and wait until it serves."""
+        if self._program is PROGRAM and not has_engine():
+            raise LocalModelError(MISSING_EXTRA)
+        weights = weights_of(name, self.folder)
+        self._starts[name].begin()
+        state = state_file(self.folder, name)
+        state.parent.mkdir(parents=True, exist_ok=True)
+        arguments = {"--model": name, "--weights": weights, "--state": state}
+        arguments |= {"--log": self.log, "--game": self.game_dir}
+        words = [str(word) for pair in arguments.items() for word in pair]
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.log, "ab") as log:
+            child = subprocess.Popen(
+                [*self._program, *words],
+                cwd=self.game_dir,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._children.append(child)
+        end = time.monotonic() + _LOAD_S
+        while time.monotonic() < end:
+            ended = child.poll() is not None
+            found = Serving.read(state)
+            if found and found.error and ended:
+                raise LocalModelError(found.error)
+            # Where another process was a moment faster, that one is waited for.
+            if found and found.port and self._lives(found):
+                return found
+            if ended and child.returncode != TAKEN:
+                raise LocalModelError(f"its process does not start. `{self.log}` says why.")
+            time.sleep(_POLL_S)
+        child.kill()
+        raise LocalModelError(f"it did not load in {_LOAD_S / 60:.0f} minutes.")
+
+
+MISSING_EXTRA = (
+    "local models need more packages. Run `pip install 'evennia-ai[local]'`, then restart the game."
+)
+
+
+def answers(serving: Serving, timeout_s: float = 5.0) -> bool:
+    """Whether a process serves on the port of its state."""
+    return ask(serving, "/health", timeout_s) is not None
+
+
+def ask(serving: Serving, path: str, timeout_s: float = 5.0) -> str | None:
+    """The text of a page of a process; None if it does not answer."""
+    connection = http.client.HTTPConnection(LOOPBACK, serving.port, timeout=timeout_s)
+    with contextlib.closing(connection):
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {serving.key}"})
+            response = connection.getresponse()
+            body = response.read().decode("utf-8", "replace")
+        except (OSError, http.client.HTTPException):
+            return None
+    return body if response.status == 200 else None

@@ -1,0 +1,42 @@
+"""Processes by their ids: whether one is alive and is the one that is meant."""
+
+import os
+from pathlib import Path
+
+GAME = ("portal", "server")
+
+
+def pid_file(game_dir: str | os.PathLike[str], name: str) -> Path:
+    """Where Evennia keeps the pid of ``portal`` or ``server``."""
+    return Path(game_dir) / "server" / f"{name}.pid"
+
+
+def game_pids(game_dir: str | os.PathLike[str]) -> dict[str, int]:
+    """The living processes of a game, by name; stale pid files are ignored."""
+    found = {}
+    for name in GAME:
+        try:
+            found[name] = int(pid_file(game_dir, name).read_text(encoding="ascii").strip())
+        except (OSError, ValueError):
+            continue
+    return {name: pid for name, pid in found.items() if pid and is_alive(pid, "twistd")}
+
+
+def is_alive(pid: int, word: str) -> bool:
+    """Whether a process is alive and, where that can be seen, has a word in its command line.
+
+    After a crash or a restart of the machine, another program may have the pid.
+    """
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return not Path("/proc/self/stat").exists()
+    is_zombie = stat.rpartition(")")[2].split()[:1] == ["Z"]
+    return not is_zombie and os.fsencode(word) in command

@@ -1,0 +1,227 @@
+"""Processes of local models: started, found again, started again, ended."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+
+from twisted.internet.task import Clock
+
+from evennia_ai.cli.processes import wait_for
+from evennia_ai.errors import LocalModelError
+from evennia_ai.llm_interaction.client import ModelClient
+from evennia_ai.llm_interaction.local_models.process import LOG_BYTES, Serving, state_file
+from evennia_ai.llm_interaction.local_models.supervisor import LocalModels, Starts
+from evennia_ai.llm_interaction.values import ModelRequest
+from evennia_ai.processes import is_alive
+from tests.gguf_files import write_model
+from tests.waiting import wait_for as wait_for_deferred
+
+ROOT = Path(__file__).resolve().parents[3]
+FAKE = (sys.executable, "-m", "tests.fake_engine")
+ENDS_S = 10.0
+
+
+class LocalCase(unittest.TestCase):
+    """A game's folder with the model `x.gguf`, which a stand-in serves."""
+
+    def setUp(self):
+        self.game = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        old = os.environ.get("PYTHONPATH")
+        os.environ["PYTHONPATH"] = str(ROOT)
+        restore = {"PYTHONPATH": old} if old else {}
+        self.addCleanup(lambda: (os.environ.pop("PYTHONPATH"), os.environ.update(restore)))
+        self.clock = Clock()
+        self.models = self.local_models()
+        write_model(self.models.folder / "x.gguf")
+        self.addCleanup(self.end_all)
+
+    def local_models(self):
+        return LocalModels(self.game, program=FAKE, clock=self.clock.seconds)
+
+    def end_all(self):
+        for found in self.models.all_running():
+            os.kill(found.pid, signal.SIGKILL)
+
+    def kill(self, serving):
+        os.kill(serving.pid, signal.SIGKILL)
+        self.assertTrue(wait_for(lambda: not self.lives(serving), ENDS_S))
+
+    def lives(self, serving):
+        return is_alive(serving.pid, str(state_file(self.models.folder, serving.model)))
+
+    def log(self):
+        return self.models.log.read_text(encoding="utf-8")
+
+
+class TestLocalModels(LocalCase):
+    def test_one_process_serves_a_model(self):
+        """Started at first need, kept, found again by a new server, one for all who ask at once."""
+        found = []
+        both = [self.models, self.local_models()]
+        threads = [
+            threading.Thread(target=lambda m=m: found.append(m.reach("local/x.gguf")))
+            for m in [*both, *both]
+        ]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        self.assertEqual(len(found), 4)
+        self.assertEqual({one.pid for one in found}, {found[0].pid})
+        self.assertEqual(self.local_models().reach("local/x.gguf"), found[0])
+        self.assertEqual(self.models.all_running(), [found[0]])
+        self.assertEqual(self.models.window("local/x.gguf"), 8192)
+
+    def test_the_key_is_secret(self):
+        """It is in a file for the game's user alone, in no argument and no log."""
+        serving = self.models.reach("local/x.gguf")
+        path = state_file(self.models.folder, "x.gguf")
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+        self.assertGreater(len(serving.key), 20)
+        self.assertNotIn(serving.key, repr(serving))
+        command = Path(f"/proc/{serving.pid}/cmdline")
+        if command.exists():
+            self.assertNotIn(serving.key, command.read_text())
+        self.assertTrue(wait_for(lambda: "loaded" in self.log(), ENDS_S))
+        self.assertNotIn(serving.key, self.log())
+
+    def test_a_dead_process_is_started_again(self):
+        """The next request starts one, with another key; a stale state is not believed."""
+        first = self.models.reach("local/x.gguf")
+        self.kill(first)
+        self.assertEqual(self.models.all_running(), [])
+        second = self.models.reach("local/x.gguf")
+        self.assertNotEqual(second.pid, first.pid)
+        self.assertNotEqual(second.key, first.key)
+        self.kill(second)
+        path = state_file(self.models.folder, "x.gguf")
+        Serving("x.gguf", os.getpid(), second.port, second.key).write(path)
+        self.assertIsNone(self.models.running("x.gguf"))
+        path.write_text("{")
+        self.clock.advance(60)
+        self.assertNotIn(self.models.reach("local/x.gguf").pid, (first.pid, second.pid))
+
+    def test_one_that_keeps_dying_is_left_alone(self):
+        """A process that ends at once is named with its log, and not started for ever."""
+        write_model(self.models.folder / "mute.gguf")
+        said = []
+        for _ in range(20):
+            with self.assertRaises(LocalModelError) as caught:
+                self.models.reach("local/mute.gguf")
+            said.append(str(caught.exception))
+            self.clock.advance(16)
+        self.assertIn("does not start", said[0])
+        self.assertEqual(sum("does not start" in each for each in said), 6)
+        self.assertIn("6 times in 10 minutes", said[-1])
+
+    def test_what_cannot_be_loaded_says_why(self):
+        """The library's own reason reaches the one who asks."""
+        write_model(self.models.folder / "broken.gguf")
+        with self.assertRaisesRegex(LocalModelError, "cannot be loaded"):
+            self.models.reach("local/broken.gguf")
+        with self.assertRaisesRegex(LocalModelError, "does not exist"):
+            self.models.reach("local/none.gguf")
+        self.assertIsNone(self.models.window("local/none.gguf"))
+
+    def test_it_ends_with_whoever_started_it(self):
+        """Killed hard, its starter leaves no process behind; nor does one that was never a game."""
+        code = (
+            "import sys, time; from pathlib import Path;"
+            "from evennia_ai.llm_interaction.local_models.supervisor import LocalModels;"
+            "fake = (sys.executable, '-m', 'tests.fake_engine');"
+            "LocalModels(Path(sys.argv[1]), program=fake)"
+            ".reach('local/x.gguf'); print('up', flush=True); time.sleep(60)"
+        )
+        command = [sys.executable, "-c", code, str(self.game)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as starter:
+            self.assertEqual(starter.stdout.readline(), b"up\n")
+            [serving] = self.models.all_running()
+            starter.kill()
+        self.assertTrue(wait_for(lambda: not self.lives(serving), ENDS_S))
+        self.assertFalse(state_file(self.models.folder, "x.gguf").exists())
+
+    def test_it_outlives_the_server_while_the_portal_lives(self):
+        """As in a reload: the starter is gone, the game's other process is there."""
+        twistd = [sys.executable, "-c", "import time; time.sleep(60)", "twistd"]
+        with subprocess.Popen(twistd) as portal:
+            (self.game / "server" / "portal.pid").write_text(str(portal.pid))
+            code = (
+                "import sys; from pathlib import Path;"
+                "from evennia_ai.llm_interaction.local_models.supervisor import LocalModels;"
+                "fake = (sys.executable, '-m', 'tests.fake_engine');"
+                "LocalModels(Path(sys.argv[1]), program=fake)"
+                ".reach('local/x.gguf')"
+            )
+            subprocess.run([sys.executable, "-c", code, str(self.game)], cwd=ROOT, check=True)
+            time.sleep(4)  # longer than a game may be gone
+            [serving] = self.models.all_running()
+            self.assertEqual(self.models.reach("local/x.gguf").pid, serving.pid)
+            portal.kill()
+        self.assertTrue(wait_for(lambda: not self.lives(serving), ENDS_S))
+
+    def test_the_log_does_not_grow_without_end(self):
+        """A full log is renamed when the process writes to it."""
+        self.models.log.parent.mkdir(parents=True)
+        self.models.log.write_text("x" * LOG_BYTES)
+        self.models.reach("local/x.gguf")
+        self.assertTrue(wait_for(lambda: self.models.log.stat().st_size < LOG_BYTES, ENDS_S))
+        self.assertTrue(self.models.log.with_suffix(".log.1").exists())
+
+
+class TestStarts(unittest.TestCase):
+    def test_the_waits_grow(self):
+        """Two starts at once, four after growing waits, then none until time has passed."""
+        clock = Clock()
+        starts = Starts(clock.seconds)
+        starts.begin()
+        starts.begin()
+        for wait_s in (2, 4, 8, 16):
+            clock.advance(wait_s - 0.5)
+            with self.assertRaisesRegex(LocalModelError, "started again in"):
+                starts.begin()
+            clock.advance(0.5)
+            starts.begin()
+        clock.advance(300)
+        with self.assertRaisesRegex(LocalModelError, "6 times in 10 minutes"):
+            starts.begin()
+        clock.advance(300)
+        starts.begin()
+
+
+class TestClient(LocalCase):
+    """The model client asks a local model as any other."""
+
+    def setUp(self):
+        super().setUp()
+        self.client = ModelClient(home_model="local/x.gguf", local_models=self.models)
+        self.said = ModelRequest(
+            model="local/x.gguf", messages=({"role": "user", "content": "Hi"},), timeout_s=30
+        )
+
+    def test_a_local_model_answers_and_costs_nothing(self):
+        """Under its own name, before and after its process was killed."""
+        for _ in range(2):
+            reply = wait_for_deferred(self.client.complete(self.said), 60)
+            self.assertEqual(reply.content, "Good evening.")
+            self.assertEqual((reply.model, reply.cost), ("local/x.gguf", 0.0))
+            [serving] = self.models.all_running()
+            self.kill(serving)
+        self.assertEqual(self.client.window("local/x.gguf"), 8192)
+        self.assertEqual(self.client.price("local/x.gguf"), (0.0, 0.0))
+
+    def test_the_game_s_own_model_is_loaded_before_the_first_line(self):
+        """The warm-up starts it and does not wait for it."""
+        wait_for_deferred(self.client.warm_up(), 60)
+        self.assertTrue(wait_for(self.models.all_running, 30))
+
+    def test_what_is_missing_is_said_in_the_probe(self):
+        """The doctor's line holds the reason and no word about addresses."""
+        report = wait_for_deferred(self.client.probe("local/none.gguf"), 60)
+        self.assertEqual(report.kind, "local_model")
+        self.assertIn("does not exist", report.detail)
