@@ -149,6 +149,9 @@ class ModelBackend(Protocol):
     def window(self, model: str) -> int | None:
         """A model's context window in tokens, None if unknown. Answers at once."""
 
+    def carries_tools(self, model: str) -> bool | None:
+        """Whether the tools of a request reach a model, None if unknown. Answers at once."""
+
     def price(self, model: str) -> tuple[float, float] | None:
         """US dollars for a token of a prompt and of a reply, None if unknown. Answers at once."""
 

@@ -28,6 +28,7 @@ from evennia_ai.background import Worker, pause
 from evennia_ai.cli.processes import is_running
 from evennia_ai.history.aside import ASIDE
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
+from evennia_ai.llm_interaction.tool_protocol import DROPPED
 from evennia_ai.protocol import MemoryBackend, ModelBackend
 from evennia_ai.tools.approval import waiting_calls
 
@@ -391,13 +392,15 @@ def check_index(patient: Patient) -> Any:
 def check_model(patient: Patient) -> Any:
     """The model answers."""
     model = conf.model_name()
-    report = yield (patient.client or services.mind().model).probe(model)
+    client = patient.client or services.mind().model
+    report = yield client.probe(model)
     if not report.ok:  # its detail names the model
         return _fault(report.detail, _REMEDIES.get(report.kind, f"Check `{checks.MODEL}`."))
     if model == OFFLINE_MODEL:
         detail = "the offline model speaks: rules, no network, no key"
         return _remark(detail, f"For better conversation, set `{checks.MODEL}`.")
-    return _fine(report.detail)
+    drops = client.carries_tools(model) is False
+    return _fine(f"{report.detail}; {DROPPED.why}" if drops else report.detail)
 
 
 CHECKS: tuple[Callable[[Patient], Any], ...] = (
