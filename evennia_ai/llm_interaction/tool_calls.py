@@ -142,7 +142,7 @@ _PLAIN = re.compile(
 )
 # Possessive, so that a long run of blanks is gone through once.
 _CALL_LINE = re.compile(
-    r"^[ \t]*+(?:\*\*)?TOOL(?:\*\*)?[ \t]*+(?::[ \t]*+)?"
+    r"^[ \t]*+(?:\*\*)?TOOL\b(?:\*\*)?[ \t]*+(?::[ \t]*+)?"
     r"(?:(?=\{)|(?P<name>[A-Za-z_][\w.-]*+)[ \t]*+"
     r"(?:(?=\{)|(?P<mark>[:(])[ \t]*+(?:(?=\{)|(?P<text>.*))|(?P<more>.*)))",
     re.M,
