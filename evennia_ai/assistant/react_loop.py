@@ -260,7 +260,7 @@ class _Turn:
             text = whole  # stored as it came; what is spoken of it is cleaned and cut
         return _Answer(reply, text, calls, cuts)
 
-    def _written_calls(self, reply: ModelReply) -> tuple[Sequence[ChatToolCall], str]:
+    def _written_calls(self, reply: ModelReply) -> tuple[tuple[ChatToolCall, ...], str]:
         """The calls that a reply writes as text, and the rest of it."""
         tools, content = self.script.tools, reply.content or ""
         is_plain = self.script.config.llm_api == "completion" and reply.model != OFFLINE_MODEL

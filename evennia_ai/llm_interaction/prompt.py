@@ -343,10 +343,10 @@ def model_request(
             "repeat_penalty": config.llm_repeat_penalty,
         }
     if config.llm_api == "completion" and not offline:
-        if purpose in CONTEXTS and not CONTEXTS[purpose].speaks:
-            text, stop = as_facts_prompt(prompt.messages, character.key), FACTS_STOPS
-        else:
-            text, stop = as_transcript(prompt.messages, character.key), STOPS
+        extracting = purpose in CONTEXTS and CONTEXTS[purpose].extracting
+        as_text = as_facts_prompt if extracting else as_transcript
+        text = as_text(prompt.messages, character.key)
+        stop: tuple[str, ...] = FACTS_STOPS if extracting else STOPS
         return ModelRequest(api="completion", prompt=text, stop=stop, **common)
     return ModelRequest(messages=prompt.messages, tools=prompt.tools, **common)
 
