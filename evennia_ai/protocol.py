@@ -152,6 +152,9 @@ class ModelBackend(Protocol):
     def window_source(self, model: str) -> str:
         """Where the figure of `window` comes from, in words; empty if it is unknown."""
 
+    def carries_tools(self, model: str) -> bool | None:
+        """Whether the tools of a request reach a model, None if unknown. Answers at once."""
+
     def price(self, model: str) -> tuple[float, float] | None:
         """US dollars for a token of a prompt and of a reply, None if unknown. Answers at once."""
 

@@ -69,6 +69,7 @@ class ScriptedModel:
         window: The model's context window in tokens, None if unknown.
         held: Whether answers wait until `release` is called.
         price: US dollars for a token of a prompt and of a reply; None if unknown.
+        carries: Whether its template shows it tools; None if unknown.
     """
 
     def __init__(
@@ -78,12 +79,13 @@ class ScriptedModel:
         window: int | None = None,
         held: bool = False,
         price: tuple[float, float] | None = None,
+        carries: bool | None = None,
     ):
         self.answers = list(answers)
         self.default = default
         self.requests: list[ModelRequest] = []
         self.held = held
-        self._window, self._price = window, price
+        self._window, self._price, self._carries = window, price, carries
         self._waiting: list[tuple[Deferred[ModelReply], Answer, str]] = []
 
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
@@ -128,6 +130,9 @@ class ScriptedModel:
     def window_source(self, model: str) -> str:
         """That a test set it."""
         return "the script" if self._window else ""
+    def carries_tools(self, model: str) -> bool | None:
+        """What was given at construction."""
+        return self._carries
 
     def price(self, model: str) -> tuple[float, float] | None:
         """The price given at construction."""

@@ -175,10 +175,19 @@ class LoopbackServer:
         pages: Answers by path, as ``/props``, to what is asked about the server itself. Without
             one, ``/v1/models`` lists `MODELS`, and other paths are not found.
         page_status: Status of all of these answers, if it is set.
+        drops_tools: Whether its model's template leaves out the tools of a request.
+
+    A client's trial of that is answered, counted in `trials`, and not kept among the requests.
     """
 
-    def __init__(self, respond: Callable[[dict[str, Any]], Answer] = echo, port: int = 0):
+    def __init__(
+        self,
+        respond: Callable[[dict[str, Any]], Answer] = echo,
+        port: int = 0,
+        drops_tools: bool = False,
+    ):
         self.respond = respond
+        self.drops_tools, self.trials = drops_tools, 0
         self.requests: list[Record] = []
         self.lookups: list[Record] = []
         self.pages: dict[str, Any] = {}
@@ -248,6 +257,10 @@ class LoopbackServer:
     def answer_for(self, record: Record) -> Answer:
         """Keep a request and choose its answer."""
         with self._lock:
+            if record.body.get("max_tokens") == 1:
+                self.trials += 1
+                seen = bool(record.body.get("tools")) and not self.drops_tools
+                return text("", usage={"prompt_tokens": 400 if seen else 30})
             self.requests.append(record)
             self._lock.notify_all()
             if self._script:

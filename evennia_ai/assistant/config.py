@@ -291,10 +291,32 @@ class AssistantConfig:
     llm_temperature: float | None = model(
         None, or_none(number(0, 2)), "Sampling temperature. None: the model's default."
     )
+    llm_top_p: float | None = model(
+        None,
+        or_none(number(0, 1)),
+        "Share of the likeliest next tokens a model chooses from. None: the model's default.",
+    )
+    llm_frequency_penalty: float | None = model(
+        None,
+        or_none(number(-2, 2)),
+        "How much a token counts less for each time it was written. None: the model's default.",
+    )
+    llm_presence_penalty: float | None = model(
+        None,
+        or_none(number(-2, 2)),
+        "How much a token counts less once it was written. None: the model's default.",
+    )
+    llm_repeat_penalty: float | None = model(
+        None,
+        or_none(number(0.1, 10)),
+        "llama.cpp's and Ollama's penalty of what stands in the prompt already, e.g. 1.1. Sent to "
+        "servers of your own only. None: the server's default.",
+    )
     llm_tool_protocol: str = model(
-        "native",
-        choice("native", "text"),
-        "native: the provider's tool calling. text: tool calls written as text lines.",
+        "auto",
+        choice("auto", "native", "text"),
+        "native: the provider's tool calling. text: tool calls written as text lines. auto: text "
+        "where a server of your own does not show the model its tools, else native.",
     )
     llm_offline_fallback: bool = model(
         True, FLAG, "When no model answers, let the offline model answer, from memory and by rules."

@@ -29,6 +29,7 @@ from evennia_ai.llm_interaction.regions import Prompt
 from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, strip_thoughts
 from evennia_ai.llm_interaction.reply_trace import TRACE, ReplyTrace
 from evennia_ai.llm_interaction.tool_calls import (
+    ChatToolCall,
     batches,
     bounded,
     read_calls,
@@ -39,7 +40,7 @@ from evennia_ai.protocol import Character
 from evennia_ai.rag_memory.recalled import drawn_on, found_texts
 from evennia_ai.recall.values import brief
 from evennia_ai.tools.base import ToolContext
-from evennia_ai.tools.execution import Failures, execute_tool_calls
+from evennia_ai.tools.execution import Failures, execute_tool_calls, facts_as_calls
 
 # Texts of a model that are longer than this are never tokenised on the reactor thread.
 _COUNT_CHARS = 20_000
@@ -296,7 +297,7 @@ class _Turn:
         if left_out:
             self.script.log(f"a reply had {left_out} tool calls too many, left out", warning=True)
         if not calls:
-            calls, content = read_calls(content, lambda: new_id("call_"))
+            calls, content = self._written_calls(reply)
         whole, text = strip_thoughts(content), clean_reply(content, [self.character.key])
         cuts: tuple[str, ...] = ()
         if text and self.context.speaks and reply.model != OFFLINE_MODEL:
@@ -305,6 +306,14 @@ class _Turn:
         if len(whole) > CLEANED_CHARS and not cuts:
             text = whole  # stored as it came; what is spoken of it is cleaned and cut
         return _Answer(reply, text, calls, cuts)
+
+    def _written_calls(self, reply: ModelReply) -> tuple[tuple[ChatToolCall, ...], str]:
+        """The calls that a reply writes as text, and the rest of it."""
+        tools, content = self.script.tools, reply.content or ""
+        is_plain = self.script.config.llm_api == "completion" and reply.model != OFFLINE_MODEL
+        if is_plain and self.context.extracting:
+            return facts_as_calls(content, tools, lambda: new_id("call_")), ""
+        return read_calls(content, lambda: new_id("call_"), tools.main_arguments)
 
     @inlineCallbacks
     def moderated(

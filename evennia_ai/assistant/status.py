@@ -15,7 +15,9 @@ from evennia_ai.llm_interaction.prompt import (
     learned_window,
     limit_source,
     measure_fixed,
+    offered_tools,
 )
+from evennia_ai.llm_interaction.tool_protocol import tool_protocol
 from evennia_ai.sleep.compaction.triggers import feasibility
 from evennia_ai.tools.approval import waiting_calls
 
@@ -48,6 +50,7 @@ def status_facts(script: "AssistantScript") -> dict[str, Any]:
         "mode": script.state.mode,
         "phase": script.state.phase,
         "model": script.model_name,
+        "tool_protocol": str(tool_protocol(script)),
         "context": {
             "usage": round(context_usage(script), 4),
             "limit_tokens": context_limit(script),
@@ -114,7 +117,7 @@ def archive_segments(script: "AssistantScript") -> int:
 
 def warnings(script: "AssistantScript") -> list[str]:
     """What does not work as configured, with the numbers."""
-    offered, tools = measure_fixed(script, script.obj).tools, script.tools.offered()
+    offered, tools = measure_fixed(script, script.obj).tools, offered_tools(script)
     name, place = script.obj.key, script.obj.location
     config, caps, limit = script.config, context_caps(script), context_limit(script)
     found = []

@@ -38,6 +38,7 @@ from evennia_ai.llm_interaction.local_models.process import (
 )
 from evennia_ai.llm_interaction.local_models.supervisor import MISSING_EXTRA, LocalModels
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
+from evennia_ai.llm_interaction.tool_protocol import DROPPED
 from evennia_ai.processes import is_alive
 from evennia_ai.protocol import MemoryBackend, ModelBackend
 from evennia_ai.tools.approval import waiting_calls
@@ -461,6 +462,8 @@ def check_model(patient: Patient) -> Any:
         detail += f"; its window: {tokens:,} tokens, by {client.window_source(model)}"
         if names := ", ".join(_allowed_more(model, tokens)):
             detail += f", which counts although `max_context_tokens` of {names} is larger"
+    if client.carries_tools(model) is False:
+        detail += f"; {DROPPED.why}"
     return _fine(detail)
 
 

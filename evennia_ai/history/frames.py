@@ -65,6 +65,7 @@ _SOURCE = re.compile(
     r"(?P<text>.*)"
 )
 _DAY_LINE = re.compile(r"\[\d{4}-\d\d-\d\d\]")
+_RESULT = re.compile(r"\[Result of (?P<name>[^\]\n]+)\] (?P<text>.*)")
 _CALLS = re.compile(r"\s*\[calls .*\]$")
 # Ids of speakers, days, labels and notices.
 _MARKS = re.compile(r"\[(?=[^\[\]\s]*[0-9])[^\[\]\s]{1,80}\]|\[[A-Z][A-Z ]{2,60}\]|\[Notice\]")
@@ -196,6 +197,19 @@ def notice(text: str) -> str:
 def tool_result(name: str, text: str) -> str:
     """A tool's result for a model without tool calling."""
     return f"[Result of {name}] {on_one_line(text)}"
+
+
+class ToolResult(NamedTuple):
+    """A tool's result that was written as text, read."""
+
+    name: str
+    text: str
+
+
+def read_tool_result(line: str) -> ToolResult | None:
+    """What `tool_result` wrote; None for other lines."""
+    found = _RESULT.match(line)
+    return found and ToolResult(found["name"], unquoted(found["text"]))
 
 
 def summary_label(folded: object, older: bool) -> str:

@@ -39,6 +39,9 @@ _log = Logger(namespace="evennia_ai.model")
 
 # The offline model needs milliseconds; it is asked even when all time is used up.
 _OFFLINE_GRACE_S = 5.0
+# Longest time of a trial whether a model is shown tools, and the pause before the next one.
+TRIAL_S = 30.0
+TRIAL_PAUSE_S = 60.0
 # No attempt begins with less than this share of its time left.
 _LEAST_SHARE = 0.1
 # A server is asked for its window again after this long: it may have been started anew.
@@ -109,6 +112,8 @@ class ModelClient:
         self._asked_until: dict[str, float] = {}
         self._in_flight: set[Deferred[Any]] = set()
         self._loading: asyncio.Task[None] | None = None
+        self._carrying: dict[wire.Endpoint, bool | None] = {}
+        self._next_trial: dict[wire.Endpoint, float] = {}
 
     def __repr__(self) -> str:
         base, key = self._address
@@ -125,7 +130,7 @@ class ModelClient:
 
     def warm_up(self) -> Deferred[None]:
         """Load what is slow and ask the server for its window; fires when calls will be quick."""
-        return self._start(self._warm_up())
+        return self._start(self._warm_up()).addCallback(self._try_home)
 
     def probe(
         self, model: str, api: str = "chat", timeout_s: float = 20.0
@@ -170,6 +175,31 @@ class ModelClient:
                 return None
             self._listed[model] = wire.window_of(self._caller.litellm, model)
         return self._listed[model]
+
+    def carries_tools(self, model: str) -> bool | None:
+        """Whether the tools of a request reach a model; None if unknown. Answers at once.
+
+        A model on a server of the game's own is tried once, in the background, when this is first
+        asked; again after a while if the server did not answer. Known providers are not tried.
+        """
+        if self._caller is None or model.startswith(wire.OFFLINE_PREFIX):
+            return None
+        where = self._endpoint(model, model)
+        if where not in self._carrying and self._clock() >= self._next_trial.get(where, 0.0):
+            self._next_trial[where] = self._clock() + TRIAL_PAUSE_S
+            if wire.is_own_server(self._caller.litellm, where):
+                # A server that does not answer shows in the calls that matter.
+                self._start(self._try_tools(where)).addErrback(lambda _: None)
+        return self._carrying.get(where)
+
+    async def _try_tools(self, where: wire.Endpoint) -> None:
+        async with asyncio.timeout(TRIAL_S):
+            carries = await wire.carries_tools(self._ready(), where, TRIAL_S)
+        self._carrying[where] = carries
+
+    def _try_home(self, result: None) -> None:
+        if self._home:
+            self.carries_tools(self._home)
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Deferred[T]:
         deferred = self._thread.submit(work)

@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from evennia_ai.history.audience import PUBLIC, visible
 from evennia_ai.history.frames import moment_lines
@@ -12,29 +13,45 @@ from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Message, mask_
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import as_dict, as_text
 from evennia_ai.llm_interaction.budget import BudgetEvent, TokenBudget, usage
-from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
+from evennia_ai.llm_interaction.contexts import (
+    CONTEXT_AWAKE,
+    CONTEXTS,
+    plain_identity,
+    system_prompt,
+)
 from evennia_ai.llm_interaction.regions import (
     Caps,
     Prompt,
     Regions,
     as_text_protocol,
-    as_transcript,
     effective_caps,
     fit_prompt,
     tools_tokens,
 )
 from evennia_ai.llm_interaction.tool_calls import tool_instructions
+from evennia_ai.llm_interaction.tool_protocol import tool_protocol
+from evennia_ai.llm_interaction.transcript import (
+    FACTS_STOPS,
+    STOPS,
+    as_facts_prompt,
+    as_transcript,
+)
+from evennia_ai.llm_interaction.values import OFFLINE_MODEL as OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelRequest
 from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.recall.values import brief
 
-OFFLINE_MODEL = "offline/extractive"
+if TYPE_CHECKING:
+    from evennia_ai.tools.base import Tool
+
 # Observations of each person present, of the place and of each thing in it that the tail shows
 # at most.
 PROFILE_FACTS = 3
 # A reply that was not sound is asked for again with one of these temperatures, and with about so
 # many of the newest messages.
+# Below this window, a model that writes its calls as text gets few tools and short rules.
+SMALL_WINDOW_TOKENS = 16_000
 COOL, WARM = 0.3, 0.9
 MESSAGES_AGAIN = 4
 
@@ -226,14 +243,15 @@ def _as_shown(message: Message, found: Mapping[str, str], recalls: Collection[st
 
 def _fitted(script: Assistant, regions: Regions, model: str = "") -> Prompt:
     """The regions as a prompt, its tools counted in the form in which they are sent."""
-    cost = _written_tokens if _writes_calls(script) else tools_tokens
+    brief = is_small(script)
+    cost = partial(_written_tokens, brief=brief) if _writes_calls(script) else tools_tokens
     caps, limit = context_caps(script, model), context_limit(script, model)
     return fit_prompt(regions, caps, limit, script.counter, cost)
 
 
-def _written_tokens(tools: Sequence[dict[str, Any]], count: Counter) -> int:
+def _written_tokens(tools: Sequence[dict[str, Any]], count: Counter, brief: bool) -> int:
     """Tokens of tools that are described as text."""
-    return count(tool_instructions(tools)) + OVERHEAD_TOKENS if tools else 0
+    return count(tool_instructions(tools, brief)) + OVERHEAD_TOKENS if tools else 0
 
 
 def measure_fixed(script: Assistant, character: Character) -> Prompt:
@@ -254,9 +272,27 @@ def _fixed(
 ) -> tuple[tuple[dict[str, Any], ...], str]:
     """The tool schemas and the system text."""
     situation = CONTEXTS[context]
-    offered = script.tools.offered(situation.extracting)
+    offered = offered_tools(script, situation.extracting)
     tools = tuple(tool.schema() for tool in offered if tool.name not in withdrawn)
+    if script.config.llm_api == "completion" and script.model_name != OFFLINE_MODEL:
+        return tools, plain_identity(character.key, script.config.persona)
+    rules = rules or (situation.short_rules if is_small(script) else None)
     return tools, system_prompt(situation, character.key, script.config.persona, rules)
+
+
+def offered_tools(script: Assistant, extracting: bool = False) -> list["Tool"]:
+    """The tools a prompt offers; small models get only those that matter in a talk."""
+    offered = script.tools.offered(extracting)
+    return [tool for tool in offered if tool.basic] if is_small(script) else offered
+
+
+def is_small(script: Assistant) -> bool:
+    """Whether the model gets few tools and short rules.
+
+    It does where calls are written as text and the window is small: such a model loses its way in a
+    long prompt, and nothing is gained from tools that it does not call.
+    """
+    return _writes_calls(script) and context_limit(script) < SMALL_WINDOW_TOKENS
 
 
 def _fixed_tokens(prompt: Prompt) -> int:
@@ -341,10 +377,19 @@ def model_request(
         "prompt_tokens": prompt.budget.total - prompt.budget.regions["Reserve"],
     }
     if prompt.tools and not offline and _writes_calls(script):
-        prompt = as_text_protocol(prompt, tool_instructions(prompt.tools))
+        prompt = as_text_protocol(prompt, tool_instructions(prompt.tools, is_small(script)))
+    if not offline:
+        common |= {
+            "top_p": config.llm_top_p,
+            "frequency_penalty": config.llm_frequency_penalty,
+            "presence_penalty": config.llm_presence_penalty,
+            "repeat_penalty": config.llm_repeat_penalty,
+        }
     if config.llm_api == "completion" and not offline:
-        text = as_transcript(prompt, character.key)
-        stop = (f"\n{character.key}:", "\n\n[")
+        extracting = purpose in CONTEXTS and CONTEXTS[purpose].extracting
+        as_text = as_facts_prompt if extracting else as_transcript
+        text = as_text(prompt.messages, character.key)
+        stop: tuple[str, ...] = FACTS_STOPS if extracting else STOPS
         return ModelRequest(api="completion", prompt=text, stop=stop, **common)
     return ModelRequest(messages=prompt.messages, tools=prompt.tools, **common)
 
@@ -362,7 +407,5 @@ def asked_once_more(asked: ModelRequest) -> ModelRequest:
 
 
 def _writes_calls(script: Assistant) -> bool:
-    """Whether tools are offered as text: by choice, or for base models, which know no other."""
-    config = script.config
-    text = config.llm_tool_protocol == "text" or config.llm_api == "completion"
-    return text and script.model_name != OFFLINE_MODEL
+    """Whether tools are offered as text."""
+    return tool_protocol(script).is_text

@@ -31,7 +31,7 @@ from evennia_ai.history.messages import (
 from evennia_ai.history.pairs import mended, newest_turn
 from evennia_ai.llm_interaction.budget import TokenBudget, newest_that_fit, shortened
 from evennia_ai.llm_interaction.pinned_notes import Pinned, PinnedNote, pinned
-from evennia_ai.llm_interaction.tool_calls import write_call
+from evennia_ai.llm_interaction.tool_calls import main_arguments, write_call
 
 Counter = Callable[[str], int]
 # Volatile regions and the reply's reserve together take at most this share of the limit.
@@ -387,6 +387,7 @@ def as_text_protocol(prompt: Prompt, instructions: str) -> Prompt:
     """
     rules = [m["content"] for m in prompt.messages if m["role"] == "system"]
     messages = [{"role": "system", "content": "\n\n".join([*rules, instructions])}]
+    main = main_arguments(prompt.tools)
     for message in prompt.messages:
         if message["role"] == "system":
             continue
@@ -394,21 +395,8 @@ def as_text_protocol(prompt: Prompt, instructions: str) -> Prompt:
             text = tool_result(message["name"], message["content"])
             message = {"role": "user", "content": text}
         elif message.get("tool_calls"):
-            calls = [write_call(call) for call in message["tool_calls"]]
+            calls = [write_call(call, main) for call in message["tool_calls"]]
             text = "\n".join([message.get("content") or "", *calls]).strip()
             message = {"role": "assistant", "content": text}
         messages.append(message)
     return replace(prompt, messages=tuple(messages), tools=())
-
-
-def as_transcript(prompt: Prompt, name: str) -> str:
-    """The prompt for a base model: plain text that ends where the assistant speaks next."""
-    parts = []
-    for message in prompt.messages:
-        content = message.get("content") or ""
-        if message["role"] == "assistant" and content:
-            # Set in, so that no line that she repeats begins as somebody's words do.
-            parts.append(f"{name}: " + "\n  ".join(content.splitlines()))
-        elif message["role"] in ("system", "user"):
-            parts.append(content)
-    return "\n\n".join(parts) + f"\n\n{name}:"

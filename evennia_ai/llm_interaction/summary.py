@@ -23,6 +23,7 @@ from evennia_ai.llm_interaction.prompt import (
 from evennia_ai.llm_interaction.regions import text_tokens
 from evennia_ai.llm_interaction.reply import is_refusal, strip_markup, strip_thoughts
 from evennia_ai.llm_interaction.tool_calls import looks_like_tool_call
+from evennia_ai.llm_interaction.transcript import as_summary_prompt
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from evennia_ai.protocol import Assistant
 
@@ -147,8 +148,8 @@ def ask_model(
         "purpose": purpose,
     }
     if config.llm_api == "completion" and name != OFFLINE_MODEL:
-        text = f"{system}\n\n{user}\n\nSUMMARY:"
-        request = ModelRequest(api="completion", prompt=text, stop=("\n\n[",), **common)
+        text = as_summary_prompt(system, user)
+        request = ModelRequest(api="completion", prompt=text, stop=("\n\n",), **common)
     else:
         messages = ({"role": "system", "content": system}, {"role": "user", "content": user})
         request = ModelRequest(messages=messages, **common)

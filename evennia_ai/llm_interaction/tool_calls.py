@@ -2,12 +2,14 @@
 
 Models without tool calling get the tools described in their prompt, and write a call as a line::
 
-    TOOL {"name": "say", "arguments": {"text": "Good evening."}}
+    TOOL say: Good evening.
+    TOOL give {"thing": "lamp", "target": "Alice"}
 """
 
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from types import MappingProxyType
 from typing import Any, TypedDict
 
 from evennia_ai.llm_interaction.reply import CLEANED_CHARS, strip_thoughts
@@ -36,21 +38,54 @@ def tool_call(call_id: str, name: str, arguments: str) -> ChatToolCall:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def tool_instructions(tools: Iterable[Mapping[str, Any]]) -> str:
+def main_arguments(tools: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The argument that may follow a tool's name as plain text, by the name of the tool.
+
+    It is the only required one, or the first where none is required; tools that need two have none.
+    """
+    found = {}
+    for tool in tools:
+        function = tool.get("function", tool)
+        parameters = function.get("parameters") or {}
+        required = tuple(parameters.get("required") or ())
+        names = required or tuple(parameters.get("properties") or ())[:1]
+        if len(names) == 1:
+            found[function["name"]] = names[0]
+    return found
+
+
+def tool_instructions(tools: Sequence[Mapping[str, Any]], brief: bool = False) -> str:
     """What the system prompt says of tools (in the chat format) to a model without tool calling.
 
-    Empty without tools.
+    Empty without tools. `brief` is for small models: a line and at most one argument for each.
     """
-    listed = "\n".join(_described(tool.get("function", tool)) for tool in tools)
-    if not listed:
+    functions = [tool.get("function", tool) for tool in tools]
+    if not functions:
         return ""
+    if brief:
+        main = main_arguments(tools)
+        lines = "\n".join(_in_brief(function, main.get(function["name"])) for function in functions)
+        return (
+            "Speaking is what you do nearly always. To act instead, write only one of these "
+            f"lines:\n{lines}"
+        )
     return (
-        "You can use tools. To use one, write a line of its own that starts with TOOL, followed "
-        "by a JSON object on the same line:\n"
-        'TOOL {"name": "<tool>", "arguments": {"<argument>": <value>}}\n'
+        "You can use tools. To use one, write a line of its own: TOOL, the tool's name, and its "
+        "arguments as a JSON object or, if it is one text, that text behind a colon:\n"
+        'TOOL <tool> {"<argument>": <value>}\nTOOL <tool>: <text>\n'
         "You may write several such lines. Then stop: the results come in the next message. "
-        "Everything else you write is spoken aloud.\nTools:\n" + listed
+        "Everything else you write is spoken aloud.\nTools:\n"
+        + "\n".join(map(_described, functions))
     )
+
+
+def _in_brief(function: Mapping[str, Any], main: str | None) -> str:
+    """How a tool is called, and what it does."""
+    parameters = function.get("parameters") or {}
+    is_needed = main in (parameters.get("required") or ())
+    argument = f": <{main}>" if is_needed else ""
+    says = str(function.get("description") or "").rstrip(".")
+    return f"{_KEYWORD} {function['name']}{argument}" + (f" ({says})" if says else "")
 
 
 def _described(function: Mapping[str, Any]) -> str:
@@ -66,27 +101,52 @@ def _described(function: Mapping[str, Any]) -> str:
     return f"- {function['name']}({listed}): {function.get('description', '')}".rstrip(": ")
 
 
-def write_call(call: Call) -> str:
-    """A stored call as the line that `read_calls` reads."""
+def write_call(call: Call, main: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A stored call as the line that `read_calls` reads with the same `main_arguments`."""
     function = call.get("function") or {}
-    name = json.dumps(function.get("name", ""), ensure_ascii=False)
-    return f'TOOL {{"name": {name}, "arguments": {function.get("arguments") or "{}"}}}'
+    name, arguments = str(function.get("name", "")), str(function.get("arguments") or "{}")
+    if not _NAME.fullmatch(name):
+        quoted = json.dumps(name, ensure_ascii=False)
+        return f'{_KEYWORD} {{"name": {quoted}, "arguments": {arguments}}}'
+    given = _loaded(arguments)
+    if given == {}:
+        return f"{_KEYWORD} {name}"
+    if isinstance(given, dict) and [*given] == [main.get(name)]:
+        [text] = given.values()
+        if isinstance(text, str) and _PLAIN.fullmatch(text):
+            return f"{_KEYWORD} {name}: {text}"
+    return f"{_KEYWORD} {name} {arguments}"
 
 
-def read_calls(text: str, make_id: Callable[[], str]) -> tuple[tuple[ChatToolCall, ...], str]:
+def read_calls(
+    text: str, make_id: Callable[[], str], main: Mapping[str, str] = MappingProxyType({})
+) -> tuple[tuple[ChatToolCall, ...], str]:
     """The tool calls written in a text, and the text without them.
 
-    A call is ``TOOL {...}`` at the start of a line (the object may run over several lines), or
-    the same object in a fence marked ``tool`` or in ``<tool_call>`` tags. Calls inside thoughts
-    do not count. A call that is broken keeps its own text as arguments, so that the executor
-    reports it as it reports a provider's bad arguments. `make_id` gives each call its id.
+    A call is a line ``TOOL name``, ``TOOL name: text`` (the text is the argument that `main` has
+    for the tool) or ``TOOL name {...}`` with its arguments (the object may run over several lines).
+    Also read are ``TOOL {"name": ..., "arguments": ...}`` and the same object in a fence marked
+    ``tool`` or in ``<tool_call>`` tags. Calls inside thoughts do not count. A call that is broken
+    keeps its own text as arguments, so that the executor reports it as it reports a provider's bad
+    arguments. `make_id` gives each call its id.
     """
-    found, rest = _calls_in(strip_thoughts(text))
+    found, rest = _calls_in(strip_thoughts(text), main)
     return tuple(tool_call(make_id(), name, arguments) for name, arguments in found), rest
 
 
+_KEYWORD = "TOOL"
+_NAME = re.compile(r"[A-Za-z_][\w.-]*")
+# A text that can stand behind a colon: one line, with no mark at its ends that is not read as text.
+_PLAIN = re.compile(
+    r"""[^\s"'`:<>(){}\[\]*](?:[^\r\n\v\f\x1c-\x1e\x85\u2028\u2029]*[^\s"'`>(){}\]*])?"""
+)
 # Possessive, so that a long run of blanks is gone through once.
-_CALL_LINE = re.compile(r"^[ \t]*+(?:\*\*)?TOOL(?:\*\*)?[ \t]*+(?::[ \t]*+)?(?=\{)", re.M)
+_CALL_LINE = re.compile(
+    r"^[ \t]*+(?:\*\*)?TOOL\b(?:\*\*)?[ \t]*+(?::[ \t]*+)?"
+    r"(?:(?=\{)|(?P<name>[A-Za-z_][\w.-]*+)[ \t]*+"
+    r"(?:(?=\{)|(?P<mark>[:(])[ \t]*+(?:(?=\{)|(?P<text>.*))|(?P<more>.*)))",
+    re.M,
+)
 _CALL_FENCE = re.compile(
     r"^[ \t]*```(?:tool|tool_call|tool_code)[ \t]*\n(.*?)(?:^[ \t]*```|\Z)", re.M | re.S
 )
@@ -94,18 +154,26 @@ _CALL_TAG = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.S)
 _CALL_MARKS = ("TOOL", "```tool", "<tool_call>")
 
 
-def _calls_in(body: str) -> tuple[list[tuple[str, str]], str]:
+def _calls_in(
+    body: str, main: Mapping[str, str] = MappingProxyType({})
+) -> tuple[list[tuple[str, str]], str]:
     """Name and arguments of each call in a text without thoughts, and the rest of the text."""
     if not any(mark in body for mark in _CALL_MARKS):
         return [], body
     marked = [*_CALL_FENCE.finditer(body), *_CALL_TAG.finditer(body)][:MOST_CALLS]
-    found = [(match.start(), match.end(), match.group(1)) for match in marked]
+    found = [(match.start(), match.end(), _read_call(match.group(1))) for match in marked]
     for match in _CALL_LINE.finditer(body):
         if len(found) >= MOST_CALLS:
             break
-        if not any(start <= match.start() < end for start, end, _ in found):
+        if any(start <= match.start() < end for start, end, _ in found):
+            continue
+        if call := _named_call(match, main):
+            found.append((match.start(), match.end(), call))
+        elif match["more"] is None:
             end = _object_end(body, match.end())
-            found.append((match.start(), end, body[match.end() : end]))
+            source = body[match.end() : end]
+            call = (match["name"], _object(source)) if match["name"] else _read_call(source)
+            found.append((match.start(), end, call))
     found.sort()
     kept, at = [], 0
     for start, end, _ in found:
@@ -113,7 +181,32 @@ def _calls_in(body: str) -> tuple[list[tuple[str, str]], str]:
         at = max(at, end)
     lines = "".join([*kept, body[at:]]).split("\n")
     rest = "\n".join(line for line in lines if line.strip()).strip()
-    return [_read_call(source) for _, _, source in found], rest
+    return [call for *_, call in found], rest
+
+
+def _named_call(match: re.Match[str], main: Mapping[str, str]) -> tuple[str, str] | None:
+    """The call of a line with a tool's name and perhaps a text; None if it is none, or an object.
+
+    Without a mark behind the name, the words after it are an argument only of a tool that has one:
+    others are prose.
+    """
+    name, more = match["name"], match["more"]
+    if name is None or (match["text"] is None and more is None):
+        return None
+    text = (match["text"] if more is None else more).strip(" \t\"'`:<>(){}[]*\r")
+    if not text:
+        return name, "{}"
+    if name in main:
+        return name, json.dumps({main[name]: text}, ensure_ascii=False)
+    return (name, text) if match["mark"] else None
+
+
+def _object(source: str) -> str:
+    """The arguments of a call as JSON text, as they are written where they cannot be read."""
+    try:
+        return json.dumps(json.loads(source, strict=False), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return source
 
 
 def _object_end(text: str, start: int) -> int:

@@ -8,6 +8,8 @@ from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall
 
+OFFLINE_MODEL = "offline/extractive"
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRequest:
@@ -22,6 +24,9 @@ class ModelRequest:
         prompt: The transcript, for ``completion``.
         max_tokens: Most tokens of the reply.
         temperature: None leaves it to the provider.
+        top_p: Likewise; not sent to providers that take only one of it and the temperature.
+        frequency_penalty: None leaves it to the provider; likewise `presence_penalty`.
+        repeat_penalty: Sent to servers of one's own only; others do not know it.
         timeout_s: Seconds for one attempt.
         purpose: ``tick``, ``summary``, ``extraction`` and the like, for logs and bills.
         prompt_tokens: Tokens of the prompt as we count them; 0 if nobody did.
@@ -36,6 +41,10 @@ class ModelRequest:
     stop: tuple[str, ...] = ()
     max_tokens: int = 1024
     temperature: float | None = None
+    top_p: float | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    repeat_penalty: float | None = None
     timeout_s: float = 60.0
     purpose: str = "tick"
     prompt_tokens: int = 0

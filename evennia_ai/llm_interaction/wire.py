@@ -38,6 +38,27 @@ _NO_KEY = "none"
 _MASK = "***"
 _KEY_SHAPES = re.compile(r"(?i)(bearer\s+|://)(?:\S+(?=@)|(?<=\s)\S+)|\b(?:sk|pk|key)-[\w-]{6,}")
 _DETAIL_CHARS = 300
+# Its newer models refuse a request with both a temperature and `top_p`; LiteLLM sends both.
+_ONE_OF_TWO = "claude"
+# Addresses of providers that LiteLLM's list of compatible servers does not hold.
+_PROVIDERS = (
+    "openai.com",
+    "anthropic.com",
+    "openrouter.ai",
+    "googleapis.com",
+    "azure.com",
+    "amazonaws.com",
+    "cohere.com",
+)
+# Long enough that a template that shows it adds more tokens than a cached prompt can hide.
+_TRIAL_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "look",
+        "description": "Look at the room, at the people in it and at the things. " * 20,
+        "parameters": {"type": "object", "properties": {}},
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -160,6 +181,41 @@ def _family(litellm: ModuleType, model: str, api_base: str | None) -> str:
         return ""
 
 
+def is_own_server(litellm: ModuleType, where: Endpoint) -> bool:
+    """Whether a model runs on a server of the game's own, not on a known provider's."""
+    if where.is_local:
+        return True
+    if where.is_offline or not where.api_base:
+        return False
+    known = (str(each).rstrip("/") for each in litellm.openai_compatible_endpoints)
+    return not any(each in where.api_base for each in (*_PROVIDERS, *known))
+
+
+async def carries_tools(caller: "Caller", where: Endpoint, timeout_s: float) -> bool | None:
+    """Whether the tools of a request reach a model; None if its server does not count tokens.
+
+    Some chat templates drop them without a word. So the tokens of two prompts are compared, one
+    with a tool and one without; each asks for one token. A server that refuses the tool, but not
+    the prompt, has said no.
+    """
+    trial = ModelRequest(
+        model=where.model,
+        messages=({"role": "user", "content": "Ready?"},),
+        max_tokens=1,
+        timeout_s=timeout_s,
+        purpose="trial",
+    )
+    plain = await caller.call(where, trial)
+    try:
+        offered = await caller.call(where, replace(trial, tools=(_TRIAL_TOOL,)))
+    except Exception as error:
+        if failure_of(error).kind in ("bad_request", "server"):
+            return False
+        raise
+    counts = plain.prompt_tokens, offered.prompt_tokens
+    return counts[1] > counts[0] if all(counts) else None
+
+
 class Caller:
     """Makes single calls, without retries, through LiteLLM."""
 
@@ -198,6 +254,9 @@ class Caller:
             "api_base": where.api_base,
             "api_key": where.api_key,
             "temperature": request.temperature,
+            "top_p": request.top_p,
+            "frequency_penalty": request.frequency_penalty,
+            "presence_penalty": request.presence_penalty,
             "stop": list(request.stop) or None,
             "tools": list(request.tools) or None,
         }
@@ -210,6 +269,10 @@ class Caller:
             "num_retries": 0,
             **{name: value for name, value in optional.items() if value is not None},
         }
+        if request.temperature is not None and _ONE_OF_TWO in where.model:
+            options.pop("top_p", None)
+        if request.repeat_penalty is not None and is_own_server(self.litellm, where):
+            options["extra_body"] = {"repeat_penalty": request.repeat_penalty}
         completion = request.api == "completion" and not where.is_offline
         if where.provider == "openai" and (completion or where.api_base):
             options["client"] = self._client(where)

@@ -190,6 +190,7 @@ class Tool(ABC):
         public_act: Whether others than the turn's audience would notice. Refused in private.
         obeyed: Whether it is done only for those whom the assistant obeys.
         ends_turn: Whether the turn is over after it.
+        basic: Whether small models are offered it too, which write their calls as text.
         speaks, to_one, silent, recalls, tells_nothing_new, extracts: Traits the rest of the
             package asks for; `ToolTraits` says what each means.
     """
@@ -200,6 +201,7 @@ class Tool(ABC):
     public_act: ClassVar[bool] = False
     obeyed: ClassVar[bool] = False
     ends_turn: ClassVar[bool] = False
+    basic: ClassVar[bool] = False
     speaks: ClassVar[bool] = False
     to_one: ClassVar[bool] = False
     silent: ClassVar[bool] = False

@@ -12,6 +12,8 @@ from evennia_ai.errors import AssistantError, ConfigError, NotObeyedError, ToolE
 from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
+from evennia_ai.llm_interaction.tool_calls import ChatToolCall, main_arguments, tool_call
+from evennia_ai.llm_interaction.transcript import read_facts
 from evennia_ai.tools import waiting
 from evennia_ai.tools.base import NOT_SAID, Tool, ToolContext
 from evennia_ai.tools.parameters import read_arguments
@@ -27,7 +29,7 @@ class ToolRegistry:
     """The tools of one assistant, by name, with their traits.
 
     `levels` returns ``{tool name: off, dry run, confirm or on}`` now. `ending` names those that end
-    a turn.
+    a turn. `main_arguments` has the argument of a tool that may be written as plain text.
     """
 
     def __init__(self, tools: Iterable[type[Tool]], levels: Callable[[], Mapping[str, str]] = dict):
@@ -38,6 +40,7 @@ class ToolRegistry:
                 raise ConfigError(f"The tool `{tool.__name__}` has no name.")
             self.tools[tool.name] = tool()
         self.traits = ToolTraits.of(self.tools)
+        self.main_arguments = main_arguments(tool.schema() for tool in self.tools.values())
         self.ending = frozenset(name for name, tool in self.tools.items() if tool.ends_turn)
 
     def level(self, name: str) -> str:
@@ -53,6 +56,23 @@ class ToolRegistry:
         levels = self._levels()
         usable = (tool for name, tool in self.tools.items() if levels.get(name) != "off")
         return [tool for tool in usable if tool.extracts or not extracting]
+
+
+def facts_as_calls(
+    text: str, registry: ToolRegistry, make_id: Callable[[], str]
+) -> tuple[ChatToolCall, ...]:
+    """The facts that a base model wrote, as calls of the tool that takes one, and the turn's end.
+
+    Empty if the text holds no fact.
+    """
+    offered = [tool.name for tool in registry.offered(extracting=True)]
+    keeps = next((name for name in offered if name in registry.main_arguments), None)
+    if keeps is None:
+        return ()
+    main = registry.main_arguments[keeps]
+    calls = [(keeps, json.dumps({main: fact}, ensure_ascii=False)) for fact in read_facts(text)]
+    ends = [(name, "{}") for name in offered if name in registry.ending][: len(calls)]
+    return tuple(tool_call(make_id(), name, arguments) for name, arguments in (*calls, *ends))
 
 
 @dataclass

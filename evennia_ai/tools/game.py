@@ -60,6 +60,7 @@ class Look(Tool):
     """Look at the room, or at one thing or person in it."""
 
     name = "look"
+    basic = True
     parameters = {
         "target": Text(
             "Name of a thing or person; leave out for the room.", required=False, limit=120
@@ -120,6 +121,7 @@ class Noop(Tool):
 
     name = "noop"
     ends_turn = True
+    basic = True
     silent = tells_nothing_new = extracts = True
 
     def run(self, ctx: ToolContext, **arguments: Any) -> str:

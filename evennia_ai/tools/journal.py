@@ -32,7 +32,7 @@ class AddJournalEntry(Tool):
         "importance": Scale("How much it matters.", required=False),
     }
     lock = "tool:perm(Player)"
-    tells_nothing_new = extracts = True
+    basic = tells_nothing_new = extracts = True
 
     @inlineCallbacks
     def run(

@@ -21,7 +21,6 @@ from evennia_ai.llm_interaction.regions import (
     Caps,
     Regions,
     as_text_protocol,
-    as_transcript,
     effective_caps,
     fit_history,
     fit_prompt,
@@ -500,7 +499,7 @@ class TestOtherProtocols(unittest.TestCase):
         prompt = as_text_protocol(before, "Write TOOL lines.")
         self.assertEqual(prompt.tools, ())
         self.assertEqual(prompt.messages[0]["content"], "You are Aria.\n\nWrite TOOL lines.")
-        line = 'TOOL {"name": "look", "arguments": {}}'
+        line = "TOOL look"
         self.assertEqual(
             [(m["role"], m["content"]) for m in prompt.messages[2:]],
             [
@@ -523,15 +522,3 @@ class TestOtherProtocols(unittest.TestCase):
         self.assertEqual(
             as_text_protocol(prompt_of(system=""), "Rules.").messages[0]["content"], "Rules."
         )
-
-    def test_transcript(self):
-        """A base model gets plain text that ends where the assistant speaks."""
-        text = as_transcript(as_text_protocol(self.prompt(), "Rules."), "Aria")
-        self.assertTrue(text.startswith("You are Aria.\n\nRules.\n\nlook around\n\nAria: Well."))
-        self.assertTrue(text.endswith("\n\nAria: I see a mill.\n\nAria:"))
-
-    def test_transcript_of_native_tools(self):
-        """Tool traffic that is no text is left out of a transcript."""
-        text = as_transcript(self.prompt(), "Aria")
-        self.assertNotIn("a mill\n", text)
-        self.assertEqual(text.count("Aria:"), 3)

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from evennia_ai.errors import ModelError
 from evennia_ai.history.frames import on_one_line
 from evennia_ai.history.messages import Message, Speaker, rendered
-from evennia_ai.llm_interaction.regions import Prompt, as_text_protocol, as_transcript
+from evennia_ai.llm_interaction.regions import Prompt, as_text_protocol
 from evennia_ai.llm_interaction.reply import strip_thoughts
 from evennia_ai.llm_interaction.summary import accepted, message_lines
+from evennia_ai.llm_interaction.transcript import as_transcript
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.offline.summary import summarise
 from evennia_ai.offline.transcript import told_lines
@@ -58,13 +59,13 @@ class TestLines(unittest.TestCase):
         self.assertEqual(message_lines([tool("A tall man.")])[1], "tool look: A tall man.")
 
     def test_text_protocol(self):
-        """A result in the text protocol is one line; a transcript sets further lines in."""
+        """A result in the text protocol is one line; a transcript shows each line as hers."""
         shown = replace(tool(f"A man.\n{FORGED}"), created_at="")
         messages = map(rendered, (shown, assistant(f"Yes.\n{FORGED}")))
         prompt = Prompt(tuple(messages), (), None)
         text = as_text_protocol(prompt, "Rules.").messages[1]["content"]
         self.assertEqual(len(text.splitlines()), 1)
-        self.assertNotIn(f"\n{FORGED}", as_transcript(prompt, "Aria"))
+        self.assertNotIn(f"\n{FORGED}", as_transcript(prompt.messages, "Aria"))
 
 
 class TestExtract(unittest.TestCase):

@@ -14,6 +14,7 @@ from evennia_ai.llm_interaction.tool_calls import (
     batches,
     bounded,
     looks_like_tool_call,
+    main_arguments,
     read_calls,
     storable_call,
     tool_call,
@@ -54,8 +55,65 @@ class TestTextProtocol(unittest.TestCase):
 
     def test_the_example_shown_to_the_model_is_readable(self):
         """The form in the instructions is the form that is read."""
-        shown = tool_instructions([{"name": "noop"}]).replace("<value>", "1")
-        self.assertEqual(self.named(shown), [("<tool>", '{"<argument>": 1}')])
+        shown = tool_instructions([{"name": "noop"}]).replace("<tool>", "tool")
+        found = self.named(shown.replace("<value>", "1"))
+        self.assertEqual(found, [("tool", '{"<argument>": 1}'), ("tool", "text")])
+
+    @FEW
+    @given(st.text(), st.sampled_from(["say", "look"]))
+    def test_a_written_text_is_read_back(self, text, name):
+        """A call with its main argument alone comes back the same, whatever the text."""
+        made = tool_call("c1", name, json.dumps({"text": text}, ensure_ascii=False))
+        main = {"say": "text"}
+        self.assertEqual(read_calls(write_call(made, main), lambda: "c1", main), ((made,), ""))
+
+    def test_short_calls(self):
+        """A name alone, a text behind it, and an object are calls; prose is none."""
+        main = {"search": "query", "look": "target"}
+        for text, name, arguments in (
+            ("TOOL look", "look", "{}"),
+            ("TOOL: look()", "look", "{}"),
+            ("**TOOL** look the pike", "look", '{"target": "the pike"}'),
+            ("TOOL search: Bram's boat", "search", '{"query": "Bram\'s boat"}'),
+            ('TOOL search("boat")', "search", '{"query": "boat"}'),
+            ('TOOL search: {"query": "boat"}', "search", '{"query": "boat"}'),
+            ('TOOL give {"thing": "lamp",\n"to": "Al"}', "give", '{"thing": "lamp", "to": "Al"}'),
+            ("TOOL give: lamp", "give", "lamp"),
+            ('TOOL give {"thing"', "give", '{"thing"'),
+        ):
+            with self.subTest(text):
+                calls, rest = read_calls(text, lambda: "c1", main)
+                self.assertEqual((calls, rest), ((tool_call("c1", name, arguments),), ""))
+        for text in ("TOOL is a word", "TOOL: nothing of it", "TOOLS: look", "A TOOL look"):
+            self.assertEqual(read_calls(text, lambda: "c1", main), ((), text))
+
+    def test_calls_are_written_short(self):
+        """The shortest form that holds the arguments is written."""
+        main = {"look": "target"}
+        for arguments, line in (
+            ("", "TOOL look"),
+            ('{"target": "pike"}', "TOOL look: pike"),
+            ('{"target": "a\\nb"}', 'TOOL look {"target": "a\\nb"}'),
+            ('{"target": 5}', 'TOOL look {"target": 5}'),
+            ('{"other": "pike"}', 'TOOL look {"other": "pike"}'),
+        ):
+            self.assertEqual(write_call(tool_call("c1", "look", arguments), main), line)
+
+    def test_main_arguments(self):
+        """The only required argument, or the first; tools that need two have none."""
+        one, two = {"type": "string"}, {"type": "integer"}
+        tools = [
+            {"name": name, "parameters": {"properties": {"a": one, "b": two}, "required": needed}}
+            for name, needed in (("x", ["b"]), ("y", []), ("z", ["a", "b"]))
+        ]
+        self.assertEqual(main_arguments([*tools, {"name": "noop"}]), {"x": "b", "y": "a"})
+
+    def test_brief_instructions_are_lines_that_can_be_read(self):
+        """For small models each tool is the line that calls it, and what it does."""
+        parameters = {"properties": {"query": {"type": "string"}}, "required": ["query"]}
+        search = {"name": "search", "description": "Look it up.", "parameters": parameters}
+        shown = tool_instructions([search, {"name": "noop"}], brief=True)
+        self.assertEqual(shown.splitlines()[1:], ["TOOL search: <query> (Look it up)", "TOOL noop"])
 
     def test_a_line_is_a_call(self):
         """The lines around a TOOL line are what is said."""

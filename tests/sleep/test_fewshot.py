@@ -100,15 +100,15 @@ class TestCompletion(WireTest):
         return loopback.text(" Well met, traveller.\nChar: and you?")
 
     def test_tick_and_summary(self):
-        """A tick's prompt ends where she speaks next; a summary's ends with `SUMMARY:`."""
+        """A tick's prompt ends with her opened line; a summary's ends with `SUMMARY:`."""
         self.configure(llm_api="completion", max_context_tokens=8000)
         self.say("Good evening, Aria")
         self.tick()
         body = self.server.bodies[-1]
         self.assertNotIn("messages", body)
-        self.assertTrue(body["prompt"].endswith("Aria:"))
-        self.assertIn("Good evening, Aria", body["prompt"])
-        self.assertTrue(body["stop"])
+        self.assertTrue(body["prompt"].endswith('\nChar says: "Good evening, Aria"\nAria says: "'))
+        self.assertEqual(body["stop"], ['"', "\n"])
+        self.assertNotRegex(body["prompt"], r"\[o\d")
         self.assertIn("Well met, traveller.", self.contents()[-1][1])
         self.fill(40, words=20)
         from evennia_ai.sleep.compaction.compact import compact_conversation_history

@@ -1,0 +1,150 @@
+"""A prompt for a base model: a text that ends in the assistant's own opened line.
+
+Base models know no roles and follow no orders; they go on with a text. So the prompt is a script of
+a talk: who the assistant is, what it remembers, where it is, and what was said, a line each, as
+``Bram says: "Good evening."``. The last line is ``Aria says: "``, and a reply ends with the quote
+mark or the line. Ids, labels and JSON of the chat form stay out: what a base model reads it writes.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from evennia_ai.history.frames import (
+    ANSWER_KEY,
+    Heard,
+    blocks,
+    label_of,
+    names_present,
+    read_heard,
+    read_moment,
+    read_row,
+    read_source_line,
+    read_tool_result,
+    without_marks,
+)
+
+# What ends a reply: the closing quote or the line.
+STOPS = ('"', "\n")
+# So many of the assistant's own lines show a model how it is done; with fewer, these do.
+ENOUGH_LINES = 2
+EXAMPLES = (
+    ("A traveller", "Good day to you."),
+    ("", "Good day! Sit down and warm yourself."),
+    ("A traveller", "My horse is called Dusty."),
+    ("", "Dusty is a good name for a horse."),
+    ("A traveller", "Is it far to the next town?"),
+    ("", "Half a day on foot, if the road is dry."),
+    ("A traveller", "What is the miller's name?"),
+    ("", "That I do not know. You could ask at the mill."),
+)
+FACTS = "Facts worth keeping, one a line, with names and numbers:\n-"
+FACTS_STOPS = ("\n\n",)
+MOST_FACTS = 8
+SUMMARY = "SUMMARY:"
+
+
+def as_transcript(messages: Iterable[Mapping[str, object]], name: str) -> str:
+    """The chat messages of a prompt as a text that ends with the assistant's opened line."""
+    about, talk, own = _parts(messages, name)
+    if own < ENOUGH_LINES:
+        talk = [_spoken(who or name, text) for who, text in EXAMPLES] + talk
+    return "\n".join([*about, "", *talk, f'{name} says: "'])
+
+
+def as_facts_prompt(messages: Iterable[Mapping[str, object]], name: str) -> str:
+    """The same for an extraction: it ends where the first fact is to be written."""
+    about, talk, _ = _parts(messages, name)
+    return "\n".join([*about, "", *talk, "", FACTS])
+
+
+def as_summary_prompt(task: str, source: str) -> str:
+    """The request of a summary: the plain task, the lines, and where the summary begins."""
+    lines = [line for each in source.splitlines() if (line := _source_row(each))]
+    return "\n".join([task, "", *lines, "", SUMMARY])
+
+
+def read_facts(text: str) -> tuple[str, ...]:
+    """The facts of what a model wrote behind `FACTS`: the first few whole lines."""
+    rows = (row.strip().removeprefix("-").strip() for row in text.splitlines())
+    return tuple(dict.fromkeys(row for row in rows if row[-1:] in (".", "!")))[:MOST_FACTS]
+
+
+def _parts(messages: Iterable[Mapping[str, object]], name: str) -> tuple[list[str], list[str], int]:
+    """What is known, what was said, and how many of these lines are the assistant's own."""
+    about: list[str] = []
+    scene: list[str] = []
+    talk: list[str] = []
+    own = 0
+    for message in messages:
+        content = str(message.get("content") or "")
+        if message["role"] == "system":
+            about.append(content)
+        elif message["role"] == "assistant":
+            said = [line for line in content.splitlines() if line.strip()]
+            talk += [_spoken(name, line) for line in said]
+            own += len(said)
+        else:
+            for block in blocks(content):
+                label = label_of(block)
+                if label == "present moment":
+                    scene = _scene(block, name)
+                elif label and read_tool_result(block) is None:
+                    about += _rows(block.splitlines()[1:])
+                else:
+                    talk += [line for row in block.splitlines() if (line := _talk_row(row))]
+    return [*about, *scene], talk, own
+
+
+def _scene(block: str, name: str) -> list[str]:
+    """Where the assistant is and who is there, and what it knows of them."""
+    moment = read_moment(block)
+    people = ", ".join(names_present(moment)) or "Nobody"
+    place, about = moment.get("place", "an unknown place"), moment.get("description", "")
+    known = ("time", "place", "present", "exits", "description", ANSWER_KEY.lower())
+    rows = [
+        row for row in block.splitlines()[1:] if row.partition(":")[0].strip().lower() not in known
+    ]
+    here = f"{name} is in {place}. {_flat(about)}".strip()
+    return [here, f"Also there: {people}.", *_rows(rows)]
+
+
+def _rows(rows: Sequence[str]) -> list[str]:
+    """Rows of a block without ids, days and labels."""
+    found = (read_row(without_marks(row)) for row in rows)
+    return [_flat(row.text) for row in found if row]
+
+
+def _talk_row(row: str) -> str:
+    """A line of the talk; empty for one that is nothing."""
+    if heard := read_heard(row):
+        return _heard(heard)
+    if result := read_tool_result(row):
+        return f"({_flat(result.text)})"
+    return _flat(without_marks(row))
+
+
+def _source_row(row: str) -> str:
+    """A line of a summary's request; what tools gave out and labels are left out."""
+    if heard := read_heard(row):
+        return _heard(heard)
+    if made := read_source_line(row):
+        return "" if made.tool else _flat(f"I: {made.text}") if made.text else ""
+    return _flat(without_marks(row))
+
+
+def _heard(heard: Heard) -> str:
+    if not heard.text:
+        return f"{heard.who} {heard.verb}."
+    return (
+        f"{heard.who} {_flat(heard.text)}"
+        if heard.verb == "poses"
+        else _spoken(heard.who, heard.text)
+    )
+
+
+def _spoken(who: str, text: str) -> str:
+    return f'{who} says: "{_flat(text)}"'
+
+
+def _flat(text: str) -> str:
+    """A text on one line, without the quote marks that would end what is said."""
+    return " ".join(text.replace('"', "'").split())

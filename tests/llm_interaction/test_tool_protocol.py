@@ -1,0 +1,180 @@
+"""Whether a model is shown its tools, and how it is told of them if not."""
+
+import json
+import unittest
+
+from evennia_ai.history.messages import Message
+from evennia_ai.llm_interaction import wire
+from evennia_ai.llm_interaction.client import TRIAL_PAUSE_S, ModelClient
+from evennia_ai.llm_interaction.contexts import RULES, SHORT_RULES
+from evennia_ai.llm_interaction.prompt import offered_tools
+from evennia_ai.llm_interaction.tool_protocol import CARRIED, DROPPED, NATIVE, tool_protocol
+from evennia_ai.llm_interaction.values import ModelRequest, TurnRequest
+from evennia_ai.testing import FakeAssistant, ScriptedModel
+from evennia_ai.tools.execution import ToolRegistry, facts_as_calls
+from tests import loopback
+from tests.loopback import LoopbackServer
+from tests.waiting import pump_until, wait_for
+
+MODEL = "openai/any"
+
+
+class TestTrial(unittest.TestCase):
+    def server(self, **options):
+        server = LoopbackServer(lambda body: loopback.text("Aye."), **options).start()
+        self.addCleanup(server.stop)
+        return server
+
+    def client(self, server, **options):
+        client = ModelClient(api_base=server.url, api_key="sk-test", **options)
+        wait_for(client.warm_up(), 120)
+        return client
+
+    def test_dropped_and_carried(self):
+        """The first question starts one trial; once it is over, the answer is known."""
+        for drops in (True, False):
+            server = self.server(drops_tools=drops)
+            client = self.client(server)
+            self.assertIsNone(client.carries_tools(MODEL))
+            pump_until(lambda client=client: client.carries_tools(MODEL) is not None)
+            self.assertEqual(client.carries_tools(MODEL), not drops)
+            self.assertEqual((server.trials, server.requests), (2, []))
+
+    def test_the_home_model_is_tried_at_the_start(self):
+        """Nobody has to ask first."""
+        server = self.server(drops_tools=True)
+        client = self.client(server, home_model=MODEL)
+        pump_until(lambda: server.trials == 2)
+        pump_until(lambda: client.carries_tools(MODEL) is False)
+
+    def test_a_server_that_is_down_is_tried_again_later(self):
+        """What cannot be tried is unknown, and is not asked at every prompt."""
+        server, now = self.server(), [0.0]
+        client = self.client(server, clock=lambda: now[0])
+        server.stop()
+        self.assertIsNone(client.carries_tools(MODEL))
+        pump_until(lambda: not client._in_flight)
+        self.assertIsNone(client.carries_tools(MODEL))
+        self.assertFalse(client._in_flight)
+        now[0] += TRIAL_PAUSE_S
+        self.assertIsNone(client.carries_tools(MODEL))
+        self.assertEqual(client.cancel_all(), 1)
+
+    def test_known_providers_are_never_tried(self):
+        """Only a server of the game's own counts as one whose template may drop tools."""
+        litellm = wire.load()
+        for base, own in (
+            ("http://127.0.0.1:8080/v1", True),
+            ("http://gpu.lan:11434", True),
+            ("https://api.openai.com/v1", False),
+            ("https://api.groq.com/openai/v1", False),
+            (None, False),
+        ):
+            where = wire.Endpoint("openai/any", "openai", base)
+            self.assertEqual(wire.is_own_server(litellm, where), own, base)
+        offline = wire.Endpoint("offline/extractive", "offline", "http://127.0.0.1:1")
+        self.assertFalse(wire.is_own_server(litellm, offline))
+        self.assertIsNone(ModelClient(api_base="http://127.0.0.1:1").carries_tools(MODEL))
+
+    def test_sampling_options_are_sent(self):
+        """All of them reach a server of the game's own; none is sent that was not set."""
+        server = self.server()
+        client = self.client(server)
+        sampling = {"top_p": 0.9, "frequency_penalty": 0.5, "presence_penalty": 0.4}
+        for api in ("chat", "completion"):
+            asked = ModelRequest(
+                model=MODEL, api=api, prompt="Hi", repeat_penalty=1.1, temperature=0.7, **sampling
+            )
+            wait_for(client.complete(asked), 30)
+            body = server.bodies[-1]
+            wanted = {**sampling, "repeat_penalty": 1.1, "temperature": 0.7}
+            self.assertEqual({name: body.get(name) for name in wanted}, wanted)
+        wait_for(client.complete(ModelRequest(model=MODEL, prompt="Hi")), 30)
+        self.assertTrue(set(server.bodies[-1]).isdisjoint([*sampling, "repeat_penalty"]))
+
+    def test_claude_gets_one_of_two(self):
+        """Its newer models refuse a temperature together with `top_p`."""
+        server = self.server()
+        client = self.client(server)
+        for temperature, top_p in ((0.7, None), (None, 0.9)):
+            asked = ModelRequest(
+                model="openai/claude-x", prompt="Hi", temperature=temperature, top_p=0.9
+            )
+            wait_for(client.complete(asked), 30)
+            body = server.bodies[-1]
+            self.assertEqual((body.get("temperature"), body.get("top_p")), (temperature, top_p))
+
+
+class TestToolProtocol(unittest.TestCase):
+    def aria(self, carries=None, answers=(), **config):
+        return FakeAssistant(ScriptedModel(answers, carries=carries), **config)
+
+    def test_what_decides(self):
+        """A choice counts first, then the trial; unknown is native."""
+        for carries, config, wanted in (
+            (None, {}, NATIVE),
+            (True, {}, CARRIED),
+            (False, {}, DROPPED),
+            (False, {"llm_tool_protocol": "native"}, None),
+            (True, {"llm_tool_protocol": "text"}, None),
+            (True, {"llm_api": "completion"}, None),
+        ):
+            found = tool_protocol(self.aria(carries, **config))
+            if wanted:
+                self.assertEqual(found, wanted)
+            else:
+                self.assertEqual(found.is_text, "text" in config.values() or "llm_api" in config)
+        self.assertEqual(tool_protocol(self.aria(False), "offline/extractive"), NATIVE)
+        self.assertIn("drops tools", str(DROPPED))
+
+    def asked(self, aria):
+        aria.history.append([Message("user", "Hello, Aria!")])
+        aria.run_turn(TurnRequest())
+        return aria.mind.model.requests[-1]
+
+    def test_a_model_that_is_not_shown_tools_gets_text(self):
+        """Large windows get all tools and rules, small ones the basic tools and short rules."""
+        large = self.asked(self.aria(False, max_context_tokens=50_000))
+        self.assertEqual(large.tools, ())
+        self.assertIn(RULES, large.messages[0]["content"])
+        self.assertIn("- give(", large.messages[0]["content"])
+        aria = self.aria(False, max_context_tokens=8000)
+        small = self.asked(aria).messages[0]["content"]
+        self.assertIn(SHORT_RULES, small)
+        self.assertIn("TOOL look (", small)
+        self.assertNotIn("TOOL give", small)
+        self.assertTrue(all(tool.basic for tool in offered_tools(aria)))
+        native = self.asked(self.aria(None, max_context_tokens=8000))
+        self.assertIn("give", str(native.tools))
+        self.assertIn(RULES, native.messages[0]["content"])
+
+    def test_a_base_model_calls_a_tool(self):
+        """A line in the text form is run; its result stands in the next prompt."""
+        aria = self.aria(None, ["TOOL look", "A fine room."], llm_api="completion")
+        asked = self.asked(aria)
+        self.assertIn('Aria says: "TOOL look"\n(', asked.prompt)
+        self.assertTrue(asked.prompt.endswith('\nAria says: "'))
+        self.assertEqual([text for _, text in aria.game.said], ["A fine room."])
+
+    def test_a_base_model_extracts_facts(self):
+        """Each whole line is a journal entry, and the pass is over."""
+        answer = " Bram owes Ilse four silver.\n- The well is dry.\n- Wen"
+        aria = self.aria(None, [answer], llm_api="completion")
+        aria.history.append([Message("user", "I owe Ilse four silver. The well is dry.")])
+        aria.run_turn(TurnRequest(context="pre_compaction"))
+        [asked] = aria.mind.model.requests
+        self.assertTrue(asked.prompt.endswith("\n-"))
+        self.assertEqual(
+            [entry.content for entry in aria.obj.journal.recent(5)],
+            ["Bram owes Ilse four silver.", "The well is dry."],
+        )
+
+    def test_facts_need_a_tool_that_takes_them(self):
+        """Without one nothing is called, and so it is without a fact."""
+        aria = self.aria()
+        ids = iter("abcdef")
+        calls = facts_as_calls("A is B.", aria.tools, lambda: next(ids))
+        self.assertEqual(json.loads(calls[0]["function"]["arguments"]), {"content": "A is B."})
+        self.assertEqual([c["function"]["name"] for c in calls], ["add_journal_entry", "noop"])
+        self.assertEqual(facts_as_calls("nothing", aria.tools, lambda: "x"), ())
+        self.assertEqual(facts_as_calls("A is B.", ToolRegistry(()), lambda: "x"), ())
