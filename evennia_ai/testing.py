@@ -130,6 +130,7 @@ class ScriptedModel:
     def window_source(self, model: str) -> str:
         """That a test set it."""
         return "the script" if self._window else ""
+
     def carries_tools(self, model: str) -> bool | None:
         """What was given at construction."""
         return self._carries
