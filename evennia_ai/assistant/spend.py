@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
 
-from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
+from twisted.internet.defer import CancelledError, Deferred, TimeoutError, inlineCallbacks
 
 from evennia_ai.assistant.runtime import LiveAssistant
 from evennia_ai.assistant.spend_book import (
@@ -28,6 +28,7 @@ from evennia_ai.assistant.spend_book import (
     reached,
     read_limits,
 )
+from evennia_ai.background import in_time
 from evennia_ai.errors import SpendError
 from evennia_ai.history.messages import new_id
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
@@ -112,10 +113,11 @@ class SharedSpend:
         """The most that the calls that go on can cost a holder."""
         return sum((b for holders, b in self.calls.values() if holder in holders), Bound())
 
-    def wait(self) -> "Deferred[None]":
-        """Fires once a call has ended."""
+    def wait(self, most_s: float) -> "Deferred[None]":
+        """Fires once a call has ended, after `most_s` seconds at the latest."""
         waiting: Deferred[None] = Deferred()
         self._waiting.append(waiting)
+        in_time(waiting, most_s).addErrback(lambda late: late.trap(TimeoutError) and None)
         return waiting
 
     def wake(self) -> None:
@@ -238,7 +240,7 @@ class SpendHandler:
         if isinstance(asked, Cap):
             self._tell_of_call_cap(asked)
             raise SpendError(f"{asked} leaves no room for it")
-        yield from self._admitted(account)
+        yield from self._admitted(account, request.timeout_s)
         amount, call = likely(asked, price), new_id("s")
         self._open(call, Reserved(amount, account, self._script.now()), most(asked, price))
         try:
@@ -257,8 +259,13 @@ class SpendHandler:
         self.shared.note(script.scope, request.purpose, account, reply, script.now())
         return reply
 
-    def _admitted(self, account: str) -> Generator[Any, Any, None]:
-        """Wait until a call may be made; raises `SpendError` if a cap is reached."""
+    def _admitted(self, account: str, most_s: float) -> Generator[Any, Any, None]:
+        """Wait until a call may be made, `most_s` seconds at most.
+
+        Raises `SpendError` if a cap is reached, or if calls that go on leave it no room for so
+        long.
+        """
+        ends = self._script.now() + most_s
         while True:
             holders = self.holders(account)
             for key, caps in holders:
@@ -268,10 +275,13 @@ class SpendHandler:
             shared, scope = self.shared, self._script.scope
             if not any(reached(self.row(k), caps, shared.held(k or scope)) for k, caps in holders):
                 return
-            yield shared.wait()
+            left_s = ends - self._script.now()
+            if left_s <= 0:
+                raise SpendError("calls that go on may use all that the caps leave")
+            yield shared.wait(left_s)
 
     def _price(self, request: ModelRequest) -> Price | None:
-        """The highest price among the models that may answer; None if one is not known."""
+        """The highest known price among the models that may answer; None if none is known."""
         price, models = self._script.mind.model.price, (request.model, *request.fallback_models)
         known = [
             price(model) or ((0.0, 0.0) if model in self.shared.unpriced else None)
@@ -279,7 +289,7 @@ class SpendHandler:
             if model != OFFLINE_MODEL
         ]
         prices = [each for each in known if each is not None]
-        if len(prices) < len(known):
+        if not prices:
             return None
         return max(each[0] for each in prices), max(each[1] for each in prices)
 

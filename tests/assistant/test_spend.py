@@ -1,5 +1,6 @@
 """Caps on what model calls cost: parallel calls, restarts, and questions that are kept."""
 
+import time
 import unittest
 
 from twisted.internet.defer import CancelledError
@@ -14,6 +15,7 @@ from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnRequest
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call, model_down
+from tests.waiting import wait_for
 
 ALICE = "o1.alice"
 
@@ -168,6 +170,27 @@ class TestCaps(SpendTest):
         self.model.release()
         self.successResultOf(first)
         self.assertEqual((self.spent().calls, len(self.model.requests)), (1, 1))
+
+    def test_a_call_does_not_wait_for_ever(self):
+        """After its own time a call that waits is refused; it leaves no trace."""
+        self.model.held, self.aria.now = True, time.time
+        self.configure(spend_max_tokens_day=250)
+        first = self.ask()
+        second = self.aria.complete(request(timeout_s=0.05))
+        with self.assertRaises(SpendError):
+            wait_for(second)
+        self.model.release()
+        self.successResultOf(first)
+        self.assertEqual((self.spent().calls, len(self.model.requests)), (1, 1))
+
+    def test_one_unknown_price_among_others(self):
+        """The known ones bound a call: calls far from the cap do not wait for each other."""
+        self.configure(spend_max_cost_day=1000.0)
+        self.model.price = {"listed": (0.001, 0.001)}.get
+        self.model.held = True
+        for _ in range(2):
+            self.aria.complete(ModelRequest(model="listed", fallback_models=("unlisted",)))
+        self.assertEqual(len(self.model.requests), 2)
 
     def test_two_assistants_share_the_game_s_cap(self):
         """What one assistant spends, the other does not have."""
