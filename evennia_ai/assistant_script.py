@@ -146,7 +146,8 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
         """Begin a tick as soon as the reply cooldown lets it, unless one is about to begin."""
         runtime = self.runtime
         if runtime.in_flight is None and runtime.called is None:
-            rest = self.config.reply_cooldown_s - (self.now() - runtime.last_turn_at)
+            cooldown = self.config.reply_cooldown_s
+            rest = cooldown - max(0.0, self.now() - runtime.last_turn_at)
             runtime.called = reactor.callLater(max(0.0, rest), self._tick_now)
 
     def _tick_now(self) -> None:

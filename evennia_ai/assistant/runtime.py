@@ -45,6 +45,8 @@ CAPPED_S = 60.0
 REPEATED_S = 600.0
 # Waits before a turn that no model answered is tried again.
 RETRY_WAITS_S = (5.0, 20.0, 60.0)
+# A clock that is corrected by less than this was not set back.
+_SET_BACK_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,7 @@ class Runtime:
     notes: dict[str, "deque[float]"] = field(default_factory=dict)
     cannot_store: bool = False
     logged: dict[str, float] = field(default_factory=dict)
+    _last_seen_at: float = 0.0
     _worked_s: float = 0.0
     _held_since: float | None = None
 
@@ -232,6 +235,16 @@ class Runtime:
         """Put taken events back at the front."""
         self.queue = [*events, *self.queue]
         self.queue_saved = False
+
+    def see_clock(self, now: float) -> None:
+        """If the clock was set back, let nothing wait for a time that was close by before."""
+        if now < self._last_seen_at - _SET_BACK_S:
+            self.last_turn_at = 0.0
+            self.last_heard_at = min(self.last_heard_at, now)
+            self.trouble_shown_at = float("-inf")
+            self.notes.clear()
+            self.unanswered = {k: replace(late, due=now) for k, late in self.unanswered.items()}
+        self._last_seen_at = now
 
     def pending(self) -> list[Message]:
         """What a restart must not lose: events not answered yet, and those not in the history."""

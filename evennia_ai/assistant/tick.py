@@ -62,6 +62,7 @@ def run_tick(script: LiveAssistant, character: Character) -> Generator[Deferred[
     """One tick; fires with a word for what it did, as ``idle``, ``turn``, ``asleep``."""
     if not script.ready:
         return "warming up" if script.enabled else "disabled"
+    script.runtime.see_clock(script.now())
     expire(script)
     if not script.enabled:
         script.runtime.stop_behind()

@@ -4,9 +4,10 @@ from unittest.mock import patch
 
 from twisted.internet.defer import Deferred
 
+from evennia_ai.assistant.events import Group
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.tick import check_emergency, run_tick
-from evennia_ai.history.audience import private
+from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.rag_memory import search as retrieval
 from evennia_ai.recall.values import Query
@@ -88,6 +89,22 @@ class TestAwakeTick(AssistantTest):
         now += 1
         self.assertEqual(wait_for(self.script.at_tick()), "turn")
         self.assertEqual(len(self.model.requests), 2)
+
+    def test_a_clock_that_is_set_back(self):
+        """It answers at once, also what it had put off; it does not wait for the old time."""
+        now = self.script.now()
+        self.script.now = lambda: now
+        self.model.default = "Yes?"
+        self.say("Aria, hello")
+        self.assertEqual(wait_for(self.script.at_tick()), "turn")
+        group = Group(PUBLIC, tuple(self.script.history.messages()[:1]))
+        self.script.runtime.postpone(group, now)
+        for set_back_s in (3600, 86_400):
+            now -= set_back_s
+            self.say("Aria, are you there?")
+            self.assertEqual(wait_for(self.script.at_tick()), "turn")
+            self.assertTrue(all(late.due <= now for late in self.script.runtime.unanswered.values()))
+            now += 2
 
     def test_words_in_the_queue_keep_it_awake(self):
         """However long ago they were heard, they are stored before it falls asleep."""
