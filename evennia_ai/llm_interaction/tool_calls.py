@@ -138,11 +138,11 @@ _KEYWORD = "TOOL"
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 # A text that can stand behind a colon: one line, with no mark at its ends that is not read as text.
 _PLAIN = re.compile(
-    r"""[^\s"'`:<>(){}\[\]*](?:[^\r\n\v\f\x1c-\x1e\x85\u2028\u2029]*[^\s"'`>(){}\]*])?"""
+    r"""[^\s"'`:<>(){}\[\]*](?:[^\r\n\v\f\x1c-\x1e\x85\u2028\u2029]*[^\s"'`:<>(){}\[\]*])?"""
 )
 # Possessive, so that a long run of blanks is gone through once.
 _CALL_LINE = re.compile(
-    r"^[ \t]*+(?:\*\*)?TOOL\b(?:\*\*)?[ \t]*+(?::[ \t]*+)?"
+    r"^[ \t]*+(?:\*\*)?TOOL\b(?:\*\*)?[ \t]{0,20}+(?::[ \t]*+)?"
     r"(?:(?=\{)|(?P<name>[A-Za-z_][\w.-]*+)[ \t]*+"
     r"(?:(?=\{)|(?P<mark>[:(])[ \t]*+(?:(?=\{)|(?P<text>.*))|(?P<more>.*)))",
     re.M,

@@ -61,7 +61,7 @@ class SmallServer(LoopbackServer):
             return Answer(status=400, raw=self.error(tokens, self.window))
         usage = {"prompt_tokens": tokens}
         if body["messages"][0]["content"].startswith("You summarise"):
-            return loopback.text("They spoke of goats and of the mill.", usage=usage)
+            return loopback.text("They talked of the harvest.", usage=usage)
         said = f"Reply number {len(self.requests)}, about the {len(self.requests) * 7} goats."
         return loopback.text(said, usage=usage)
 

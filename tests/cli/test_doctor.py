@@ -66,6 +66,9 @@ class Probed:
     def window(self, model):
         """The window is not known."""
 
+    def carries_tools(self, model):
+        """Nor whether it is shown tools."""
+
 
 class Stored:
     """A memory store in a given state."""

@@ -12,7 +12,7 @@ from evennia_ai.assistant.deletions import delete_queued, enqueue, queued_scopes
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.cli import startstop
-from evennia_ai.commands.assistants import last_lines
+from evennia_ai.commands.assistants import last_lines, log_fields
 from evennia_ai.commands.base import find_assistant
 from evennia_ai.commands.cmdset import COMMANDS
 from evennia_ai.errors import AssistantError, StoreError, ToolError
@@ -297,8 +297,7 @@ class TestSwitches(CommandLineTest):
         path = Path(self.folder.name) / "long.log"
         rows = ["{broken", *(json.dumps({"kind": "call", "n": n}) for n in range(9000)), "[1]"]
         path.write_text("\n".join(rows), encoding="utf-8")
-        lines = last_lines(path, count=3)
-        self.assertEqual([line.split()[-1] for line in lines], ["8997", "8998", "8999"])
+        self.assertEqual([line["n"] for line in log_fields(path, count=3)], [8997, 8998, 8999])
         self.assertEqual(last_lines(path, name="Nobody"), [])
 
     def test_doctor(self):

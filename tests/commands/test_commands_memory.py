@@ -28,7 +28,7 @@ from evennia_ai.testing import call, model_down
 from tests.command_line import CommandLineTest
 from tests.waiting import pump_until, wait_for
 
-SUMMARY = "They talked of the harvest; Bob promised Alice 3 barrels of cider."
+SUMMARY = "They talked of the harvest."
 
 
 class CmdOpenHistory(CmdAIHistory):

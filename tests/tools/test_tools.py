@@ -336,7 +336,7 @@ class TestRequestCompaction(AssistantTest):
     def test_granted_when_nearly_full(self):
         """Above it, the next tick compacts."""
         self.configure(max_context_tokens=8000, pre_compact_extraction_enabled=False)
-        self.configure(compact_emergency_threshold=1.0)
+        self.configure(compact_emergency_threshold=1.0, compact_background=False)
         self.fill(60, words=45)
         self.assertIn("Granted", self.ask())
         self.assertEqual(list(self.script.history.segments()), [])
