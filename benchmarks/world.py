@@ -21,11 +21,12 @@ def world(model: Any = None, mem0: bool = False):
         _configure(Path(folder))
         from evennia_ai import services
         from evennia_ai.background import Worker
+        from evennia_ai.mind.inline import IndexFile
         from evennia_ai.rag_memory.recall_jobs import RecallJobs
         from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 
         services.reset()
-        index = services.IndexFile(Path(folder) / "recall.sqlite3")
+        index = IndexFile(Path(folder) / "recall.sqlite3")
         services.use(
             model=model or ScriptedModel(),
             memories=_mem0(Path(folder)) if mem0 else MemorySemanticStore(),

@@ -82,9 +82,18 @@ def at_server_stop() -> None:
     services.close()
 
 
+def at_server_reload_stop() -> None:
+    """Let calls to models go on while the Server restarts, if the mind is a process of its own."""
+    services.leave()
+
+
+def at_server_cold_stop() -> None:
+    """End the mind's process with the game."""
+    services.end()
+
+
 def _nothing() -> None:
     """Evennia calls these hooks, too; they have nothing to do."""
 
 
-at_server_init = at_server_reload_start = at_server_reload_stop = _nothing
-at_server_cold_start = at_server_cold_stop = _nothing
+at_server_init = at_server_reload_start = at_server_cold_start = _nothing

@@ -117,6 +117,11 @@ class ModelClient:
         """Ask a model for one word, once, past its breaker; fires with a `ProbeReport`."""
         return self._start(self._probe(model, api, timeout_s))
 
+    @property
+    def in_flight(self) -> int:
+        """Calls in flight."""
+        return len(self._in_flight)
+
     def cancel_all(self) -> int:
         """Cancel all calls in flight; returns how many there were."""
         running = list(self._in_flight)
@@ -137,6 +142,18 @@ class ModelClient:
         if model.startswith(wire.OFFLINE_PREFIX):
             return 0.0, 0.0
         return wire.price_of(self._caller.litellm, model) if self._caller else None
+
+    def listed(self) -> Deferred[dict[str, tuple[int | None, float | None, float | None]]]:
+        """Fires with window and prices, as `window` and `price` have them, of all listed models."""
+        return self._start(self._listed())
+
+    async def _listed(self) -> dict[str, tuple[int | None, float | None, float | None]]:
+        litellm = self._ready().litellm
+        return {
+            name: (wire.window_of(litellm, name), *(wire.price_of(litellm, name) or (None, None)))
+            for name in litellm.model_cost
+            if name != "sample_spec"  # explains the list's fields
+        }
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Deferred[T]:
         deferred = self._thread.submit(work)

@@ -21,6 +21,7 @@ from evennia_ai.llm_interaction.prompt import (
 )
 from evennia_ai.llm_interaction.regions import text_tokens
 from evennia_ai.llm_interaction.reply import is_refusal, strip_markup, strip_thoughts
+from evennia_ai.llm_interaction.tokens import count_tokens
 from evennia_ai.llm_interaction.tool_calls import looks_like_tool_call
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from evennia_ai.protocol import Assistant
@@ -132,7 +133,7 @@ def ask_model(
     """
     config = script.config
     if user_tokens is None:
-        user_tokens = yield script.mind.work(script.counter, user)
+        user_tokens = yield script.mind.work(count_tokens, user, script.counter)
     name = model or config.compact_model or script.model_name
     common: dict[str, Any] = {
         "model": name,
@@ -241,7 +242,7 @@ def _one_summary(
 ) -> Generator[Deferred[Any], Any, Summary]:
     """The summary of one request's text, by the first level whose answer is one."""
     rejected: list[str] = []
-    source = yield script.mind.work(script.counter, text)
+    source = yield script.mind.work(count_tokens, text, script.counter)
     for level, model in summary_levels(script):
         try:
             reply = yield ask_model(
