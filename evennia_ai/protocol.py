@@ -234,8 +234,8 @@ class Mind(Protocol):
     def warm_up(self, model: str) -> Deferred[None]:
         """Load what is slow; fires when it is loaded."""
 
-    def status(self) -> Deferred[MindStatus]:
-        """Fires with how it is."""
+    def status(self) -> MindStatus:
+        """How it is."""
 
     def leave(self) -> None:
         """The Server restarts: let calls in flight go on where they can, and cancel none."""

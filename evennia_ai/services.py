@@ -30,10 +30,10 @@ _made: dict[str, Any] = {}
 
 
 def mind() -> Mind:
-    """The game's mind."""
+    """The game's mind. Only the Server uses a process: other commands must not disturb it."""
     if "mind" not in _made:
         settings = conf.mind_settings()
-        if conf.runs_mind_process():
+        if _made.get("server") and conf.runs_mind_process():
             models = conf.allowed_models()
             folder = MindFolder(conf.mind_dir())
             _made["mind"] = RemoteMind(folder, settings, conf.mind_log_path(), models)
@@ -56,9 +56,12 @@ def moderator() -> Moderator | None:
 
 
 def use(**parts: object) -> None:
-    """Put parts in place: the whole `mind`, `ready`, or what `InlineMind` takes, by its names."""
+    """Put parts in place: `mind`, or what `InlineMind` takes, by its names; or note a fact.
+
+    `ready` is whether ticks may think, `server` whether this process is the Server.
+    """
     for name, part in parts.items():
-        if name in ("mind", "ready"):
+        if name in ("mind", "ready", "server"):
             _made[name] = part
         else:
             setattr(mind(), name, part)

@@ -46,6 +46,7 @@ def status_facts(script: "AssistantScript") -> dict[str, Any]:
         "mode": script.state.mode,
         "phase": script.state.phase,
         "model": script.model_name,
+        "mind": str(script.mind.status()),
         "context": {
             "usage": round(context_usage(script), 4),
             "limit_tokens": context_limit(script),

@@ -387,6 +387,14 @@ def check_index(patient: Patient) -> Any:
     return _fault(detail, f"Type in the game: aimemory/rebuild {incomplete[0]}")
 
 
+def check_mind(patient: Patient) -> Check:
+    """The mind runs where the setting says."""
+    status = services.mind().status()
+    if status.trouble:
+        return _fault(str(status), "Read `server/logs/mind.log`, or remove `EVENNIA_AI_MIND`.")
+    return _fine(str(status))
+
+
 @inlineCallbacks
 def check_model(patient: Patient) -> Any:
     """The model answers."""
@@ -413,6 +421,7 @@ CHECKS: tuple[Callable[[Patient], Any], ...] = (
     check_moderation,
     check_assistants,
     check_index,
+    check_mind,
     check_model,
 )
 

@@ -19,6 +19,11 @@ WARM_UP_AFTER_S = 1.0
 _warm_up: Any = None
 
 
+def at_server_init() -> None:
+    """Note that this process is the Server."""
+    services.use(server=True)
+
+
 def at_server_start() -> None:
     """Prepare the process and schedule `warm_up`; scripts repair themselves in their own hook."""
     from twisted.internet import reactor
@@ -96,4 +101,4 @@ def _nothing() -> None:
     """Evennia calls these hooks, too; they have nothing to do."""
 
 
-at_server_init = at_server_reload_start = at_server_cold_start = _nothing
+at_server_reload_start = at_server_cold_start = _nothing

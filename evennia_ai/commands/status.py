@@ -53,6 +53,7 @@ def status_lines(facts: dict[str, Any]) -> list[str]:
         f"Mode: {facts['mode']}" + (f", {facts['phase']}" if facts["phase"] else ""),
         f"Enabled: {switched}",
         f"Model: {facts['model']}",
+        f"Mind: {facts['mind']}",
         f"Thinking now: {'yes' if facts['thinking'] else 'no'}",
         *_context_lines(facts["context"]),
         f"Messages: {stored['live_messages']} live ({stored['live_tokens']:,} tokens), "

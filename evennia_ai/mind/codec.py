@@ -23,7 +23,6 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
-from evennia_ai.mind.values import MindStatus
 from evennia_ai.rag_memory.provenance import Grounds
 from evennia_ai.recall.values import Hit, Query, Turn
 from evennia_ai.sleep.compaction.retention import Item
@@ -39,7 +38,6 @@ VALUES: dict[str, type] = {
         Hit,
         Item,
         Message,
-        MindStatus,
         ModelReply,
         ModelRequest,
         ProbeReport,

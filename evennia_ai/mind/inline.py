@@ -122,10 +122,9 @@ class InlineMind:
     def end(self) -> None:
         """Nothing goes on without the Server."""
 
-    def status(self) -> "Deferred[MindStatus]":
-        """Fires with where it runs."""
-        calls = getattr(self.model, "in_flight", 0)
-        return succeed(MindStatus("inline", os.getpid(), memory_mb(), calls))
+    def status(self) -> MindStatus:
+        """Where it runs."""
+        return MindStatus("inline", os.getpid(), memory_mb(), getattr(self.model, "in_flight", 0))
 
 
 class UnusableBackend:

@@ -88,6 +88,11 @@ class Link:
         self._calls: set[Any] = set()
 
     @property
+    def is_reached(self) -> bool:
+        """Whether there is a connection."""
+        return self._frames is not None
+
+    @property
     def waiting(self) -> int:
         """Requests that wait for an answer."""
         return len(self._asked)
@@ -261,8 +266,9 @@ class Link:
             _log.error("the mind's process sent what cannot be read: {why}", why=str(error))
             self._frames.abort()  # type: ignore[union-attr]
             return
-        if "replaced" in said:
-            self.facts["replaced"] = said["replaced"]
+        for name in ("replaced", "memory_mb"):
+            if name in said:
+                self.facts[name] = said[name]
         if asked is None:
             return
         if asked.do in ONCE:

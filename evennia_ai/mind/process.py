@@ -28,7 +28,7 @@ from evennia_ai.mind.folder import MindFolder
 from evennia_ai.mind.frames import Frames
 from evennia_ai.mind.inline import InlineMind, make_mind
 from evennia_ai.mind.link import ONCE
-from evennia_ai.mind.values import MindSettings
+from evennia_ai.mind.values import MindSettings, memory_mb
 from evennia_ai.mind.work import find
 from evennia_ai.protocol import NEAR_MEMORY
 
@@ -37,7 +37,6 @@ _log = Logger("evennia_ai.mind")
 CALLS = frozenset(
     {
         "warm_up",
-        "status",
         "model.complete",
         "model.probe",
         "model.listed",
@@ -150,7 +149,7 @@ class Desk:
             elif "got" in said:
                 self.calls.pop(str(said["got"]), None)
             elif "ping" in said:
-                frames.send(frame({"pong": True}))
+                frames.send(frame({"memory_mb": memory_mb()}))
             elif "end" in said:
                 self._end()
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -281,6 +280,7 @@ def main() -> None:
     mind = make_mind(MindSettings(told["data_dir"], told["model"], told["values"]))
     facts = {
         "pid": os.getpid(),
+        "memory_mb": memory_mb(),
         "boot": secrets.token_hex(8),
         "settings": told["digest"],
         "near": getattr(mind.memories, "near", NEAR_MEMORY),

@@ -268,23 +268,12 @@ class RemoteMind:
         loaded = DeferredList([*waiting, self.model.warm_up()], consumeErrors=True)
         return loaded.addCallback(log_failures)
 
-    def status(self) -> "Deferred[MindStatus]":
-        """Fires with how the process is; without it, why there is none."""
-        if self.link.trouble:
-            return succeed(self._status(MindStatus("process", 0, 0, 0)))
-        none = MindStatus("process", 0, 0, 0)
-        asked = self.link.ask("status")
-        return asked.addCallbacks(self._status, lambda _: self._status(none))
-
-    def _status(self, told: MindStatus) -> MindStatus:
-        link = self.link
-        return replace(
-            told,
-            mode="process",
-            in_flight=link.waiting,
-            restarts=link.restarts,
-            trouble=link.trouble,
-        )
+    def status(self) -> MindStatus:
+        """How the process was when it last answered."""
+        link, facts = self.link, self.link.facts if self.link.is_reached else {}
+        pid, memory_mb = facts.get("pid", 0), facts.get("memory_mb", 0)
+        trouble = link.trouble
+        return MindStatus("process", pid, memory_mb, link.waiting, link.restarts, trouble)
 
     def leave(self) -> None:
         """The Server restarts: the process finishes calls to models, for the next Server."""

@@ -34,7 +34,7 @@ class MindStatus:
     Args:
         mode: ``inline`` or ``process``.
         pid: The process it runs in; 0 if there is none.
-        memory_mb: Resident memory of that process.
+        memory_mb: Resident memory of that process when it last answered.
         in_flight: Requests that wait for an answer.
         restarts: How often the process was started again after it died.
         trouble: What is wrong; empty if nothing is.
@@ -49,7 +49,8 @@ class MindStatus:
 
     def __str__(self) -> str:
         where = "in the Server" if self.mode == "inline" else f"process {self.pid or 'not running'}"
-        parts = [where, f"{self.memory_mb} MB", f"{self.in_flight} requests in flight"]
+        parts = [where, f"{self.memory_mb} MB" if self.pid else ""]
+        parts.append(f"{self.in_flight} requests in flight")
         if self.restarts:
             parts.append(f"restarted {self.restarts} times")
         return ", ".join(filter(None, (*parts, self.trouble)))
