@@ -388,7 +388,9 @@ def check_index(patient: Patient) -> Any:
 
 
 def check_mind(patient: Patient) -> Check:
-    """The mind runs where the setting says."""
+    """Where models and memory run."""
+    if patient.client is None:  # not in the game
+        return _fine("a process of its own" if conf.runs_mind_process() else "in the Server")
     status = services.mind().status()
     if status.trouble:
         return _fault(str(status), "Read `server/logs/mind.log`, or remove `EVENNIA_AI_MIND`.")

@@ -45,6 +45,7 @@ class MindFolder:
                 raise ConfigError(f"`{folder}` must be a folder of the game's user.")
             if stat.S_IMODE(found.st_mode) & 0o077:
                 folder.chmod(0o700)
+        (self.path / ".gitignore").write_text("*\n", encoding="ascii")
 
     @property
     def socket(self) -> Path:

@@ -28,9 +28,10 @@ _log = Logger("evennia_ai")
 _LOOK_S, _PAUSES_S = 0.1, (0.0, 1.0, 2.0, 5.0, 15.0, 30.0)
 # A process that lived this long had no trouble starting.
 _STEADY_S = 60.0
-# How long requests wait for a process, and how long a silent one is taken for alive, in seconds.
-START_S, SILENT_S = 60.0, 60.0
-_PING_S = 10.0
+# How long requests wait for a process, in seconds.
+START_S = 60.0
+# Seconds between two looks whether it is alive; one that misses so many in a row is killed.
+_PING_S, MOST_MISSED = 10.0, 6
 # How often a request is sent: one that kills the process must not do so for ever.
 _MOST_TRIES = 3
 _CONNECT_S = 5.0
@@ -84,7 +85,7 @@ class Link:
         self._frames: Frames | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._boot, self._is_left, self._is_looking = "", False, False
-        self._starts, self._started_at, self._heard_at = 0, 0.0, 0.0
+        self._starts, self._started_at, self._missed = 0, 0.0, 0
         self._calls: set[Any] = set()
 
     @property
@@ -211,7 +212,7 @@ class Link:
                 self._later(_LOOK_S, self._try)
             return
         self._is_looking, self.trouble, self.facts = False, "", facts
-        self._frames, self._heard_at = frames, time.monotonic()
+        self._frames, self._missed = frames, 0
         frames.received, frames.lost = self._received, self._lost
         is_new, self._boot = facts["boot"] != self._boot, facts["boot"]
         was_there = is_new and bool(self.restarts)
@@ -222,21 +223,21 @@ class Link:
                 self._fail(number, "the mind's process ended three times over this request")
             else:
                 self._send(asked)
-        self._later(_PING_S, self._ping)
+        self._later(_PING_S, lambda: self._ping(frames))
         if was_there:
             self.on_restart()
 
-    def _ping(self) -> None:
-        if self._frames is None:
+    def _ping(self, frames: Frames) -> None:
+        if self._frames is not frames:
             return
-        silent_s = time.monotonic() - self._heard_at
-        if silent_s > SILENT_S:
+        if self._missed >= MOST_MISSED:  # counted, as this process may have been stopped, too
             self.kill()
             return
+        self._missed += 1
         if time.monotonic() - self._started_at > _STEADY_S:
             self._starts = 0
-        self._frames.send(frame({"ping": True}))
-        self._later(_PING_S, self._ping)
+        frames.send(frame({"ping": True}))
+        self._later(_PING_S, lambda: self._ping(frames))
 
     def _lost(self) -> None:
         self._frames = None
@@ -257,7 +258,7 @@ class Link:
     # --- answers ---
 
     def _received(self, data: bytes) -> None:
-        self._heard_at = time.monotonic()
+        self._missed = 0
         try:
             said = unframed(data)
             number = said.get("id", "")
