@@ -17,6 +17,7 @@ from twisted.internet.error import AlreadyCalled, AlreadyCancelled
 from twisted.internet.protocol import ClientFactory
 from twisted.logger import Logger
 
+from evennia_ai.background import in_turn
 from evennia_ai.errors import AssistantError, ConfigError, ModelError, StoreError
 from evennia_ai.mind.codec import MAX_FRAME, frame, read_error, unframed
 from evennia_ai.mind.folder import MindFolder
@@ -213,7 +214,9 @@ class Link:
             return
         self._is_looking, self.trouble, self.facts = False, "", facts
         self._frames, self._missed = frames, 0
-        frames.received, frames.lost = self._received, self._lost
+        # Answers arrive together, and each may start some milliseconds of work.
+        frames.received = lambda data: in_turn(lambda: self._received(data), self._reactor)
+        frames.lost = self._lost
         is_new, self._boot = facts["boot"] != self._boot, facts["boot"]
         was_there = is_new and bool(self.restarts)
         for number, asked in list(self._asked.items()):
@@ -265,15 +268,16 @@ class Link:
             asked = self._asked.pop(number, None)
         except (ValueError, AttributeError) as error:
             _log.error("the mind's process sent what cannot be read: {why}", why=str(error))
-            self._frames.abort()  # type: ignore[union-attr]
+            if self._frames is not None:
+                self._frames.abort()
             return
         for name in ("replaced", "memory_mb"):
             if name in said:
                 self.facts[name] = said[name]
         if asked is None:
             return
-        if asked.do in ONCE:
-            self._frames.send(frame({"got": number}))  # type: ignore[union-attr]
+        if asked.do in ONCE and self._frames is not None:
+            self._frames.send(frame({"got": number}))
         try:
             if "error" in said:
                 asked.deferred.errback(read_error(said))

@@ -1,5 +1,6 @@
 """The mind in a process of its own, as the Server sees it."""
 
+import gc
 import hashlib
 import hmac
 import json
@@ -258,6 +259,8 @@ class RemoteMind:
             counter_name(model)
             for name in (model, *self._models):
                 counter_for(name)
+            # As the import of LiteLLM does: a first full collection would stop the Server 0.1 s.
+            gc.freeze()
 
         def log_failures(results: Iterable[tuple[bool, Any]]) -> None:
             for good, failure in results:
