@@ -32,7 +32,7 @@ _STEADY_S = 60.0
 # How long requests wait for a process, in seconds.
 START_S = 60.0
 # Seconds between two looks whether it is alive; one that misses so many in a row is killed.
-_PING_S, MOST_MISSED = 10.0, 6
+PING_S, MOST_MISSED = 10.0, 6
 # How often a request is sent: one that kills the process must not do so for ever.
 _MOST_TRIES = 3
 _CONNECT_S = 5.0
@@ -65,6 +65,7 @@ class Link:
             facts: What the process told of itself when it was reached.
             restarts: How often it was started again.
             trouble: Why it cannot be reached; empty if it can.
+            ping_s: Seconds between two looks whether it is alive.
             on_restart: Called when another process is reached than before.
     """
 
@@ -79,7 +80,7 @@ class Link:
             from twisted.internet import reactor
         self._folder, self._start, self._digest, self._reactor = folder, start, digest, reactor
         self.facts: dict[str, Any] = {}
-        self.restarts, self.trouble = 0, ""
+        self.restarts, self.trouble, self.ping_s = 0, "", PING_S
         self.on_restart: Callable[[], object] = lambda: None
         self._asked: dict[str, Asked] = {}
         self._mark, self._numbers = secrets.token_hex(6), itertools.count(1)
@@ -226,7 +227,7 @@ class Link:
                 self._fail(number, "the mind's process ended three times over this request")
             else:
                 self._send(asked)
-        self._later(_PING_S, lambda: self._ping(frames))
+        self._later(self.ping_s, lambda: self._ping(frames))
         if was_there:
             self.on_restart()
 
@@ -240,7 +241,7 @@ class Link:
         if time.monotonic() - self._started_at > _STEADY_S:
             self._starts = 0
         frames.send(frame({"ping": True}))
-        self._later(_PING_S, lambda: self._ping(frames))
+        self._later(self.ping_s, lambda: self._ping(frames))
 
     def _lost(self) -> None:
         self._frames = None

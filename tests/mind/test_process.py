@@ -272,6 +272,27 @@ class TestDeaths(MindTest):
         self.assertEqual(mind.recall.replaced, 1)
         self.server.release()
 
+    def test_a_deadly_request(self):
+        """What kills the process each time fails after three; other requests go on."""
+        mind = self.mind("deadly", MEMORY_BACKEND="tests.mind.deadly_backend.DeadlyBackend")
+        self.reach(mind)
+        with self.assertRaisesRegex(StoreError, "three times"):
+            wait_for(mind.memories.search("a", "bees"), 3 * START_S)
+        self.reach(mind)
+        self.assertEqual(mind.status().restarts, 3)
+        self.assertEqual(mind.status().trouble, "")
+
+    def test_a_process_that_hangs(self):
+        """It is killed, and what was asked is asked of the next one."""
+        mind = self.mind("hung")
+        pid = self.reach(mind)
+        mind.link.ping_s = 0.1
+        mind.link._frames.abort()  # the next connection looks that often
+        self.reach(mind)
+        os.kill(pid, signal.SIGSTOP)
+        self.assertEqual(wait_for(mind.work(count_tokens, "one two", COUNT), START_S), 2)
+        self.assertFalse(is_alive(pid))
+
     def test_a_connection_lost(self):
         """The call goes on; its reply comes on the next connection, paid once."""
         mind = self.mind()
