@@ -9,6 +9,7 @@ itself used between two beats. The rest was spent waiting for Python's lock or f
 quiet phase of the same process shows the machine's own noise.
 
     python -m benchmarks.stalls --assistants 100 --seconds 60
+    python -m benchmarks.stalls --mind process
     python -m benchmarks.stalls --trace 30    # print stacks when the reactor is 30 ms late
 """
 
@@ -30,6 +31,7 @@ from typing import Any
 
 from benchmarks.world import world
 from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
+from evennia_ai.mind.values import memory_mb
 
 BEAT_S = 0.005
 QUIET_S = 5.0
@@ -249,6 +251,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--assistants", type=int, default=100)
     parser.add_argument("--lines", type=float, default=10.0, help="lines heard per second")
+    parser.add_argument("--mind", choices=("inline", "process"), default="inline")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument(
         "--trace",
@@ -276,7 +279,9 @@ def run(url: str, options: Any) -> dict[str, Any]:
 
     figures: dict[str, Any] = dict(vars(options))
     client = ModelClient(api_base=url, api_key="sk-bench", home_model="scripted/model")
-    with world(client, mem0=True) as make:
+    address = {"LLM_API_BASE": url, "LLM_API_KEY": "sk-bench", "LLM_MODEL": "scripted/model"}
+    process = address if options.mind == "process" else None
+    with world(client, mem0=True, process=process) as make:
         from twisted.internet import reactor
         from twisted.internet.task import LoopingCall, deferLater
 
@@ -310,6 +315,10 @@ def run(url: str, options: Any) -> dict[str, Any]:
             figures["talking"] = heart.take()
             figures["garbage_collections"] = collections.take()
             figures["done"] = crew.done()
+            figures["memory_mb"] = {
+                "server": memory_mb(),
+                "mind": services.mind().status().memory_mb,
+            }
             for stack, times in heart.stacks.most_common(40):
                 print(f"--- {times} times\n{stack}", file=sys.stderr)
 
@@ -319,9 +328,9 @@ def run(url: str, options: Any) -> dict[str, Any]:
                 print(result, file=sys.stderr)
 
         def begin() -> None:
-            done = services.warm_up()
+            done = services.mind().warm_up("scripted/model")
             done.addCallback(lambda _: services.mind().memories.sources("nobody"))
-            done.addCallback(lambda _: services.mind().recall.worker.submit(int))
+            done.addCallback(lambda _: services.mind().recall.count("nobody"))
             done.addCallback(lambda _: deferLater(reactor, SETTLE_S))
             done.addCallback(quiet).addCallback(talk).addCallback(over).addBoth(end)
 

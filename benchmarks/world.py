@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from collections.abc import Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,22 +11,32 @@ CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"
 
 
 @contextmanager
-def world(model: Any = None, mem0: bool = False):
+def world(model: Any = None, mem0: bool = False, process: Mapping[str, Any] | None = None):
     """Set Evennia up on a fresh SQLite file; return a function that makes an assistant.
 
     Args:
         model: The model client; by default a scripted one that says nothing.
         mem0: Whether semantic memory is a game's embedded Mem0 instead of one in memory.
+        process: Settings for a mind in a process of its own, with Mem0, instead of these parts.
     """
     with tempfile.TemporaryDirectory() as folder:
         _configure(Path(folder))
         from evennia_ai import services
         from evennia_ai.background import Worker
+        from evennia_ai.mind.inline import IndexFile
         from evennia_ai.rag_memory.recall_jobs import RecallJobs
         from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 
         services.reset()
-        index = services.IndexFile(Path(folder) / "recall.sqlite3")
+        if process is not None:
+            mind = _remote(Path(folder), process)
+            services.use(mind=mind, ready=True)
+            yield _make_assistant
+            mind.end()
+            mind.close()
+            services.reset()
+            return
+        index = IndexFile(Path(folder) / "recall.sqlite3")
         services.use(
             model=model or ScriptedModel(),
             memories=_mem0(Path(folder)) if mem0 else MemorySemanticStore(),
@@ -34,6 +45,15 @@ def world(model: Any = None, mem0: bool = False):
         )
         yield _make_assistant
         services.reset()
+
+
+def _remote(folder: Path, settings: Mapping[str, Any]) -> Any:
+    from evennia_ai.mind.folder import MindFolder
+    from evennia_ai.mind.remote import RemoteMind
+    from evennia_ai.mind.values import MindSettings
+
+    told = MindSettings(str(folder), str(settings["LLM_MODEL"]), settings)
+    return RemoteMind(MindFolder(folder / "server" / "mind"), told, folder / "mind.log")
 
 
 def _mem0(folder: Path) -> Any:

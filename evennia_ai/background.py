@@ -148,6 +148,17 @@ class _Deliveries:
             fire()
 
 
+def in_turn(function: Callable[[], None], reactor: ReactorBase | None = None) -> None:
+    """Call a function that takes a result, in a turn of the reactor of its own, in order.
+
+    On the reactor thread.
+    """
+    reactor = reactor or _default_reactor()
+    with _deliveries_lock:
+        deliveries = _deliveries.setdefault(reactor, _Deliveries(reactor))
+    deliveries.put(function)
+
+
 def _deliver(reactor: ReactorBase, deferred: Deferred[T], result: T | BaseException) -> None:
     """Fire `deferred` on the reactor thread, unless it has been cancelled."""
 
@@ -159,9 +170,7 @@ def _deliver(reactor: ReactorBase, deferred: Deferred[T], result: T | BaseExcept
         else:
             deferred.callback(result)
 
-    with _deliveries_lock:
-        deliveries = _deliveries.setdefault(reactor, _Deliveries(reactor))
-    reactor.callFromThread(deliveries.put, fire)
+    reactor.callFromThread(in_turn, fire, reactor)
 
 
 def in_time(

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core import checks
 
 from evennia_ai.assistant.spend_book import read_limits
-from evennia_ai.conf import PREFIX, setting
+from evennia_ai.conf import MINDS, PREFIX, setting
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL
 from evennia_ai.llm_interaction.local_models.files import has_engine
 
@@ -28,6 +28,7 @@ MEMORY_BACKEND = "EVENNIA_AI_MEMORY_BACKEND"
 MEM0_CONFIG = "EVENNIA_AI_MEM0_CONFIG"
 SPEND_CAPS = "EVENNIA_AI_SPEND_CAPS"
 MODERATE = "EVENNIA_AI_MODERATE"
+MIND = "EVENNIA_AI_MIND"
 # Environment variables that are not settings of a game.
 _ELSEWHERE = ("EVENNIA_AI_DEMO_PASSWORD", "EVENNIA_AI_MAKE")
 _URL = re.compile(r"https?://[^\s/]+(/\S*)?")
@@ -99,6 +100,12 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool], str, str]] = {
         lambda value: isinstance(value, str) and bool(_DOTTED.fullmatch(value)),
         "not a dotted path",
         'Write module and function separated by dots: "world.moderation.moderate".',
+    ),
+    MIND: (
+        "E020",
+        lambda value: value in MINDS,
+        'neither "inline" nor "process"',
+        'Set "process" to run models and memory beside the Server; else remove it.',
     ),
     MEMORY_BACKEND: (
         "E011",

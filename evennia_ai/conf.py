@@ -12,10 +12,13 @@ from evennia_ai.background import Worker
 from evennia_ai.errors import ConfigError
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
+from evennia_ai.mind.inline import MEM0_BACKEND, load_backend
+from evennia_ai.mind.values import MindSettings
 from evennia_ai.protocol import MemoryBackend
 
 PREFIX = "EVENNIA_AI_"
-MEM0_BACKEND = "evennia_ai.rag_memory.mem0_backend.backend.Mem0Backend"
+# Where the mind may run; the first is the default.
+MINDS = ("inline", "process")
 NOTICE = (
     "AI assistants listen in this game: they hear and remember what is said near them. "
     "See 'help ai' and 'help aiforget'."
@@ -102,19 +105,51 @@ def log_path() -> Path:
     return Path(setting("LOG_FILE", Path(settings.LOG_DIR) / "ai.log"))
 
 
+def memory_backend_path() -> str:
+    """The dotted path of the memory back end, by ``EVENNIA_AI_MEMORY_BACKEND``."""
+    return str(setting("MEMORY_BACKEND", MEM0_BACKEND))
+
+
 def memory_backend(worker: Worker | None = None) -> MemoryBackend:
     """A new memory back end, by ``EVENNIA_AI_MEMORY_BACKEND``, on a worker or its own.
 
     Raises `ConfigError` if the dotted path names no class that can be used.
     """
-    from evennia.utils.utils import class_from_module
+    return load_backend(memory_backend_path(), data_dir(), setting, worker)
 
-    path = setting("MEMORY_BACKEND", MEM0_BACKEND)
+
+def runs_mind_process() -> bool:
+    """Whether the mind is a process of its own, by ``EVENNIA_AI_MIND``; else it is inline."""
+    return str(setting("MIND", MINDS[0])) == "process"
+
+
+def mind_dir() -> Path:
+    """The folder where the Server and the mind's process meet."""
+    return Path(settings.GAME_DIR) / "server" / "mind"
+
+
+def mind_log_path() -> Path:
+    """The log of the mind's process."""
+    return Path(settings.LOG_DIR) / "mind.log"
+
+
+def mind_settings() -> MindSettings:
+    """What a mind must know of the game: all settings of the package that are plain values."""
+    names = {n.removeprefix(PREFIX) for n in (*dir(settings), *os.environ) if n.startswith(PREFIX)}
+    values = {name: setting(name) for name in sorted(names)}
+    plain = {
+        name: value for name, value in values.items() if value is not None and _is_plain(value)
+    }
+    folders = (str(settings.GAME_DIR), str(settings.LOG_DIR))
+    return MindSettings(str(data_dir()), model_name(), plain, *folders)
+
+
+def _is_plain(value: object) -> bool:
     try:
-        backend: MemoryBackend = class_from_module(path).from_settings(data_dir(), setting, worker)
-    except Exception as error:  # a game's own module may raise anything
-        raise _unusable("MEMORY_BACKEND", path, error) from error
-    return backend
+        json.dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def moderate_function() -> Callable[..., Any]:

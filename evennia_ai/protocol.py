@@ -7,7 +7,7 @@ work elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
@@ -32,16 +32,19 @@ if TYPE_CHECKING:  # for annotations only
         TurnReport,
         TurnRequest,
     )
+    from evennia_ai.mind.values import MindStatus
     from evennia_ai.rag_memory.journal import JournalHandler
     from evennia_ai.rag_memory.ledger_store import LedgerHandler
     from evennia_ai.rag_memory.profile import Profile
     from evennia_ai.rag_memory.profiles import EntityHandler
-    from evennia_ai.rag_memory.recall_jobs import RecallJobs
     from evennia_ai.rag_memory.search import Memory
+    from evennia_ai.recall.values import Hit, Query, Turn
     from evennia_ai.tools.execution import ToolRegistry
 
 P = ParamSpec("P")
 T = TypeVar("T")
+# A memory without a word of a query counts from this score on, where its store has no `near`.
+NEAR_MEMORY = 0.3
 # The `type` of memories that are summaries.
 MEMORY_SUMMARY = "memory_summary"
 
@@ -165,6 +168,46 @@ class ModelBackend(Protocol):
         """Load what is slow; fires when it is loaded."""
 
 
+class RecallBackend(Protocol):
+    """The recall index of all assistants (`rag_memory.recall_jobs.RecallJobs`)."""
+
+    @property
+    def replaced(self) -> int:
+        """How often another index took the place of the one before."""
+
+    def add(self, scope: str, turns: Sequence[Turn]) -> Deferred[int]:
+        """Index turns; fires with how many were indexed."""
+
+    def catch_up(
+        self, scope: str, turns: Sequence[Turn], gone: Collection[str] = ()
+    ) -> Deferred[tuple[int, list[str]]]:
+        """Index those of these turns that are missing or differ, and remove the `gone` ones.
+
+        Fires with how many were indexed, and the ids of those that differed.
+        """
+
+    def remove(self, scope: str, ids: Collection[str]) -> Deferred[int]:
+        """Remove turns; fires with how many there were."""
+
+    def clear(self, scope: str, at_most: int) -> Deferred[int]:
+        """Remove so many turns; fires with how many there were."""
+
+    def set_filling(self, scope: str, filling: bool) -> Deferred[bool]:
+        """Note in the index whether it is being filled; fires with True."""
+
+    def missing(self, scope: str, ids: Collection[str]) -> Deferred[int]:
+        """Fires with how many of these turns are not indexed; at least 1 during a filling."""
+
+    def count(self, scope: str) -> Deferred[int]:
+        """Fires with how many turns are indexed."""
+
+    def search(self, scope: str, query: Query) -> Deferred[list[Hit]]:
+        """Fires with the index's hits; a typed or often asked query looks deeper."""
+
+    def observations(self, profiles: Mapping[str, Profile], query: Query) -> Deferred[list[Hit]]:
+        """Fires with what profiles hold about those in a query."""
+
+
 class Mind(Protocol):
     """All that computes or waits: models, long-term memory, long work on texts.
 
@@ -181,11 +224,14 @@ class Mind(Protocol):
         """Long-term memory of all assistants."""
 
     @property
-    def recall(self) -> RecallJobs:
+    def recall(self) -> RecallBackend:
         """The recall index of all assistants."""
 
     def work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
-        """Call a function that computes long, and only computes; fires with its result."""
+        """Call a function that computes long, and only computes; fires with its result.
+
+        `mind.work` lists the functions that run in the mind's process, if there is one.
+        """
 
     @property
     def down(self) -> set[str]:
@@ -193,6 +239,15 @@ class Mind(Protocol):
 
     def warm_up(self, model: str) -> Deferred[None]:
         """Load what is slow; fires when it is loaded."""
+
+    def status(self) -> MindStatus:
+        """How it is."""
+
+    def leave(self) -> None:
+        """The Server restarts: let calls in flight go on where they can, and cancel none."""
+
+    def end(self) -> None:
+        """The game stops: let nothing go on after `close`."""
 
     def close(self) -> Deferred[None]:
         """Cancel calls and release files; fires when that is done."""

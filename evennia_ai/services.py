@@ -4,174 +4,42 @@ The mind is made at first use and closed when the server stops. `use` puts anoth
 parts, in its place: for tests and for games that bring their own.
 """
 
-import threading
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
-from twisted.internet.defer import CancelledError, Deferred, DeferredList, fail, succeed
-from twisted.logger import Logger
+from twisted.internet.defer import Deferred, succeed
 
 from evennia_ai import conf
 from evennia_ai.assistant.figures import Figures
 from evennia_ai.assistant.moderation import Moderator
 from evennia_ai.background import Worker
-from evennia_ai.errors import ConfigError, StoreError
-from evennia_ai.llm_interaction.client import ModelClient
-from evennia_ai.llm_interaction.tokens import counter_for, counter_name
-from evennia_ai.protocol import MemoryBackend, Mind, ModelBackend
-from evennia_ai.rag_memory.recall_jobs import RecallJobs
-from evennia_ai.recall.store import is_damage, set_aside
-
-if TYPE_CHECKING:
-    from evennia_ai.recall import RecallIndex
+from evennia_ai.mind import inline
+from evennia_ai.mind.folder import MindFolder
+from evennia_ai.mind.remote import RemoteMind
+from evennia_ai.protocol import MemoryBackend, Mind
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_log = Logger("evennia_ai")
-
-
-class IndexFile:
-    """The recall index in a file, opened at first use, on the thread that owns it.
-
-    It is opened again if its file was deleted. A damaged one is renamed and replaced by an empty
-    one, which the assistants fill from what they have stored.
-    """
-
-    def __init__(self, path: Path):
-        self._path, self._inode = path, 0
-        self._lock = threading.Lock()
-        self._index: RecallIndex | None = None
-
-    def __call__(self) -> "RecallIndex":
-        """The open index."""
-        with self._lock:
-            if self._index is not None and (self._index.damaged or self._is_gone()):
-                self._index.close()
-                if self._index.damaged:
-                    set_aside(self._path)
-                self._index = None
-            if self._index is None:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                self._index = self._opened()
-                self._inode = self._path.stat().st_ino
-            return self._index
-
-    def close(self) -> None:
-        """Release the file."""
-        with self._lock:
-            if self._index is not None:
-                self._index.close()
-            self._index = None
-
-    def _opened(self) -> "RecallIndex":
-        from evennia_ai.recall import RecallIndex  # it loads NumPy: not on the reactor thread
-
-        try:
-            return RecallIndex(self._path)
-        except StoreError as error:
-            if not is_damage(error.__cause__):
-                raise
-        set_aside(self._path)
-        return RecallIndex(self._path)
-
-    def _is_gone(self) -> bool:
-        """Whether the open file is no longer the one under its name."""
-        try:
-            return self._path.stat().st_ino != self._inode
-        except FileNotFoundError:
-            return True
-
-
-class InlineMind:
-    """`protocol.Mind` inside the server: daemon threads; `desk` is the one for work on texts."""
-
-    def __init__(
-        self, model: ModelBackend, memories: MemoryBackend, recall: RecallJobs, desk: Worker
-    ):
-        self.model, self.memories = model, memories
-        self.recall, self.work = recall, desk.submit
-        self.down: set[str] = set()
-
-    def warm_up(self, model: str) -> "Deferred[None]":
-        """Load the model library, the index and the token vocabularies."""
-
-        def load() -> None:
-            self.recall.open_index()
-            counter_name(model)
-            for name in (model, "gpt-4", "gpt-4o"):  # an assistant may use another model
-                counter_for(name)
-
-        def log_failures(results: Iterable[tuple[bool, Any]]) -> None:
-            for good, failure in results:
-                if not good and not failure.check(CancelledError):
-                    _log.error("warming up: {why}", why=failure.getErrorMessage())
-
-        waiting = [self.model.warm_up(), self.recall.worker.submit(load)]
-        return DeferredList(waiting, consumeErrors=True).addCallback(log_failures)
-
-    def close(self) -> "Deferred[None]":
-        """Cancel calls and release files."""
-        self.model.cancel_all()
-        waiting = [self.memories.close()]
-        if isinstance(self.recall.open_index, IndexFile):
-            waiting.append(self.recall.worker.submit(self.recall.open_index.close))
-        return DeferredList(waiting, consumeErrors=True).addCallback(lambda _: None)
-
-
-class UnusableBackend:
-    """A `protocol.MemoryBackend` whose every call fails with the reason; searches go on without."""
-
-    def __init__(self, reason: str = "There is no memory back end."):
-        self._reason = reason
-
-    @classmethod
-    def from_settings(cls, *args: Any) -> "UnusableBackend":
-        """One without a known reason."""
-        return cls()
-
-    def _refused(self, *args: Any, **options: Any) -> "Deferred[Any]":
-        return fail(StoreError(self._reason))
-
-    add = add_extracted = extraction_prompt = search = _refused
-    ids = sources = source_of = delete = _refused
-
-    def status(self) -> "Deferred[dict[str, Any]]":
-        """Fires with the reason."""
-        return succeed({"ok": False, "detail": self._reason, "count": 0, "path": ""})
-
-    def close(self) -> "Deferred[None]":
-        """Nothing to release."""
-        return succeed(None)
 
 
 def memory_backend(worker: Worker | None = None) -> MemoryBackend:
     """The memory back end of the settings, or one that says why it cannot be used."""
-    try:
-        return conf.memory_backend(worker)
-    except ConfigError as error:
-        _log.error("{why}", why=str(error))
-        return UnusableBackend(str(error))
+    return inline.memory_backend(conf.memory_backend_path(), conf.data_dir(), conf.setting, worker)
 
 
 _made: dict[str, Any] = {}
 
 
 def mind() -> Mind:
-    """The game's mind."""
+    """The game's mind. Only the Server uses a process: other commands must not disturb it."""
     if "mind" not in _made:
-        client = ModelClient(
-            api_base=conf.setting("LLM_API_BASE"),
-            api_key=conf.setting("LLM_API_KEY"),
-            home_model=conf.model_name(),
-            local_models=conf.local_models(),
-        )
-        _made["mind"] = InlineMind(
-            client,
-            memory_backend(),
-            RecallJobs(Worker("evennia-ai-recall"), IndexFile(conf.data_dir() / "recall.sqlite3")),
-            Worker("evennia-ai-work"),
-        )
+        settings = conf.mind_settings()
+        if _made.get("server") and conf.runs_mind_process():
+            models = conf.allowed_models()
+            folder = MindFolder(conf.mind_dir())
+            _made["mind"] = RemoteMind(folder, settings, conf.mind_log_path(), models)
+        else:
+            _made["mind"] = inline.make_mind(settings)
     made: Mind = _made["mind"]
     return made
 
@@ -189,9 +57,12 @@ def moderator() -> Moderator | None:
 
 
 def use(**parts: object) -> None:
-    """Put parts in place: the whole `mind`, `ready`, or what `InlineMind` takes, by its names."""
+    """Put parts in place: `mind`, or what `InlineMind` takes, by its names; or note a fact.
+
+    `ready` is whether ticks may think, `server` whether this process is the Server.
+    """
     for name, part in parts.items():
-        if name in ("mind", "ready"):
+        if name in ("mind", "ready", "server"):
             _made[name] = part
         else:
             setattr(mind(), name, part)
@@ -240,6 +111,18 @@ def warm_up() -> "Deferred[None]":
     if (judge := moderator()) is not None:
         judge.warm_up()
     return succeed(None) if ready() else mind().warm_up(conf.model_name())
+
+
+def leave() -> None:
+    """The Server restarts: let calls in flight go on where they can, and cancel none of them."""
+    if "mind" in _made:
+        _made["mind"].leave()
+
+
+def end() -> None:
+    """The game stops: let nothing of it go on after `close`."""
+    if "mind" in _made:
+        _made["mind"].end()
 
 
 def close() -> "Deferred[None]":

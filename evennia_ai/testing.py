@@ -31,6 +31,7 @@ from evennia_ai.language.times import spoken_time
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
+from evennia_ai.mind.inline import InlineMind
 from evennia_ai.protocol import MemoryBackend, ModelBackend, Store
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.profile import Profile
@@ -38,7 +39,6 @@ from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.rag_memory.recall_jobs import TOOLS, RecallJobs
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.recall.values import Hit, Turn
-from evennia_ai.services import InlineMind
 from evennia_ai.tools import BUILTIN_TOOLS
 from evennia_ai.tools.execution import ToolRegistry
 

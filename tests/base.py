@@ -15,8 +15,8 @@ from evennia_ai.assistant.deletions import delete_queued
 from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.background import Worker
 from evennia_ai.history.messages import Message
+from evennia_ai.mind.inline import IndexFile
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
-from evennia_ai.services import IndexFile
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 from tests.waiting import wait_for
 

@@ -28,7 +28,7 @@ from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
-from evennia_ai.llm_interaction.tokens import counter_for, counter_name
+from evennia_ai.llm_interaction.tokens import TokenCounter, counter_name
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Mind
 from evennia_ai.tools.execution import ToolRegistry
@@ -109,7 +109,7 @@ class AssistantPorts(AssistantParts):
     @property
     def counter(self) -> Callable[[str], int]:
         """The token counter of its model, for short texts."""
-        return counter_for(self.model_name)
+        return TokenCounter(self.model_name)
 
     def count(self, text: str) -> int:
         """Tokens of a short text for its model; count long ones by way of `mind.work`."""

@@ -141,6 +141,7 @@ class _Turn:
         self.known = {m.id for m in script.history.messages()} if request.beside else set[str]()
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
         self.budget: BudgetEvent | None = None  # of the last request that was answered
+        self.asked = 0  # requests made
         self.cuts: tuple[str, ...] = ()  # what guards did
         self.replaced: tuple[str, ...] = ()  # what the game's moderation says instead
         self.is_moderated = False  # whether it replaced or refused something,
@@ -269,13 +270,20 @@ class _Turn:
         """A model's answer, in the time that the turn has left."""
         script, request = self.script, self.request
         left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
-        asked = replace(asked, timeout_s=min(asked.timeout_s, left_s))
+        asked = replace(asked, timeout_s=min(asked.timeout_s, left_s), key=self._key())
         reply = yield script.complete(asked, request.asker)
         answer = self._read(reply)
         if answer.cuts:
             self.cuts += answer.cuts
             script.audit("guard", model=reply.model, cut=answer.cuts, lost=answer.is_lost)
         return answer
+
+    def _key(self) -> str:
+        """What marks a call of this turn, when a reload interrupts it and the turn begins anew."""
+        request, self.asked = self.request, self.asked + 1
+        if not request.source_ids:
+            return ""
+        return " ".join((self.script.scope, request.context, str(self.asked), *request.source_ids))
 
     def _discard(self, answer: _Answer) -> None:
         """Count and log a reply that is not used."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from twisted.internet.defer import CancelledError, Deferred, TimeoutError, inlineCallbacks
+from twisted.python.failure import Failure
 
 from evennia_ai.assistant.runtime import LiveAssistant
 from evennia_ai.assistant.spend_book import (
@@ -117,7 +118,11 @@ class SharedSpend:
         """Fires once a call has ended, after `most_s` seconds at the latest."""
         waiting: Deferred[None] = Deferred()
         self._waiting.append(waiting)
-        in_time(waiting, most_s).addErrback(lambda late: late.trap(TimeoutError) and None)
+
+        def over(failure: Failure) -> None:
+            failure.trap(TimeoutError)
+
+        in_time(waiting, most_s).addErrback(over)
         return waiting
 
     def wake(self) -> None:

@@ -51,6 +51,7 @@ def status_facts(script: "AssistantScript") -> dict[str, Any]:
         "phase": script.state.phase,
         "model": script.model_name,
         "tool_protocol": str(tool_protocol(script)),
+        "mind": str(script.mind.status()),
         "context": {
             "usage": round(context_usage(script), 4),
             "limit_tokens": context_limit(script),

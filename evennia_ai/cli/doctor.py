@@ -446,6 +446,16 @@ def _sentences(text: str) -> tuple[str, str]:
     return first.rstrip("."), rest
 
 
+def check_mind(patient: Patient) -> Check:
+    """Where models and memory run."""
+    if patient.client is None:  # not in the game
+        return _fine("a process of its own" if conf.runs_mind_process() else "in the Server")
+    status = services.mind().status()
+    if status.trouble:
+        return _fault(str(status), "Read `server/logs/mind.log`, or remove `EVENNIA_AI_MIND`.")
+    return _fine(str(status))
+
+
 @inlineCallbacks
 def check_model(patient: Patient) -> Any:
     """The model answers."""
@@ -493,6 +503,7 @@ CHECKS: tuple[Callable[[Patient], Any], ...] = (
     check_assistants,
     check_index,
     check_local_model,
+    check_mind,
     check_model,
 )
 

@@ -21,6 +21,11 @@ WARM_UP_AFTER_S = 1.0
 _warm_up: Any = None
 
 
+def at_server_init() -> None:
+    """Note that this process is the Server."""
+    services.use(server=True)
+
+
 def at_server_start() -> None:
     """Prepare the process and schedule `warm_up`; scripts repair themselves in their own hook."""
     from twisted.internet import reactor
@@ -86,9 +91,18 @@ def at_server_stop() -> None:
     services.close()
 
 
+def at_server_reload_stop() -> None:
+    """Let calls to models go on while the Server restarts, if the mind is a process of its own."""
+    services.leave()
+
+
+def at_server_cold_stop() -> None:
+    """End the mind's process with the game."""
+    services.end()
+
+
 def _nothing() -> None:
     """Evennia calls these hooks, too; they have nothing to do."""
 
 
-at_server_init = at_server_reload_start = at_server_reload_stop = _nothing
-at_server_cold_start = at_server_cold_stop = _nothing
+at_server_reload_start = at_server_cold_start = _nothing

@@ -54,6 +54,7 @@ def status_lines(facts: dict[str, Any]) -> list[str]:
         f"Enabled: {switched}",
         f"Model: {facts['model']}",
         f"Tool calls: {facts['tool_protocol']}",
+        f"Mind: {facts['mind']}",
         f"Thinking now: {'yes' if facts['thinking'] else 'no'}",
         *_context_lines(facts["context"]),
         f"Messages: {stored['live_messages']} live ({stored['live_tokens']:,} tokens), "

@@ -20,7 +20,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from evennia_ai.background import AsyncioThread
@@ -138,6 +138,11 @@ class ModelClient:
         """Ask a model for one word, once, past its breaker; fires with a `ProbeReport`."""
         return self._start(self._probe(model, api, timeout_s))
 
+    @property
+    def in_flight(self) -> int:
+        """Calls in flight."""
+        return len(self._in_flight)
+
     def cancel_all(self) -> int:
         """Cancel all calls in flight; returns how many there were."""
         running = list(self._in_flight)
@@ -200,6 +205,23 @@ class ModelClient:
     def _try_home(self, result: None) -> None:
         if self._home:
             self.carries_tools(self._home)
+
+    def facts(self, model: str) -> Deferred[tuple[int | None, str, bool | None]]:
+        """Fires with what `window`, `window_source` and `carries_tools` say of a model now."""
+        found = self.window(model), self.window_source(model), self.carries_tools(model)
+        return succeed(found)
+
+    def listed(self) -> Deferred[dict[str, tuple[int | None, float | None, float | None]]]:
+        """Fires with window and prices, as `window` and `price` have them, of all listed models."""
+        return self._start(self._read_list())
+
+    async def _read_list(self) -> dict[str, tuple[int | None, float | None, float | None]]:
+        litellm = self._ready().litellm
+        return {
+            name: (wire.window_of(litellm, name), *(wire.price_of(litellm, name) or (None, None)))
+            for name in litellm.model_cost
+            if name != "sample_spec"  # explains the list's fields
+        }
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Deferred[T]:
         deferred = self._thread.submit(work)

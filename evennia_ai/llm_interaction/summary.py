@@ -22,6 +22,7 @@ from evennia_ai.llm_interaction.prompt import (
 )
 from evennia_ai.llm_interaction.regions import text_tokens
 from evennia_ai.llm_interaction.reply import is_refusal, strip_markup, strip_thoughts
+from evennia_ai.llm_interaction.tokens import count_tokens
 from evennia_ai.llm_interaction.tool_calls import looks_like_tool_call
 from evennia_ai.llm_interaction.transcript import as_summary_prompt
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
@@ -138,7 +139,7 @@ def ask_model(
     """
     config = script.config
     if user_tokens is None:
-        user_tokens = yield script.mind.work(script.counter, user)
+        user_tokens = yield script.mind.work(count_tokens, user, script.counter)
     name = model or config.compact_model or script.model_name
     common: dict[str, Any] = {
         "model": name,
@@ -257,7 +258,7 @@ def _one_summary(
     Fails with `WindowError` if a shorter text is wanted and `may_shorten`.
     """
     rejected: list[str] = []
-    source = yield script.mind.work(script.counter, text)
+    source = yield script.mind.work(count_tokens, text, script.counter)
     for level, model in summary_levels(script):
         try:
             reply = yield ask_model(

@@ -12,6 +12,7 @@ import importlib.util
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,22 @@ def counter_for(model: str = "gpt-4") -> Counter:
     that on a background thread before an assistant's first tick.
     """
     return _toksum_counter(model) or _tiktoken_counter(encoding_name(model)) or estimate
+
+
+@dataclass(frozen=True)
+class TokenCounter:
+    """The token counter of a model, as a value: it can be sent to the mind's process."""
+
+    model: str
+
+    def __call__(self, text: str) -> int:
+        """Tokens of a text."""
+        return counter_for(self.model)(text)
+
+
+def count_tokens(text: str, count: Counter) -> int:
+    """Tokens of a text, for `Mind.work`."""
+    return count(text)
 
 
 def count_conversation_tokens(

@@ -30,6 +30,8 @@ class ModelRequest:
         timeout_s: Seconds for one attempt.
         purpose: ``tick``, ``summary``, ``extraction`` and the like, for logs and bills.
         prompt_tokens: Tokens of the prompt as we count them; 0 if nobody did.
+        key: Who asks for what: a request made again after a reload has the same one, and gets the
+            reply of the first. Empty for one that is not made again.
     """
 
     model: str
@@ -48,6 +50,7 @@ class ModelRequest:
     timeout_s: float = 60.0
     purpose: str = "tick"
     prompt_tokens: int = 0
+    key: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,20 +17,17 @@ from evennia_ai.history.audience import STAFF, normalised, viewer, visible
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.language.words import telling_words
-from evennia_ai.protocol import MEMORY_SUMMARY, MemoryBackend
+from evennia_ai.protocol import MEMORY_SUMMARY, NEAR_MEMORY, MemoryBackend, RecallBackend
 from evennia_ai.rag_memory.episodic_index import is_pruned, turn_of_entry, turn_of_message, turns_of
 from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.quarantine import Quarantine
 from evennia_ai.rag_memory.ranking import depth, rank
-from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.recall.values import Hit, Query, Turn
 
 T = TypeVar("T")
 D = TypeVar("D")
 
-# A memory without a word of a query counts from this score on, where its store has no `near`.
-NEAR_MEMORY = 0.3
 # Turns taken out of the index in one piece of work.
 CLEARED_AT_ONCE = 2_000
 # A turn goes on without its memories rather than wait longer for a store, seconds.
@@ -58,7 +55,7 @@ class Memory:
     """
 
     scope: str
-    recall: RecallJobs
+    recall: RecallBackend
     semantic: Callable[[], MemoryBackend | None] = lambda: None
     report: Callable[[str, BaseException], None] = lambda what, error: None
     now: Callable[[], float] = time.time

@@ -15,6 +15,7 @@ from evennia_ai.background import pause
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.prompt import context_limit
 from evennia_ai.llm_interaction.summary import call_llm_simple
+from evennia_ai.llm_interaction.tokens import count_tokens
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
@@ -203,7 +204,7 @@ def _asked(script: Assistant, prompt: Sequence[Mapping[str, str]]) -> Any:
         "\n".join(m["content"] for m in prompt if (m["role"] == "system") is wanted)
         for wanted in (True, False)
     )
-    tokens = yield script.mind.work(script.counter, f"{system}\n{user}")
+    tokens = yield script.mind.work(count_tokens, f"{system}\n{user}", script.counter)
     needed, limit = tokens + script.config.reply_reserve_tokens, context_limit(script)
     if needed > limit:
         raise ModelError(f"Mem0's prompt takes {needed:,} tokens, more than the limit of {limit:,}")

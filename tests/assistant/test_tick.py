@@ -103,7 +103,9 @@ class TestAwakeTick(AssistantTest):
             now -= set_back_s
             self.say("Aria, are you there?")
             self.assertEqual(wait_for(self.script.at_tick()), "turn")
-            self.assertTrue(all(late.due <= now for late in self.script.runtime.unanswered.values()))
+            self.assertTrue(
+                all(late.due <= now for late in self.script.runtime.unanswered.values())
+            )
             now += 2
 
     def test_words_in_the_queue_keep_it_awake(self):

@@ -13,6 +13,7 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.records import SummaryRecord
+from evennia_ai.mind.inline import IndexFile
 from evennia_ai.rag_memory.episodic_index import KEEP_DAYS
 from evennia_ai.rag_memory.indexing import (
     BATCH,
@@ -27,7 +28,6 @@ from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.values import Query
-from evennia_ai.services import IndexFile
 from evennia_ai.sleep.cycle import prune_episodic_index
 from evennia_ai.testing import InlineWorker
 from tests.base import AssistantTest

@@ -27,6 +27,7 @@ from evennia_ai.llm_interaction.summary import (
     summary_prompt,
     supported,
 )
+from evennia_ai.llm_interaction.tokens import count_tokens
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS
 from evennia_ai.sleep.compaction.retention import appendix, missing_request, score
@@ -157,7 +158,7 @@ def _asked_again(
     cap = context_caps(script).summary
     request = missing_request(summary.text, lost)
     source = format_messages_for_compaction(messages, earlier)
-    tokens = yield script.mind.work(script.counter, source)
+    tokens = yield script.mind.work(count_tokens, source, script.counter)
     if tokens <= request_room(script, (summary.model,), prompt, request):
         request = f"{source}\n\n{request}"
     try:

@@ -1,0 +1,1 @@
+"""What computes or waits for the assistants: in the Server, or in a process of its own."""

@@ -1,0 +1,206 @@
+"""The mind on daemon threads of the process that makes it: the Server, or the mind's own.
+
+Neither Django nor Evennia is imported here.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from twisted.internet.defer import CancelledError, Deferred, DeferredList, fail, succeed
+from twisted.logger import Logger
+
+from evennia_ai.background import Worker
+from evennia_ai.errors import ConfigError, StoreError
+from evennia_ai.llm_interaction.client import ModelClient
+from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
+from evennia_ai.llm_interaction.tokens import counter_for, counter_name
+from evennia_ai.mind.values import MindSettings, MindStatus, memory_mb
+from evennia_ai.protocol import MemoryBackend, ModelBackend
+from evennia_ai.rag_memory.recall_jobs import RecallJobs
+from evennia_ai.recall.store import is_damage, set_aside
+
+if TYPE_CHECKING:
+    from evennia_ai.recall import RecallIndex
+
+_log = Logger("evennia_ai")
+MEM0_BACKEND = "evennia_ai.rag_memory.mem0_backend.backend.Mem0Backend"
+
+
+class IndexFile:
+    """The recall index in a file, opened at first use, on the thread that owns it.
+
+    It is opened again if its file was deleted. A damaged one is renamed and replaced by an empty
+    one, which the assistants fill from what they have stored.
+    """
+
+    def __init__(self, path: Path):
+        self._path, self._inode = path, 0
+        self._lock = threading.Lock()
+        self._index: RecallIndex | None = None
+
+    def __call__(self) -> "RecallIndex":
+        """The open index."""
+        with self._lock:
+            if self._index is not None and (self._index.damaged or self._is_gone()):
+                self._index.close()
+                if self._index.damaged:
+                    set_aside(self._path)
+                self._index = None
+            if self._index is None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._index = self._opened()
+                self._inode = self._path.stat().st_ino
+            return self._index
+
+    def close(self) -> None:
+        """Release the file."""
+        with self._lock:
+            if self._index is not None:
+                self._index.close()
+            self._index = None
+
+    def _opened(self) -> "RecallIndex":
+        from evennia_ai.recall import RecallIndex  # it loads NumPy: not on the reactor thread
+
+        try:
+            return RecallIndex(self._path)
+        except StoreError as error:
+            if not is_damage(error.__cause__):
+                raise
+        set_aside(self._path)
+        return RecallIndex(self._path)
+
+    def _is_gone(self) -> bool:
+        """Whether the open file is no longer the one under its name."""
+        try:
+            return self._path.stat().st_ino != self._inode
+        except FileNotFoundError:
+            return True
+
+
+class InlineMind:
+    """`protocol.Mind` inside the server: daemon threads; `desk` is the one for work on texts."""
+
+    def __init__(
+        self, model: ModelBackend, memories: MemoryBackend, recall: RecallJobs, desk: Worker
+    ):
+        self.model, self.memories = model, memories
+        self.recall, self.work = recall, desk.submit
+        self.down: set[str] = set()
+
+    def warm_up(self, model: str) -> "Deferred[None]":
+        """Load the model library, the index and the token vocabularies."""
+
+        def load() -> None:
+            self.recall.open_index()
+            counter_name(model)
+            for name in (model, "gpt-4", "gpt-4o"):  # an assistant may use another model
+                counter_for(name)
+
+        def log_failures(results: Iterable[tuple[bool, Any]]) -> None:
+            for good, failure in results:
+                if not good and not failure.check(CancelledError):
+                    _log.error("warming up: {why}", why=failure.getErrorMessage())
+
+        waiting = [self.model.warm_up(), self.recall.worker.submit(load)]
+        return DeferredList(waiting, consumeErrors=True).addCallback(log_failures)
+
+    def close(self) -> "Deferred[None]":
+        """Cancel calls and release files."""
+        self.model.cancel_all()
+        waiting = [self.memories.close()]
+        if isinstance(self.recall.open_index, IndexFile):
+            waiting.append(self.recall.worker.submit(self.recall.open_index.close))
+        return DeferredList(waiting, consumeErrors=True).addCallback(lambda _: None)
+
+    def leave(self) -> None:
+        """Nothing goes on without the Server."""
+
+    def end(self) -> None:
+        """Nothing goes on without the Server."""
+
+    def status(self) -> MindStatus:
+        """Where it runs."""
+        return MindStatus("inline", os.getpid(), memory_mb(), getattr(self.model, "in_flight", 0))
+
+
+class UnusableBackend:
+    """A `protocol.MemoryBackend` whose every call fails with the reason; searches go on without."""
+
+    def __init__(self, reason: str = "There is no memory back end."):
+        self._reason = reason
+
+    @classmethod
+    def from_settings(cls, *args: Any) -> "UnusableBackend":
+        """One without a known reason."""
+        return cls()
+
+    def _refused(self, *args: Any, **options: Any) -> "Deferred[Any]":
+        return fail(StoreError(self._reason))
+
+    add = add_extracted = extraction_prompt = search = _refused
+    ids = sources = source_of = delete = _refused
+
+    def status(self) -> "Deferred[dict[str, Any]]":
+        """Fires with the reason."""
+        return succeed({"ok": False, "detail": self._reason, "count": 0, "path": ""})
+
+    def close(self) -> "Deferred[None]":
+        """Nothing to release."""
+        return succeed(None)
+
+
+def load_backend(
+    path: str, directory: Path, setting: Callable[..., Any], worker: Worker | None = None
+) -> MemoryBackend:
+    """A new memory back end by its dotted path; `ConfigError` if there is none to be used."""
+    try:
+        module, _, name = path.rpartition(".")
+        backend: MemoryBackend = getattr(import_module(module), name).from_settings(
+            directory, setting, worker
+        )
+    except Exception as error:  # a game's own module may raise anything
+        raise ConfigError(
+            f"`EVENNIA_AI_MEMORY_BACKEND` names `{path}`, which cannot be used: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    return backend
+
+
+def memory_backend(
+    path: str, directory: Path, setting: Callable[..., Any], worker: Worker | None = None
+) -> MemoryBackend:
+    """As `load_backend`, but one that says why, where there is none to be used."""
+    try:
+        return load_backend(path, directory, setting, worker)
+    except ConfigError as error:
+        _log.error("{why}", why=str(error))
+        return UnusableBackend(str(error))
+
+
+def _local_models(settings: MindSettings) -> LocalModels | None:
+    if not settings.game_dir:
+        return None
+    return LocalModels(Path(settings.game_dir), Path(settings.log_dir))
+
+
+def make_mind(settings: MindSettings) -> InlineMind:
+    """The mind of a game, on threads of this process."""
+    directory = Path(settings.data_dir)
+    client = ModelClient(
+        api_base=settings.setting("LLM_API_BASE"),
+        api_key=settings.setting("LLM_API_KEY"),
+        home_model=settings.model,
+        local_models=_local_models(settings),
+    )
+    backend = settings.setting("MEMORY_BACKEND", MEM0_BACKEND)
+    return InlineMind(
+        client,
+        memory_backend(backend, directory, settings.setting),
+        RecallJobs(Worker("evennia-ai-recall"), IndexFile(directory / "recall.sqlite3")),
+        Worker("evennia-ai-work"),
+    )

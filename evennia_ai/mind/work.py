@@ -1,0 +1,44 @@
+"""The functions that `Mind.work` may call in the mind's process, by their dotted names.
+
+They compute, and only compute; arguments and results are values of `mind.codec`. A function that
+is not listed runs on a thread of the Server.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+_SUMMARY = "evennia_ai.llm_interaction.summary"
+_GATE = "evennia_ai.sleep.compaction.retention_gate"
+_RETENTION = "evennia_ai.sleep.compaction.retention"
+_PROVENANCE = "evennia_ai.rag_memory.provenance"
+WORK = frozenset(
+    {
+        "evennia_ai.llm_interaction.tokens.count_tokens",
+        "evennia_ai.llm_interaction.budget.packed",
+        f"{_SUMMARY}.extract",
+        f"{_SUMMARY}.shortened",
+        f"{_GATE}.items_to_keep",
+        f"{_GATE}.with_appendix",
+        f"{_RETENTION}.missing",
+        f"{_RETENTION}.drift",
+        "evennia_ai.rag_memory.recalled.is_recalled",
+        f"{_PROVENANCE}.grounds_of_turn",
+        f"{_PROVENANCE}.grounds_of_history",
+    }
+)
+
+
+def name_of(function: Callable[..., Any]) -> str | None:
+    """The name of a function that may be called in the process; None for others."""
+    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
+    return name if name in WORK else None
+
+
+def find(name: str) -> Callable[..., Any]:
+    """A listed function; raises `LookupError` for any other name."""
+    if name not in WORK:
+        raise LookupError(f"`{name}` is not a function of the mind")
+    module, _, attribute = name.rpartition(".")
+    function: Callable[..., Any] = getattr(import_module(module), attribute)
+    return function

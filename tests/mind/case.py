@@ -1,0 +1,88 @@
+"""A mind in a real process, over a real socket."""
+
+import contextlib
+import os
+import signal
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from evennia_ai.llm_interaction.values import ModelRequest
+from evennia_ai.mind.folder import MindFolder
+from evennia_ai.mind.remote import RemoteMind
+from evennia_ai.mind.values import MindSettings
+from tests.loopback import LoopbackServer
+from tests.waiting import pump_until, wait_for
+
+KEY = "sk-loopback-secret-1"
+START_S = 60
+
+
+def is_alive(pid):
+    """Whether a process runs; one that waits to be reaped does not."""
+    with contextlib.suppress(OSError):
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    return False
+
+
+class MindTest(unittest.TestCase):
+    """`self.mind()` is the Server's side of the one process of this class."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        cls.base = Path(cls.folder.name)
+        cls.server = LoopbackServer().start()
+        cls.pids = set()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.release()
+        for pid in filter(is_alive, cls.pids):
+            os.kill(pid, signal.SIGKILL)
+        cls.server.stop()
+        cls.folder.cleanup()
+
+    def mind(self, game="game", unix=True, **values):
+        """A mind as a Server makes it; `values` are settings."""
+        address = {"LLM_API_BASE": self.server.url, "LLM_API_KEY": KEY, **values}
+        home = self.base / game
+        mind = RemoteMind(
+            MindFolder(home / "server" / "mind", unix),
+            MindSettings(str(home / "data"), "loopback", address),
+            home / "server" / "logs" / "mind.log",
+        )
+        self.addCleanup(mind.close)
+        return mind
+
+    def reach(self, mind):
+        """Wait for the process; returns its id."""
+        wait_for(mind.recall.count("nobody"), START_S)
+        pid = mind.status().pid
+        self.pids.add(pid)
+        return pid
+
+    def wait_for_end(self, pid, timeout_s=20.0):
+        """Wait until a process is gone, with the reactor running."""
+        pump_until(lambda: not is_alive(pid), timeout_s)
+
+    def asked(self, count):
+        """Wait until the model's server has got so many requests in all."""
+        pump_until(lambda: len(self.server.requests) >= count, START_S)
+
+    def log(self, game="game"):
+        """The process's log."""
+        return (self.base / game / "server" / "logs" / "mind.log").read_text()
+
+
+def request(text="Hello", **fields):
+    """A request to the loopback server."""
+    fields = {"model": "loopback", "timeout_s": 30.0, **fields}
+    return ModelRequest(messages=({"role": "user", "content": text},), **fields)
+
+
+def pump(seconds):
+    """Let the reactor run for a while."""
+    until = time.monotonic() + seconds
+    pump_until(lambda: time.monotonic() >= until, seconds + 5)

@@ -1,0 +1,369 @@
+"""The mind's process: every request, and what happens when something dies."""
+
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+from twisted.internet.protocol import ServerFactory
+
+from evennia_ai.errors import ModelError, StoreError
+from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.history.pairs import ToolTraits
+from evennia_ai.llm_interaction.budget import packed
+from evennia_ai.llm_interaction.summary import shortened
+from evennia_ai.llm_interaction.tokens import TokenCounter, count_tokens
+from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.mind.folder import MindFolder
+from evennia_ai.mind.frames import Frames
+from evennia_ai.mind.work import WORK, find, name_of
+from evennia_ai.rag_memory.recalled import is_recalled
+from evennia_ai.recall.values import Query, Turn
+from evennia_ai.sleep.compaction.retention import drift, items_of, missing
+from evennia_ai.sleep.compaction.retention_gate import items_to_keep, with_appendix
+from tests.loopback import HANG, failure, slow, text
+from tests.mind.case import KEY, START_S, MindTest, is_alive, pump, request
+from tests.waiting import pump_until, started_reactor, wait_for
+
+ROOT = Path(__file__).parents[2]
+COUNT = TokenCounter("gpt-4")
+
+
+class TestRequests(MindTest):
+    """Every request of the three ports goes there and back."""
+
+    def test_recall(self):
+        """Turns are indexed, found, corrected and removed."""
+        recall = self.mind().recall
+        turns = [Turn(f"t{n}", "Bob", f"I keep {n} bees", 1_700_000_000.0 + n) for n in range(5)]
+        self.assertEqual(wait_for(recall.add("a", turns), START_S), 5)
+        (hit, *_) = wait_for(recall.search("a", Query("bees", exclude={"t0"})))
+        self.assertEqual((hit.speaker, hit.audience), ("Bob", "public"))
+        changed = Turn("t1", "Bob", "I keep goats", 1_700_000_001.0)
+        self.assertEqual(wait_for(recall.catch_up("a", [changed], ["t4"])), (1, ["t1"]))
+        self.assertEqual(wait_for(recall.missing("a", {"t1", "t4", "t9"})), 2)
+        self.assertEqual(wait_for(recall.count("a")), 4)
+        self.assertTrue(wait_for(recall.set_filling("a", False)))
+        self.assertEqual(wait_for(recall.remove("a", ("t0",))), 1)
+        self.assertEqual(wait_for(recall.clear("a", 100)), 3)
+        self.assertEqual(wait_for(recall.observations({}, Query("bees"))), [])
+        self.assertEqual(recall.replaced, 0)
+
+    def test_memories(self):
+        """Memories are stored, found and deleted in the game's back end."""
+        memories = self.mind().memories
+        item = {"source_id": "j1", "text": "Elin keeps bees.", "metadata": {"audience": "public"}}
+        (made,) = wait_for(memories.add("a", [item]), START_S)
+        self.assertEqual(wait_for(memories.add("a", [item])), [made])
+        (found,) = wait_for(memories.search("a", "bees", audience="public"))
+        self.assertEqual((found["id"], found["text"]), (made, "Elin keeps bees."))
+        self.assertEqual(wait_for(memories.ids("a")), {made})
+        self.assertEqual(wait_for(memories.sources("a")), {"j1": made})
+        self.assertEqual(wait_for(memories.source_of("a", made)), "j1")
+        self.assertIsNone(wait_for(memories.extraction_prompt("a", item)))
+        other = {**item, "source_id": "j2"}
+        self.assertTrue(wait_for(memories.extraction_prompt("a", other)))
+        self.assertTrue(wait_for(memories.add_extracted("a", other, "nothing")))
+        self.assertTrue(wait_for(memories.status())["ok"])
+        self.assertEqual(wait_for(memories.delete("a", {made})), 1)
+        self.assertEqual((memories.near, memories.billed_embedder), (0.5, ""))
+        with self.assertRaisesRegex(StoreError, "source_id"):
+            wait_for(memories.add("a", [{"source_id": "", "text": "", "metadata": {}}]))
+
+    def test_model(self):
+        """A reply, an error, a probe, and what LiteLLM lists of models."""
+        model, mind = self.mind().model, self.mind()
+        self.server.script(text("Good evening."))
+        reply = wait_for(model.complete(request()), START_S)
+        self.assertEqual((reply.content, reply.model), ("Good evening.", "loopback"))
+        self.assertTrue(wait_for(model.probe("loopback"), START_S).ok)
+        wait_for(mind.warm_up("loopback"), START_S)
+        self.assertEqual(mind.model.window("gpt-4o"), 128_000)
+        self.assertGreater(mind.model.price("openai/gpt-4o")[1], 0)
+        self.assertIsNone(mind.model.window("nobody/knows"))
+        self.assertEqual(mind.model.price("offline/extractive"), (0.0, 0.0))
+        self.server.script(failure(401))
+        with self.assertRaisesRegex(ModelError, "no model answered") as caught:
+            wait_for(model.complete(request()))
+        self.assertEqual((caught.exception.kind, caught.exception.retryable), ("auth", False))
+
+    def test_work(self):
+        """Listed functions run in the process and give what they give here."""
+        mind, said = self.mind(), Message("user", "I am Elin of Oakhaven.", speaker=Speaker("Elin"))
+        lost = items_of("Elin paid 12 crowns in Oakhaven.")
+        reply = ModelReply(content="Elin came.")
+        for function, args in (
+            (count_tokens, ("bees " * 50_000, COUNT)),
+            (packed, (["one two", "three"], 3, COUNT)),
+            (shortened, (reply, 100, 50, COUNT)),
+            (missing, (lost, "Elin")),
+            (drift, (["Elin in Oakhaven"], "Elin")),
+            (is_recalled, ("Elin keeps bees", ["Elin keeps bees"], [])),
+            (items_to_keep, ([said], "", ["Aria"], "Aria", ToolTraits())),
+            (with_appendix, (lost, "Elin", lost, [], 100, COUNT)),
+        ):
+            with self.subTest(function.__name__):
+                self.assertIsNotNone(name_of(function))
+                there = wait_for(mind.work(function, *args), START_S)
+                here = function(*args)
+                self.assertEqual(json.dumps(there, default=repr), json.dumps(here, default=repr))
+        with self.assertRaisesRegex(ModelError, "not shorter"):
+            wait_for(mind.work(shortened, reply, 1, 50, COUNT))
+
+    def test_other_work(self):
+        """A function that is not listed runs here; by its name it is refused there."""
+        mind = self.mind()
+        self.assertEqual(wait_for(mind.work(lambda: os.getpid())), os.getpid())
+        for name in ("os.getpid", "evennia_ai.mind.work.find", ""):
+            with self.assertRaisesRegex(Exception, "is not a function of the mind"):
+                wait_for(mind.link.ask("work", name, [], {}), START_S)
+        with self.assertRaisesRegex(StoreError.__base__, "is not a request"):
+            wait_for(mind.link.ask("model.__init__"))
+        for name in WORK:
+            self.assertEqual(name_of(find(name)), name)
+
+    def test_large_frames(self):
+        """A prompt of megabytes goes through; one beyond the bound is refused by itself."""
+        mind = self.mind()
+        words = "word " * 400_000
+        waiting = mind.work(count_tokens, words, COUNT)
+        with self.assertRaisesRegex(ModelError, "too large"):
+            wait_for(mind.model.complete(request("x" * 65 * 2**20)))
+        with self.assertRaisesRegex(StoreError, "cannot be sent"):
+            wait_for(mind.memories.add("a", [{"text": print}]))
+        self.assertGreater(wait_for(waiting, START_S), 300_000)
+
+
+class TestSafety(MindTest):
+    """What does not belong there gets nothing, and hurts nobody."""
+
+    def connected(self, mind):
+        """A bare connection to the process."""
+        one = socket.socket(socket.AF_UNIX)
+        self.addCleanup(one.close)
+        one.settimeout(10)
+        one.connect(str(MindFolder(self.base / "game" / "server" / "mind").socket))
+        return one
+
+    def test_garbage_and_wrong_secrets(self):
+        """The connection is closed before anything is read; the process goes on."""
+        mind = self.mind()
+        pid = self.reach(mind)
+        wrong = {"version": 1, "nonce": "n", "proof": "0" * 64}
+        greetings = (wrong, {**wrong, "version": 2}, {"version": 1, "nonce": "n"}, [], 7, None)
+        texts = [b"hello", *(json.dumps(each).encode() for each in greetings)]
+        framed = [struct.pack("!I", len(each)) + each for each in texts]
+        for said in (b"GET / HTTP/1.0\r\n\r\n" * 10, b"\xff" * 100, *framed):
+            with self.subTest(said[:60]):
+                one = self.connected(mind)
+                one.sendall(said)
+                received = b""
+                while chunk := self._read(one):
+                    received += chunk
+                self.assertNotIn(b"proof", received)
+        self.assertEqual(wait_for(mind.recall.count("a")), 0)
+        self.assertEqual(mind.status().pid, pid)
+
+    def _read(self, one):
+        try:
+            return one.recv(4096)
+        except ConnectionResetError:
+            return b""
+
+    def test_garbage_after_the_proof(self):
+        """It ends the connection; what was asked is asked again on a new one."""
+        mind = self.mind()
+        pid = self.reach(mind)
+        mind.link._frames.send(b"garbage")
+        mind.link._frames.transport.write(b"\xff" * 64)
+        self.assertEqual(wait_for(mind.recall.count("a"), START_S), 0)
+        self.assertEqual(mind.status().pid, pid)
+
+    def test_a_process_that_does_not_know_the_secret(self):
+        """The Server sends nothing to who cannot prove himself."""
+        mind, reactor, made = self.mind("liar"), started_reactor(), []
+
+        class Liar(Frames):
+            def connectionMade(self):
+                made.append(self)
+                super().connectionMade()
+
+        factory = ServerFactory()
+        factory.buildProtocol = lambda address: Liar("wrong", True, {}, reactor)
+        folder = MindFolder(self.base / "liar" / "server" / "mind")
+        self.assertTrue(folder.lock())
+        port = folder.listen(reactor, factory)
+        self.addCleanup(port.stopListening)
+        asked = mind.recall.count("a")
+        asked.addErrback(lambda failure: None)
+        pump_until(lambda: len(made) > 1, START_S)
+        self.assertFalse(asked.called or any(each.is_proved for each in made))
+        asked.cancel()
+
+    def test_keys_stand_nowhere(self):
+        """Not in the arguments, the log, a file or a `repr`."""
+        mind = self.mind()
+        pid = self.reach(mind)
+        self.assertNotIn(KEY, Path(f"/proc/{pid}/cmdline").read_text())
+        for file in (self.base / "game" / "server").rglob("*"):
+            if file.is_file():
+                self.assertNotIn(KEY.encode(), file.read_bytes(), file)
+
+    def test_a_loopback_port(self):
+        """Without Unix sockets they meet on a port of this machine."""
+        mind = self.mind("tcp", unix=False)
+        self.assertEqual(wait_for(mind.work(count_tokens, "one two", COUNT), START_S), 2)
+        pid = self.reach(mind)
+        mind.end()
+        mind.close()
+        self.wait_for_end(pid)
+
+    def test_a_stale_socket(self):
+        """What a crash left behind is replaced."""
+        folder = MindFolder(self.base / "stale" / "server" / "mind")
+        folder.prepare()
+        stale = socket.socket(socket.AF_UNIX)
+        stale.bind(str(folder.socket))
+        stale.close()
+        mind = self.mind("stale")
+        self.reach(mind)
+        mind.end()
+        mind.close()
+
+    def test_the_process_knows_neither_django_nor_evennia(self):
+        """It can be started without a game; the Server's side loads nothing heavy."""
+        code = (
+            "import sys, evennia_ai.mind.process\n"
+            "heavy = ('django', 'evennia', 'litellm', 'mem0', 'numpy', 'tiktoken', 'openai')\n"
+            "print([name for name in heavy if name in sys.modules])"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        self.assertEqual(done.stdout.strip(), "[]")
+
+
+class TestDeaths(MindTest):
+    """Processes and connections that end in mid-call."""
+
+    def test_kill_in_mid_call(self):
+        """The model's call fails, retryable; a count is asked again and answered."""
+        mind = self.mind("killed")
+        pid = self.reach(mind)
+        before = len(self.server.requests)
+        self.server.script(HANG)
+        call = mind.model.complete(request())
+        self.asked(before + 1)
+        os.kill(pid, signal.SIGSTOP)
+        counted = mind.work(count_tokens, "one two three", COUNT)
+        pump(0.2)
+        os.kill(pid, signal.SIGKILL)
+        with self.assertRaises(ModelError) as caught:
+            wait_for(call, START_S)
+        self.assertEqual((caught.exception.retryable, caught.exception.kind), (True, "connection"))
+        self.assertEqual(wait_for(counted, START_S), 3)
+        new = self.reach(mind)
+        self.assertNotEqual(new, pid)
+        self.assertEqual(mind.status().restarts, 1)
+        self.assertEqual(mind.recall.replaced, 1)
+        self.server.release()
+
+    def test_a_deadly_request(self):
+        """What kills the process each time fails after three; other requests go on."""
+        mind = self.mind("deadly", MEMORY_BACKEND="tests.mind.deadly_backend.DeadlyBackend")
+        self.reach(mind)
+        with self.assertRaisesRegex(StoreError, "three times"):
+            wait_for(mind.memories.search("a", "bees"), 3 * START_S)
+        self.reach(mind)
+        self.assertEqual(mind.status().restarts, 3)
+        self.assertEqual(mind.status().trouble, "")
+
+    def test_a_process_that_hangs(self):
+        """It is killed, and what was asked is asked of the next one."""
+        mind = self.mind("hung")
+        pid = self.reach(mind)
+        mind.link.ping_s = 0.1
+        mind.link._frames.abort()  # the next connection looks that often
+        self.reach(mind)
+        os.kill(pid, signal.SIGSTOP)
+        self.assertEqual(wait_for(mind.work(count_tokens, "one two", COUNT), START_S), 2)
+        self.assertFalse(is_alive(pid))
+
+    def test_a_connection_lost(self):
+        """The call goes on; its reply comes on the next connection, paid once."""
+        mind = self.mind()
+        self.reach(mind)
+        before = len(self.server.requests)
+        self.server.script(slow(2.0, "I am back."))
+        call = mind.model.complete(request())
+        self.asked(before + 1)
+        mind.link._frames.abort()
+        self.assertEqual(wait_for(call, START_S).content, "I am back.")
+        self.assertEqual(len(self.server.requests), before + 1)
+
+    def test_a_new_server_gets_the_reply(self):
+        """The same key gets the reply of the call in flight; another key a call of its own."""
+        before = len(self.server.requests)
+        for wait_s in (0.0, 3.0):  # in flight, and answered while nobody was there
+            with self.subTest(wait_s=wait_s):
+                old, new = self.mind(), self.mind()
+                self.reach(old)
+                began = len(self.server.requests)
+                self.server.script(slow(2.0, f"First {wait_s}."), text("Second."))
+                old.model.complete(request(key="aria m1"))
+                self.asked(began + 1)
+                old.leave()
+                pump(wait_s)
+                other = new.model.complete(request(key="aria m2"))
+                reply = wait_for(new.model.complete(request("again", key="aria m1")), START_S)
+                self.assertEqual(reply.content, f"First {wait_s}.")
+                self.assertEqual(wait_for(other, START_S).content, "Second.")
+                again = wait_for(new.model.complete(request(key="aria m1")), START_S)
+                self.assertNotEqual(again.content, reply.content)
+        self.assertEqual(len(self.server.requests), before + 6)
+
+    def test_cancelled_calls_end(self):
+        """The HTTP call is closed; the process has nothing in flight."""
+        mind = self.mind()
+        self.reach(mind)
+        before = len(self.server.requests)
+        self.server.script(HANG)
+        call = mind.model.complete(request())
+        call.addErrback(lambda failure: None)
+        self.asked(before + 1)
+        self.assertEqual(mind.model.cancel_all(), 1)
+        self.assertEqual(mind.status().in_flight, 0)
+        self.assertEqual(wait_for(mind.recall.count("a")), 0)
+        pump_until(lambda: self.server.requests[-1].client_left, 10)
+
+    def test_other_settings_replace_the_process(self):
+        """A process with an old key does not go on."""
+        old = self.mind("changed")
+        pid = self.reach(old)
+        old.leave()
+        new = self.mind("changed", LLM_API_KEY="sk-other")
+        again = self.reach(new)
+        self.assertNotEqual(again, pid)
+        self.wait_for_end(pid)
+
+    def test_it_ends_without_a_game(self):
+        """No Portal, no Server: within seconds it is gone, however the game ended."""
+        mind = self.mind("ended")
+        pid = self.reach(mind)
+        mind.leave()
+        self.wait_for_end(pid)
+        self.assertIn("the process ends", self.log("ended"))
+
+    def test_it_waits_for_a_server_while_portal_lives(self):
+        """A reload may take longer than that."""
+        mind = self.mind("reloaded")
+        (self.base / "reloaded" / "server" / "portal.pid").write_text(str(os.getpid()))
+        pid = self.reach(mind)
+        mind.leave()
+        pump(8)
+        self.assertTrue(is_alive(pid))
+        self.assertEqual(self.reach(self.mind("reloaded")), pid)
