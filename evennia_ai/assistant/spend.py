@@ -119,8 +119,8 @@ class SharedSpend:
         waiting: Deferred[None] = Deferred()
         self._waiting.append(waiting)
 
-        def over(failure: Failure) -> None:
-            failure.trap(TimeoutError)
+        def over(failure: Failure) -> Failure | None:
+            return None if isinstance(failure.value, TimeoutError) else failure
 
         in_time(waiting, most_s).addErrback(over)
         return waiting

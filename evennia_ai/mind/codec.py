@@ -21,13 +21,13 @@ from evennia_ai.errors import (
     StoreError,
     WindowError,
 )
+from evennia_ai.history.items import Item
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
 from evennia_ai.rag_memory.provenance import Grounds
 from evennia_ai.recall.values import Hit, Query, Turn
-from evennia_ai.sleep.compaction.retention import Item
 
 # Characters of the tag that begins a frame.
 TAG = 8
