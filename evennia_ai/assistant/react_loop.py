@@ -194,6 +194,7 @@ class _Turn:
                 since=self.since,
                 found=self.found,
                 model=self.model,
+                instruction=request.instruction,
             )
 
     def _note_window(self, model: str) -> None:

@@ -110,6 +110,7 @@ class PromptOptions(TypedDict, total=False):
     since: str | None
     found: Mapping[str, str]
     model: str
+    instruction: str
 
 
 def build_prompt(
@@ -171,6 +172,7 @@ def draft_prompt(
     since: str | None = None,
     found: Mapping[str, str] = MappingProxyType({}),
     model: str = "",
+    instruction: str = "",
 ) -> Prompt:
     """The prompt of one model call, of which nothing is noted.
 
@@ -192,12 +194,15 @@ def draft_prompt(
             present moment, so that the turn's tool results come last.
         found: What this turn's searches gave, by the id of the result, where less is stored.
         model: The model it is for, if not its own: a fallback may have a smaller window.
+        instruction: Text of the last message, in place of memories and the present moment. All
+            before it is then as in a turn awake, so that a provider's cache serves it.
     """
-    tools, system = _fixed(script, character, audience, context, withdrawn, rules)
+    situation = CONTEXT_AWAKE if instruction else context
+    tools, system = _fixed(script, character, audience, situation, withdrawn, rules)
     history, older = shown_history(script, audience)
     shown = [m for m in history if m.id not in hidden_ids]
     traits = script.tools.traits
-    if CONTEXTS[context].extracting:
+    if CONTEXTS[situation].extracting:
         shown = said_and_done(shown, traits)
     regions = Regions(
         system=system,
@@ -205,9 +210,12 @@ def draft_prompt(
         history=tuple(_as_shown(m, found, traits.recalls) for m in shown),
         archived=older,
         retrieved=tuple(retrieved),
-        tail=(*answering, *present_lines(script, character, audience), *talks),
+        tail=()
+        if instruction
+        else (*answering, *present_lines(script, character, audience), *talks),
         ledger=script.memory.quarantine.notes(script.ledger.shown(audience)),
         since=since,
+        instruction=instruction,
     )
     return _fitted(script, regions, model)
 
@@ -343,6 +351,11 @@ def model_request(
         stop = (f"\n{character.key}:", "\n\n[")
         return ModelRequest(api="completion", prompt=text, stop=stop, **common)
     return ModelRequest(messages=prompt.messages, tools=prompt.tools, **common)
+
+
+def can_continue(script: Assistant) -> bool:
+    """Whether its model gets prompts with tools, so that another request can continue one."""
+    return script.model_name != OFFLINE_MODEL and not _writes_calls(script)
 
 
 def asked_once_more(asked: ModelRequest) -> ModelRequest:

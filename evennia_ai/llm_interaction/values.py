@@ -110,6 +110,8 @@ class TurnRequest:
         talks: Lines on what those present last spoke of.
         hidden_ids: Ids of live messages the prompt leaves out.
         answering: The lines it answers, as rows of the prompt's present moment.
+        instruction: What it is to do, behind the prompt of a turn awake; in place of its context's
+            rules, memories and the present moment.
     """
 
     audience: str = PUBLIC
@@ -126,6 +128,7 @@ class TurnRequest:
     talks: tuple[str, ...] = ()
     hidden_ids: frozenset[str] = frozenset()
     answering: tuple[str, ...] = ()
+    instruction: str = ""
 
 
 @dataclass(slots=True)

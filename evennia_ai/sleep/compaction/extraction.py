@@ -10,6 +10,7 @@ from evennia_ai.history.audience import PUBLIC, visible
 from evennia_ai.history.messages import new_id, utc_iso
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
+from evennia_ai.llm_interaction.continuation import extraction_instruction
 from evennia_ai.llm_interaction.prompt import context_limit, draft_prompt
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.protocol import Assistant, Character
@@ -77,6 +78,7 @@ def _passes(
     while views:
         audience, shown = views.pop(0)
         raw = {m.id for m in script.history.messages() if not m.is_summary}
+        instruction = "" if shown else _instruction(script, character, audience)
         request = TurnRequest(
             audience,
             CONTEXT_PRE_COMPACTION,
@@ -84,6 +86,7 @@ def _passes(
             source_ids=(extraction_id,),
             max_iterations=max(1, max_iterations - iterations),
             hidden_ids=frozenset(raw - shown if shown else ()),
+            instruction=instruction,
         )
         report = yield script.run_turn(request)
         iterations, stopped = iterations + report.iterations, report.stopped_by
@@ -91,6 +94,13 @@ def _passes(
         if context_limit(script) < MUCH_LESS * limit:
             views, limit = _views(script, character), context_limit(script)
     return iterations, stopped
+
+
+def _instruction(script: Assistant, character: Character, audience: str) -> str:
+    """What a turn that is shown all says behind the prompt of one awake; empty if it cannot."""
+    leaving = make_plan(script, automatic=False).leaving
+    ids = [m.id for m in leaving if visible(m.audience, audience)]
+    return extraction_instruction(script, character, audience, ids)
 
 
 def _views(script: Assistant, character: Character) -> list[tuple[str, frozenset[str]]]:

@@ -15,6 +15,7 @@ from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits, said_and_done
+from evennia_ai.llm_interaction.continuation import one_more_line
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
 from evennia_ai.llm_interaction.summary import (
     Summary,
@@ -161,10 +162,13 @@ def _asked_again(
     request = missing_request(summary.text, lost)
     source = format_messages_for_compaction(messages, earlier)
     tokens = yield script.mind.work(script.counter, source)
+    warm = one_more_line(script, summary.continued, request) if summary.continued else None
     if tokens <= request_room(script, (summary.model,), prompt, request):
         request = f"{source}\n\n{request}"
     try:
-        reply = yield ask_model(script, prompt, request, model=summary.model, max_tokens=cap)
+        reply = yield ask_model(
+            script, prompt, request, model=summary.model, max_tokens=cap, continued=warm
+        )
         again = yield script.mind.work(shortened, reply, tokens, cap, script.counter)
     except ModelError:
         return None
