@@ -2,12 +2,13 @@
 
 Providers charge less for a beginning they have seen lately. Each request (tools first, then the
 messages, as providers hash them) is compared with all earlier ones of the last five minutes on a
-simulated clock. The talk has sleeps and emergency compactions. It runs twice: as it is, and with
-extraction and summaries asked in requests of their own (by `pre_compact_prompt` and
-`compact_model`). For comparison the naive order is measured on the same turns: retrieved memories
-and the present moment in the system message.
+simulated clock, a line every eight seconds. The talk has sleeps and emergency compactions. It runs
+twice: as it is, and with extraction and summaries asked in requests of their own, as
+`pre_compact_prompt` and `compact_model` make them. `merge` are summaries of earlier summaries,
+which no turn shows. For comparison the naive order is measured on the same turns: retrieved
+memories and the present moment in the system message.
 
-    python -m benchmarks.prompt_cache --lines 150
+    python -m benchmarks.prompt_cache --lines 150 --tokens 8000
 """
 
 import argparse
@@ -93,7 +94,7 @@ class Talker:
         """Answer a request and note it."""
         sent = Sent(
             self.clock,
-            request.purpose,
+            self._kind(request),
             as_text(request.tools, request.messages),
             naive_text(request),
         )
@@ -115,6 +116,11 @@ class Talker:
             return call("add_journal_entry", content=text)
         return REPLY.format(name=NAMES[self.turns % 10])
 
+    def _kind(self, request: Any) -> str:
+        """Return the purpose of a request; summaries of earlier summaries are told apart."""
+        told = any(HEARD.search(str(m.get("content"))) for m in request.messages)
+        return "merge" if request.purpose == "summary" and not told else str(request.purpose)
+
     def _summary(self, request: Any) -> str:
         """Return what was said, shortened as a good model might."""
         whole = "\n".join(str(m.get("content")) for m in request.messages[1:])
@@ -131,7 +137,7 @@ def talk(
     talker = Talker()
     model.default = talker
     script, body = make(name)
-    script.state.configure({"max_context_tokens": 8000, **options})
+    script.state.configure(options)
     players = [
         create_object("evennia.objects.objects.DefaultCharacter", key=who, location=body.location)
         for who in ("Mira", "Tobin")
@@ -178,15 +184,18 @@ def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lines", type=int, default=150)
-    lines = parser.parse_args().lines
+    parser.add_argument("--tokens", type=int, default=8000, help="max_context_tokens")
+    options = parser.parse_args()
+    lines, limit = options.lines, {"max_context_tokens": options.tokens}
     model = ScriptedModel()
     plain = {"pre_compact_prompt": PRE_COMPACTION_RULES, "compact_model": "scripted/model"}
     with world(model) as make:
-        script, sent = talk(make, model, "Aria", lines)
-        _, apart = talk(make, model, "Bela", lines, **plain)
+        script, sent = talk(make, model, "Aria", lines, **limit)
+        _, apart = talk(make, model, "Bela", lines, **limit, **plain)
         count = script.count
         report = {
             "lines": lines,
+            **limit,
             "compactions": dict(Counter(r.trigger for r in script.history.compactions())),
             "continued": figures(sent, "text", count),
             "apart": figures(apart, "text", count),

@@ -54,10 +54,12 @@ def summary_continuation(
     """The request of a summary of messages as a prompt that goes on from a turn awake.
 
     `earlier` is the summary that the new one takes up. None where it cannot be: another model
-    writes summaries, the messages are not the oldest that everybody may see, or they would not all
-    be shown as they were said.
+    writes summaries, or to a prompt of the game's own; the messages are not the oldest that
+    everybody may see; or they would not all be shown as they were said.
     """
-    if script.config.compact_model or script.over_spend() or not can_continue(script):
+    config = script.config
+    is_other = config.compact_model or config.compact_prompt or not can_continue(script)
+    if is_other or script.over_spend():
         return None
     history, _ = shown_history(script, PUBLIC)
     raw = [message for message in history if not message.is_summary]

@@ -206,9 +206,10 @@ class TestSummary(ContinuationTest):
         self.assertEqual(self.requests[1].model, OFFLINE_MODEL)
 
     def test_where_it_cannot(self):
-        """Another summariser, tools as text, a base model, the offline model, a small window."""
+        """Another summariser or prompt, tools as text, base or offline models, a small window."""
         for options in (
             {"compact_model": "scripted/model"},
+            {"compact_prompt": "Write a ballad."},
             {"llm_tool_protocol": "text"},
             {"llm_api": "completion"},
             {"max_context_tokens": 2200},

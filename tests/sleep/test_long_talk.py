@@ -28,7 +28,7 @@ class TestHundredsOfTurns(WireTest):
     def respond(self, body):
         """A chatty model that likes tools and, told to summarise or extract, does."""
         messages = body["messages"]
-        told = [str(m["content"]) for m in messages]
+        told = [str(m.get("content")) for m in messages]
         if "[MESSAGES TO COMPACT]" in told[-1] or "to be summarised" in told[-1]:
             return loopback.text("They spoke of the mill, the harbour and who owes whom.")
         if any("(pre_compaction)" in text for text in told):
