@@ -67,6 +67,7 @@ class Summary:
         completion_tokens: Tokens of all replies.
         rejected: Why earlier levels were not taken, in plain words.
         continued: The prompt it was asked with, if that went on from a turn awake.
+        source: What it was made from, as one request shows it; empty if that took several.
     """
 
     text: str
@@ -76,6 +77,7 @@ class Summary:
     completion_tokens: int = 0
     rejected: tuple[str, ...] = ()
     continued: Prompt | None = None
+    source: str = ""
 
 
 def format_messages_for_compaction(messages: Sequence[Message], earlier: str = "") -> str:
@@ -260,6 +262,7 @@ def _joined(parts: Sequence[Summary], text: str) -> Summary:
         sum(part.completion_tokens for part in parts),
         tuple(reason for part in parts for reason in part.rejected),
         parts[0].continued if len(parts) == 1 else None,
+        parts[0].source if len(parts) == 1 else "",
     )
 
 
@@ -304,7 +307,7 @@ def _one_summary(
             down = model if warm and error.kind not in _REPLY_KINDS else ""
         else:
             tokens = (reply.prompt_tokens, reply.completion_tokens)
-            return Summary(short, reply.model, level, *tokens, tuple(rejected), warm)
+            return Summary(short, reply.model, level, *tokens, tuple(rejected), warm, text)
     raise ModelError("no summary: " + "; ".join(rejected), kind="bad_response")
 
 

@@ -183,6 +183,27 @@ class TestSummary(ContinuationTest):
         self.assertIn(WITH_EARLIER, self.requests[0].messages[-1]["content"])
         self.assertIn(f"{SUMMARY_TITLE}\\nThey talked.", json.dumps(self.requests[0].messages))
 
+    def test_summaries_of_summaries(self):
+        """Asked again for what it left out, the model gets the same beginning."""
+        self.world.configure(summary_max_tokens=60)
+        self.world.model.default = (
+            "Bran met Dorrit at the mill. He sold 12 goats to the chapel of Wendle, and the miller "
+            "paid 40 crowns and a barrel of cider for them."
+        )
+        self.compact()
+        self.world.model.default = (
+            "Ylva came to Saltmere by the late ferry. She owes Egan 9 pence for the toll and has "
+            "promised Garth a boat by the new moon."
+        )
+        for _ in range(2):
+            self.requests.clear()
+            self.fill(12, content="the ferry to Saltmere was late again, said the miller")
+            self.compact()
+        merged = [r.messages[1]["content"] for r in self.requests if not r.tools]
+        first, again = merged[:2]
+        self.assertIn("goats", first)
+        self.assertTrue(again.startswith(f"{first}\n\nYour summary leaves out"))
+
     def test_a_reply_that_is_none(self):
         """The model is asked once more, in a request of its own."""
         self.world.model.answers = [call("noop")]

@@ -160,7 +160,8 @@ def _asked_again(
     """
     cap = context_caps(script).summary
     request = missing_request(summary.text, lost)
-    source = format_messages_for_compaction(messages, earlier)
+    # As it was shown before, so that a provider's cache serves it.
+    source = summary.source or format_messages_for_compaction(messages, earlier)
     tokens = yield script.mind.work(script.counter, source)
     warm = one_more_line(script, summary.continued, request) if summary.continued else None
     if tokens <= request_room(script, (summary.model,), prompt, request):
