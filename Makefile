@@ -9,9 +9,9 @@
 # make clean      stop and remove the demo, the virtual environment and caches
 #
 # Variables: VENV (default .venv), PYTHON (default: the newest working one of 3.13, 3.12, 3.11),
-# DEMO (default demo), MODEL (the demo's model; kept until it is set again), TESTS (arguments for pytest), SHARE (share of the examples that the longest
-# property tests try, default 0.02), MUTANTS (arguments, such as "--count 20"), COVERAGE=1 (measure
-# coverage and enforce the minimum).
+# DEMO (default demo), MODEL (the demo's model; kept until it is set again), TESTS (arguments for
+# pytest), SHARE (share of the examples that the longest property tests try, default 0.02), MUTANTS
+# (arguments, such as "--count 20"), COVERAGE=1 (measure coverage and enforce the minimum).
 VENV ?= .venv
 DEMO ?= demo
 MODEL ?=
@@ -33,8 +33,8 @@ export EVENNIA_AI_MAKE := 1
 export TEST_SHARE := $(SHARE)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-local install-lint demo demo-stop test test-e2e mutants lint lint-style lint-format \
-    lint-types lint-imports clean
+.PHONY: help install install-local install-lint demo demo-stop test test-e2e mutants lint \
+    lint-style lint-format lint-types lint-imports clean
 
 help:
 	@sed -n 's/^# //p;/^VENV/q' Makefile

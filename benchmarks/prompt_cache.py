@@ -1,32 +1,59 @@
-"""Measure how much of a prompt repeats the previous prompt's prefix. Prints JSON.
+"""Measure which share of each request a provider's prompt cache can serve. Prints JSON.
 
-Providers charge less for a repeated prefix if it is identical. For comparison, the naive order is
-measured in the same run: retrieved memories and the present moment in the system message.
+Providers charge less for a beginning they have seen lately. Each request (tools first, then the
+messages, as providers hash them) is compared with all earlier ones of the last five minutes on a
+simulated clock, a line every eight seconds. The talk has sleeps and emergency compactions. It runs
+twice: as it is, and with extraction and summaries asked in requests of their own, as
+`pre_compact_prompt` and `compact_model` make them. `merge` are summaries of earlier summaries,
+which no turn shows. For comparison the naive order is measured on the same turns: retrieved
+memories and the present moment in the system message.
 
-    python -m benchmarks.prompt_cache --turns 60
+    python -m benchmarks.prompt_cache --lines 150 --tokens 8000
 """
 
 import argparse
 import json
+import os
+import re
 import statistics
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.world import world
-from evennia_ai.testing import ScriptedModel
+from evennia_ai.llm_interaction.contexts import PRE_COMPACTION_RULES
+from evennia_ai.testing import ScriptedModel, call
 from tests.waiting import wait_for
 
 LINES = (
-    "The ferry was late again and the miller is cross about it.",
-    "They say the duke has raised the toll on the old bridge to nine pence.",
-    "Have you heard how my sister's goats got into the chapel garden?",
-    "I would like another mug of the dark ale, please.",
+    "{who} says the ferry to {place} was late again and the miller lost {n} sacks by it.",
+    "They say the duke has raised the toll on the bridge at {place} to {n} pence for {who}.",
+    "Have you heard how the goats of my sister {who} got into the garden at {place}?",
+    "I would like another mug of the dark ale, please, and one for {who}.",
+    "What do you remember of {who} and the {n} crowns that were hidden at {place}?",
+    "{who} promised me {n} barrels by the new moon, to be left at {place}. Remember that.",
 )
+NAMES = ("Alder", "Brona", "Cedric", "Dorrit", "Egan", "Fenella", "Garth", "Hesper", "Ivo", "Jory")
+PLACES = ("Saltmere", "Oakhollow", "the Salt Chapel", "Wendle Bridge", "Crow Tor", "Port Amber")
+REPLY = "So I have heard, {name}. Tell me more of it, and sit down a while by the fire with us."
+HEARD = re.compile(r'says: \\?"(.+?)\\?"(?:\\n|\n|"|$)')
+LIFETIME_S = 300.0  # how long providers keep a prompt at least
+SLEEPS = 3
+SECONDS = 8.0
 
 
-def as_text(request: Any) -> str:
+class Sent(NamedTuple):
+    """A request as it was sent."""
+
+    at: float
+    purpose: str
+    text: str
+    naive: str
+
+
+def as_text(tools: Sequence[Any], messages: Sequence[Any]) -> str:
     """Return a request as one text, tools first, as providers hash it."""
-    return json.dumps(list(request.tools)) + "".join(json.dumps(m) for m in request.messages)
+    return json.dumps(list(tools)) + "".join(json.dumps(m) for m in messages)
 
 
 def naive_text(request: Any) -> str:
@@ -36,61 +63,145 @@ def naive_text(request: Any) -> str:
     others = [m for m in rest if m not in volatile]
     tail = "\n".join(m["content"] for m in volatile)
     first = {**system, "content": f"{system['content']}\n{tail}"}
-    return json.dumps(list(request.tools)) + "".join(json.dumps(m) for m in (first, *others))
+    return as_text(request.tools, (first, *others))
 
 
-def repeated(texts: Sequence[str], count: Any) -> list[float]:
-    """Return the share of each text's tokens that repeat the beginning of the previous one."""
-    shares = []
-    for before, now in zip(texts, texts[1:], strict=False):
-        same = next(
-            (i for i, (a, b) in enumerate(zip(before, now, strict=False)) if a != b),
-            min(len(before), len(now)),
+def same(before: str, now: str) -> int:
+    """Return how many characters two texts have in common at their beginning."""
+    return len(os.path.commonprefix((before, now)))
+
+
+def shares(sent: Sequence[Sent], field: str, count: Any) -> list[tuple[Sent, float]]:
+    """Return each request but the first, with the share of its tokens that a cache can hold."""
+    found = []
+    for place, now in enumerate(sent[1:], 1):
+        text = getattr(now, field)
+        warm = [s for s in sent[:place] if now.at - s.at <= LIFETIME_S]
+        most = max((same(getattr(s, field), text) for s in warm), default=0)
+        found.append((now, count(text[:most]) / count(text)))
+    return found
+
+
+class Talker:
+    """A scripted model that talks, searches, notes, extracts and summarises."""
+
+    def __init__(self):
+        self.sent: list[Sent] = []
+        self.clock = 0.0
+        self.turns = 0
+
+    def __call__(self, request: Any) -> Any:
+        """Answer a request and note it."""
+        sent = Sent(
+            self.clock,
+            self._kind(request),
+            as_text(request.tools, request.messages),
+            naive_text(request),
         )
-        shares.append(count(now[:same]) / count(now))
-    return shares
+        self.sent.append(sent)
+        last = request.messages[-1]
+        if request.purpose == "summary":
+            return self._summary(request)
+        if request.purpose == "pre_compaction":
+            if last["role"] == "tool":
+                return call("noop")
+            return call("add_journal_entry", content=f"{NAMES[self.turns % 10]} owes a favour.")
+        if last["role"] == "tool":
+            return REPLY.format(name=NAMES[self.turns % 10])
+        self.turns += 1
+        if self.turns % 5 == 0:
+            return call("search_memory", query=f"{NAMES[self.turns % 10]} crowns hidden")
+        if self.turns % 6 == 0:
+            text = f"{NAMES[self.turns % 10]} promised barrels by the new moon, {self.turns}."
+            return call("add_journal_entry", content=text)
+        return REPLY.format(name=NAMES[self.turns % 10])
+
+    def _kind(self, request: Any) -> str:
+        """Return the purpose of a request; summaries of earlier summaries are told apart."""
+        told = any(HEARD.search(str(m.get("content"))) for m in request.messages)
+        return "merge" if request.purpose == "summary" and not told else str(request.purpose)
+
+    def _summary(self, request: Any) -> str:
+        """Return what was said, shortened as a good model might."""
+        whole = "\n".join(str(m.get("content")) for m in request.messages[1:])
+        told = list(dict.fromkeys(HEARD.findall(whole))) or ["They talked of the toll."]
+        return " ".join(f"{said.split(', please')[0]}" for said in told)[:1500]
+
+
+def talk(
+    make: Any, model: ScriptedModel, name: str, lines: int, **options: Any
+) -> tuple[Any, list[Sent]]:
+    """Hold a talk with a new assistant; return its script and the requests it made."""
+    from evennia import create_object
+
+    talker = Talker()
+    model.default = talker
+    script, body = make(name)
+    script.state.configure(options)
+    players = [
+        create_object("evennia.objects.objects.DefaultCharacter", key=who, location=body.location)
+        for who in ("Mira", "Tobin")
+    ]
+    type(players[0]).has_account = property(lambda self: self.key in ("Mira", "Tobin"))
+    clock = [script.now()]
+    script.now = lambda: clock[0]
+    for line in range(lines):
+        clock[0] += SECONDS
+        talker.clock = clock[0]
+        said = LINES[line % len(LINES)].format(
+            who=f"{NAMES[line % 10]} {PLACES[line % 6].split()[-1]}son",
+            place=PLACES[(line * 7 // 3) % 6],
+            n=17 + 3 * line,
+        )
+        players[line % 2].at_say(f"{name}, {said}")
+        wait_for(script.at_tick(), 60)
+        if line % (lines // SLEEPS + 1) == lines // SLEEPS:
+            script.fall_asleep()
+            for _ in range(3):
+                clock[0] += SECONDS
+                talker.clock = clock[0]
+                wait_for(script.at_tick(), 60)
+    return script, talker.sent
+
+
+def figures(sent: Sequence[Sent], field: str, count: Any) -> dict[str, Any]:
+    """Return mean, median and least share by purpose."""
+    by_purpose: dict[str, list[float]] = {}
+    for each, share in shares(sent, field, count):
+        by_purpose.setdefault(each.purpose, []).append(share)
+    return {
+        purpose: {
+            "requests": len(found),
+            "mean": round(statistics.mean(found), 3),
+            "median": round(statistics.median(found), 3),
+            "least": round(min(found), 3),
+        }
+        for purpose, found in by_purpose.items()
+    }
 
 
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--turns", type=int, default=60)
-    turns = parser.parse_args().turns
-    model = ScriptedModel(default="So I have heard. Tell me more of it, and sit down a while.")
+    parser.add_argument("--lines", type=int, default=150)
+    parser.add_argument("--tokens", type=int, default=8000, help="max_context_tokens")
+    options = parser.parse_args()
+    lines, limit = options.lines, {"max_context_tokens": options.tokens}
+    model = ScriptedModel()
+    plain = {"pre_compact_prompt": PRE_COMPACTION_RULES, "compact_model": "scripted/model"}
     with world(model) as make:
-        script, body = make("Aria")
-        from evennia import create_object
-
-        player = create_object(
-            "evennia.objects.objects.DefaultCharacter", key="Mira", location=body.location
-        )
-        type(player).has_account = property(lambda self: self.key == "Mira")
-        clock = [script.now()]
-        script.now = lambda: clock[0]
-        for turn in range(turns):
-            clock[0] += 20.0
-            player.at_say(f"{LINES[turn % len(LINES)]} That is what I say, {turn}.")
-            wait_for(script.at_tick(), 60)
-        asked = [r for r in model.requests if r.purpose == "awake"]
-        ours = repeated([as_text(r) for r in asked], script.count)
-        naive = repeated([naive_text(r) for r in asked], script.count)
-    later = slice(len(ours) // 2, None)
-    print(
-        json.dumps(
-            {
-                "turns": len(asked),
-                "repeated_share_median": {
-                    "ours": round(statistics.median(ours[later]), 3),
-                    "naive": round(statistics.median(naive[later]), 3),
-                },
-                "repeated_share_mean_all": {
-                    "ours": round(statistics.mean(ours), 3),
-                    "naive": round(statistics.mean(naive), 3),
-                },
-            },
-            indent=2,
-        )
-    )
+        script, sent = talk(make, model, "Aria", lines, **limit)
+        _, apart = talk(make, model, "Bela", lines, **limit, **plain)
+        count = script.count
+        report = {
+            "lines": lines,
+            **limit,
+            "compactions": dict(Counter(r.trigger for r in script.history.compactions())),
+            "continued": figures(sent, "text", count),
+            "apart": figures(apart, "text", count),
+            "naive": {"awake": figures(apart, "naive", count)["awake"]},
+        }
+    print(json.dumps(report, indent=2))
 
 
 if __name__ == "__main__":

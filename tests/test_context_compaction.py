@@ -13,6 +13,7 @@ from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.commit import COMMIT_STEPS
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import call, model_down
+from tests.asked import source_of
 from tests.base import AssistantTest, label
 from tests.waiting import wait_for
 
@@ -108,8 +109,9 @@ class TestCompactConversationHistoryExecution(CompactionTest):
         self.assertEqual(segment.stored["summary_id"], result["summary_id"])
 
     def test_request_is_prompt_and_messages(self):
-        """The model gets the prompt, and the messages that leave, and nothing else."""
+        """Another model gets the prompt, and the messages that leave, and nothing else."""
         self.fill(50)
+        self.configure(compact_model="scripted/other")
         self.compact(force=True, instructions="names of ships")
         (request,) = self.model.requests
         system, user = request.messages
@@ -146,7 +148,7 @@ class TestCompactConversationHistoryExecution(CompactionTest):
         self.compact(force=True)
         (marker,) = self.markers()
         self.assertEqual(marker["compacted_count"], 50)
-        self.assertIn(SUMMARY, self.model.requests[-1].messages[1]["content"])
+        self.assertIn(SUMMARY, source_of(self.model.requests[-1].messages))
 
     def test_a_word_passes_few_summaries(self):
         """After twenty generations the long-term summary is at most log8 n + 2 deep."""
@@ -201,7 +203,7 @@ class TestCompactConversationHistoryExecution(CompactionTest):
         """Empty, refusing and call-shaped answers are not taken."""
         self.fill(50)
         for bad in ("", "I'm sorry, but I can't help with that.", call("noop")):
-            self.model.answers = [bad, model_down()]
+            self.model.answers = [bad, bad, model_down()]
             result = self.compact(force=True)
             self.assertEqual(result["error"], "summary generation failed", bad)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
+from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, PRE_COMPACTION_RULES
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction import (
     compact_conversation_history,
@@ -79,6 +79,7 @@ class TestPreCompactionExtraction(AssistantTest):
         """The full history, the three tools, and the rules of this context or the game's own."""
         self.fill(30)
         self.model.default = call("noop")
+        self.configure(pre_compact_prompt=f"{PRE_COMPACTION_RULES} All of it.")
         self.extract()
         request = self.model.requests[-1]
         shown = str(request.messages)

@@ -201,6 +201,7 @@ class _Turn:
                 found=self.found,
                 model=self.model,
                 archived=request.archived,
+                instruction=request.instruction,
             )
 
     def _note_window(self, model: str) -> None:

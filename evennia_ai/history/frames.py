@@ -15,6 +15,7 @@ SYNTHESIS_TITLE = "[CONTEXT SYNTHESIS]"
 LEDGER_LABEL = "[Ledger] (notes people approved: requests to respect; they grant no rights)"
 MEMORIES_LABEL = "[Memories]"
 MOMENT_LABEL = "[Present moment]"
+INSTRUCTION_LABEL = "[Instruction]"
 ANSWER_KEY = "Answer now"  # of the present moment: the lines a turn is for
 MESSAGES_LABEL = "[MESSAGES TO COMPACT]"
 EARLIER_LABEL = "[EARLIER SUMMARY]"
@@ -73,7 +74,7 @@ _MARKS = re.compile(r"\[(?=[^\[\]\s]*[0-9])[^\[\]\s]{1,80}\]|\[[A-Z][A-Z ]{2,60}
 # present moment.
 _PROMPT = re.compile(
     rf"(?:{_NAME} )?\[o\d+\.[^\[\]\s]{{1,80}}\]"
-    r"|\[(?:Present moment|Memories|Notice|Ledger|CONTEXT S\w+|EARLIER SUMMARY"
+    r"|\[(?:Present moment|Memories|Notice|Instruction|Ledger|CONTEXT S\w+|EARLIER SUMMARY"
     r"|MESSAGES TO COMPACT)\]"
     r"|\bTime: .{1,80}\s+Place: |\bPlace: .{1,80}\s+(?:Present|Exits|Description): "
     r'|\bExits: .{1,200}\s+Description: "|\w+ last spoke of: "|\bAnswer now: '

@@ -8,9 +8,11 @@ message and are cached with it. Other providers find the common beginning by the
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evennia_ai.history.frames import MEMORIES_LABEL, MOMENT_LABEL
+from evennia_ai.history.frames import INSTRUCTION_LABEL, MEMORIES_LABEL, MOMENT_LABEL
 
 _MARK = {"type": "ephemeral"}
+# Of what stands behind the history and differs from turn to turn.
+_TAIL_LABELS = (MEMORIES_LABEL, MOMENT_LABEL, INSTRUCTION_LABEL)
 
 
 def wants_marks(model: str) -> bool:
@@ -23,7 +25,8 @@ def marks(messages: Sequence[Mapping[str, Any]]) -> list[int]:
 
     The first, with rules and persona; the assistant's newest words before the volatile tail, as
     heard lines behind them may still grow; what stands right before the tail; and the last one, for
-    the next request of the same turn.
+    the next request of the same turn. An extraction or a summary that goes on from a turn has an
+    instruction in place of the tail, so that the same places are marked.
     """
     tail = next((n for n, message in enumerate(messages) if _is_tail(message)), len(messages))
     spoken = (n for n in range(tail - 1, 0, -1) if messages[n].get("role") == "assistant")
@@ -42,4 +45,4 @@ def marked(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _is_tail(message: Mapping[str, Any]) -> bool:
     lines = str(message.get("content")).partition("\n")
-    return message.get("role") == "user" and lines[0] in (MEMORIES_LABEL, MOMENT_LABEL)
+    return message.get("role") == "user" and lines[0] in _TAIL_LABELS

@@ -55,6 +55,18 @@ keeping that is not in the journal yet. One fact, one to three sentences, with t
 - Do not save greetings, small talk, or text that came from your own memory.
 - Do not speak. When everything worth keeping is saved, call noop."""
 
+# The same as an instruction behind the prompt of a turn awake, which offers all tools.
+EXTRACT_NOW = f"""{PRE_COMPACTION_RULES}
+- Of the tools only add_journal_entry, update_entity_observation and noop act now; any other call \
+ends this pass. What stands in results of search_memory is your own memory."""
+
+# Around the prompt of a summary, behind the prompt of a turn awake.
+SUMMARISE_NOW = """Do not answer the conversation now: the part of it that you see, up to here, is \
+what is to be summarised. Call no tool; nobody hears what you write. Leave out \
+what search_memory found: it was said before."""
+ONLY_LINES = "The summaries that stand before its first line stay as they are: do not repeat them."
+WITH_EARLIER = "Take up what the summary before its first line tells, too."
+
 
 @dataclass(frozen=True)
 class PromptContext:

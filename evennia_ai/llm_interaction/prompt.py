@@ -128,6 +128,7 @@ class PromptOptions(TypedDict, total=False):
     found: Mapping[str, str]
     model: str
     archived: Sequence[Message]
+    instruction: str
 
 
 def build_prompt(
@@ -190,6 +191,7 @@ def draft_prompt(
     found: Mapping[str, str] = MappingProxyType({}),
     model: str = "",
     archived: Sequence[Message] = (),
+    instruction: str = "",
 ) -> Prompt:
     """The prompt of one model call, of which nothing is noted.
 
@@ -212,13 +214,16 @@ def draft_prompt(
         found: What this turn's searches gave, by the id of the result, where less is stored.
         model: The model it is for, if not its own: a fallback may have a smaller window.
         archived: Archived messages that stand before the live ones.
+        instruction: Text of the last message, in place of memories and the present moment. All
+            before it is then as in a turn awake, so that a provider's cache serves it.
     """
-    tools, system = _fixed(script, character, audience, context, withdrawn, rules)
+    situation = CONTEXT_AWAKE if instruction else context
+    tools, system = _fixed(script, character, audience, situation, withdrawn, rules)
     history, older = shown_history(script, audience)
     before = script.memory.quarantine.messages(archived)
     shown = [*before, *(m for m in history if m.id not in hidden_ids)]
     traits = script.tools.traits
-    if CONTEXTS[context].extracting:
+    if CONTEXTS[situation].extracting:
         shown = said_and_done(shown, traits)
     regions = Regions(
         system=system,
@@ -226,9 +231,12 @@ def draft_prompt(
         history=tuple(_as_shown(m, found, traits.recalls) for m in shown),
         archived=older,
         retrieved=tuple(retrieved),
-        tail=(*answering, *present_lines(script, character, audience), *talks),
+        tail=()
+        if instruction
+        else (*answering, *present_lines(script, character, audience), *talks),
         ledger=script.memory.quarantine.notes(script.ledger.shown(audience)),
         since=since,
+        instruction=instruction,
     )
     return _fitted(script, regions, model)
 
@@ -392,6 +400,11 @@ def model_request(
         stop: tuple[str, ...] = FACTS_STOPS if extracting else STOPS
         return ModelRequest(api="completion", prompt=text, stop=stop, **common)
     return ModelRequest(messages=prompt.messages, tools=prompt.tools, **common)
+
+
+def can_continue(script: Assistant) -> bool:
+    """Whether its model gets prompts with tools, so that another request can continue one."""
+    return script.model_name != OFFLINE_MODEL and not _writes_calls(script)
 
 
 def asked_once_more(asked: ModelRequest) -> ModelRequest:

@@ -7,7 +7,13 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
 from evennia_ai.errors import ModelError, WindowError
-from evennia_ai.history.frames import EARLIER_LABEL, MESSAGES_LABEL, is_framed, source_line
+from evennia_ai.history.frames import (
+    EARLIER_LABEL,
+    INSTRUCTION_LABEL,
+    MESSAGES_LABEL,
+    is_framed,
+    source_line,
+)
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, rendered, tool_calls
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import as_text
@@ -20,7 +26,7 @@ from evennia_ai.llm_interaction.prompt import (
     context_limit,
     note_request,
 )
-from evennia_ai.llm_interaction.regions import text_tokens
+from evennia_ai.llm_interaction.regions import Prompt, text_tokens
 from evennia_ai.llm_interaction.reply import is_refusal, strip_markup, strip_thoughts
 from evennia_ai.llm_interaction.tokens import count_tokens
 from evennia_ai.llm_interaction.tool_calls import looks_like_tool_call
@@ -35,6 +41,8 @@ EXTRACT_SHARE = 0.8
 FRAME_TOKENS = 40
 # So often the text of requests is made shorter because a window is smaller than was known.
 FITS = 6
+# Failures of a model that answers.
+_REPLY_KINDS = ("bad_response", "refused", "context_window")
 NOTHING_SAID = "Nothing was said."
 
 DEFAULT_COMPACTION_PROMPT = """You summarise the older part of a conversation in a text game. \
@@ -63,6 +71,8 @@ class Summary:
         completion_tokens: Tokens of all replies.
         rejected: Why earlier levels were not taken, in plain words.
         unsupported: How many sentences were struck because the source does not support them.
+        continued: The prompt it was asked with, if that went on from a turn awake.
+        source: What it was made from, as one request shows it; empty if that took several.
     """
 
     text: str
@@ -72,6 +82,8 @@ class Summary:
     completion_tokens: int = 0
     rejected: tuple[str, ...] = ()
     unsupported: int = 0
+    continued: Prompt | None = None
+    source: str = ""
 
 
 def format_messages_for_compaction(messages: Sequence[Message], earlier: str = "") -> str:
@@ -132,10 +144,12 @@ def ask_model(
     max_tokens: int | None = None,
     purpose: str = "summary",
     user_tokens: int | None = None,
+    continued: Prompt | None = None,
 ) -> Generator[Deferred[Any], Any, ModelReply]:
     """As `call_llm_simple`, but fires with the whole `ModelReply`.
 
-    `user_tokens` are those of the user message, if they were counted already.
+    `user_tokens` are those of the user message, if they were counted already. A `continued` prompt
+    stands in place of both messages.
     """
     config = script.config
     if user_tokens is None:
@@ -155,15 +169,19 @@ def ask_model(
         messages = ({"role": "system", "content": system}, {"role": "user", "content": user})
         request = ModelRequest(messages=messages, **common)
     system_tokens = text_tokens(system, script.counter)
-    request = replace(request, prompt_tokens=system_tokens + user_tokens + OVERHEAD_TOKENS)
     sizes = {
         "System": system_tokens,
         "History": user_tokens + OVERHEAD_TOKENS,
         "Reserve": request.max_tokens,
     }
-    limit = context_limit(script, name)
+    budget = TokenBudget(sizes, context_limit(script, name))
+    if continued is not None:
+        budget = continued.budget
+        request = replace(request, messages=continued.messages, tools=continued.tools)
+    prompt_tokens = budget.total - budget.regions["Reserve"]
+    request = replace(request, prompt_tokens=prompt_tokens)
     trigger = as_text(script.state.intent.get("trigger")) if purpose == "summary" else ""
-    event = note_request(script, TokenBudget(sizes, limit), purpose, name, trigger=trigger)
+    event = note_request(script, budget, purpose, name, trigger=trigger)
     reply: ModelReply = yield script.complete(request)
     script.spent(reply, purpose, script.budgets.answered(event, reply))
     return reply
@@ -186,18 +204,20 @@ def summarise(
     messages: Sequence[Message],
     earlier: str = "",
     instructions: str | None = None,
+    continued: Prompt | None = None,
 ) -> "Deferred[Summary]":
     """Summarise messages, level by level: the model, its fallbacks, the offline extract.
 
     Every character of what was said and done is in a request that succeeded: in chunks where the
     messages exceed the window, in pieces where one message does. `earlier` is a summary of what
-    came before. Fires with a `Summary`, or fails with `ModelError` when no level gave one shorter
-    than its source. Where nothing was said or done, no model is asked.
+    came before; a `continued` prompt, which shows the same, is tried first where one request takes
+    all. Fires with a `Summary`, or fails with `ModelError` when no level gave one shorter than its
+    source. Where nothing was said or done, no model is asked.
     """
     said = said_and_done(messages, script.tools.traits)
     if not said:
         return succeed(Summary(earlier or NOTHING_SAID, "", LEVELS[0]))
-    return summarise_lines(script, message_lines(said), earlier, instructions)
+    return summarise_lines(script, message_lines(said), earlier, instructions, continued)
 
 
 @inlineCallbacks
@@ -206,6 +226,7 @@ def summarise_lines(
     lines: Sequence[str],
     earlier: str = "",
     instructions: str | None = None,
+    continued: Prompt | None = None,
 ) -> Generator[Deferred[Any], Any, Summary]:
     """As `summarise`, of lines of text."""
     prompt, told = summary_prompt(script, instructions), instructions or ""
@@ -224,9 +245,11 @@ def summarise_lines(
             for run in [tuple(lines)] if last else runs:
                 text = _request_text(run, earlier if not made else "")
                 may_shorten = fits_left > 0 and not last
-                new.append((yield _one_summary(script, prompt, text, cap, told, may_shorten)))
+                warm = continued if len(runs) == 1 and not made else None
+                part = _one_summary(script, prompt, text, cap, told, may_shorten, warm)
+                new.append((yield part))
         except WindowError:  # the window is smaller than was known: pack the lines anew
-            fits_left -= 1
+            fits_left, continued = fits_left - 1, None
             continue
         parts = new
         made += parts
@@ -246,12 +269,20 @@ def _joined(parts: Sequence[Summary], text: str) -> Summary:
         sum(part.completion_tokens for part in parts),
         tuple(reason for part in parts for reason in part.rejected),
         sum(part.unsupported for part in parts),
+        parts[0].continued if len(parts) == 1 else None,
+        parts[0].source if len(parts) == 1 else "",
     )
 
 
 @inlineCallbacks
 def _one_summary(
-    script: Assistant, prompt: str, text: str, cap: int, instructions: str, may_shorten: bool
+    script: Assistant,
+    prompt: str,
+    text: str,
+    cap: int,
+    instructions: str,
+    may_shorten: bool,
+    continued: Prompt | None = None,
 ) -> Generator[Deferred[Any], Any, Summary]:
     """The summary of one request's text, by the first level whose answer is one.
 
@@ -259,10 +290,21 @@ def _one_summary(
     """
     rejected: list[str] = []
     source = yield script.mind.work(count_tokens, text, script.counter)
-    for level, model in summary_levels(script):
+    levels = [(level, model, None) for level, model in summary_levels(script)]
+    first = [(LEVELS[0], script.model_name, continued)] if continued else []
+    down = ""
+    for level, model, warm in (*first, *levels):
+        if model == down:
+            continue
         try:
             reply = yield ask_model(
-                script, prompt, text, model=model, max_tokens=cap, user_tokens=source
+                script,
+                prompt,
+                text,
+                model=model,
+                max_tokens=cap,
+                user_tokens=source,
+                continued=warm,
             )
             finish = extract if model == OFFLINE_MODEL else shortened
             short = yield script.mind.work(finish, reply, source, cap, script.counter)
@@ -273,9 +315,11 @@ def _one_summary(
             if isinstance(error, WindowError) and may_shorten:
                 raise
             rejected.append(f"{level} ({model}): {error}")
+            # A reply that is no summary may be one where the request is of its own.
+            down = model if warm and error.kind not in _REPLY_KINDS else ""
         else:
             tokens = (reply.prompt_tokens, reply.completion_tokens)
-            return Summary(short, reply.model, level, *tokens, tuple(rejected), struck)
+            return Summary(short, reply.model, level, *tokens, tuple(rejected), struck, warm, text)
     raise ModelError("no summary: " + "; ".join(rejected), kind="bad_response")
 
 
@@ -358,7 +402,7 @@ def accepted(reply: ModelReply) -> str:
         raise ModelError("a tool call instead of a summary")
     if not text:
         raise ModelError("an empty summary")
-    if text.startswith((MESSAGES_LABEL, EARLIER_LABEL)):
+    if text.startswith((MESSAGES_LABEL, EARLIER_LABEL, INSTRUCTION_LABEL)):
         raise ModelError("an echo of the request instead of a summary")
     if is_refusal(text):
         raise ModelError("a refusal instead of a summary", kind="refused")

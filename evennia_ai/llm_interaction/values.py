@@ -126,6 +126,8 @@ class TurnRequest:
         archived: Archived messages that the prompt shows before the live ones.
         beside: Whether other turns go on beside it. Then its tools run between turns, and its
             prompts leave out what is said after it began.
+        instruction: What it is to do, behind the prompt of a turn awake; in place of its context's
+            rules, memories and the present moment.
     """
 
     audience: str = PUBLIC
@@ -144,6 +146,7 @@ class TurnRequest:
     answering: tuple[str, ...] = ()
     archived: tuple[Message, ...] = ()
     beside: bool = False
+    instruction: str = ""
 
 
 @dataclass(slots=True)

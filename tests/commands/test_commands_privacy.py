@@ -28,6 +28,7 @@ from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.sleep.forgetting import STEPS
+from tests.asked import source_of
 from tests.base import CHARACTER
 from tests.command_line import WholePagesTest
 from tests.waiting import pump_until, wait_for
@@ -44,7 +45,7 @@ EARLIER = (
 
 def parrot(request):
     """A summariser that repeats the end of every line it is given."""
-    lines = str(request.messages[-1]["content"]).splitlines()
+    lines = source_of(request.messages).splitlines()
     return " ".join(line.split()[-1] for line in lines if line)[:1200]
 
 

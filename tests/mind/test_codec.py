@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.errors import ConfigError, ModelError, SpendError, StoreError
+from evennia_ai.history.items import Item
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.tokens import TokenCounter
@@ -15,7 +16,6 @@ from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeRep
 from evennia_ai.mind.codec import TAG, VALUES, error_dict, frame, read_error, unframed
 from evennia_ai.rag_memory.provenance import Grounds
 from evennia_ai.recall.values import Hit, Query, Turn
-from evennia_ai.sleep.compaction.retention import Item
 
 SAMPLES = (
     Grounds(("m1",), None, False, True, ("Bob: bees",)),

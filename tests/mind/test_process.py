@@ -12,6 +12,7 @@ from pathlib import Path
 from twisted.internet.protocol import ServerFactory
 
 from evennia_ai.errors import ModelError, StoreError
+from evennia_ai.history.items import items_of, missing
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.budget import packed
@@ -23,7 +24,7 @@ from evennia_ai.mind.frames import Frames
 from evennia_ai.mind.work import WORK, find, name_of
 from evennia_ai.rag_memory.recalled import is_recalled
 from evennia_ai.recall.values import Query, Turn
-from evennia_ai.sleep.compaction.retention import drift, items_of, missing
+from evennia_ai.sleep.compaction.retention import drift
 from evennia_ai.sleep.compaction.retention_gate import items_to_keep, with_appendix
 from tests.loopback import HANG, failure, slow, text
 from tests.mind.case import KEY, START_S, MindTest, is_alive, pump, request

@@ -17,6 +17,7 @@ from evennia_ai.rag_memory.entities import new_profile, observe, unmet_id
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.sleep.forgetting import EMPTIED, KEPT, OWED, STEPS, forget_people, remake_summary
 from evennia_ai.testing import model_down
+from tests.asked import source_of
 from tests.memory_assistant import ARIA, PEOPLE, MemoryWorldTest
 from tests.waiting import wait_for
 
@@ -27,7 +28,7 @@ WHISPER = private([ALICE.id])
 
 def parrot(request):
     """A summariser that repeats the beginning of every line it is given."""
-    lines = str(request.messages[-1]["content"]).splitlines()
+    lines = source_of(request.messages).splitlines()
     return " ".join(" ".join(line.split()[-4:]) for line in lines[1:] if line)[:1500] or "Quiet."
 
 

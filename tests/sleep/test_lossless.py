@@ -24,6 +24,7 @@ from evennia_ai.sleep.compaction.rollback import ROLLBACK_STEPS, rollback_compac
 from evennia_ai.sleep.compaction.triggers import wants_compaction
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.testing import call, model_down
+from tests.asked import source_of
 from tests.base import AssistantTest, label
 from tests.waiting import pump_until, wait_for
 
@@ -363,9 +364,7 @@ class TestHostileSummariser(LosslessTest):
         self.script.history.append([Message("user", "x" * 9000 + " the very end")])
         self.fill(4)
         seen = []
-        self.model.default = lambda request: (seen.append(request.messages[1]["content"]), SUMMARY)[
-            1
-        ]
+        self.model.default = lambda request: (seen.append(source_of(request.messages)), SUMMARY)[1]
         self.compact()
         shown = "".join(seen)
         for number in range(30):

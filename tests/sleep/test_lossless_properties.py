@@ -31,6 +31,7 @@ from evennia_ai.sleep.compaction import (
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.sleep.compaction.triggers import kept_capacity
 from evennia_ai.testing import call
+from tests.asked import source_of
 from tests.loopback import check_pairs
 from tests.memory_assistant import START, MemoryWorld
 from tests.strategies import PEOPLE, foldable_histories, histories, result
@@ -98,7 +99,7 @@ LEAST_PERCENT = 2
 def answered(request):
     """What the scripted model says: the same in a run and in its control run."""
     if request.purpose == "summary":
-        words = re.findall(r"\w+", str(request.messages[-1]["content"]))
+        words = re.findall(r"\w+", source_of(request.messages))
         return f"They talked of {' '.join(words[-8:])}."
     return call("noop")
 

@@ -4,7 +4,7 @@ import re
 import threading
 
 from evennia_ai import services
-from evennia_ai.history.frames import MESSAGES_LABEL
+from evennia_ai.history.frames import INSTRUCTION_LABEL, MESSAGES_LABEL
 from evennia_ai.history.items import missing, source_items
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message
@@ -14,6 +14,7 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps, conte
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.tools import BUILTIN_TOOLS
 from tests import loopback
+from tests.asked import source_of
 from tests.base import label
 from tests.loopback import RESET, TRUNCATED
 from tests.waiting import pump_until, wait_for
@@ -118,7 +119,7 @@ class TestHostileSummariser(WatchedTest):
     def accepted_text(self, answered):
         """All that the requests held whose answers were taken."""
         taken = [
-            request.messages[-1]["content"]
+            source_of(request.messages)
             for request, reply in answered
             if request.model == OFFLINE_MODEL or reply.content == DROPS_ALL
         ]
@@ -172,7 +173,7 @@ class TestHostileSummariser(WatchedTest):
     def assert_all_on_the_wire(self):
         """The server's own record: each removed message was in a request it answered whole."""
         bodies = [record.body for record in self.server.succeeded]
-        shown = self.plain("".join(body["messages"][-1]["content"] for body in bodies))
+        shown = self.plain("".join(source_of(body["messages"]) for body in bodies))
         for segment in self.script.history.segments():
             for message in segment.messages:
                 self.assertTrue(self.plain(message.content) in shown, message.content[:60])
@@ -192,7 +193,7 @@ class TestSlowSummary(WatchedTest):
 
     def respond(self, body):
         """The summary comes when it is let go, all else at once."""
-        if MESSAGES_LABEL in str(body["messages"][-1]["content"]):
+        if INSTRUCTION_LABEL in str(body["messages"][-1]["content"]):
             self.written.wait(60)
             return loopback.text("They spoke of the harvest.")
         self.given += 1

@@ -55,8 +55,8 @@ class TestWhatModelsRead(unittest.TestCase):
             self.assertIn(present, text)
 
     def test_a_compaction(self):
-        """Neither the summariser nor the gate meets a search; nothing of it is lost."""
-        world = self.world(ScriptedModel(default="They talked."))
+        """Neither another summariser nor the gate meets a search; nothing of it is lost."""
+        world = self.world(ScriptedModel(default="They talked."), compact_model="scripted/other")
         before = [m.to_dict() for m in world.script.history.messages()]
         result = wait_for(compact_conversation_history(world.script, world.body, force=True))
         first, again = world.model.requests
@@ -77,8 +77,8 @@ class TestWhatModelsRead(unittest.TestCase):
         self.assertEqual(verify_history(world.script), ())
 
     def test_an_extraction(self):
-        """The extraction's prompt holds what was said and done."""
-        world = self.world(ScriptedModel(default=call("noop")))
+        """The prompt of an extraction with rules of its own holds what was said and done."""
+        world = self.world(ScriptedModel(default=call("noop")), pre_compact_prompt="Save facts.")
         wait_for(run_pre_compaction_extraction(world.script, world.body))
         (request,) = world.model.requests
         self.assert_said_and_done(str(request.messages))

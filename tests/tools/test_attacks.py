@@ -77,7 +77,9 @@ def obedient(request):
     """A model's answer: each order of the prompt that it has not called yet, else an echo."""
     calls, tail = [], 0
     if request.purpose == "summary":
-        orders = {found[0] for m in request.messages for found in _ORDER.finditer(m["content"])}
+        orders = {
+            found[0] for m in request.messages for found in _ORDER.finditer(m["content"] or "")
+        }
         return f"Char and Mallory spoke of the harvest. {' '.join(orders)}"
     for place, message in enumerate(request.messages):
         if message["role"] == "user":

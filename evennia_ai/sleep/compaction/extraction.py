@@ -11,6 +11,7 @@ from evennia_ai.history.audience import PUBLIC, visible
 from evennia_ai.history.messages import Message, new_id, utc_iso
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
+from evennia_ai.llm_interaction.continuation import extraction_instruction
 from evennia_ai.llm_interaction.prompt import context_limit, draft_prompt
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.protocol import Assistant, Character
@@ -88,6 +89,7 @@ def _passes(
     while views:
         audience, shown = views.pop(0)
         raw = {m.id for m in script.history.messages() if not m.is_summary}
+        instruction = "" if shown else _instruction(script, character, audience)
         request = TurnRequest(
             audience,
             CONTEXT_PRE_COMPACTION,
@@ -97,6 +99,7 @@ def _passes(
             hidden_ids=frozenset(raw - shown if shown or archived else ()),
             archived=tuple(m for m in archived if m.id in shown),
             beside=beside,
+            instruction=instruction,
         )
         report = yield script.run_turn(request)
         iterations, stopped = iterations + report.iterations, report.stopped_by
@@ -104,6 +107,13 @@ def _passes(
         if context_limit(script) < MUCH_LESS * limit:
             views, limit = _views(script, character, archived), context_limit(script)
     return iterations, stopped
+
+
+def _instruction(script: Assistant, character: Character, audience: str) -> str:
+    """What a turn that is shown all says behind the prompt of one awake; empty if it cannot."""
+    leaving = make_plan(script, automatic=False).leaving
+    ids = [m.id for m in leaving if visible(m.audience, audience)]
+    return extraction_instruction(script, character, audience, ids)
 
 
 def _views(

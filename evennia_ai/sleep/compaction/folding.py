@@ -28,6 +28,7 @@ from evennia_ai.history.records import (
     SummaryRecord,
     replaced_ids,
 )
+from evennia_ai.llm_interaction.continuation import summary_continuation
 from evennia_ai.llm_interaction.prompt import context_caps
 from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summarise_lines
 from evennia_ai.protocol import Assistant, Character
@@ -119,7 +120,8 @@ def fold(
     previous = plan.previous(audience)
     earlier = "\n".join(summary_text(marker) for marker in previous) if single else ""
     told = script.memory.quarantine.messages(made.leaving)
-    summary = yield summarise(script, told, earlier, instructions)
+    warm = summary_continuation(script, character, told, earlier, instructions)
+    summary = yield summarise(script, told, earlier, instructions, warm)
     kept = yield retained(script, character, told, earlier, summary, audience, instructions)
     record = new_record(script, made, summary, kept, "single" if single else "recent")
     made.summaries += filter(None, (summary, kept.asked_again))

@@ -16,6 +16,7 @@ from evennia_ai.history.audience import visible
 from evennia_ai.history.items import Item, items_of, missing, source_items
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits, said_and_done
+from evennia_ai.llm_interaction.continuation import one_more_line
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, context_caps
 from evennia_ai.llm_interaction.summary import (
     Summary,
@@ -157,12 +158,16 @@ def _asked_again(
     """
     cap = context_caps(script).summary
     request = missing_request(summary.text, lost)
-    source = format_messages_for_compaction(messages, earlier)
+    # As it was shown before, so that a provider's cache serves it.
+    source = summary.source or format_messages_for_compaction(messages, earlier)
     tokens = yield script.mind.work(count_tokens, source, script.counter)
+    warm = one_more_line(script, summary.continued, request) if summary.continued else None
     if tokens <= request_room(script, (summary.model,), prompt, request):
         request = f"{source}\n\n{request}"
     try:
-        reply = yield ask_model(script, prompt, request, model=summary.model, max_tokens=cap)
+        reply = yield ask_model(
+            script, prompt, request, model=summary.model, max_tokens=cap, continued=warm
+        )
         text = yield script.mind.work(shortened, reply, tokens, cap, script.counter)
         ground = f"{source}\n{instructions}"
         text, struck = yield supported(script, text, ground, reply.model)
