@@ -67,6 +67,10 @@ class AssistantTest(BaseEvenniaTest):
         self.script.stop()
 
     def tearDown(self):
+        from evennia_ai.assistant_script import all_scripts
+
+        for script in all_scripts():  # what runs behind the ticks must not write after the test
+            script.stop_thinking()
         if self.script.pk:
             self.script.delete()
         for waiting in reactor.getDelayedCalls():

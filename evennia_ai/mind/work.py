@@ -20,7 +20,7 @@ WORK = frozenset(
         f"{_SUMMARY}.shortened",
         f"{_GATE}.items_to_keep",
         f"{_GATE}.with_appendix",
-        f"{_RETENTION}.missing",
+        "evennia_ai.history.items.missing",
         f"{_RETENTION}.drift",
         "evennia_ai.rag_memory.recalled.is_recalled",
         f"{_PROVENANCE}.grounds_of_turn",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import PUBLIC, visible
-from evennia_ai.history.messages import Message
+from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.language.words import plain, stem, words
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS
 from evennia_ai.llm_interaction.guards import Around, guarded, known_lines
@@ -17,7 +17,7 @@ from evennia_ai.protocol import Assistant, Character, GamePort
 from evennia_ai.tools.parameters import Parameter, function_schema
 
 # So many of the newest lines of others are not said again.
-ECHOES = 4
+ECHOES = 8
 # What stands in a stored call instead of a text that the game's moderation refused.
 NOT_SAID = "[not said: the game's moderation refused it]"
 # Acts in one turn that others notice, besides words: enough to fetch and hand over two things.
@@ -66,7 +66,7 @@ class ToolContext:
         said = [each for each in self.script.runtime.said if each[0] == self.audience]
         own = [(text, asker == self.asker) for _, asker, text in said]
         seen = reversed(self.script.history.messages())
-        heard = (m for m in seen if m.role == "user" and not m.is_summary)
+        heard = (m for m in seen if m.role == "user" and m.channel in SPEECH)
         newest = list(islice((m for m in heard if visible(m.audience, self.audience)), ECHOES))
         answered = [m.content for m in newest if m.id in self.source_message_ids]
         return Around(
