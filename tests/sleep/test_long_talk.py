@@ -71,9 +71,12 @@ class TestHundredsOfTurns(WireTest):
                 self.say(text, speaker)
             self.tick()
             if turn % 60 == 59:
-                self.script.fall_asleep()
                 # A compaction in the background may hold the lock for its commit.
-                pump_until(lambda: self.script.runtime.in_flight is None)
+                pump_until(lambda: self.script.runtime.behind is None)
+                while self.script.runtime.heard():
+                    pump_until(lambda: self.script.runtime.in_flight is None)
+                    self.tick()
+                self.script.fall_asleep()
                 self.assertEqual(self.tick(), "dreamt")
                 dreams += 1
                 self.script.wake()
