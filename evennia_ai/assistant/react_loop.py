@@ -48,6 +48,8 @@ _COUNT_CHARS = 20_000
 _DRAWN_CHARS = 8_000
 # Tokens one turn may use, in full contexts: enough for eight calls at half a context each.
 TURN_CONTEXTS = 4
+# A reply that took more than this share of its time limit is not asked for again.
+SLOW_SHARE = 0.25
 # A call that starts shortly before the turn's deadline still gets this long.
 LEAST_TIMEOUT_S = 1.0
 # So often a prompt is made shorter because a model's window is smaller than was known. Where the
@@ -227,9 +229,8 @@ class _Turn:
     ) -> Generator[Deferred[Any], Any, _Answer | None]:
         """Ask the assistant's model, and where none answers, the offline one if that is wanted.
 
-        A reply of which nothing is sound is asked for once more. Fires with None if no model
-        answers, or a cap stops, a turn that has spoken or acted: it would do so twice. Fails with
-        `WindowError` if a shorter prompt may be answered.
+        Fires with None if no model answers, or a cap stops, a turn that has spoken or acted: it
+        would do so twice. Fails with `WindowError` if a shorter prompt may be answered.
         """
         script, request = self.script, self.request
         asked = model_request(
@@ -238,10 +239,7 @@ class _Turn:
         is_needed = self.context.speaks and not (self.report.spoken or self.tools.has_acted)
         wants_offline = script.config.llm_offline_fallback and script.model_name != OFFLINE_MODEL
         try:
-            answer: _Answer = yield self._asked(asked)
-            if answer.is_lost and is_needed:
-                self._discard(answer)
-                answer = yield self._asked(asked_once_more(asked))
+            answer: _Answer = yield self._soundly(asked, is_needed, wants_offline)
         except SpendError:
             if is_needed:
                 raise  # the question is kept
@@ -265,6 +263,21 @@ class _Turn:
         asked = model_request(script, self.character, prompt, purpose=request.context, offline=True)
         reply = yield script.complete(asked)
         return self._read(reply)
+
+    @inlineCallbacks
+    def _soundly(
+        self, asked: ModelRequest, is_needed: bool, wants_offline: bool
+    ) -> Generator[Deferred[Any], Any, _Answer]:
+        """A model's answer; one of which nothing is sound is asked for once more, if needed.
+
+        Not where it took long and another model answers: people wait.
+        """
+        answer: _Answer = yield self._asked(asked)
+        slow = wants_offline and answer.reply.seconds > SLOW_SHARE * asked.timeout_s
+        if answer.is_lost and is_needed and not slow:
+            self._discard(answer)
+            answer = yield self._asked(asked_once_more(asked))
+        return answer
 
     @inlineCallbacks
     def _asked(self, asked: ModelRequest) -> Generator[Deferred[Any], Any, _Answer]:

@@ -300,6 +300,15 @@ class TestModelDown(TurnTest):
         self.assertLess(len(again.messages), len(first.messages) / 2)
         self.assertNotEqual(again.temperature, first.temperature)
 
+    def test_not_asked_once_more_after_a_long_wait(self):
+        """Where the first reply took long, the offline model answers at once."""
+        slow = ModelReply(content="noop aloud", model="scripted/model", seconds=30.0)
+        self.model.answers = [slow]
+        self.say("Aria, are you there?", self.alice)
+        self.tick()
+        self.assertEqual(len(self.model.requests), 1)
+        self.assertEqual(len(self.spoken()), 1)
+
     def test_what_guards_did(self):
         """Only the sound beginning is stored; the audit log and the trace name the guards."""
         self.model.answers = ["The ferry is late. noop"]
