@@ -73,9 +73,10 @@ class _Line:
                 self._run(answer, call, text, about)
 
     def _run(self, answer: "Deferred[str | None]", call: Function, text: str, about: About) -> None:
-        returned = threading.Event()
+        began, returned = threading.Event(), threading.Event()
 
         def watched(text: str, about: About) -> str | None:
+            began.set()
             try:
                 return call(text, about)
             finally:
@@ -83,7 +84,7 @@ class _Line:
 
         def ended(result: object) -> None:
             self._running -= 1
-            if isinstance(result, Failure) and not returned.is_set():
+            if isinstance(result, Failure) and began.is_set() and not returned.is_set():
                 self._lost.append(returned)
             if not answer.called:
                 answer.callback(result)  # type: ignore[arg-type]

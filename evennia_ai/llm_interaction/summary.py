@@ -291,7 +291,8 @@ def _one_summary(
     rejected: list[str] = []
     source = yield script.mind.work(count_tokens, text, script.counter)
     levels = [(level, model, None) for level, model in summary_levels(script)]
-    first = [(LEVELS[0], script.model_name, continued)] if continued else []
+    is_own = levels[0][:2] == (LEVELS[0], script.model_name)
+    first = [(LEVELS[0], script.model_name, continued)] if continued and is_own else []
     down = ""
     for level, model, warm in (*first, *levels):
         if model == down:

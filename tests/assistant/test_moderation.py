@@ -354,15 +354,32 @@ class TestLine(unittest.TestCase):
     """Many texts, and calls that do not return."""
 
     def setUp(self):
-        self.clock, self.begun = Clock(), []
+        self.clock, self.begun, self.answers = Clock(), [], {}
+
+        def judge(text, about):
+            began, go = self.gates[threading.current_thread()]
+            began.set()
+            go.wait(10)
+            return text.upper()
 
         def submit(function, text, about):
-            begun = Deferred()
-            self.begun.append((text, lambda: begun.callback(function(text, about))))
-            return begun
+            answer, results, gates = Deferred(), [], (threading.Event(), threading.Event())
+            thread = threading.Thread(target=lambda: results.append(function(text, about)))
+            self.gates[thread] = gates
+            self.addCleanup(gates[1].set)
+            thread.start()
+            gates[0].wait(10)
 
-        self.judge = Moderator(lambda: lambda text, about: text.upper(), submit, submit, self.clock)
-        self.answers = {}
+            def finish():
+                gates[1].set()
+                thread.join(10)
+                answer.callback(results[0])
+
+            self.begun.append((text, finish))
+            return answer
+
+        self.gates = {}
+        self.judge = Moderator(lambda: judge, submit, submit, self.clock)
 
     def ask(self, text, kind="heard", assistant="Aria", speaker_id="o1.a"):
         about = {"kind": kind, "assistant": assistant, "speaker_id": speaker_id}

@@ -186,18 +186,18 @@ class TestSummary(ContinuationTest):
     def test_summaries_of_summaries(self):
         """Asked again for what it left out, the model gets the same beginning."""
         self.world.configure(summary_max_tokens=60)
-        self.world.model.default = (
+        goats = (
             "Bran met Dorrit at the mill. He sold 12 goats to the chapel of Wendle, and the miller "
             "paid 40 crowns and a barrel of cider for them."
         )
-        self.compact()
-        self.world.model.default = (
+        boat = (
             "Ylva came to Saltmere by the late ferry. She owes Egan 9 pence for the toll and has "
             "promised Garth a boat by the new moon."
         )
-        for _ in range(2):
+        for told in (goats, boat, boat):
             self.requests.clear()
-            self.fill(12, content="the ferry to Saltmere was late again, said the miller")
+            self.world.model.default = told
+            self.fill(32, content=told)
             self.compact()
         merged = [r.messages[1]["content"] for r in self.requests if not r.tools]
         first, again = merged[:2]

@@ -37,7 +37,12 @@ class AttributeWorld:
         """Evennia's own clock cannot be moved."""
 
     def restart(self, before_start):
-        """Flush Evennia's caches and fetch everything anew."""
+        """Flush Evennia's caches and fetch everything anew.
+
+        Work on threads that a compaction in the background waits for would outlive this restart, as
+        it outlives no process.
+        """
+        self.script.runtime.stop_behind()
 
         def fetched():
             self.script, self.body = self.test.script, self.test.aria

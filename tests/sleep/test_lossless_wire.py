@@ -195,7 +195,7 @@ class TestSlowSummary(WatchedTest):
         """The summary comes when it is let go, all else at once."""
         if INSTRUCTION_LABEL in str(body["messages"][-1]["content"]):
             self.written.wait(60)
-            return loopback.text("They spoke of the harvest.")
+            return loopback.text("They talked of the harvest.")
         self.given += 1
         return loopback.text(f"Indeed, {self.given}.")
 
