@@ -53,6 +53,7 @@ class TestAddressed(unittest.TestCase):
         "You are funny, Boris. Aria, an ale!": ("boris", "aria"),
         "Bob, have you seen Aria?": ("bob",),
         "Good evening everyone": ("aria", "boris", "cleo", "tom", "alice", "bob"),
+        "I wonder what is new, Aria": ("aria",),
         "hi all": ("aria", "boris", "cleo", "tom", "alice", "bob"),
     }
     NAMED = {
@@ -67,6 +68,7 @@ class TestAddressed(unittest.TestCase):
         "Aria's ale is good": ("aria",),
         "tell Aria to come": ("aria",),
         "Give Boris a coin": ("boris",),
+        "As I said, Aria is late": ("aria",),
         "that is all": (),
         "Everyone knows that": (),
         "ariadne was a princess": (),
@@ -141,6 +143,20 @@ class TestWhoAnswers(unittest.TestCase):
         self.assertEqual(chosen("Bob, look at that!", talk=talk, at=110), ())
         talk = after(Line("alice", "Bob, look at that!", at=110), CROWD, talk, ())
         self.assertEqual(chosen("Is it not strange?", talk=talk, at=112), ())
+
+    def test_who_listens_in_is_no_partner(self):
+        """Whoever turns to Bob talks with Bob, also if somebody else answers."""
+        talk = after(Line("alice", "Bob, look at that!", at=100), CROWD, Talk(), ("boris",))
+        self.assertEqual(talk.partners, {"alice": ("bob", 100)})
+
+    def test_a_pose_or_whisper_does_not_end_it(self):
+        """A talk outlasts a pose that names nobody and a whisper to somebody else."""
+        talk = after(Line("alice", "Aria, hello", at=100), CROWD, Talk(), ("aria",))
+        talk = after(Line("alice", "sits down.", "pose", 110), CROWD, talk, ())
+        self.assertEqual(chosen("What is new?", talk=talk, at=115), ("aria",))
+        whisper = Line("alice", "Psst!", "whisper", 120, ("boris",))
+        talk = after(whisper, CROWD, talk, ("boris",))
+        self.assertEqual(chosen("What is new?", talk=talk, at=125), ("aria",))
 
     def test_a_name_within_the_talk(self):
         """In a talk with Aria a line about Boris is for Aria; one who is alone gets Boris."""

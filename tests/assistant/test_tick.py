@@ -1,5 +1,6 @@
 """The tick, awake: hearing, thinking, answering."""
 
+import unittest
 from unittest.mock import patch
 
 from twisted.internet.defer import Deferred
@@ -7,11 +8,12 @@ from twisted.internet.defer import Deferred
 from evennia_ai.assistant.events import Group
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.tick import check_emergency, run_tick
-from evennia_ai.history.audience import PUBLIC, private
+from evennia_ai.history.audience import PUBLIC, STAFF, private
+from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.rag_memory import search as retrieval
 from evennia_ai.recall.values import Query
-from evennia_ai.testing import call, model_down
+from evennia_ai.testing import FakeAssistant, ScriptedModel, call, model_down
 from tests.base import AssistantTest
 from tests.memory_assistant import MemoryWorldTest
 from tests.waiting import pump_until, wait_for
@@ -224,6 +226,32 @@ class TestEmergency(MemoryWorldTest):
         self.assertTrue(wait_for(running))
         (record,) = self.script.history.compactions()
         self.assertEqual(len(record.extraction["entries"]), 1)
+        logged = [text for kind, text in self.script.audits if kind == "log"]
+        self.assertFalse([text for text in logged if text.startswith("emergency compaction")])
+
+
+class TestHeard(unittest.TestCase):
+    """One line that was heard, by its audience."""
+
+    def hear(self, audience):
+        """An assistant that has heard Alice, and what its tick did."""
+        aria = FakeAssistant(ScriptedModel(default="Yes?"))
+        alice = Speaker("Alice", aria.game.people["Alice"])
+        line = Message("user", "Aria?", id="m1", audience=audience, speaker=alice, channel="say")
+        aria.runtime.hear(line, aria.now())
+        return aria, wait_for(run_tick(aria, aria.obj))
+
+    def test_for_staff(self):
+        """What only staff may read is stored and never answered."""
+        aria, done = self.hear(STAFF)
+        self.assertEqual(done, "heard")
+        self.assertEqual([m.content for m in aria.history.messages()], ["Aria?"])
+
+    def test_nothing_is_missed(self):
+        """No line is said to be missed where the queue was never full."""
+        aria, done = self.hear(PUBLIC)
+        self.assertEqual(done, "turn")
+        self.assertNotIn("missed", str(aria.audits))
 
 
 class TestSchedule(MemoryWorldTest):

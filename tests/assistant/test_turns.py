@@ -6,6 +6,7 @@ from unittest import mock
 from evennia import create_object
 
 from evennia_ai.assistant.identity import stable_id
+from evennia_ai.assistant.room import SAME_LINE_S, is_to_answer
 from evennia_ai.assistant.runtime import NOTES_PER_HOUR, QUEUE_LIMIT, Runtime
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.prompt import build_prompt
@@ -112,6 +113,46 @@ class TestForWhom(TurnTest):
         self.assertEqual(len(self.model.requests), 4)
 
 
+class TestOneDecision(TurnTest):
+    """What a room decides for all its assistants, and remembers."""
+
+    def heard(self, speaker, text, channel="say"):
+        return Message(
+            "user", text, speaker=Speaker(speaker.key, stable_id(speaker)), channel=channel
+        )
+
+    def test_a_line_counts_once(self):
+        """Two assistants whom a scripted character calls both answer; said again, neither."""
+        boris = create_object(CHARACTER, key="Boris", location=self.room1)
+        boris.assistant.stop()
+        parrot = create_object("evennia.DefaultCharacter", key="Parrot", location=self.room1)
+        line = self.heard(parrot, "Hello everyone!")
+        for at, answer in ((100.0, True), (100.0 + SAME_LINE_S, False)):
+            answers = [is_to_answer(body, line, at) for body in (self.aria, boris)]
+            self.assertEqual(answers, [answer, answer])
+        boris.assistant.delete()
+
+    def test_pages_are_no_talk_of_the_room(self):
+        """A page is answered wherever she is, and the room remembers nothing of it."""
+        self.assertTrue(is_to_answer(self.aria, self.heard(self.alice, "hello", "page"), 100.0))
+        self.assertIsNone(self.room1.ndb.ai_manners)
+
+    def test_nowhere(self):
+        """Where there is no room to decide, whoever hears a line answers it."""
+        self.aria.location = None
+        self.assertTrue(is_to_answer(self.aria, self.heard(self.alice, "hello"), 100.0))
+
+    def test_the_name_before_a_pose(self):
+        """The name of whoever poses calls nobody who bears a part of it."""
+        self.seen["Aria Swift"] = []
+        swift = self.player("Aria Swift")
+        self.assertFalse(
+            is_to_answer(self.aria, self.heard(swift, "Aria Swift sits.", "pose"), 1.0)
+        )
+        posed = self.heard(swift, "Aria Swift nods to Aria.", "pose")
+        self.assertTrue(is_to_answer(self.aria, posed, 2.0))
+
+
 class TestTooLate(TurnTest):
     """What is remembered, not answered."""
 
@@ -177,6 +218,17 @@ class TestBounds(TurnTest):
         )
         self.assertEqual(len(self.use(reply)), 3)
         self.assertEqual(self.spoken(), ["Let me see.", ""])
+
+    def test_words_beside_the_end_of_a_turn(self):
+        """What stands beside a `noop` is said, unless the turn has spoken."""
+        ending = ModelReply(
+            content="Good evening.", tool_calls=tuple(call("noop")), model="scripted/model"
+        )
+        self.use(ending)
+        self.assertEqual(len(self.shown("Alice", "Good evening.")), 1)
+        self.use(call("say", text="Welcome back."), ending)
+        self.assertEqual(len(self.shown("Alice", "Welcome back.")), 1)
+        self.assertEqual(len(self.shown("Alice", "Good evening.")), 1)
 
     def test_repeated_lines(self):
         """A long line said again is not said, nor stored; a short one may be."""

@@ -1,6 +1,7 @@
 """Tools at level `confirm`: what waits, who decides, and what comes of it."""
 
 import time
+import unittest
 from unittest import mock
 
 from evennia import create_object
@@ -12,10 +13,14 @@ from evennia_ai.assistant.status import status_facts
 from evennia_ai.commands.status import status_lines
 from evennia_ai.errors import NotObeyedError
 from evennia_ai.history.audience import private
-from evennia_ai.testing import call
+from evennia_ai.llm_interaction.values import TurnRequest
+from evennia_ai.testing import FakeAssistant, ScriptedModel, call
+from evennia_ai.tools import BUILTIN_TOOLS
 from evennia_ai.tools.approval import approve, drop_calls, expire, waiting_calls
+from evennia_ai.tools.execution import ToolRegistry
 from evennia_ai.tools.waiting import KEY, WAIT_S
 from tests.command_line import CommandLineTest
+from tests.waiting import wait_for
 
 OBJECT = "evennia.objects.objects.DefaultObject"
 
@@ -320,3 +325,16 @@ class TestApproval(CommandLineTest):
         found = []
         deferred.addErrback(found.append)
         return found[0]
+
+
+class TestKnownTo(unittest.TestCase):
+    """Who may know of a call that waits."""
+
+    def test_a_whisper_in_private_talk(self):
+        """It stays with those of the talk, not with the one whom the whisper is for."""
+        aria = FakeAssistant(ScriptedModel([call("whisper", target="Bob", text="Hush."), ""]))
+        aria.tools = ToolRegistry(BUILTIN_TOOLS, lambda: {"whisper": "confirm"})
+        alice = aria.game.people["Alice"]
+        asked = TurnRequest(audience=private([alice]), channel="whisper", asker=alice)
+        wait_for(aria.run_turn(asked))
+        self.assertEqual([each.known_to for each in waiting_calls(aria)], [private([alice])])

@@ -1,6 +1,7 @@
 """Tools in the game: what they do, what they refuse, and a game's own."""
 
 import json
+import unittest
 
 from django.test import override_settings
 from evennia import create_object
@@ -10,10 +11,13 @@ from evennia_ai import conf
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.errors import ConfigError, ToolError
 from evennia_ai.history.audience import private
+from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.llm_interaction.tool_calls import MOST_CALLS, read_calls
-from evennia_ai.testing import call
+from evennia_ai.llm_interaction.values import TurnRequest
+from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from evennia_ai.tools import Tool
+from evennia_ai.tools.execution import ToolRegistry
 from evennia_ai.tools.parameters import Text
 from tests.base import AssistantTest
 from tests.waiting import pump_until, wait_for
@@ -298,6 +302,29 @@ class TestOwnTools(AssistantTest):
         self.assertIn("ring_bell", self.script.tools.tools)
         self.assertEqual(self.script.runtime.counts["troubles"], 1)
         self.assertIn("half-written", self.script.runtime.last_error)
+
+
+class TestNamedByItsName(unittest.TestCase):
+    """A tool that its lock guards, where Bob speaks and then Alice asks."""
+
+    def ring(self, bobs, alices):
+        """What came of a soft ring."""
+        aria = FakeAssistant(ScriptedModel([call("ring_bell", how="softly"), ""]))
+        aria.tools = ToolRegistry([RingBell])
+        alice = aria.game.people["Alice"]
+        for name, text in (("Bob", bobs), ("Alice", alices)):
+            speaker = Speaker(name, aria.game.people[name])
+            aria.history.append([Message("user", text, speaker=speaker, channel="say")])
+        wait_for(aria.run_turn(TurnRequest(asker=alice)))
+        return next(m.content for m in aria.history.messages() if m.role == "tool")
+
+    def test_asked_for(self):
+        """Whoever names the tool may leave its arguments to others."""
+        self.assertEqual(self.ring("Softly, please.", "Aria, ring the bell!"), "It rings.")
+
+    def test_others_asked_for_it(self):
+        """A tool that only others named is not used for whoever speaks next."""
+        self.assertIn("error", self.ring("Aria, ring the bell!", "Go on."))
 
 
 class TestRequestCompaction(AssistantTest):
