@@ -253,6 +253,13 @@ class TestHeard(unittest.TestCase):
         self.assertEqual(done, "turn")
         self.assertNotIn("missed", str(aria.audits))
 
+    def test_saved_before_the_start(self):
+        """A saved queue that was not read yet stays as it is until something is heard."""
+        aria = FakeAssistant()
+        aria.state.save_queue([Message("user", "Aria?", id="m1", channel="say")])
+        aria.save_queue()
+        self.assertEqual([event.id for event in aria.state.load_queue()], ["m1"])
+
 
 class TestSchedule(MemoryWorldTest):
     """It is noon, and stays so."""
