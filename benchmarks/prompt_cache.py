@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from benchmarks.world import world
 from evennia_ai.llm_interaction.contexts import PRE_COMPACTION_RULES
 from evennia_ai.testing import ScriptedModel, call
-from tests.waiting import wait_for
+from tests.waiting import pump_until, wait_for
 
 LINES = (
     "{who} says the ferry to {place} was late again and the miller lost {n} sacks by it.",
@@ -128,6 +128,13 @@ class Talker:
         return " ".join(f"{said.split(', please')[0]}" for said in told)[:1500]
 
 
+def tick(script: Any) -> None:
+    """Run a tick, and what follows it in the background."""
+    pump_until(lambda: script.runtime.in_flight is None, 60)
+    wait_for(script.at_tick(), 60)
+    pump_until(lambda: script.runtime.behind is None, 60)
+
+
 def talk(
     make: Any, model: ScriptedModel, name: str, lines: int, **options: Any
 ) -> tuple[Any, list[Sent]]:
@@ -154,13 +161,13 @@ def talk(
             n=17 + 3 * line,
         )
         players[line % 2].at_say(f"{name}, {said}")
-        wait_for(script.at_tick(), 60)
+        tick(script)
         if line % (lines // SLEEPS + 1) == lines // SLEEPS:
             script.fall_asleep()
             for _ in range(3):
                 clock[0] += SECONDS
                 talker.clock = clock[0]
-                wait_for(script.at_tick(), 60)
+                tick(script)
     return script, talker.sent
 
 
@@ -185,8 +192,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lines", type=int, default=150)
     parser.add_argument("--tokens", type=int, default=8000, help="max_context_tokens")
+    parser.add_argument("--front", action="store_true", help="without compaction in the background")
     options = parser.parse_args()
     lines, limit = options.lines, {"max_context_tokens": options.tokens}
+    limit |= {"compact_background": not options.front}
     model = ScriptedModel()
     plain = {"pre_compact_prompt": PRE_COMPACTION_RULES, "compact_model": "scripted/model"}
     with world(model) as make:
