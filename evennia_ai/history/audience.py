@@ -64,8 +64,6 @@ def visible(audience: str, viewer: str) -> bool:
     """
     if audience == PUBLIC or viewer == STAFF:
         return True
-    if audience == STAFF or not is_private(viewer):
-        return False
     return frozenset() < members(viewer) <= members(audience)
 
 

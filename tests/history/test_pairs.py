@@ -14,6 +14,7 @@ from evennia_ai.history.pairs import (
     answered,
     cut_points,
     mended,
+    newest_turn,
     pairing,
     said_and_done,
     unanswered,
@@ -101,6 +102,16 @@ class TestCutPoints(unittest.TestCase):
         for point in cut_points(history):
             moved = {i - point: caller - point for i, caller in pairs.items() if i >= point}
             self.assertEqual(pairing(history[point:]), moved)
+
+
+class TestNewestTurn(unittest.TestCase):
+    """Where the newest turn begins."""
+
+    def test_one_message_or_one_exchange(self):
+        """It is the newest message; a call and its results go together."""
+        talk = [heard("one"), reply("two"), heard("three")]
+        self.assertEqual(newest_turn(talk), 2)
+        self.assertEqual(newest_turn([*talk, calls("c1"), result("c1")]), 3)
 
 
 class TestUnanswered(unittest.TestCase):

@@ -415,6 +415,9 @@ class TestWords(unittest.TestCase):
         self.assertIn(hashed, self.details(evidence))
         extra = replace(evidence, tombstones=frozenset(("m30", "m99")))
         self.assertIn(hashlib.sha256(b"m99").hexdigest(), self.details(extra))
+        two = replace(self.world.evidence(), live=self.world.evidence().live[:-2])
+        self.assertIn("2 missing.", self.details(two))
+        self.assertNotIn("SHA-256", self.details(two))
 
     def test_many(self):
         """Of very many ids the first are named."""
