@@ -49,6 +49,11 @@ class TestNames(unittest.TestCase):
         expected = ["Mara Voss", "Roland", "Tower of Ash", "New Haven", "Jörg von Stein"]
         self.assertEqual(names(source), expected)
 
+    def test_known_names_are_whole_words(self):
+        """A known name within another word is not that name."""
+        self.assertEqual([i.text for i in items_of("we saw mara there", ["mar"])], [])
+        self.assertEqual([i.text for i in items_of("we saw mar there", ["mar"])], ["mar"])
+
     def test_possessives_part_and_vanish(self):
         """What somebody has is a name of its own; a contraction is none of either."""
         source = "I took Mara's Golden Cup. We saw O'Brien's. Alice'll come, and Bob's here"

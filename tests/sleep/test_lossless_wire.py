@@ -243,6 +243,7 @@ class TestHourDown(WatchedTest):
             for _ in range(4):
                 self.say("We still wait for word from the harbour, and " + "talk " * 20)
             self.tick()
+            pump_until(lambda: self.script.runtime.behind is None)
             self.assertLess(context_usage(self.script), 1.0)
 
     def receipts(self):
