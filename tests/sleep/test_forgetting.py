@@ -85,6 +85,7 @@ class ForgettingTest(MemoryWorldTest):
         self.script.ledger.add("I like jazz.", ALICE, state="approved")
         self.script.ledger.add("I like ale.", BOB, state="approved")
         self.script.ledger.add(f"{SECRET}1x floats.", ARIA_SPEAKER, state="proposed")
+        self.script.ledger.add("Guests like a fire.", ARIA_SPEAKER, state="proposed")
         self.script.state.note_extraction(
             {"ids": ["x1"], "profiles": {alice.id: None}, "profiles_after": {boat.id: None}}
         )
@@ -158,7 +159,8 @@ class TestForgotten(ForgettingTest):
         bob = self.body.entities.get(BOB.id)
         self.assertEqual((bob.aliases, bob.relationship), ((), ""))
         self.assertIsNone(self.body.entities.get(unmet_id(f"{SECRET}1x")))
-        self.assertEqual([note.text for note in self.script.ledger.entries()], ["I like ale."])
+        notes = [note.text for note in self.script.ledger.entries()]
+        self.assertEqual(notes, ["I like ale.", "Guests like a fire."])
         self.assertEqual(self.world.attribute("conversation_damaged"), ["'hay'"])
         store = self.script.history.store
         self.assertEqual(store.get("conversation_tail", category=ASIDE), [])
