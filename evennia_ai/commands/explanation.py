@@ -5,8 +5,7 @@ Plain values, for the command `ai/why` and for the page of the same name.
 
 import json
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -69,7 +68,7 @@ class Explanation:
     whereabouts: tuple[str, ...]
     trace: ReplyTrace | None = None
     is_reply: bool = False
-    sources: Mapping[str, tuple[Source, ...]] = MappingProxyType({})
+    sources: Mapping[str, tuple[Source, ...]] = field(default_factory=dict)
     tools: tuple[str, ...] = ()
 
 

@@ -156,6 +156,7 @@ class TestPlayers(ForgettingGameTest):
         self.assertIn(SECRET, self.everything())
         shown = self.forget_me()
         self.assertIn("Proven by `compact/verify` for Aria, Borg", shown)
+        self.assertIn("The database is no SQLite file", shown)  # it is in memory
         self.assert_forgotten()
         self.assertFalse(path.exists())
         self.assertEqual(queued(), [])

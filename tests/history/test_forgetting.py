@@ -72,16 +72,6 @@ class TestToForget(unittest.TestCase):
         self.assertEqual(self.forget(*messages), (["m02"], []))
         self.assertEqual(self.changed, ["m05"])
 
-    def test_a_line_before_anybody_spoke(self):
-        """It is for nobody: it stays, without the word that only they used."""
-        messages = [
-            line(1, "A zorblax, who would have one?", ARIA, "assistant"),
-            line(2, "My zorblax is ill.", ALICE),
-            line(3, "Hay", BOB),
-        ]
-        self.forget(*messages)
-        self.assertNotIn("m01", self.forget(*messages)[1])
-
     def test_what_is_around_a_word_stays_as_it_was(self):
         """Also in JSON, with letters of other alphabets as they were written."""
         found = to_forget([line(1, "My zorblax", ALICE)], ["m01"], ["o1.a"], "")
