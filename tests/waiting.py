@@ -22,7 +22,7 @@ def started_reactor() -> Any:
     return reactor
 
 
-def pump_until(condition: Callable[[], Any], timeout_s: float = 10.0) -> None:
+def pump_until(condition: Callable[[], Any], timeout_s: float = 30.0) -> None:
     """Turn the reactor until `condition()` is true; raises `TimeoutError` after `timeout_s`."""
     reactor = started_reactor()
     deadline = time.monotonic() + timeout_s
@@ -32,7 +32,7 @@ def pump_until(condition: Callable[[], Any], timeout_s: float = 10.0) -> None:
         reactor.iterate(0.005)
 
 
-def wait_for(deferred: Deferred[Any], timeout_s: float = 10.0) -> Any:
+def wait_for(deferred: Deferred[Any], timeout_s: float = 30.0) -> Any:
     """The Deferred's result, or what it failed with, raised.
 
     Args:
