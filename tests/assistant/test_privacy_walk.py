@@ -26,7 +26,7 @@ from tests.thoroughness import examples
 from tests.waiting import pump_until, wait_for
 
 WALKS, STEPS = examples(20, 2), 40
-_SECRET = re.compile(r"zq\d+k")
+_SECRET = re.compile(r"zqword\d+kept")  # longer than what an id can hold by chance
 # What builders and players may type of ours; the answer to some is a refusal.
 OURS = (
     "ai",
@@ -141,7 +141,7 @@ class Walk:
 
     def check_commands(self):
         """Builders and players read nothing by Evennia's commands, nor by ours."""
-        secret = self.rng.choice(sorted(self.owners) or ["zq0k"])
+        secret = self.rng.choice(sorted(self.owners) or ["zqword0kept"])
         lines = [line.format(secret=secret) for line in OURS]
         # Stands beside Aria, as many commands look for her in the room only.
         self.test.char1.move_to(self.aria.location, quiet=True, move_hooks=False)
@@ -233,7 +233,7 @@ class Walk:
         words = self.rng.choice(MORE_WORDS)
         if circle is None:
             return f"Aria, what of {words}?"
-        secret = f"zq{len(self.owners)}k"
+        secret = f"zqword{len(self.owners)}kept"
         self.owners[secret] = {stable_id(person) for person in circle} - {stable_id(self.aria)}
         return f"Aria, {words} holds {secret}, tell nobody."
 
