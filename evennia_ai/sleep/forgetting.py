@@ -447,8 +447,9 @@ def remake_summary(script: Assistant, character: Character) -> Generator[Deferre
             if new != markers:
                 history.save_compaction(replace(compaction, markers_before=new))
         correct_syntheses(script, {made.id: made.text})
+        beneath = _all_below(script, made)
         for above in history.summaries():  # a compaction may have used the empty text meanwhile
-            if made.id in _below(above) and above.id not in emptied:
+            if made.id in _below(above) and above.id not in {*emptied, *beneath}:
                 extra = {**above.extra, TO_REMAKE: True}
                 history.save_summary(replace(above, extra=extra))
     return True
@@ -456,6 +457,16 @@ def remake_summary(script: Assistant, character: Character) -> Generator[Deferre
 
 def _below(record: SummaryRecord) -> set[str]:
     return {*record.child_ids, *record.earlier_ids}
+
+
+def _all_below(script: Assistant, record: SummaryRecord) -> set[str]:
+    """The ids of all summaries that one was made from; its own too in a ring, made by hand."""
+    found, left = set[str](), _below(record)
+    while left:
+        found |= left
+        known = filter(None, map(script.history.summary, left))
+        left = set[str]().union(*map(_below, known)) - found
+    return found
 
 
 @inlineCallbacks

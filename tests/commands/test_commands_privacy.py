@@ -4,6 +4,7 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 from django.test import override_settings
 from evennia import create_object, create_script
@@ -463,6 +464,24 @@ class TestBounds(ForgettingGameTest):
         self.assertTrue(enqueue_request(request))
         self.assertFalse(enqueue_request(forgetting.Request(("o1.x",), utc_iso(1), "a2.x")))
         self.assertEqual(queued(), [request])
+
+    def test_one_after_the_other(self):
+        """Requests are carried out as they came, each once; one that fails stays and is passed."""
+        for number in range(3):
+            people, asker = (f"o9{number}.x",), f"a9{number}.x"
+            enqueue_request(forgetting.Request(people, utc_iso(number), asker))
+        done = []
+
+        def at_step(job, name):
+            if name == "forget log":
+                done.append(job.request.at)
+                if len(done) == 1:
+                    job._failures.append("the log")
+
+        with patch.object(ForgettingJob, "at_step", at_step):
+            wait_for(forget_queued(all_scripts), 60)
+        self.assertEqual(done, [utc_iso(number) for number in range(3)])
+        self.assertEqual([request.at for request in queued()], [utc_iso(0)])
 
     def test_a_request_of_an_earlier_version(self):
         """It had no places in the history: all that they said until the run goes."""

@@ -191,6 +191,37 @@ class TestForgotten(ForgettingTest):
         sources = {memory["metadata"]["source_id"] for memory in self.world.memories()}
         self.assertLessEqual({r.id for r in after if r.tier == "recent"}, sources)
 
+    def test_before_they_are_made_again(self):
+        """Her words are gone from every store already, and nothing empty is searched."""
+        self.forget()
+        self.assert_forgotten()
+        turns = self.world.index.turns
+        self.assertNotIn(self.mine, turns)
+        self.assertFalse([turn.text for turn in turns.values() if EMPTIED in turn.text])
+
+    def test_a_compaction_meanwhile(self):
+        """A summary made of an emptied one is made again as well."""
+        self.forget()
+        self.talk(4)
+        self.compact()
+        used = [r for r in self.script.history.summaries() if "is forgotten." in r.text]
+        self.assertTrue([r for r in used if r.text != EMPTIED])
+        self.remake()
+        self.assertFalse([r for r in self.script.history.summaries() if "forgotten" in r.text])
+
+    def test_a_ring(self):
+        """Summaries that were made of one another, by hand, are each made once."""
+        history = self.script.history
+        records = history.summaries()[:3]
+        for number, record in enumerate(records):
+            history.save_summary(replace(record, child_ids=(records[number - 1].id,)))
+        self.forget()
+        for _ in range(2 * len(history.summaries())):
+            if not wait_for(remake_summary(self.script, self.body)):
+                break
+        self.assertFalse([r for r in history.summaries() if r.text == EMPTIED])
+        self.assertFalse(wait_for(remake_summary(self.script, self.body)))
+
     def test_without_a_model(self):
         """Where no model answers, the summaries are extracts of what is left."""
         self.forget()

@@ -179,7 +179,7 @@ class Rollback:
                 former = profile_without(now, known[key], after.get(key), sources) or {}
             if not former:
                 removed.append(key)
-            elif key in known or former != now:
+            elif former != now:
                 changed[key] = Profile.from_dict(former, key)
         self.entities.put(changed)
         self.entities.remove(removed)
