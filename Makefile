@@ -87,6 +87,10 @@ mutants: $(STAMP)
 	    $(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[mutation]'
 	$(BIN)/python -m benchmarks.mutants $(MUTANTS)
 
+# All goals in one table, after hours; BENCH="--only storage --old ../earlier" for some, beside others.
+bench: $(STAMP)
+	@$(BIN)/python -m benchmarks.bench $(BENCH)
+
 # `make -k lint` continues after a failure and runs all four.
 lint: lint-style lint-format lint-types lint-imports
 
