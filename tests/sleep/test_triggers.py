@@ -4,7 +4,7 @@ import unittest
 
 from evennia_ai.history.messages import Message, total_tokens
 from evennia_ai.llm_interaction.prompt import context_usage
-from evennia_ai.sleep.compaction.triggers import make_plan, wants_compaction
+from evennia_ai.sleep.compaction.triggers import kept_capacity, make_plan, wants_compaction
 from evennia_ai.testing import FakeAssistant, ScriptedModel
 
 
@@ -39,3 +39,16 @@ class TestKept(unittest.TestCase):
         aria = assistant(400, compact_preserve_token_share=0.2, **options)
         self.assertGreaterEqual(total_tokens(make_plan(aria, automatic=True).staying), 3200)
         self.assertEqual(len(make_plan(aria, automatic=False).staying), 2)
+
+    def test_where_the_fixed_regions_take_nearly_all(self):
+        """Less stays than window and share ask for, or an emergency would follow soon."""
+        aria = assistant(60, max_context_tokens=8000)
+        config, before = aria.config, total_tokens(make_plan(aria, automatic=True).staying)
+        room = kept_capacity(aria, config.compact_sleep_threshold)
+        aria.runtime.fixed_tokens += room + 100
+        self.assertIsNone(kept_capacity(aria, config.compact_sleep_threshold))
+        room = kept_capacity(aria, config.compact_emergency_threshold)
+        staying = make_plan(aria, automatic=True).staying
+        self.assertTrue(staying)
+        self.assertLessEqual(total_tokens(staying), room)
+        self.assertLess(room, before)

@@ -79,6 +79,8 @@ def make_plan(script: Assistant, automatic: bool, threshold: float | None = None
         keep = int(config.compact_preserve_token_share * config.max_context_tokens)
     history, window = script.history.messages(), config.compact_preserve_window
     capacity = kept_capacity(script, threshold)
+    if capacity is None:  # room under the emergency's trigger at least, or that one follows soon
+        capacity = kept_capacity(script, config.compact_emergency_threshold)
     return plan_compaction(history, window, keep, capacity, PART_TOKENS, cut)
 
 
