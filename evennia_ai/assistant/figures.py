@@ -168,6 +168,7 @@ class Figures:
 
     def forget(self, accounts: Iterable[str]) -> "Deferred[Any]":
         """Fires when no row names these accounts; what they cost stays in the sums."""
+        self.flush()
         return self.on_thread(self._forget, tuple(accounts))
 
     # On the thread.

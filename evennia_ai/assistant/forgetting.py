@@ -198,6 +198,7 @@ class ForgettingJob:
         is_safe = not {"the log", "exports"}.intersection(self._failures)
         for script in found if is_safe else ():
             yield self._tried(name_of(script), self._forget, script)
+        yield self._tried("figures", services.figures().forget, people)
         self.at_step("forget database")
         is_erased = yield self._tried("database", erase_free_pages)
         forgotten, proof = 0, []

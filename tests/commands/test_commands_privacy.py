@@ -27,6 +27,7 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker, utc_iso
+from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.sleep.forgetting import STEPS
 from tests.asked import source_of
@@ -177,6 +178,21 @@ class TestPlayers(ForgettingGameTest):
         heard = {m.id: m for m in (*self.script.runtime.pending(), *self.lines(self.script))}
         [line] = [m for m in heard.values() if m.role == "user"]
         self.assertEqual(line.speaker.key, self.char2.key)
+
+    def test_figures_of_spend(self):
+        """What the player's calls cost is kept, for nobody."""
+        reply = ModelReply(content="Well.", model="m", prompt_tokens=70, cost=0.5)
+        figures, account = services.figures(), stable_id(self.account)
+        for who in (account, account, "a9.other"):
+            figures.note_spend(self.script.scope, "awake", who, reply, time.time())
+        self.lived()
+        self.forget_me()
+        rows = wait_for(figures.spend("account", "2000-01-01"))
+        found = {row.of: (row.calls, row.prompt_tokens, row.cost) for row in rows}
+        self.assertEqual(found["a9.other"], (1, 70, 0.5))
+        self.assertNotIn(account, found)
+        self.assertGreaterEqual(found[""], (2, 140, 1.0))
+        self.assertNotIn(account, figures.path.read_bytes().decode("latin-1"))
 
     def test_pages(self):
         """Pages by which an assistant answered them are deleted, those of others stay."""
