@@ -13,7 +13,9 @@ from evennia_ai.history.forgetting import REDACTED, Heard
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.reply_trace import ReplyTrace
+from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.rag_memory.entities import new_profile, observe, unmet_id
+from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.sleep.forgetting import EMPTIED, KEPT, OWED, STEPS, forget_people, remake_summary
 from evennia_ai.testing import model_down
@@ -422,6 +424,56 @@ class TestInterrupted(ForgettingTest):
                 self.forget(asked_at=AT)
                 self.remake()
                 self.assert_forgotten()
+
+
+class TestCompactionMeanwhile(ForgettingTest):
+    """A compaction in the background, with her words in what its model is to summarise."""
+
+    def begin_behind(self):
+        """It begins, and waits for its model."""
+        self.talk(6)
+        self.others = self.lines_of(BOB)
+        self.world.model.held = True
+        self.script.runtime.run_behind(
+            lambda: compact_conversation_history(
+                self.script, self.body, force=True, trigger="background", beside=True
+            ),
+            "background",
+        )
+        self.assertTrue(self.world.model._waiting)
+
+    def answer_one(self):
+        """Its model answers a request; the next one waits again."""
+        waiting, self.world.model._waiting = self.world.model._waiting, []
+        for deferred, answer, model in waiting:
+            deferred.callback(ModelReply(content=answer, model=model))
+
+    def test_whatever_it_has_made(self):
+        """After none, one or more of its answers, its summaries never come back with her words."""
+        ended = 0
+        for answers in (0, 1, 3, 6, 10, 40):
+            with self.subTest(answers=answers):
+                self.setUp()
+                self.begin_behind()
+                for _ in range(answers):
+                    self.answer_one()
+                ended += self.script.runtime.behind is None
+                late, self.world.model._waiting = self.world.model._waiting, []
+                self.world.model.held = False
+                wait_for(self.script.run_exclusive(self.forget_now))
+                self.assertIsNone(self.script.runtime.behind)
+                for deferred, answer, model in late:
+                    if not deferred.called:
+                        deferred.callback(ModelReply(content=answer, model=model))
+                self.assert_forgotten()
+                self.remake()
+                self.assert_forgotten()
+                self.assertEqual(self.script.state.intent, {})
+        self.assertTrue(0 < ended < 6, "some were cut short, some had ended")
+
+    def forget_now(self):
+        at = utc_iso(self.script.now())
+        return forget_people(self.script, self.body, [ALICE.id], at)
 
 
 class TestStoresThatFail(ForgettingTest):
