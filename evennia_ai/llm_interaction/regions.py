@@ -368,20 +368,32 @@ def _joined(messages: Sequence[Message], count: Counter) -> tuple[list[dict[str,
     token before it.
     """
     shown: list[dict[str, Any]] = []
+    lines: list[str] = []  # those of the user message that is last in `shown`
     saved = 0
     for message in messages:
         item = rendered(message)
-        if item["role"] == "user" and not item["content"]:
+        role, text = item["role"], item["content"]
+        if role in ("user", "assistant") and not (text or item.get("tool_calls")):
             saved += OVERHEAD_TOKENS
-        elif item["role"] == "user" and shown and shown[-1]["role"] == "user":
-            before = shown[-1]["content"]
-            shown[-1] = {"role": "user", "content": f"{before}\n{item['content']}"}
-            saved += OVERHEAD_TOKENS - count(f"{before[-1]}\n") + count(before[-1])
-        elif item["role"] != "assistant" or item["content"] or item.get("tool_calls"):
+            continue
+        if role != "user":
+            _join(shown, lines)
+        elif lines:
+            last = lines[-1][-1]
+            saved += OVERHEAD_TOKENS - count(f"{last}\n") + count(last)
+        if not lines:
             shown.append(item)
-        else:
-            saved += OVERHEAD_TOKENS
+        if role == "user":
+            lines.append(text)
+    _join(shown, lines)
     return shown, saved
+
+
+def _join(shown: list[dict[str, Any]], lines: list[str]) -> None:
+    """Let the last message hold all of the lines, which are then forgotten."""
+    if len(lines) > 1:
+        shown[-1] = {"role": "user", "content": "\n".join(lines)}
+    lines.clear()
 
 
 def as_text_protocol(prompt: Prompt, instructions: str) -> Prompt:

@@ -461,6 +461,20 @@ class TestJoinedLines(unittest.TestCase):
         self.assertEqual(len(joined_lines([calls("c1")])), 1)
 
     @FEW
+    @given(histories())
+    def test_as_if_one_by_one(self, history):
+        """The same as when each line is added to the message before it."""
+        shown = []
+        for message in history:
+            [item] = joined_lines([message]) or [None]
+            if item and item["role"] == "user" and shown and shown[-1]["role"] == "user":
+                both = f"{shown[-1]['content']}\n{item['content']}"
+                shown[-1] = {"role": "user", "content": both}
+            elif item:
+                shown.append(item)
+        self.assertEqual(joined_lines(history), shown)
+
+    @FEW
     @given(histories(markers=False))
     def test_nothing_is_lost(self, history):
         """Every text with something in it is there, in order."""
