@@ -34,6 +34,7 @@ from benchmarks import kill_look, kill_steps
 from benchmarks.kill_steps import Log
 from evennia_ai.cli import processes
 from tests import loopback
+from tests.asked import source_of
 from tests.e2e.game import Game
 from tests.e2e.telnet import Telnet, Timeout
 from tests.loopback import Answer, LoopbackServer, call, calls
@@ -401,7 +402,7 @@ def _slow(body: Mapping[str, Any]) -> Answer:
     """What the offline model says; summaries and extractions take time."""
     tools = {tool["function"]["name"] for tool in body.get("tools") or ()}
     if not tools:
-        words = str(body["messages"][-1]["content"]).split()
+        words = source_of(body["messages"]).split()
         return loopback.text(f"They spoke of barrels: {' '.join(words[-60:])}", delay_s=SLOW_S)
     if "say" not in tools:
         is_first = body["messages"][-1]["role"] != "tool"

@@ -7,6 +7,7 @@ has never touched an object of the game.
 import json
 import os
 import random
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -237,9 +238,11 @@ class Life:
 
     def _answer(self, request: Any) -> Any:
         from evennia_ai.testing import call
+        from tests.asked import source_of
 
         if request.purpose == "summary":
-            return f"They talked of crowns, summary {self.rng.randrange(10**6)}."
+            named = re.findall(r"\d+ crowns", source_of(request.messages)) or ["crowns"]
+            return f"They talked of {self.rng.choice(named)}."
         if request.purpose == "pre_compaction":
             fact = f"Fact {self.rng.randrange(10**6)}: Alice has crowns."
             observed = call("update_entity_observation", entity="Alice", observation=fact)
