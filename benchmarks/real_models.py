@@ -7,6 +7,11 @@ guards and are stricter. Then parts of the talk are summarised. Prints JSON.
     python -m benchmarks.real_models --gguf smollm2.gguf --count 200
     python -m benchmarks.real_models --gguf base.gguf --api completion
     python -m benchmarks.real_models --api-base http://127.0.0.1:8080/v1 --model openai/any
+    python -m benchmarks.real_models --count 200 --judge replies.jsonl
+
+`--record` writes what the model wrote, a line of JSON for each turn; `--judge` plays such a file
+again, without a model: the guards as they are now, and none, on the same replies. Where the guards
+refuse all replies of a turn, the offline model answers.
 
 `--gguf` serves the file by `xllamacpp`, which `--python` must have. `guards` are shares of replies;
 `seconds` and `tokens` are of a turn, all its requests together.
@@ -26,10 +31,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail, succeed
 
 from evennia_ai.errors import ModelError
 from evennia_ai.history.frames import answer_line
@@ -152,14 +158,32 @@ class Tavern(FakeGame):
 
 @dataclass
 class Recorder:
-    """A model client that notes each answer's model and tokens."""
+    """A model client that notes each answer's model and tokens.
+
+    Args:
+        recorded: What a model wrote, turn by turn: it is played again, and no model is asked.
+        turn: The number of the turn.
+    """
 
     client: ModelClient
     replies: list[ModelReply] = field(default_factory=list)
+    recorded: list[dict[str, Any]] | None = None
+    turn: int = 0
 
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
         """Ask, and note the reply."""
-        return self.client.complete(request).addCallback(self._noted)
+        if self.recorded is None or request.model == OFFLINE_MODEL:
+            return self.client.complete(request).addCallback(self._noted)
+        written = self.recorded[self.turn]["replies"]
+        if len(self.replies) >= len(written):
+            return fail(ModelError("nothing more is recorded"))
+        return succeed(self._noted(ModelReply(model=request.model, **written[len(self.replies)])))
+
+    def written(self) -> list[dict[str, Any]]:
+        """What the model wrote in this turn, to be recorded."""
+        fields = ("content", "finish_reason", "completion_tokens", "seconds")
+        own = [reply for reply in self.replies if reply.model != OFFLINE_MODEL]
+        return [{name: getattr(reply, name) for name in fields} for reply in own]
 
     def _noted(self, reply: ModelReply) -> ModelReply:
         self.replies.append(reply)
@@ -173,6 +197,9 @@ def play(options: argparse.Namespace) -> dict[str, Any]:
     """One run: so many replies and some summaries; the figures."""
     rng = random.Random(options.seed)
     model = Recorder(ModelClient(options.api_base, "none"))
+    if options.judge:
+        model.recorded = [json.loads(line) for line in options.judge.open(encoding="utf-8")]
+        options.count, options.summaries = len(model.recorded), 0
     script = FakeAssistant(
         model,
         llm_api=options.api,
@@ -192,6 +219,9 @@ def play(options: argparse.Namespace) -> dict[str, Any]:
         if time.monotonic() > ends:
             break
         who, line = PLAYERS[number % 2], rng.choice(LINES)
+        if model.recorded:
+            line = model.recorded[number]["to"]
+        model.turn = number
         model.replies.clear()
         begun, spoken = time.monotonic(), len(script.game.said)
         try:
@@ -209,6 +239,9 @@ def play(options: argparse.Namespace) -> dict[str, Any]:
         counts.update(found)
         counts["offline"] += is_offline
         counts["any_fault"] += bool(found)
+        if options.record:
+            row = {"to": line, "replies": model.written(), "said": said}
+            print(json.dumps(row, ensure_ascii=False), file=options.record, flush=True)
         if found and not is_offline:
             worst.append({"to": line, "faults": found, "said": " / ".join(said)[:200]})
         before += said
@@ -329,6 +362,8 @@ def main() -> None:
     parser.add_argument("--summaries", type=int, default=5)
     parser.add_argument("--worst", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--record", type=argparse.FileType("w"), help="write replies here")
+    parser.add_argument("--judge", type=Path, help="a file of `--record`; no model is asked")
     parser.add_argument("--guards", choices=("on", "off", "both"), default="both")
     options = parser.parse_args()
     figures: dict[str, Mapping[str, Any]] = {}

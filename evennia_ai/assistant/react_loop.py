@@ -22,6 +22,7 @@ from evennia_ai.llm_interaction.prompt import (
     asked_once_more,
     build_prompt,
     context_limit,
+    is_small,
     learned_window,
     model_request,
 )
@@ -55,6 +56,8 @@ LEAST_TIMEOUT_S = 1.0
 # So often a prompt is made shorter because a model's window is smaller than was known. Where the
 # server names no figure, each time halves it: from the default limit down to 1,600 tokens.
 FITS = 6
+# In place of a guard's name, where a reply is empty.
+SAYS_NOTHING = "says nothing"
 
 
 @inlineCallbacks
@@ -148,6 +151,7 @@ class _Turn:
         self.replaced: tuple[str, ...] = ()  # what the game's moderation says instead
         self.is_moderated = False  # whether it replaced or refused something,
         self.is_refused = False  # and whether that was all of the newest reply
+        self.is_offline = False  # whether the offline model has taken over
 
     @inlineCallbacks
     def ask(self) -> Generator[Deferred[Any], Any, Any]:
@@ -238,6 +242,9 @@ class _Turn:
         )
         is_needed = self.context.speaks and not (self.report.spoken or self.tools.has_acted)
         wants_offline = script.config.llm_offline_fallback and script.model_name != OFFLINE_MODEL
+        if self.is_offline:  # whoever waits must not wait for the same model again
+            offline: _Answer = yield self._offline(prompt)
+            return offline
         try:
             answer: _Answer = yield self._soundly(asked, is_needed, wants_offline)
         except SpendError:
@@ -260,8 +267,15 @@ class _Turn:
             if not (answer.is_lost and is_needed and wants_offline):
                 return answer
             self._discard(answer)
-        asked = model_request(script, self.character, prompt, purpose=request.context, offline=True)
-        reply = yield script.complete(asked)
+        offline = yield self._offline(prompt)
+        return offline
+
+    @inlineCallbacks
+    def _offline(self, prompt: Prompt) -> Generator[Deferred[Any], Any, _Answer]:
+        """The offline model's answer; it answers what else this turn asks, too."""
+        self.is_offline, purpose = True, self.request.context
+        asked = model_request(self.script, self.character, prompt, purpose=purpose, offline=True)
+        reply = yield self.script.complete(asked)
         return self._read(reply)
 
     @inlineCallbacks
@@ -322,9 +336,12 @@ class _Turn:
             calls, content = self._written_calls(reply)
         whole, text = strip_thoughts(content), clean_reply(content, [self.character.key])
         cuts: tuple[str, ...] = ()
-        if text and self.context.speaks and reply.model != OFFLINE_MODEL:
+        if self.context.speaks and reply.model != OFFLINE_MODEL:
             is_cut_off = reply.finish_reason == "length"
             text, cuts = guarded(text, self.tools.around(is_cut_off))
+            # A model with short rules has no way to say that it has nothing to say.
+            if not (text or cuts or calls) and is_small(self.script):
+                cuts = (SAYS_NOTHING,)
         if len(whole) > CLEANED_CHARS and not cuts:
             text = whole  # stored as it came; what is spoken of it is cleaned and cut
         return _Answer(reply, text, calls, cuts)

@@ -15,18 +15,22 @@ from typing import NamedTuple
 from evennia_ai.history.frames import own_words
 from evennia_ai.language.words import words
 
-# A repeated stretch of this many words may be rhythm; longer ones, said three times, are a loop.
+# A shorter stretch may be rhythm until it was said three times; one so long said twice is a loop.
 RHYTHM_WORDS = 12
 # Stretches of up to so many words are looked for; loops of small models are a sentence or two.
 LOOP_WORDS = 60
-# A sentence of so many words is not said a third time.
+# A sentence of so many words is not said again; only a song's, on lines of its own, twice.
 REFRAIN_WORDS = 4
+# Small models are told to say one or two sentences; nobody reads what they say behind so many
+# sentences or lines.
+SMALL_SENTENCES, SMALL_LINES = 4, 3
 # Anybody says `Aye, that may be so.` twice; a longer line said again is a model in a loop.
 REPEATABLE_CHARS = 40
 # So many words of the rules in a row are no accident.
 RULE_WORDS = 8
 
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
+_PART = re.compile(r"[^\W_]+")
 _ENDS = ".!?\u2026\u3002\uff01\uff1f"
 _CLOSED = re.compile(
     r"[.!?\u2026][\"'\u201d\u2019)]*(?=\s|$)|[\u3002\uff01\uff1f][\u300d\u300f\u201d]*"
@@ -50,6 +54,8 @@ class Around:
         rules: What the model is told before all else, without the persona.
         tools: Names of the tools it has.
         is_cut_off: Whether the reply ended because it had become too long.
+        own: The assistant's own name.
+        is_small: Whether a small model speaks: it must be brief, and sings no songs.
     """
 
     others: tuple[str, ...] = ()
@@ -57,6 +63,8 @@ class Around:
     rules: str = ""
     tools: tuple[str, ...] = ()
     is_cut_off: bool = False
+    own: str = ""
+    is_small: bool = False
 
 
 class Guarded(NamedTuple):
@@ -108,6 +116,24 @@ def without_others(text: str, around: Around) -> str:
     return text
 
 
+def without_own_label(text: str, around: Around) -> str:
+    """Without what begins anew with the assistant's own name: ``Aria: "..."``, ``Aria says, "...``.
+
+    A label at the very beginning was taken off before.
+    """
+    if not around.own:
+        return text
+    own = re.escape(around.own)
+    said = r"(?:says|said|replies|replied|asks|asked|answers|answered|whispers)"
+    label = re.compile(
+        rf"(?:^|[{_ENDS}\"\u201d)]\s+)(?P<label>[\"\u201c(\[]*{own}\]?(?:\s*\[[^\]\n]*\])?"
+        rf"(?::(?=\s|[\"\u201c])|\s+{said}\s*[:,]?\s*[\"\u201c]))",
+        re.MULTILINE,
+    )
+    found = label.search(text)
+    return _before(text, found.start("label")) if found else text
+
+
 def without_calls(text: str, around: Around) -> str:
     """Without tool calls written as text, and sentences that name a tool."""
     found = [match.start() for match in [_CALL.search(text)] if match]
@@ -128,9 +154,18 @@ def without_rules(text: str, around: Around) -> str:
 def without_loops(text: str, around: Around) -> str:
     """Without what says the same again and again: the first time is kept."""
     found = _words(text)
-    ends = [_loop([word for word, _ in found]), _third_time(text)]
+    ends = [_loop([word for word, _ in found]), _said_again(text, around.is_small)]
     starts = [found[end][1] for end in ends if end is not None]
     return _trimmed(text[: min(starts)]) if starts else text
+
+
+def without_excess(text: str, around: Around) -> str:
+    """Without what a small model says behind its first sentences."""
+    if not around.is_small:
+        return text
+    lines = [end.start() for end in re.finditer("\n", text)][SMALL_LINES - 1 :]
+    ends = [end.end() for end in _CLOSED.finditer(text)][SMALL_SENTENCES - 1 :]
+    return text[: min((*lines[:1], *ends[:1]), default=len(text))].rstrip()
 
 
 def without_torn_end(text: str, around: Around) -> str:
@@ -153,9 +188,11 @@ Guard = Callable[[str, Around], str]
 GUARDS: Mapping[str, Guard] = {
     "goes on with the prompt": without_prompt,
     "speaks for others": without_others,
+    "begins anew with its name": without_own_label,
     "writes calls as text": without_calls,
     "gives out its rules": without_rules,
     "repeats itself": without_loops,
+    "is too long": without_excess,
     "is broken off": without_torn_end,
     "says what was just said": without_echo,
 }
@@ -191,29 +228,40 @@ def _windows(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
 
 
 def _loop(said: list[str]) -> int | None:
-    """Where the second of three like stretches that follow each other begins, the earliest such."""
+    """Where the second of like stretches that follow each other begins, the earliest such."""
     found = []
-    for size in range(1, min(LOOP_WORDS, len(said) // 3) + 1):
-        run = 0
+    for size in range(1, min(LOOP_WORDS, len(said) // 2) + 1):
+        run, least = 0, size if size >= RHYTHM_WORDS else max(2 * size, RHYTHM_WORDS)
         for place in range(size, len(said)):
             run = run + 1 if said[place] == said[place - size] else 0
-            if run >= max(2 * size, RHYTHM_WORDS):
+            if run >= least:
                 found.append(place - run + 1)
                 break
     return min(found, default=None)
 
 
-def _third_time(text: str) -> int | None:
-    """The number of the word with which a sentence is said for the third time."""
-    times: dict[tuple[str, ...], int] = {}
-    place = 0
+def _said_again(text: str, is_small: bool) -> int | None:
+    """The number of the word with which a sentence is said again; short ones for the third time."""
+    times: Counter[tuple[str, ...]] = Counter()
+    place, before = 0, tuple[str, ...]()
     for sentence in _SENTENCE.finditer(text):
         said = tuple(word for word, _ in _words(sentence.group()))
-        times[said] = times.get(said, 0) + 1
-        if len(said) >= REFRAIN_WORDS and times[said] == 3:
+        is_refrain = not is_small and said != before and _is_line(sentence)
+        times[said] += 1
+        is_short = len(_PART.findall(sentence.group())) < REFRAIN_WORDS
+        if len(said) > 1 and times[said] > 1 + (is_short or is_refrain):
             return place
         place += len(said)
+        before = said or before
     return None
+
+
+def _is_line(sentence: re.Match[str]) -> bool:
+    """Whether a sentence is a whole line of a text that has several."""
+    text, end = sentence.string, sentence.end()
+    begins = "\n" in text[: sentence.start()][-1:] or sentence.start() == 0
+    ends = sentence.group().endswith("\n") or text[end : end + 1] in ("", "\n")
+    return begins and ends and "\n" in text
 
 
 def line_key(text: str) -> str:
@@ -222,7 +270,10 @@ def line_key(text: str) -> str:
 
 
 def known_lines(
-    own: Sequence[tuple[str, bool]], heard: Iterable[str], answered: Iterable[str]
+    own: Sequence[tuple[str, bool]],
+    heard: Iterable[str],
+    answered: Iterable[str],
+    is_small: bool = False,
 ) -> frozenset[str]:
     """The keys of lines that are not said again.
 
@@ -233,8 +284,13 @@ def known_lines(
         own: The assistant's newest lines, and whether each was said to the same person.
         heard: The newest lines of others.
         answered: Those of them that the reply answers.
+        is_small: Whether a small model speaks, which says nothing else once it has begun: none of
+            its longer sentences is said again to anybody.
     """
     long = {line_key(text) for text, same in own if same and len(text) > REPEATABLE_CHARS}
+    if is_small:
+        sentences = (part for text, _ in own for part in (text, *_SENTENCE.findall(text)))
+        long |= {key for key in map(line_key, sentences) if key.count(" ") >= REFRAIN_WORDS - 1}
     times = Counter(line_key(text) for text, _ in own if len(text) <= REPEATABLE_CHARS)
     often = {key for key, count in times.items() if count > (1 if " " in key else 2)}
     returned = {key for key in map(line_key, answered) if key.count(" ") < REFRAIN_WORDS}

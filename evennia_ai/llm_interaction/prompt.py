@@ -48,10 +48,14 @@ if TYPE_CHECKING:
 # Observations of each person present, of the place and of each thing in it that the tail shows
 # at most.
 PROFILE_FACTS = 3
-# A reply that was not sound is asked for again with one of these temperatures, and with about so
-# many of the newest messages.
 # Below this window, a model that writes its calls as text gets few tools and short rules.
 SMALL_WINDOW_TOKENS = 16_000
+# What such a model writes beyond a hundred words is seldom sense, and people wait for each of them.
+SMALL_REPLY_TOKENS = 80
+# It falls into loops without one, where the game's owner sets no other.
+SMALL_REPEAT_PENALTY = 1.1
+# A reply that was not sound is asked for again with one of these temperatures, and with about so
+# many of the newest messages.
 COOL, WARM = 0.3, 0.9
 MESSAGES_AGAIN = 4
 
@@ -378,7 +382,7 @@ def model_request(
     common: dict[str, Any] = {
         "model": name,
         "fallback_models": () if offline else fallbacks,
-        "max_tokens": max_tokens or prompt.budget.regions["Reserve"],
+        "max_tokens": max_tokens or _reply_tokens(script, prompt, purpose, offline),
         "temperature": config.llm_temperature,
         "timeout_s": config.llm_timeout_s,
         "purpose": purpose,
@@ -391,7 +395,7 @@ def model_request(
             "top_p": config.llm_top_p,
             "frequency_penalty": config.llm_frequency_penalty,
             "presence_penalty": config.llm_presence_penalty,
-            "repeat_penalty": config.llm_repeat_penalty,
+            "repeat_penalty": _repeat_penalty(script),
         }
     if config.llm_api == "completion" and not offline:
         extracting = purpose in CONTEXTS and CONTEXTS[purpose].extracting
@@ -400,6 +404,19 @@ def model_request(
         stop: tuple[str, ...] = FACTS_STOPS if extracting else STOPS
         return ModelRequest(api="completion", prompt=text, stop=stop, **common)
     return ModelRequest(messages=prompt.messages, tools=prompt.tools, **common)
+
+
+def _reply_tokens(script: Assistant, prompt: Prompt, purpose: str, offline: bool) -> int:
+    """Most tokens of a reply: what is reserved, less for what a small model says aloud."""
+    reserved = int(prompt.budget.regions["Reserve"])
+    if offline or not CONTEXTS[purpose].speaks or not is_small(script):
+        return reserved
+    return min(reserved, SMALL_REPLY_TOKENS)
+
+
+def _repeat_penalty(script: Assistant) -> float | None:
+    chosen: float | None = script.config.llm_repeat_penalty
+    return SMALL_REPEAT_PENALTY if chosen is None and is_small(script) else chosen
 
 
 def can_continue(script: Assistant) -> bool:

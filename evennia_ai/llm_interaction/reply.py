@@ -42,7 +42,8 @@ def clean_reply(text: str, names: Iterable[str] = ()) -> str:
     assistant's `names`, markup, control characters, outer quotes and blank lines; may be empty.
     """
     body = strip_thoughts(text)[:CLEANED_CHARS]
-    return strip_quotes(without_speaker(strip_markup(strip_control(body)), names))
+    plain = without_speaker(strip_markup(strip_control(body)), names)
+    return strip_quotes(without_narration(plain, names))
 
 
 def strip_thoughts(text: str, reported: bool = False) -> str:
@@ -93,9 +94,34 @@ def strip_control(text: str) -> str:
     return _CONTROL.sub("", text.replace("\t", " "))
 
 
+def without_narration(text: str, names: Iterable[str] = ()) -> str:
+    """Only what is said of a reply written like a novel: ``"Aye!" She nods. "And you?"``.
+
+    It begins with a quoted sentence, and behind that the assistant is told of in the third person.
+    """
+    found = _NARRATED.match(text)
+    if not found or found["who"].lower() not in (*_THIRD, *(name.lower() for name in names)):
+        return text
+    spoken = (" ".join(part.split()) for part in _SPOKEN.findall(text))
+    return " ".join(part for part in spoken if part)
+
+
+# Nobody begins a line of their own with what was said and goes on so, unless they tell a story.
+_THIRD = ("she", "he", "they", "her", "his", "their")
+_NARRATED = re.compile(
+    r"[\"\u201c][^\"\u201c\u201d]*[.!?,\u2026\u2014-][\"\u201d]\s+(?P<who>[^\W\d_]+)\b"
+)
+_SPOKEN = re.compile(r"[\"\u201c]([^\"\u201c\u201d]*)(?:[\"\u201d]|\Z)")
+
+
 def strip_quotes(text: str) -> str:
-    """Text without one pair of quote marks around all of it; a JSON string is decoded."""
+    """Text without one pair of quote marks around all of it; a JSON string is decoded.
+
+    A mark that stands alone at the beginning or the end goes, too.
+    """
     body = text.strip()
+    if body.count('"') == 1 and len(body) > 1:
+        body = body.removeprefix('"').removesuffix('"').strip()
     for left, right in _QUOTES:
         inner = body[1:-1]
         whole = len(body) > 2 and body.startswith(left) and body.endswith(right)

@@ -13,6 +13,7 @@ from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.language.words import plain, stem, words
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS
 from evennia_ai.llm_interaction.guards import Around, guarded, known_lines
+from evennia_ai.llm_interaction.prompt import is_small
 from evennia_ai.protocol import Assistant, Character, GamePort
 from evennia_ai.tools.parameters import Parameter, function_schema
 
@@ -63,6 +64,7 @@ class ToolContext:
 
         `is_cut_off` is whether they ended because they had become too long.
         """
+        small = is_small(self.script)
         said = [each for each in self.script.runtime.said if each[0] == self.audience]
         own = [(text, asker == self.asker) for _, asker, text in said]
         seen = reversed(self.script.history.messages())
@@ -71,10 +73,12 @@ class ToolContext:
         answered = [m.content for m in newest if m.id in self.source_message_ids]
         return Around(
             others=tuple(self.names_here()),
-            known=known_lines(own, [m.content for m in newest], answered),
+            known=known_lines(own, [m.content for m in newest], answered, small),
             rules=CONTEXTS[CONTEXT_AWAKE].rules,
             tools=tuple(self.script.tools.tools),
             is_cut_off=is_cut_off,
+            own=self.character.key,
+            is_small=small,
         )
 
     def check_speech(self, text: str) -> None:

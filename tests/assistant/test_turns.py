@@ -352,6 +352,28 @@ class TestModelDown(TurnTest):
         self.assertLess(len(again.messages), len(first.messages) / 2)
         self.assertNotEqual(again.temperature, first.temperature)
 
+    def test_the_offline_model_ends_the_turn(self):
+        """What it looks up or notes it answers itself: nobody waits for a dead model twice."""
+        self.model.answers = [model_down(), call("add_journal_entry", content="x"), "offline words"]
+        self.say("Aria, remember my boat!", self.alice)
+        self.tick()
+        self.assertEqual(self.spoken()[-1], "offline words")
+        asked = [request.model for request in self.model.requests]
+        self.assertEqual(asked, ["scripted/model", OFFLINE_MODEL, OFFLINE_MODEL])
+
+    def test_an_empty_reply(self):
+        """A small model that writes nothing is asked once more; a large one chose to be silent."""
+        self.model.answers = ["", "Here I am."]
+        self.configure(llm_tool_protocol="text", max_context_tokens=8000)
+        self.say("Aria, are you there?", self.alice)
+        self.tick()
+        self.assertEqual(self.spoken(), ["Here I am."])
+        self.model.answers = ["", "Too late."]
+        self.configure(llm_tool_protocol="native")
+        self.say("Aria, are you still there?", self.alice)
+        self.tick()
+        self.assertEqual(self.spoken(), ["Here I am."])
+
     def test_not_asked_once_more_after_a_long_wait(self):
         """Where the first reply took long, the offline model answers at once."""
         slow = ModelReply(content="noop aloud", model="scripted/model", seconds=30.0)

@@ -1,8 +1,9 @@
 """What of a model's reply is sound."""
 
 import unittest
+from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from evennia_ai.history.frames import heard_line
@@ -11,6 +12,9 @@ from evennia_ai.llm_interaction.guards import (
     GUARDS,
     LOOP_WORDS,
     REPEATABLE_CHARS,
+    RHYTHM_WORDS,
+    SMALL_LINES,
+    SMALL_SENTENCES,
     Around,
     guarded,
     known_lines,
@@ -24,7 +28,9 @@ AROUND = Around(
     known=frozenset({"good evening everybody", "my boat is called heron"}),
     rules=RULES,
     tools=("say", "look", "noop", "search_memory", "add_journal_entry"),
+    own="Aria",
 )
+SMALL = replace(AROUND, is_small=True)
 OPENING = "The bridge stands again."
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -54,24 +60,29 @@ class TestSound(unittest.TestCase):
             "I keep a journal, and I search my memory when I am asked.",
             "Heron",
             "...",
+            "I am Aria: the keeper of this house. They say Aria says so.",
+            "Sail away, my love, sail away.\nThe tide is high.\nSail away, my love, sail away.",
         ):
             with self.subTest(line):
                 self.assertEqual(guarded(line, AROUND).text, line)
 
     @FEW
-    @given(awkward_texts, st.booleans())
-    def test_a_beginning(self, text, is_cut_off):
+    @given(awkward_texts, st.booleans(), st.booleans())
+    def test_a_beginning(self, text, is_cut_off, is_small):
         """Whatever a model says, what is kept is a beginning of it."""
-        kept = guarded(text, Around(AROUND.others, AROUND.known, RULES, AROUND.tools, is_cut_off))
+        kept = guarded(text, replace(AROUND, is_cut_off=is_cut_off, is_small=is_small))
         self.assertTrue(text.startswith(kept.text))
         self.assertEqual(bool(kept.cuts), kept.text != text)
 
     @FEW
-    @given(st.lists(st.sampled_from(["Bram: ", '"', "\n", "so it is. ", "noop ", "ha "])))
-    def test_twice(self, pieces):
+    @given(
+        st.lists(st.sampled_from(["Bram: ", "Aria: ", '"', "\n", "so it is. ", "noop ", "ha "])),
+        st.sampled_from([AROUND, SMALL]),
+    )
+    def test_twice(self, pieces, around):
         """What is sound stays so."""
-        once = guarded("".join(pieces), AROUND).text
-        self.assertEqual(guarded(once, AROUND).text, once)
+        once = guarded("".join(pieces), around).text
+        self.assertEqual(guarded(once, around).text, once)
 
     @FEW
     @given(distinct)
@@ -163,11 +174,60 @@ class TestEach(unittest.TestCase):
             text = " ".join(words * 3)
             self.assertEqual("repeats itself" in names_of(text), is_loop)
 
-    def test_the_third_time(self):
-        """A sentence between others is said twice, not three times."""
-        again = "It is a fine day."
-        text = f"{again} One. {again} Two. ({again} Three."
-        self.assertEqual(guarded(text, AROUND).text, f"{again} One. {again} Two.")
+    @FEW
+    @given(distinct, distinct, st.sampled_from(".!?"))
+    def test_said_again(self, words, others, end):
+        """A sentence is not said again, near or far; one of a few words not a third time."""
+        assume(not {*words} & {*others})
+        again, other = " ".join(words) + end, " ".join(others) + end
+        for before in ("", "Oh. "):
+            text = f"{before}{again} {other} {again} Three."
+            self.assertEqual(guarded(text, AROUND).text, f"{before}{again} {other}")
+        short = " ".join(words[:2]) + end
+        text = f"{short} One. {short} Two. ({short} Three."
+        self.assertEqual(guarded(text, AROUND).text, f"{short} One. {short} Two.")
+
+    @FEW
+    @given(distinct, distinct)
+    def test_refrains(self, words, others):
+        """A line of a song may return once behind another line; small models do not sing."""
+        assume(not {*words} & {*others})
+        again, other = " ".join(words), " ".join(others)
+        song = f"{again}\n{other}\n{again}"
+        self.assertEqual(guarded(song, AROUND).text, song)
+        self.assertEqual(guarded(song, SMALL).text, f"{again}\n{other}")
+        for more in (f"\n{other}x\n{again}", f"\n{again}"):
+            self.assertEqual(guarded(song + more, AROUND).text, (song + more)[: -len(again) - 1])
+
+    def test_twice_round(self):
+        """A long stretch is a loop at its second time, without the end of a sentence, too."""
+        for size, is_loop in ((RHYTHM_WORDS, True), (RHYTHM_WORDS - 1, False)):
+            words = [LETTERS[n] + "ox" for n in range(size)]
+            self.assertEqual("repeats itself" in names_of(" ".join(words * 2)), is_loop)
+
+    def test_its_own_label(self):
+        """What begins anew with its own name is a script of the talk, wherever it begins."""
+        for tail in (
+            'Aria: "I am well."',
+            "Aria: I am well.",
+            'Aria [she]: "I am well."',
+            'Aria says, "I am well."',
+            '"Aria: I am well."',
+            '\nAria: "I am well."',
+        ):
+            with self.subTest(tail):
+                self.assertEqual(guarded(f"{OPENING} {tail}", AROUND).text, OPENING)
+                self.assertEqual(names_of(tail.lstrip()), ("begins anew with its name",))
+        self.assertEqual(guarded('Aria: "Hi."', Around()).text, 'Aria: "Hi."')
+
+    @FEW
+    @given(st.lists(distinct, min_size=1, max_size=12), st.sampled_from([" ", "\n"]))
+    def test_brief(self, sentences, gap):
+        """A small model says a few sentences on a few lines."""
+        said = [f"{' '.join(words)}{LETTERS[n]}q." for n, words in enumerate(sentences)]
+        most = SMALL_SENTENCES if gap == " " else SMALL_LINES
+        around = Around(is_small=True)
+        self.assertEqual(guarded(gap.join(said), around).text, gap.join(said[:most]))
 
     def test_broken_off(self):
         """The end of a reply that became too long, unless a sentence ended there."""
@@ -190,7 +250,7 @@ class TestEach(unittest.TestCase):
 
     def test_names_are_different(self):
         """Each guard has its own name."""
-        self.assertEqual(len(GUARDS), 7)
+        self.assertEqual(len(GUARDS), 9)
 
 
 class TestKnownLines(unittest.TestCase):
@@ -204,6 +264,18 @@ class TestKnownLines(unittest.TestCase):
             self.assertEqual(known_lines([(text, True)] * (most - 1), [], []), frozenset())
             self.assertEqual(known_lines([(text, True)] * most, [], []), {line_key(text)})
         self.assertEqual(known_lines([(long, False)] * 3, [], []), frozenset())
+
+    def test_own_lines_of_a_small_model(self):
+        """None of its longer sentences comes again, whoever is spoken to."""
+        said = [("I keep this old house. Sit down! So it is, my friend.", False)]
+        found = known_lines(said, [], [], is_small=True)
+        for sentence, is_known in (
+            ("I keep this old house.", True),
+            ("So it is, my friend!", True),
+            ("Sit down!", False),
+        ):
+            kept = guarded(sentence, Around(known=found)).text
+            self.assertEqual(kept, "" if is_known else sentence)
 
     def test_lines_of_others(self):
         """Lines of three words, but for a short one that is answered."""

@@ -75,6 +75,24 @@ class TestLabels(unittest.TestCase):
         self.assertEqual(strip_quotes("\u201cHello.\u201d"), "Hello.")
         self.assertEqual(strip_quotes('"Hi," he said, "you."'), '"Hi," he said, "you."')
         self.assertEqual(strip_quotes('"'), '"')
+        self.assertEqual(strip_quotes('"Hi there.'), "Hi there.")
+        self.assertEqual(strip_quotes('Hi there."'), "Hi there.")
+        self.assertEqual(strip_quotes('It is 6" long.'), 'It is 6" long.')
+
+    def test_a_story_told(self):
+        """Of a reply that tells how it is said only the quoted words stay."""
+        for text, said in (
+            ('"Aye!" She nods. "And you?"', "Aye! And you?"),
+            ('"Aye," Aria says, "so it is."', "Aye, so it is."),
+            ("\u201cAye.\u201d He smiled.", "Aye."),
+            ('"Aye." They left. "And', "Aye. And"),
+            ('"The Heron" is her boat.', '"The Heron" is her boat.'),
+            ('"Who goes there?" was all I said.', '"Who goes there?" was all I said.'),
+            ('He said, "Aye." She nods.', 'He said, "Aye." She nods.'),
+            ('"Aye." Bram nods.', '"Aye." Bram nods.'),
+        ):
+            with self.subTest(text):
+                self.assertEqual(clean_reply(text, ["Aria"]), said)
 
     def test_json_string_is_decoded(self):
         """A reply that mimics our quoted lines loses the escapes as well."""

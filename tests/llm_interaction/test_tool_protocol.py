@@ -7,7 +7,11 @@ from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.client import TRIAL_PAUSE_S, ModelClient
 from evennia_ai.llm_interaction.contexts import RULES, SHORT_RULES
-from evennia_ai.llm_interaction.prompt import offered_tools
+from evennia_ai.llm_interaction.prompt import (
+    SMALL_REPEAT_PENALTY,
+    SMALL_REPLY_TOKENS,
+    offered_tools,
+)
 from evennia_ai.llm_interaction.tool_protocol import CARRIED, DROPPED, NATIVE, tool_protocol
 from evennia_ai.llm_interaction.values import ModelRequest, TurnRequest
 from evennia_ai.testing import FakeAssistant, ScriptedModel
@@ -138,12 +142,21 @@ class TestToolProtocol(unittest.TestCase):
         self.assertEqual(large.tools, ())
         self.assertIn(RULES, large.messages[0]["content"])
         self.assertIn("- give(", large.messages[0]["content"])
-        aria = self.aria(False, max_context_tokens=8000)
+        aria = self.aria(False, ["Aye."], max_context_tokens=8000)
         small = self.asked(aria).messages[0]["content"]
         self.assertIn(SHORT_RULES, small)
         self.assertIn("TOOL look (", small)
         self.assertNotIn("TOOL give", small)
         self.assertTrue(all(tool.basic for tool in offered_tools(aria)))
+        brief = aria.mind.model.requests[-1]
+        self.assertEqual(brief.max_tokens, SMALL_REPLY_TOKENS)
+        self.assertEqual(brief.repeat_penalty, SMALL_REPEAT_PENALTY)
+        self.assertGreater(large.max_tokens, SMALL_REPLY_TOKENS)
+        self.assertIsNone(large.repeat_penalty)
+        chosen = self.asked(
+            self.aria(False, ["Aye."], max_context_tokens=8000, llm_repeat_penalty=1.3)
+        )
+        self.assertEqual(chosen.repeat_penalty, 1.3)
         native = self.asked(self.aria(None, max_context_tokens=8000))
         self.assertIn("give", str(native.tools))
         self.assertIn(RULES, native.messages[0]["content"])
