@@ -159,6 +159,20 @@ def without_loops(text: str, around: Around) -> str:
     return _trimmed(text[: min(starts)]) if starts else text
 
 
+def without_repeats(text: str) -> str:
+    """A summary without sentences that it tells again; all others stay."""
+    told: set[tuple[str, ...]] = set()
+    kept, at = "", 0
+    for sentence in _SENTENCE.finditer(text):
+        said = tuple(_PART.findall(sentence.group().lower()))
+        if len(said) >= REFRAIN_WORDS and said in told:
+            kept += text[at : sentence.start()] + "\n" * sentence.group().endswith("\n")
+            at = sentence.end()
+        told.add(said)
+    lines = (line.strip() for line in (kept + text[at:]).split("\n"))
+    return "\n".join(filter(None, lines)) if at else text
+
+
 def without_excess(text: str, around: Around) -> str:
     """Without what a small model says behind its first sentences."""
     if not around.is_small:

@@ -19,7 +19,7 @@ from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import as_text
 from evennia_ai.llm_interaction.budget import TokenBudget, packed
 from evennia_ai.llm_interaction.grounding import MOST_STRUCK, Grounded, grounded_in
-from evennia_ai.llm_interaction.guards import Around, without_loops
+from evennia_ai.llm_interaction.guards import Around, without_loops, without_repeats
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     context_caps,
@@ -410,7 +410,7 @@ def accepted(reply: ModelReply) -> str:
     own = "\n".join(line for line in text.split("\n") if not is_framed(line))
     if len(own) < len(text) / 2:
         raise ModelError("an echo of the request instead of a summary")
-    text, kept = own, without_loops(own, Around())
+    text, kept = own, without_loops(without_repeats(own), Around())
     if len(kept) < len(text) / 2:
         raise ModelError("mostly repetition instead of a summary")
     return kept

@@ -19,6 +19,7 @@ from evennia_ai.llm_interaction.guards import (
     guarded,
     known_lines,
     line_key,
+    without_repeats,
 )
 from tests.strategies import FEW, awkward_texts
 
@@ -251,6 +252,27 @@ class TestEach(unittest.TestCase):
     def test_names_are_different(self):
         """Each guard has its own name."""
         self.assertEqual(len(GUARDS), 9)
+
+
+class TestSummaries(unittest.TestCase):
+    """What of a summary is told once."""
+
+    @FEW
+    @given(st.lists(distinct, min_size=1, max_size=5), st.sampled_from([" ", "\n"]), st.data())
+    def test_repeats(self, sentences, gap, data):
+        """Each sentence of four words and more stays where it first stood; nothing else changes."""
+        told = [f"{' '.join(words)} so{LETTERS[n]}." for n, words in enumerate(sentences)]
+        again = data.draw(st.lists(st.sampled_from(told)))
+        self.assertEqual(without_repeats(gap.join(told)), gap.join(told))
+        found = without_repeats(gap.join([*told, *again, "So it was."]))
+        self.assertEqual(found.split(), gap.join([*told, "So it was."]).split())
+
+    @FEW
+    @given(awkward_texts)
+    def test_any_text(self, text):
+        """What was told once is not changed again."""
+        once = without_repeats(text)
+        self.assertEqual(without_repeats(once), once)
 
 
 class TestKnownLines(unittest.TestCase):
