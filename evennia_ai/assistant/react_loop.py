@@ -25,6 +25,7 @@ from evennia_ai.llm_interaction.prompt import (
     is_small,
     learned_window,
     model_request,
+    offered_tools,
 )
 from evennia_ai.llm_interaction.regions import Prompt
 from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, strip_thoughts
@@ -339,9 +340,10 @@ class _Turn:
         if self.context.speaks and reply.model != OFFLINE_MODEL:
             is_cut_off = reply.finish_reason == "length"
             text, cuts = guarded(text, self.tools.around(is_cut_off))
-            # A model with short rules has no way to say that it has nothing to say.
-            if not (text or cuts or calls) and is_small(self.script):
-                cuts = (SAYS_NOTHING,)
+            if is_small(self.script):  # it invents tools, and has no way to choose silence
+                known = {tool.name for tool in offered_tools(self.script)}
+                calls = [each for each in calls if each["function"]["name"] in known]
+                cuts = cuts if text or cuts or calls else (SAYS_NOTHING,)
         if len(whole) > CLEANED_CHARS and not cuts:
             text = whole  # stored as it came; what is spoken of it is cleaned and cut
         return _Answer(reply, text, calls, cuts)

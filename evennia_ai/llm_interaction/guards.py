@@ -30,6 +30,7 @@ REPEATABLE_CHARS = 40
 RULE_WORDS = 8
 
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
+_BRACKETS = re.compile(r"\[[^\W\d_][^\]\n]{1,60}\]")
 _PART = re.compile(r"[^\W_]+")
 _ENDS = ".!?\u2026\u3002\uff01\uff1f"
 _CLOSED = re.compile(
@@ -88,8 +89,13 @@ def guarded(text: str, around: Around) -> Guarded:
 
 
 def without_prompt(text: str, around: Around) -> str:
-    """Without what goes on with the prompt: ids of people, labels, notices."""
-    return own_words(text)
+    """Without what goes on with the prompt: ids of people, labels, notices.
+
+    Small models invent labels of their own, and leave gaps to be filled in: ``[Your name]``.
+    """
+    text = own_words(text)
+    found = _BRACKETS.search(text) if around.is_small else None
+    return _before(text, found.start()) if found else text
 
 
 def without_others(text: str, around: Around) -> str:

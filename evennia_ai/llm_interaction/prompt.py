@@ -293,9 +293,14 @@ def _fixed(
 
 
 def offered_tools(script: Assistant, extracting: bool = False) -> list["Tool"]:
-    """The tools a prompt offers; small models get only those that matter in a talk."""
+    """The tools a prompt offers; small models get only those that matter in a talk.
+
+    They are not offered to end a turn without a word: somebody waits for one.
+    """
     offered = script.tools.offered(extracting)
-    return [tool for tool in offered if tool.basic] if is_small(script) else offered
+    if not is_small(script):
+        return offered
+    return [tool for tool in offered if tool.basic and (extracting or not tool.ends_turn)]
 
 
 def is_small(script: Assistant) -> bool:

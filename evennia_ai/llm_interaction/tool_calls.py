@@ -135,7 +135,7 @@ def read_calls(
 
 
 _KEYWORD = "TOOL"
-_NAME = re.compile(r"[A-Za-z_][\w.-]*")
+_NAME = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*")
 # A text that can stand behind a colon: one line, with no mark at its ends that is not read as text.
 _PLAIN = re.compile(
     r"""[^\s"'`:<>(){}\[\]*](?:[^\r\n\v\f\x1c-\x1e\x85\u2028\u2029]*[^\s"'`:<>(){}\[\]*])?"""
@@ -143,7 +143,7 @@ _PLAIN = re.compile(
 # Possessive, so that a long run of blanks is gone through once.
 _CALL_LINE = re.compile(
     r"^[ \t]*+(?:\*\*)?TOOL\b(?:\*\*)?[ \t]{0,20}+(?::[ \t]*+)?"
-    r"(?:(?=\{)|(?P<name>[A-Za-z_][\w.-]*+)[ \t]*+"
+    r"(?:(?=\{)|(?P<name>[A-Za-z_][\w-]*+(?:\.[\w-]++)*+)[ \t]*+"
     r"(?:(?=\{)|(?P<mark>[:(])[ \t]*+(?:(?=\{)|(?P<text>.*))|(?P<more>.*)))",
     re.M,
 )
@@ -194,7 +194,8 @@ def _named_call(match: re.Match[str], main: Mapping[str, str]) -> tuple[str, str
     if name is None or (match["text"] is None and more is None):
         return None
     text = (match["text"] if more is None else more).strip(" \t\"'`:<>(){}[]*\r")
-    if not text:
+    is_stop = not match["mark"] and not any(map(str.isalnum, text))  # as in `TOOL look.`
+    if not text or is_stop:
         return name, "{}"
     if name in main:
         return name, json.dumps({main[name]: text}, ensure_ascii=False)

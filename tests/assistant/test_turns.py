@@ -368,11 +368,19 @@ class TestModelDown(TurnTest):
         self.say("Aria, are you there?", self.alice)
         self.tick()
         self.assertEqual(self.spoken(), ["Here I am."])
+        for nothing in ("TOOL noop.", "TOOL trace_memories.", 'TOOL dance: a "jig"'):
+            self.model.requests.clear()
+            self.model.answers = [nothing, nothing, "offline words"]
+            self.say(f"Aria, did you hear of {nothing[5:]}", self.alice)
+            self.tick()
+            self.assertEqual(self.spoken()[-1], "offline words")
+            self.assertEqual(self.model.requests[-1].model, OFFLINE_MODEL)
+        spoken = self.spoken()
         self.model.answers = ["", "Too late."]
         self.configure(llm_tool_protocol="native")
         self.say("Aria, are you still there?", self.alice)
         self.tick()
-        self.assertEqual(self.spoken(), ["Here I am."])
+        self.assertEqual(self.spoken(), spoken)
 
     def test_not_asked_once_more_after_a_long_wait(self):
         """Where the first reply took long, the offline model answers at once."""

@@ -108,6 +108,13 @@ class TestEach(unittest.TestCase):
             self.assertEqual(found.text, OPENING)
             self.assertEqual(found.cuts, ("goes on with the prompt",))
 
+    def test_labels_of_its_own(self):
+        """A small model's bracketed labels and gaps; others may mean what they write."""
+        for tail in ("[Current moment]", "\n[Dora]\nHello.", "My name is [Your name]."):
+            text = f"{OPENING} {tail}"
+            self.assertEqual(guarded(text, SMALL).text, OPENING)
+            self.assertEqual(guarded(text, AROUND).text, text)
+
     def test_others(self):
         """Lines of those who are here; nobody else is known by name."""
         for text, kept in (

@@ -73,6 +73,9 @@ class TestTextProtocol(unittest.TestCase):
         for text, name, arguments in (
             ("TOOL look", "look", "{}"),
             ("TOOL: look()", "look", "{}"),
+            ("TOOL look.", "look", "{}"),
+            ("TOOL noop!", "noop", "{}"),
+            ("TOOL a.b: x", "a.b", "x"),
             ("**TOOL** look the pike", "look", '{"target": "the pike"}'),
             ("TOOL search: Bram's boat", "search", '{"query": "Bram\'s boat"}'),
             ('TOOL search("boat")', "search", '{"query": "boat"}'),
