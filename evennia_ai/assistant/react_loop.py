@@ -25,7 +25,6 @@ from evennia_ai.llm_interaction.prompt import (
     is_small,
     learned_window,
     model_request,
-    offered_tools,
 )
 from evennia_ai.llm_interaction.regions import Prompt
 from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, strip_thoughts
@@ -341,8 +340,8 @@ class _Turn:
             is_cut_off = reply.finish_reason == "length"
             text, cuts = guarded(text, self.tools.around(is_cut_off))
             if is_small(self.script):  # it invents tools, and has no way to choose silence
-                known = {tool.name for tool in offered_tools(self.script)}
-                calls = [each for each in calls if each["function"]["name"] in known]
+                known = {t.name for t in self.script.tools.offered(False) if not t.ends_turn}
+                calls = tuple(each for each in calls if each["function"]["name"] in known)
                 cuts = cuts if text or cuts or calls else (SAYS_NOTHING,)
         if len(whole) > CLEANED_CHARS and not cuts:
             text = whole  # stored as it came; what is spoken of it is cleaned and cut

@@ -375,6 +375,10 @@ class TestModelDown(TurnTest):
             self.tick()
             self.assertEqual(self.spoken()[-1], "offline words")
             self.assertEqual(self.model.requests[-1].model, OFFLINE_MODEL)
+        self.model.answers = ["TOOL say: Here I am again.", "That is all."]
+        self.say("Aria, where were you?", self.alice)
+        self.tick()
+        self.assertEqual(self.spoken()[-1], "That is all.")
         spoken = self.spoken()
         self.model.answers = ["", "Too late."]
         self.configure(llm_tool_protocol="native")
