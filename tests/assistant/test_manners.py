@@ -92,6 +92,13 @@ class TestAddressed(unittest.TestCase):
         self.assertEqual(addressed("will you come?", [will]), ((), ()))
         self.assertEqual(addressed("Hello Will", [will])[0], ("will",))
 
+    def test_the_longest_name_counts(self):
+        """A whole name means one person, also where its first word is another's whole name."""
+        toms = (Person("tom", ("Tom",)), Person("baker", ("Tom Baker",)))
+        self.assertEqual(addressed("Tom Baker, a loaf!", toms)[0], ("baker",))
+        self.assertEqual(addressed("Tom, a loaf!", toms)[0], ("tom", "baker"))
+        self.assertEqual(addressed("Cleo the Bard's lute is old", CROWD), ((), ("cleo",)))
+
     @given(st.text(max_size=80))
     def test_any_text(self, text):
         """Nothing a player types raises, and nobody is both called and named."""
@@ -149,6 +156,14 @@ class TestWhoAnswers(unittest.TestCase):
         talk = after(Line("alice", "Bob, look at that!", at=100), CROWD, Talk(), ("boris",))
         self.assertEqual(talk.partners, {"alice": ("bob", 100)})
 
+    def test_a_call_to_several(self):
+        """Whoever calls a player and two assistants talks on with the first who answers."""
+        line = Line("alice", "Bob, Aria and Boris, who is older?", at=100)
+        found = answerers(line, CROWD, Talk())
+        self.assertEqual(found, ("aria", "boris"))
+        talk = after(line, CROWD, Talk(), found)
+        self.assertEqual(chosen("Well?", talk=talk, at=110), ("aria",))
+
     def test_a_pose_or_whisper_does_not_end_it(self):
         """A talk outlasts a pose that names nobody and a whisper to somebody else."""
         talk = after(Line("alice", "Aria, hello", at=100), CROWD, Talk(), ("aria",))
@@ -171,6 +186,8 @@ class TestWhoAnswers(unittest.TestCase):
         self.assertEqual(
             chosen("Any songs?", QUIET, concern=lambda id: 0.5 * (id == "cleo")), ("cleo",)
         )
+        shares = {"aria": 0.2, "boris": 0.6, "cleo": 0.4}
+        self.assertEqual(chosen("Any songs?", QUIET, concern=shares.__getitem__), ("boris",))
         spoken = Talk(spoke={"aria": 90.0, "cleo": 50.0})
         self.assertEqual(chosen("Any news?", QUIET, spoken), ("boris",))
         sleepy = (ARIA, Person("boris", ("Boris",), "assistant", awake=False), ALICE)

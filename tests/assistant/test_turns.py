@@ -152,6 +152,12 @@ class TestOneDecision(TurnTest):
         posed = self.heard(swift, "Aria Swift nods to Aria.", "pose")
         self.assertTrue(is_to_answer(self.aria, posed, 2.0))
 
+    def test_a_name_like_the_speaker_s(self):
+        """Words that begin as the speaker's own name does are heard whole."""
+        self.seen["Ari"] = []
+        said = self.heard(self.player("Ari"), "Aria, an ale!")
+        self.assertTrue(is_to_answer(self.aria, said, 1.0))
+
 
 class TestTooLate(TurnTest):
     """What is remembered, not answered."""
@@ -294,6 +300,14 @@ class TestBounds(TurnTest):
         self.assertEqual((len(runtime.queue), runtime.dropped), (QUEUE_LIMIT, 1))
         self.assertNotIn(f"{QUEUE_LIMIT - 1}", [event.content for event in runtime.queue])
 
+    def test_a_crowd_that_fills_the_queue(self):
+        """Where nobody has more lines in it than others, one line is missed, and nothing fails."""
+        runtime = Runtime()
+        for number in range(QUEUE_LIMIT + 2):
+            speaker = Speaker(f"P{number}", f"o{number}")
+            runtime.hear(Message("user", "hi", id=f"m{number}", speaker=speaker), 0.0)
+        self.assertEqual((len(runtime.queue), runtime.dropped), (QUEUE_LIMIT, 2))
+
 
 class TestModelDown(TurnTest):
     """Nobody waits in the dark."""
@@ -322,6 +336,15 @@ class TestModelDown(TurnTest):
         self.tick()
         self.script.tell_staff.assert_called_once_with("Aria: the model answers again")
         self.assertEqual(self.script.mind.down, set())
+
+    def test_the_offline_model_answers_for_any_other(self):
+        """Whatever the model that is down is called."""
+        for name in ("anthropic/claude", "zai/glm"):
+            self.configure(llm_model=name)
+            self.model.answers = [model_down(), f"offline for {name}"]
+            self.say("Aria, are you there?", self.alice)
+            self.tick()
+            self.assertEqual(self.spoken()[-1:], [f"offline for {name}"])
 
     def test_a_reply_of_which_nothing_is_sound(self):
         """It is asked for once more, cooler and with less; then the offline model answers."""

@@ -439,6 +439,16 @@ class TestDelete(CommandLineTest):
         wait_for(delete_queued())
         self.assertEqual((queued_scopes(), left()), ([], (0, 0)))
 
+    def test_several_at_once(self):
+        """Each waits for its deletion, in whatever order they go, and only once."""
+        for scopes in (["7.1", "9.1"], ["9.1", "7.1"]):
+            with self.subTest(scopes=scopes):
+                for scope in (scopes[1], *scopes):
+                    enqueue(scope)
+                self.assertEqual(queued_scopes(), scopes)
+                wait_for(delete_queued())
+                self.assertEqual(queued_scopes(), [])
+
     def test_destroyed(self):
         """Evennia's own command takes the derived data along, of nobody else's."""
         scope, left = self.remembered()

@@ -1,12 +1,16 @@
 """`aiforget`: what players and admins type, and what is left afterwards."""
 
 import json
+import sqlite3
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
-from django.test import override_settings
+from django.db import connection
+from django.test import TestCase, override_settings
 from evennia import create_object, create_script
 from evennia.comms.models import Msg
 from evennia.server.models import ServerConfig
@@ -444,6 +448,16 @@ class TestFiles(ForgettingGameTest):
         kept = path.read_text().splitlines()[: len(odd)]
         self.assertEqual(kept, ["{broken [forgotten]", *odd[1:]])
 
+    def test_other_scripts_than_latin(self):
+        """What is left of a line is written as it was, or nobody finds it by its words."""
+        self.say("A festival")
+        self.stored(self.script)
+        self.script.audit("error", what="Der Bär spielt auf dem festival 祭り")
+        self.forget_me()
+        wait_for(services.on_disk(lambda: None))
+        log = Path(conf.log_path()).read_text(encoding="utf-8")
+        self.assertIn("Der Bär spielt auf dem [forgotten] 祭り", log)
+
     def test_the_log_is_read_once(self):
         """However many assistants there are; no turn waits meanwhile."""
         held = []
@@ -469,6 +483,31 @@ class TestFiles(ForgettingGameTest):
         self.typed("aiforget me")
         self.typed("aiforget me = yes", until="the log could not be cleared")
         self.assertIn(SECRET, repr(self.script.history.messages()))
+
+
+class TestFreePages(TestCase):
+    """What a database file keeps of deleted rows."""
+
+    def test_a_file_is_rewritten(self):
+        """Of a game in a SQLite file nothing deleted is left; staff learn that it was rewritten."""
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "evennia.db3"
+            with closing(sqlite3.connect(path)) as database, database:
+                database.execute("PRAGMA secure_delete = OFF")
+                database.execute("CREATE TABLE lines (words)")
+                database.execute("INSERT INTO lines VALUES ('stays')")
+                rows = [(f"{SECRET}{n}",) for n in range(1000)]
+                database.executemany("INSERT INTO lines VALUES (?)", rows)
+            with closing(sqlite3.connect(path)) as database, database:
+                database.execute("PRAGMA secure_delete = OFF")
+                database.execute("DELETE FROM lines WHERE words != 'stays'")
+            self.assertIn(SECRET.encode(), path.read_bytes())
+            with patch.dict(connection.settings_dict, NAME=str(path)):
+                self.assertTrue(wait_for(forgetting.erase_free_pages()))
+            self.assertNotIn(SECRET.encode(), path.read_bytes())
+            with closing(sqlite3.connect(path)) as database:
+                [row] = database.execute("SELECT words FROM lines")
+            self.assertEqual(row, ("stays",))
 
 
 class TestBounds(ForgettingGameTest):

@@ -193,6 +193,38 @@ class TestForgotten(ForgettingTest):
         sources = {memory["metadata"]["source_id"] for memory in self.world.memories()}
         self.assertLessEqual({r.id for r in after if r.tier == "recent"}, sources)
 
+    def test_what_was_made_of_others_words(self):
+        """Summaries and their entries stay as they are where somebody said nothing of them."""
+        carol = Speaker("Carol", "o4.c")
+        self.script.history.append([Message("user", "My ring is of quorvium.", speaker=carol)])
+        self.talk(4)
+        self.compact()
+
+        def syntheses():
+            found = {r.id: self.body.journal.get(f"compact_{r.id[1:]}") for r in summaries()}
+            return {key: entry.content for key, entry in found.items() if entry}
+
+        summaries = self.script.history.summaries
+        before = syntheses()
+        wait_for(forget_people(self.script, self.body, [carol.id], utc_iso(self.script.now())))
+        emptied = {record.id for record in summaries() if record.text == EMPTIED}
+        after = syntheses()
+        changed = {key for key in before if after[key] != before[key]}
+        self.assertEqual(changed, emptied & before.keys())
+        self.assertTrue(before.keys() - changed and changed)
+
+    def test_what_an_extraction_noted(self):
+        """Former profiles of others stay, as does a note that there was none, for a rollback."""
+        bob = self.body.entities.get(BOB.id)
+        former = replace(bob, aliases=(), relationship="")
+        noted = {"profiles": {BOB.id: former.to_dict(), "o9.z": None}}
+        noted["profiles_after"] = {BOB.id: bob.to_dict()}
+        self.script.state.note_extraction({"ids": ["x1"], **noted})
+        self.forget()
+        left = self.script.state.extraction
+        self.assertEqual(left["profiles"], noted["profiles"])
+        self.assertEqual(left["profiles_after"].keys(), {BOB.id})
+
     def test_before_they_are_made_again(self):
         """Her words are gone from every store already, and nothing empty is searched."""
         self.forget()
