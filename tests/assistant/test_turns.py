@@ -3,6 +3,7 @@
 import json
 from unittest import mock
 
+from django.test import override_settings
 from evennia import create_object
 
 from evennia_ai.assistant.identity import stable_id
@@ -130,6 +131,15 @@ class TestOneDecision(TurnTest):
         for at, answer in ((100.0, True), (100.0 + SAME_LINE_S, False)):
             answers = [is_to_answer(body, line, at) for body in (self.aria, boris)]
             self.assertEqual(answers, [answer, answer])
+        boris.assistant.delete()
+
+    def test_the_same_words_later(self):
+        """They are decided on anew, for whoever is in the room by then."""
+        line = self.heard(self.alice, "Hello everyone!")
+        self.assertTrue(is_to_answer(self.aria, line, 100.0))
+        boris = create_object(CHARACTER, key="Boris", location=self.room1)
+        boris.assistant.stop()
+        self.assertTrue(is_to_answer(boris, line, 200.0))
         boris.assistant.delete()
 
     def test_pages_are_no_talk_of_the_room(self):
@@ -340,11 +350,23 @@ class TestModelDown(TurnTest):
     def test_the_offline_model_answers_for_any_other(self):
         """Whatever the model that is down is called."""
         for name in ("anthropic/claude", "zai/glm"):
-            self.configure(llm_model=name)
             self.model.answers = [model_down(), f"offline for {name}"]
-            self.say("Aria, are you there?", self.alice)
-            self.tick()
+            with override_settings(EVENNIA_AI_LLM_MODEL=name):
+                self.say("Aria, are you there?", self.alice)
+                self.tick()
+            self.assertEqual(self.model.requests[-2].model, name)
             self.assertEqual(self.spoken()[-1:], [f"offline for {name}"])
+
+    def test_the_offline_model_answers_behind_a_search(self):
+        """A model that goes down after it only looked something up leaves nobody without a word."""
+        self.model.answers = [
+            call("search_memory", query="ferry"),
+            model_down(),
+            "offline words",
+        ]
+        self.say("Aria, when does the ferry leave?", self.alice)
+        self.tick()
+        self.assertEqual(self.spoken()[-1], "offline words")
 
     def test_a_reply_of_which_nothing_is_sound(self):
         """It is asked for once more, cooler and with less; then the offline model answers."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.history.audience import PUBLIC, STAFF, most_seen, private
+from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.messages import total_tokens
 from evennia_ai.history.pairs import cut_points
 from evennia_ai.llm_interaction.budget import (
@@ -97,13 +97,6 @@ class TestFigures(unittest.TestCase):
     def test_usage(self):
         """A share of the limit; full where there is no room at all."""
         self.assertEqual((usage(50, 200), usage(0, 10), usage(5, 0), usage(5, -1)), (0.25, 0, 1, 1))
-
-    def test_most_seen(self):
-        """A private circle sees what is public besides its own."""
-        bob, eve = private(["o1"]), private(["o2"])
-        self.assertEqual(most_seen(()), 1)
-        self.assertEqual(most_seen([PUBLIC]), 1)
-        self.assertEqual(most_seen([PUBLIC, bob, eve]), 2)
 
     def test_feasible(self):
         """Silent where it fits exactly; one token more is told with all numbers."""

@@ -12,7 +12,7 @@ from evennia_ai.history.records import CompactionRecord, Segment, checksum, segm
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.sleep.compaction.rollback_plan import damage
-from evennia_ai.testing import ScriptedModel
+from evennia_ai.testing import ScriptedModel, call
 from tests.command_line import CommandLineTest
 from tests.memory_assistant import MemoryWorld, count
 from tests.waiting import wait_for
@@ -77,6 +77,17 @@ class TestEditMeanwhile(DamageTest):
         result = self.edited(lambda stored: {**stored, "audience": "staff"})
         self.assertFalse(result["success"])
         self.assertEqual(self.history.messages()[0].audience, "staff")
+
+    def test_an_edit_of_a_call(self):
+        """So is what a tool was called with."""
+        told = call("whisper", target="Bob", text="the code is plum")
+        first, *others = self.history.messages()
+        calling = Message("assistant", "", tool_calls=told).completed(count, 0.0)
+        self.history.replace([replace(calling, id=first.id), *others])
+        without = call("whisper", target="Bob", text="[taken out]")
+        result = self.edited(lambda stored: {**stored, "tool_calls": list(without)})
+        self.assertFalse(result["success"])
+        self.assertNotIn("plum", str(self.history.messages()))
 
     def test_our_own_changes_are_none(self):
         """A mask, a new count and what a database makes of a tuple hold up no compaction."""

@@ -150,6 +150,14 @@ class TestProfileWithout(unittest.TestCase):
         expected = {**now, "observations": []}
         self.assertEqual(profile_without(now, None, after, ["c9"]), expected)
 
+    def test_a_bare_profile_stays(self):
+        """One of which only a name was known is back with its name, not gone."""
+        before = {**KNOWN, "observations": []}
+        after = seen(("b2", "c9"))
+        now = {**after, "relationship": "friend"}
+        expected = {**before, "relationship": "friend"}
+        self.assertEqual(profile_without(now, before, after, ["c9"]), expected)
+
     def test_no_former_state_is_known(self):
         """Of a profile joined since, only what rests on the extraction goes."""
         now = seen(("b1", "m1"), ("b2", "c9"), aliases=["Rob"])

@@ -17,7 +17,7 @@ from evennia_ai.llm_interaction.tool_calls import MOST_CALLS, read_calls
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from evennia_ai.tools import Tool
-from evennia_ai.tools.execution import ToolRegistry
+from evennia_ai.tools.execution import ToolRegistry, as_text
 from evennia_ai.tools.parameters import Text
 from tests.base import AssistantTest
 from tests.waiting import pump_until, wait_for
@@ -302,6 +302,15 @@ class TestOwnTools(AssistantTest):
         self.assertIn("ring_bell", self.script.tools.tools)
         self.assertEqual(self.script.runtime.counts["troubles"], 1)
         self.assertIn("half-written", self.script.runtime.last_error)
+
+
+class TestResults(unittest.TestCase):
+    """What a model gets of what a tool returns."""
+
+    def test_other_scripts_than_latin(self):
+        """It reads names as they are, and can find them in what people say."""
+        self.assertEqual(as_text({"name": "Bär"}), '{"name": "Bär"}')
+        self.assertEqual(as_text("Bär"), "Bär")
 
 
 class TestNamedByItsName(unittest.TestCase):
