@@ -105,6 +105,16 @@ class TestToForget(unittest.TestCase):
         ]
         self.assertEqual(self.forget(*messages), (["m01"], ["m02"]))
 
+    def test_a_few_words_in_a_row(self):
+        """Fewer words are no quotation, wherever they stand: others may put them so."""
+        messages = [
+            line(1, "Barns are red, and gold is yellow.", BOB),
+            line(2, "I buried gold under barns", ALICE),
+            line(3, "You want gold under barns", ARIA, "assistant", metadata={"asker": "o2.b"}),
+        ]
+        self.assertEqual(self.forget(*messages), (["m02"], []))
+        self.assertEqual(self.changed, [])
+
     def test_clocks_set_back(self):
         """Who used a word first is told by ids, which go on counting, not by dates."""
         now, ids = [1_800_000_000.0], IdSource(lambda: now[0])

@@ -424,6 +424,9 @@ class TestWords(unittest.TestCase):
         evidence = self.world.evidence()
         evidence.segments[0]["tombstones"] = {f"m{n}": "" for n in range(200, 230)}
         self.assertIn("`m209` and 20 more", self.details(evidence))
+        evidence = self.world.evidence()
+        evidence.segments[0]["tombstones"] = {f"m{n}": "" for n in range(200, 210)}
+        self.assertIn("`m208`, `m209`.", self.details(evidence))
 
     def test_without_id(self):
         """A message without an id is reported, not counted."""

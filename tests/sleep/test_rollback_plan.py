@@ -55,6 +55,8 @@ class TestPlanRollback(unittest.TestCase):
         self.assertEqual(undone.history, (left, stayed, answer, also_left))
         undone = plan_rollback([stayed, newest], record, segments)
         self.assertEqual(undone.history, (left, stayed, also_left, newest))
+        undone = plan_rollback([answer, stayed], record, segments)
+        self.assertEqual(undone.history, (left, answer, stayed, also_left))
         undone = plan_rollback([newest], record, segments)
         self.assertEqual(undone.history, (left, also_left, newest))
 
