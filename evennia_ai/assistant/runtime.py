@@ -365,10 +365,12 @@ class Runtime:
             if not beside:
                 self.stop_behind()
             self.exclusive = True
-            running = maybeDeferred(function)
-            self.hold(running)
+            running: Deferred[Any] = Deferred()
+            running.addCallback(lambda _: function())
             running.addBoth(release)
             running.addCallbacks(outcome.callback, outcome.errback)
+            self.hold(running)  # before `function`, in the course of which others may ask for it
+            running.callback(None)
 
         def begin_after(result: T) -> T:
             begin()
