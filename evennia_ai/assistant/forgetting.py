@@ -198,6 +198,8 @@ class ForgettingJob:
         is_safe = not {"the log", "exports"}.intersection(self._failures)
         for script in found if is_safe else ():
             yield self._tried(name_of(script), self._forget, script)
+        self.at_step("forget log again")  # talk and compactions went on meanwhile
+        yield self._tried("the log", services.on_disk, clear_log, conf.log_path(), words, people)
         yield self._tried("figures", services.figures().forget, people)
         self.at_step("forget database")
         is_erased = yield self._tried("database", erase_free_pages)

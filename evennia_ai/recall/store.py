@@ -144,6 +144,9 @@ class Store:
         self._db.execute("INSERT INTO words (words) VALUES ('optimize')")
 
     def _checkpoint(self) -> None:
+        # Copies of rows that SQLite has moved may stay in the unused parts of pages, also with
+        # `secure_delete`.
+        self._db.execute("VACUUM")
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def delete_aside(self) -> None:

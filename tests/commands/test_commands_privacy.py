@@ -44,6 +44,7 @@ EARLIER = (
     "forget log",
     "forget exports",
     *STEPS,
+    "forget log again",
     "forget database",
     "forget done",
 )
