@@ -5,6 +5,8 @@ from collections import OrderedDict
 from evennia import MONITOR_HANDLER, search_object
 from evennia.typeclasses.attributes import Attribute
 from evennia.utils.test_resources import BaseEvenniaTest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from evennia_ai.assistant.evennia_internals import (
     AttributeStore,
@@ -15,6 +17,12 @@ from evennia_ai.assistant.evennia_internals import (
 from tests.base import AssistantTest
 
 PLAIN = {"version": 1, "messages": [{"id": "m1", "content": "a | {b} é \ud800", "n": 1.5}]}
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner, inner),
+)
+ITS_OWN = ("id", "db_key", "db_date_created")
 
 
 def on_update(obj, fieldname, seen, **kwargs):
@@ -41,6 +49,26 @@ class TestAttributeStore(BaseEvenniaTest):
             self.store.set("kept", value)
             self.assertEqual(self.store.get("kept", default="none"), value)
             self.assertEqual(self.stored("kept"), value)
+
+    def test_a_new_value_is_as_evennia_stores_it(self):
+        """A new Attribute is the row that Evennia would have made, and is read like it."""
+
+        @settings(max_examples=30, deadline=None)
+        @given(VALUES)
+        def check(value):
+            rows = []
+            self.obj1.attributes.clear(category="kept")
+            self.store.set("Ours", value, "kept")
+            self.obj1.attributes.add("Evennias", value, "kept")
+            for key in ("ours", "evennias"):
+                Attribute.flush_instance_cache(force=True)
+                self.obj1.attributes.reset_cache()
+                self.assertEqual(self.store.get(key, "kept"), value)
+                row = Attribute.objects.filter(db_key=key, db_category="kept").values().get()
+                rows.append({k: v for k, v in row.items() if k not in ITS_OWN})
+            self.assertEqual(*rows)
+
+        check()
 
     def test_a_builder_reads_and_changes_the_same(self):
         """Evennia's own access sees the value, and a change by it has another stamp."""
