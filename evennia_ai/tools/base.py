@@ -117,12 +117,18 @@ class ToolContext:
             return False
         unnamed = [value for value in values if not self._is_named(value)]
         wanted = {stem(word) for value in unnamed for word in words(value)} - _ARTICLES
-        return any(
-            not wanted.isdisjoint(map(stem, words(text)))
-            for text in (self._others_texts() if wanted else ())
-            if plain(text) not in map(plain, unnamed)  # what is there by that name is no order
-            if not text.isascii() or any(each in text.lower() for each in wanted)
-        )
+        begins = [each[:-1] or each for each in wanted]  # a word begins like its stem
+        same = set(map(plain, unnamed))
+        for text in self._others_texts() if wanted else ():
+            if text.isascii():  # most texts need no closer look
+                lower = text.lower()
+                if not any(each in lower for each in begins):
+                    continue
+            if plain(text) in same:  # what is there by that name is no order
+                continue
+            if not wanted.isdisjoint(map(stem, words(text))):
+                return True
+        return False
 
     def names_any(self, *values: str) -> bool:
         """Whether the one who asked named one of these lately."""
