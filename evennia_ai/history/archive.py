@@ -47,10 +47,9 @@ class Archive:
         self._compactions = CachedRecords(store, COMPACTIONS, CompactionRecord.from_dict)
         self._views: dict[tuple[str, int], ArchiveView] = {}
 
-    def archive(self, segment_id: str, summary_id: str, messages: Sequence[Message]) -> None:
+    def archive(self, segment: Segment) -> None:
         """Write a segment of messages that leave the live history. Never rewritten."""
-        segment = Segment.sealed(segment_id, summary_id, messages)
-        self.store.set(segment_id, segment.to_dict(), category=ARCHIVE)
+        self.store.set(segment.id, segment.to_dict(), category=ARCHIVE)
 
     def revise(
         self,

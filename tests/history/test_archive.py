@@ -10,7 +10,7 @@ from evennia.typeclasses.attributes import Attribute
 from evennia_ai.history.archive import ARCHIVE, SUMMARIES
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
-from evennia_ai.history.records import SummaryRecord
+from evennia_ai.history.records import Segment, SummaryRecord
 from evennia_ai.testing import MemoryStore
 from tests.base import AssistantTest
 from tests.waiting import wait_for
@@ -58,7 +58,7 @@ def leaf(history, audience="public"):
         )
         for number in range(EACH)
     ]
-    history.archive(segment, summary, messages)
+    history.archive(Segment.sealed(segment, summary, messages))
     history.save_summary(
         summary_record(summary, audience, segment=segment, source_ids=[m.id for m in messages])
     )
@@ -134,7 +134,7 @@ class TestReadings(unittest.TestCase):
         old = self.history.summary(self.leaves[0])
         messages = self.history.segment(old.segment).messages
         again = new_id("s")
-        self.history.archive("g9", again, messages)
+        self.history.archive(Segment.sealed("g9", again, messages))
         self.history.save_summary(replace(old, id=again, segment="g9"))
         self.store.read = []
         self.history.around(messages[0].id)

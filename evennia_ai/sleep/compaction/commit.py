@@ -36,8 +36,9 @@ class CompactionCommit:
         full = replace(full, order=order, optional=frozenset(("rolled_back_at",)))
         with history.store.transaction():
             self.on_step("archive")
-            for made in (each for each in folds if each.segment):
-                history.archive(made.segment, made.summary_id, made.leaving)
+            for made in folds:
+                if made.sealed is not None:
+                    history.archive(made.sealed)
             self.on_step("summaries")
             for made in folds:
                 for summary in made.records.values():

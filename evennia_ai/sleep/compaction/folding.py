@@ -13,6 +13,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
+from evennia_ai.history.archive import ARCHIVE, SUMMARIES
 from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
 from evennia_ai.history.messages import (
     SCHEMA_VERSION,
@@ -25,6 +26,7 @@ from evennia_ai.history.records import (
     ABSORBED,
     LIVE,
     ROLLED_BACK,
+    Segment,
     SummaryRecord,
     replaced_ids,
 )
@@ -63,6 +65,7 @@ class Fold:
         generation: How many times this audience's history was folded, this time included.
         query: Names in what left, by which it can be found again.
         corrected: New texts of summaries' journal entries, by the ids of the summaries.
+        sealed: The archive segment itself.
     """
 
     audience: str
@@ -78,6 +81,7 @@ class Fold:
     generation: int = 1
     query: str = ""
     corrected: dict[str, str] = field(default_factory=dict)
+    sealed: Segment | None = None
 
     @property
     def summary_id(self) -> str:
@@ -146,6 +150,10 @@ def fold(
         "source_message_ids": list(record.source_ids),
     }
     made.entries += [synthesis, *_overflow_entries(made, record, kept)]
+    # What can be done before the commit, which is one piece of work for the reactor.
+    script.history.store.preload(made.records, SUMMARIES)
+    script.history.store.preload([made.segment], ARCHIVE)
+    made.sealed = yield script.mind.work(Segment.sealed, made.segment, record.id, made.leaving)
     return made
 
 

@@ -15,6 +15,7 @@ from evennia_ai.history.records import (
     ROLLED_BACK,
     WITHDRAWN,
     CompactionRecord,
+    Segment,
     SummaryRecord,
 )
 from evennia_ai.llm_interaction.prompt import context_limit
@@ -149,7 +150,7 @@ class Rollback:
     def _withdraw_messages(self, record: CompactionRecord, undone: Undone, at_iso: str) -> None:
         """The extraction's calls go into a segment of their own: nothing is deleted."""
         segment, summary_id = new_id("g"), new_id("s")
-        self.history.archive(segment, summary_id, undone.withdrawn)
+        self.history.archive(Segment.sealed(segment, summary_id, undone.withdrawn))
         unused = {"model": "", "prompt_tokens": 0, "lost": [], "rejected": []}
         self.history.save_summary(
             SummaryRecord(
