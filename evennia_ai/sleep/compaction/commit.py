@@ -75,9 +75,9 @@ class CompactionCommit:
         """The record with what a rollback needs to know of the state before."""
         written = [summary_id for made in folds for summary_id in made.records]
         before = {
-            r.id: {"status": r.status, "absorbed_by": r.absorbed_by}
-            for r in self.history.summaries()
-            if r.id in written
+            each: {"status": known.status, "absorbed_by": known.absorbed_by}
+            for each in written
+            if (known := self.history.summary(each)) is not None
         }
         return replace(
             record,
