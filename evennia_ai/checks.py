@@ -8,7 +8,7 @@ import difflib
 import importlib.util
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from django.conf import settings
@@ -18,6 +18,7 @@ from evennia_ai.assistant.spend_book import read_limits
 from evennia_ai.conf import MINDS, PREFIX, setting
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL
 from evennia_ai.llm_interaction.local_models.files import has_engine
+from evennia_ai.llm_interaction.tracing import CALLBACKS, missing_package
 
 MODEL = "EVENNIA_AI_LLM_MODEL"
 API_BASE = "EVENNIA_AI_LLM_API_BASE"
@@ -29,6 +30,8 @@ MEM0_CONFIG = "EVENNIA_AI_MEM0_CONFIG"
 SPEND_CAPS = "EVENNIA_AI_SPEND_CAPS"
 MODERATE = "EVENNIA_AI_MODERATE"
 MIND = "EVENNIA_AI_MIND"
+METRICS_TOKEN = "EVENNIA_AI_METRICS_TOKEN"  # noqa: S105 - a name
+LLM_CALLBACKS = "EVENNIA_AI_LLM_CALLBACKS"
 # Environment variables that are not settings of a game.
 _ELSEWHERE = ("EVENNIA_AI_DEMO_PASSWORD", "EVENNIA_AI_MAKE")
 _URL = re.compile(r"https?://[^\s/]+(/\S*)?")
@@ -107,6 +110,24 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool], str, str]] = {
         'neither "inline" nor "process"',
         'Set "process" to run models and memory beside the Server; else remove it.',
     ),
+    METRICS_TOKEN: (
+        "E021",
+        lambda value: isinstance(value, str),
+        "not text",
+        "Set a long random text, or remove it to switch the metrics off.",
+    ),
+    LLM_CALLBACKS: (
+        "E022",
+        lambda value: isinstance(value, list | tuple) and set(map(str, value)) <= set(CALLBACKS),
+        f"not a list of some of: {', '.join(CALLBACKS)}",
+        'Set a list such as ["otel"], or remove it: model calls are then not traced.',
+    ),
+    "EVENNIA_AI_LLM_CALLBACKS_TEXTS": (
+        "E023",
+        lambda value: isinstance(value, bool),
+        "neither True nor False",
+        "Set True to send prompts and replies to the callbacks; else remove it.",
+    ),
     MEMORY_BACKEND: (
         "E011",
         lambda value: isinstance(value, str) and bool(_DOTTED.fullmatch(value)),
@@ -137,6 +158,7 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
         message = f"`{API_BASE}` is set without `{MODEL}`: the offline model speaks."
         found.append(_warning("W001", message, f"Set `{MODEL}` to one of that server's models."))
     found += _missing_extra(values[MODEL])
+    found += _missing_callbacks(values[LLM_CALLBACKS] or ())
     for path in values[TOOLS] or ():
         if not isinstance(path, str) or not _DOTTED.fullmatch(path):
             message = f"`{TOOLS}` holds {_shown(path)}, which is not a dotted path."
@@ -168,6 +190,20 @@ def _missing_extra(model: object) -> list[checks.CheckMessage]:
         return []
     message = f"`{MODEL}` is `{model}`, but the extra `local` is not installed."
     return [_error("E017", message, "Run `pip install 'evennia-ai[local]'`.")]
+
+
+def _missing_callbacks(callbacks: Iterable[str]) -> list[checks.CheckMessage]:
+    """A warning for each callback whose package is not installed."""
+    packages = {callback: missing_package(callback) for callback in callbacks}
+    return [
+        _warning(
+            "W003",
+            f"`{LLM_CALLBACKS}` holds `{callback}`, but its package is not installed.",
+            f"Run `pip install '{package}'`.",
+        )
+        for callback, package in packages.items()
+        if package
+    ]
 
 
 def _wrong_caps(value: object) -> list[checks.CheckMessage]:

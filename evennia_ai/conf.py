@@ -57,10 +57,12 @@ def _paths(text: str) -> Any:
 _READERS: dict[str, Callable[[str], Any]] = {
     "TOOLS": _paths,
     "MODELS": _paths,
+    "LLM_CALLBACKS": _paths,
     "MEM0_CONFIG": _json,
     "SPEND_CAPS": _json,
     "LISTENING_NOTICE": lambda text: _TRUTHS.get(text.strip().lower(), text),
     "MEM0_INFER": lambda text: _TRUTHS.get(text.strip().lower(), text),
+    "LLM_CALLBACKS_TEXTS": lambda text: _TRUTHS.get(text.strip().lower(), text),
 }
 
 

@@ -9,6 +9,7 @@ from django.core import checks as django_checks
 from django.test import override_settings
 
 from evennia_ai import checks, conf
+from evennia_ai.llm_interaction.tracing import CALLBACKS
 from tests.gguf_files import engine_module
 
 
@@ -60,6 +61,10 @@ class TestCheckSettings(unittest.TestCase):
             ("EVENNIA_AI_MODERATE", 5, "E016"),
             ("EVENNIA_AI_MODERATE", "moderate", "E016"),
             ("EVENNIA_AI_MODERATE", "no_such_module.moderate", "E016"),
+            ("EVENNIA_AI_METRICS_TOKEN", 5, "E021"),
+            ("EVENNIA_AI_LLM_CALLBACKS", "otel", "E022"),
+            ("EVENNIA_AI_LLM_CALLBACKS", ["datadog"], "E022"),
+            ("EVENNIA_AI_LLM_CALLBACKS_TEXTS", "yes", "E023"),
             ("EVENNIA_AI_MEMORY_BACKEND", 5, "E011"),
             ("EVENNIA_AI_MEMORY_BACKEND", "Backend", "E011"),
             ("EVENNIA_AI_MEMORY_BACKEND", "no_such_module.Backend", "E012"),
@@ -74,6 +79,16 @@ class TestCheckSettings(unittest.TestCase):
             for module, found in ((None, ["E017"]), (engine_module(), [])):
                 with mock.patch.dict(sys.modules, {"xllamacpp": module}):
                     self.assertEqual(ids(), found)
+
+    def test_a_callback_needs_its_package(self):
+        """A callback whose package is missing is a warning that says what to install."""
+        with (
+            override_settings(EVENNIA_AI_LLM_CALLBACKS=["otel"]),
+            mock.patch.dict(CALLBACKS, otel=("no_such_package.otlp", "evennia-ai[otel]")),
+        ):
+            self.assertEqual(ids(), ["W003"])
+            [problem] = checks.check_settings()
+        self.assertIn("evennia-ai[otel]", problem.hint)
 
     def test_every_problem_says_what_to_do(self):
         """No problem comes without a hint, and none is longer than a line."""

@@ -532,8 +532,13 @@ def run_checks(patient: Patient, which: Iterable[Callable[[Patient], Any]] = CHE
     found = []
     for check in which:
         result = yield maybeDeferred(check, patient).addErrback(_as_fault)
-        found.append(replace(result, name=check.__name__.removeprefix("check_")))
+        found.append(replace(result, name=name_of(check)))
     return found
+
+
+def name_of(check: Callable[[Patient], Any]) -> str:
+    """A check's name in the report."""
+    return check.__name__.removeprefix("check_")
 
 
 def unreadable(error: BaseException) -> Check:

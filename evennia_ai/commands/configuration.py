@@ -93,12 +93,7 @@ class CmdAIConfig(AssistantCommand):
         self.viewer.page("\n".join([*parts, *problems]))
 
     def _preset(self, script: AssistantScript, name: str) -> None:
-        if name not in PRESETS:
-            raise Refusal(f"There is no preset `{name}`. Presets: {', '.join(PRESETS)}.")
-        script.state.configure(PRESETS[name])
-        script.log(f"{self.caller.key} takes the preset {name}")
-        names = ", ".join(PRESETS[name])
-        self._report(script, [f"{script.obj.key} takes the preset {name}, which sets {names}."])
+        self._report(script, take_preset(script, name, self.caller.key))
 
     def _change(self, script: AssistantScript, name: str, text: str) -> None:
         was = getattr(script.config, name)
@@ -140,10 +135,22 @@ def change_option(
         script.state.configure({name: value})
         says = f"is now {shown(getattr(script.config, name))}"
     script.log(f"{by} sets {name}: {says}")
+    now = getattr(script.config, name)
+    script.audit("configured", act="set", option=name, was=shown(was), now=shown(now), by=by)
     lines = [f"{script.obj.key}: {name} {says.removesuffix('.')}."]
     if was != getattr(script.config, name):
         lines.append(f"It was: {shown(was)}")
     return lines + [str(p) for p in script.state.problems if p.name == name or p not in before]
+
+
+def take_preset(script: AssistantScript, name: str, by: str) -> list[str]:
+    """Set the options of a preset; `Refusal` if there is none of this name."""
+    if name not in PRESETS:
+        raise Refusal(f"There is no preset `{name}`. Presets: {', '.join(PRESETS)}.")
+    script.state.configure(PRESETS[name])
+    script.log(f"{by} takes the preset {name}")
+    script.audit("configured", act="preset", option=name, by=by)
+    return [f"{script.obj.key} takes the preset {name}, which sets {', '.join(PRESETS[name])}."]
 
 
 def undo_option(script: AssistantScript, by: str, is_admin: bool) -> list[str]:
@@ -155,6 +162,7 @@ def undo_option(script: AssistantScript, by: str, is_admin: bool) -> list[str]:
     if not names:
         raise Refusal(f"There is no change of {script.obj.key}'s options to undo.")
     script.log(f"{by} takes back a change of {', '.join(names)}")
+    script.audit("configured", act="undo", option=", ".join(names), by=by)
     lines = [
         f"{script.obj.key}: {name} is {shown(getattr(script.config, name)).removesuffix('.')} "
         f"again. It was: {shown(getattr(was, name))}"

@@ -30,6 +30,7 @@ from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.retry import OPEN, Breaker, BreakerPolicy, Failure, RetryPolicy
 from evennia_ai.llm_interaction.tokens import Counter, counter_for
+from evennia_ai.llm_interaction.tracing import Tracing
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
 from evennia_ai.llm_interaction.window_lookup import ask_server
 from evennia_ai.llm_interaction.windows import KnownWindow, Overflow, Refused, Window
@@ -81,6 +82,7 @@ class ModelClient:
         breaker: When to pause calls to a model.
         count: Counts the tokens of a text, on the background thread.
         local_models: Serves the models named ``local/…``; None: there are none.
+        tracing: Who is told of each call. LiteLLM keeps it for the whole process.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class ModelClient:
         breaker: BreakerPolicy = BreakerPolicy(),  # noqa: B008 - frozen
         count: Counter | None = None,
         local_models: LocalModels | None = None,
+        tracing: Tracing = Tracing(),  # noqa: B008 - frozen
     ):
         self._address = (api_base or None, api_key or None)
         self._home = home_model
@@ -106,6 +109,7 @@ class ModelClient:
         self._breakers: dict[tuple[str, str | None], Breaker] = {}
         self._count = count
         self._local_models = local_models
+        self._tracing = tracing
         self._caller: wire.Caller | None = None
         self._listed: dict[str, int | None] = {}
         self._known: dict[str, KnownWindow] = {}
@@ -248,6 +252,7 @@ class ModelClient:
 
     async def _warm_up(self) -> None:
         await wire.rehearse(self._ready().litellm)
+        self._tracing.switch_on(self._ready().litellm)  # the rehearsal is not traced
         await asyncio.to_thread(self._counter(), "warm")
         if self._home:
             await self._look_up(self._home, self._endpoint(self._home, self._home))

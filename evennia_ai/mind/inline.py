@@ -18,6 +18,7 @@ from evennia_ai.errors import ConfigError, StoreError
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.tokens import counter_for, counter_name
+from evennia_ai.llm_interaction.tracing import Tracing
 from evennia_ai.mind.values import MindSettings, MindStatus, memory_mb
 from evennia_ai.protocol import MemoryBackend, ModelBackend
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
@@ -196,6 +197,9 @@ def make_mind(settings: MindSettings) -> InlineMind:
         api_key=settings.setting("LLM_API_KEY"),
         home_model=settings.model,
         local_models=_local_models(settings),
+        tracing=Tracing.from_settings(
+            settings.setting("LLM_CALLBACKS"), settings.setting("LLM_CALLBACKS_TEXTS")
+        ),
     )
     backend = settings.setting("MEMORY_BACKEND", MEM0_BACKEND)
     return InlineMind(

@@ -234,6 +234,11 @@ def without_sources(profile: Profile, sources: Iterable[str]) -> Profile:
     return _with_only(profile, kept)
 
 
+def without_observation(profile: Profile, observation_id: str) -> Profile:
+    """A profile without one observation; what that superseded holds again."""
+    return _with_only(profile, [o for o in profile.observations if o.id != observation_id])
+
+
 def forgotten(
     profile: Profile, sources: Collection[str], own: OwnWords, people: Collection[str]
 ) -> Profile | None:

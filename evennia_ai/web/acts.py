@@ -5,12 +5,17 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.assistant.config import PRESETS
 from evennia_ai.assistant.identity import find, speaker_of
 from evennia_ai.commands.base import Refusal
-from evennia_ai.commands.configuration import change_option, option_called, undo_option
+from evennia_ai.commands.configuration import (
+    change_option,
+    option_called,
+    take_preset,
+    undo_option,
+)
 from evennia_ai.commands.ledger import note_called
 from evennia_ai.commands.privacy import people_called
+from evennia_ai.rag_memory.entities import without_observation
 from evennia_ai.rag_memory.indexing import forget_entry
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
 from evennia_ai.web.site import Visit
@@ -20,15 +25,18 @@ CORRECTION = "correction"
 
 
 def change_memory(visit: Visit) -> Any:
-    """Decide on a note, forget or correct an entry, put somebody into quarantine or release them.
+    """Change what an assistant remembers. Returns, or fires with, a sentence.
 
-    Returns, or fires with, a sentence.
+    The acts decide on notes, forget or correct entries, drop observations, erase memories, and put
+    players into quarantine or release them.
     """
     acts = {
         "approve": lambda: _decide(visit, APPROVED),
         "reject": lambda: _decide(visit, WITHDRAWN),
         "forget": lambda: visit.assistant.run_exclusive(lambda: _forget(visit)),
         "correct": lambda: visit.assistant.run_exclusive(lambda: _correct(visit)),
+        "drop": lambda: visit.assistant.run_exclusive(lambda: _drop(visit)),
+        "erase": lambda: visit.assistant.run_exclusive(lambda: _erase(visit)),
         "quarantine": lambda: _quarantine(visit),
         "release": lambda: _release(visit),
     }
@@ -80,6 +88,30 @@ def _correct(visit: Visit) -> Generator[Deferred[Any], Any, str]:
     return f"Entry {new.id} takes the place of {old.id}."
 
 
+def _drop(visit: Visit) -> str:
+    """Take an observation out of a profile."""
+    script, sent = visit.assistant, visit.sent
+    profile = script.obj.entities.get(sent.get("profile", ""))
+    left = profile and without_observation(profile, sent.get("id", ""))
+    if profile is None or left is None or len(left.observations) == len(profile.observations):
+        raise Refusal("There is no such observation.")
+    script.obj.entities.put({profile.id: left})
+    script.audit("dropped", profile=profile.id, observation=sent["id"], by=visit.account.key)
+    return f"{script.obj.key} no longer believes this of {profile.name}."
+
+
+@inlineCallbacks
+def _erase(visit: Visit) -> Generator[Deferred[Any], Any, str]:
+    """Delete one memory from semantic memory; the journal entry it was made from stays."""
+    script, wanted = visit.assistant, visit.sent.get("id", "")
+    found = yield script.mind.memories.source_of(script.scope, wanted)
+    if found is None:
+        raise Refusal("There is no such memory.")
+    yield script.mind.memories.delete(script.scope, [wanted])
+    script.audit("erased", memory=wanted, source=found, by=visit.account.key)
+    return f"The memory is gone. Forget entry {found} as well if it is wrong itself."
+
+
 def _quarantine(visit: Visit) -> str:
     script, player = visit.assistant, visit.sent.get("player", "").strip()
     people = people_called(player)
@@ -107,16 +139,11 @@ def change_options(visit: Visit) -> str:
     if act == "undo":
         lines = undo_option(script, by, visit.is_admin)
     elif act == "preset":
-        name = sent.get("preset", "")
-        if name not in PRESETS:
-            raise Refusal(f"There is no preset `{name}`.")
-        script.state.configure(PRESETS[name])
-        lines = [f"{script.obj.key} takes the preset {name}."]
+        lines = take_preset(script, sent.get("preset", ""), by)
     elif act in ("set", "default"):
         name = option_called(sent.get("option", ""))
         text = "default" if act == "default" else sent.get("value", "")
         lines = change_option(script, name, text, by, visit.is_admin)
     else:
         raise Refusal("There is no such act.")
-    script.audit("configured", act=act, option=sent.get("option", ""), by=by)
     return " ".join(lines)

@@ -285,22 +285,45 @@ def below(visit: Visit) -> dict[str, Any]:
 
 @inlineCallbacks
 def memory(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
-    """Journal, profiles, pinned notes, who is in quarantine, and how the stores do."""
-    script = visit.assistant
+    """Journal, profiles, pinned notes, who is in quarantine, and how the stores do.
+
+    With words in the address: what semantic memory and the journal hold on them, with scores.
+    """
+    script, words = visit.assistant, visit.asked.get("q", "").strip()
     body, journal = script.obj, script.obj.journal
     status = yield memory_status(script)
-    count = journal.count()
-    last = number(visit.asked.get("before"), count, count)
-    entries = journal.stretch(count - last, count - last + JOURNAL_LINES)
+    count, scores, memories = journal.count(), dict[str, float](), list[dict[str, Any]]()
+    if words:
+        memories = yield script.mind.memories.search(script.scope, words, FOUND, visit.audience)
+        query = Query(words, 3 * FOUND, visit.audience, (), script.obj.key, True, True)
+        hits = yield script.memory.search(query)
+        scores = {hit.turn_id: hit.score for hit in hits}
+        found = (journal.get(each) for each in scores)
+        entries, last = [entry for entry in found if entry is not None][::-1], 0
+    else:
+        last = number(visit.asked.get("before"), count, count)
+        entries = list(journal.stretch(count - last, count - last + JOURNAL_LINES))
     notes = sorted(script.ledger.entries(), key=lambda note: (STATES.index(note.state), note.at))
     profiles = sorted(body.entities.profiles().values(), key=lambda p: p.last_seen, reverse=True)
     _note_look(visit, "memory", [*entries, *notes])
     return {
         **_head(visit),
         "status": status[1:],
+        "q": words,
+        "memories": [
+            {
+                "id": each["id"],
+                "text": each["text"],
+                "score": round(each["score"], 3),
+                "source": each["metadata"].get("source_id", ""),
+                "private": private_to(each["metadata"].get("audience", STAFF)),
+            }
+            for each in memories
+        ],
         "entries": [
             {
                 "id": entry.id,
+                "score": scores.get(entry.id),
                 "at": entry.timestamp,
                 "importance": entry.importance,
                 "text": entry.content,
@@ -334,6 +357,7 @@ def memory(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
                 "seen": profile.last_seen,
                 "facts": [
                     {
+                        "id": item.id,
                         "text": item.text,
                         "old": item.status != CURRENT,
                         "private": private_to(item.audience),

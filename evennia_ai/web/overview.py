@@ -22,6 +22,14 @@ LINE_CHARS = 160
 SPEND_DAYS, DAY_S = 30, 86_400.0
 STALL_S = 86_400.0
 LOG_LINES = 200
+# Checks of the doctor that take no time worth mentioning; the page asks for the others one by one.
+QUICK_CHECKS = (
+    doctor.check_versions,
+    doctor.check_settings,
+    doctor.check_wiring,
+    doctor.check_tools,
+    doctor.check_mind,
+)
 
 
 def assistants(visit: Visit) -> dict[str, Any]:
@@ -31,7 +39,13 @@ def assistants(visit: Visit) -> dict[str, Any]:
         facts_or_trouble(lambda s: _row(s, visit), script) | {"pk": script.pk} for script in scripts
     ]
     shared = scripts[0].survived("spend", lambda: shared_usage(scripts[0]), []) if scripts else []
-    return {"assistants": rows, "game": shared[0] if shared else None, "model": conf.model_name()}
+    game = shared[0] if shared else None
+    return {
+        "assistants": rows,
+        "game": game,
+        "model": conf.model_name(),
+        "is_admin": visit.is_admin,
+    }
 
 
 def _row(script: AssistantScript, visit: Visit) -> dict[str, Any]:
@@ -137,7 +151,13 @@ def _line(fields: dict[str, Any]) -> dict[str, Any]:
 
 @inlineCallbacks
 def examination(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
-    """What the doctor finds."""
-    mind = services.mind()
-    found = yield doctor.run_checks(doctor.Patient(settings.GAME_DIR, mind.model, mind.memories))
-    return {"checks": found}
+    """What the doctor finds: quick checks, and the others if the address asks for them."""
+    mind, wanted = services.mind(), visit.asked.get("check", "")
+    names = {doctor.name_of(check): check for check in doctor.CHECKS}
+    chosen = {name: check for name, check in names.items() if wanted in (name, "all")}
+    if wanted not in names:
+        chosen |= {doctor.name_of(check): check for check in QUICK_CHECKS}
+    patient = doctor.Patient(settings.GAME_DIR, mind.model, mind.memories)
+    done = yield doctor.run_checks(patient, [c for name, c in names.items() if name in chosen])
+    found = {each.name: each for each in done}
+    return {"checks": [(name, found.get(name)) for name in names], "all": len(found) == len(names)}
