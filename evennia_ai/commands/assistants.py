@@ -454,16 +454,18 @@ def export_and_delete(script: AssistantScript) -> Generator["Deferred[Any]", Any
     return path
 
 
-def log_fields(path: Path, name: str | None = None, count: int = LOG_LINES) -> list[dict[str, Any]]:
+def log_fields(
+    path: Path, name: str | None = None, count: int = LOG_LINES, most_bytes: int = LOG_BYTES
+) -> list[dict[str, Any]]:
     """The end of the audit log, oldest first: of one assistant, or of all."""
     if not path.exists():
         return []
     with path.open("rb") as log:
         size = log.seek(0, 2)
-        log.seek(max(0, size - LOG_BYTES))
+        log.seek(max(0, size - most_bytes))
         rows = log.read().decode("utf-8", "replace").splitlines()
     lines = []
-    for row in rows[1:] if size > LOG_BYTES else rows:
+    for row in rows[1:] if size > most_bytes else rows:
         try:
             fields = json.loads(row)
         except (ValueError, RecursionError):

@@ -21,7 +21,8 @@ from evennia_ai.web.site import Visit, number
 LINE_CHARS = 160
 SPEND_DAYS, DAY_S = 30, 86_400.0
 STALL_S = 86_400.0
-LOG_LINES = 200
+# Lines of the log that the page shows, and bytes among which those of one kind are looked for.
+LOG_LINES, LOG_BYTES = 200, 1_000_000
 # Checks of the doctor that take no time worth mentioning; the page asks for the others one by one.
 QUICK_CHECKS = (
     doctor.check_versions,
@@ -103,7 +104,7 @@ def spend(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     titles |= {"model": "model", "account": "player"}
     return {
         "days": days,
-        "only": f"{titles[column]} {only}" if where else "",
+        "only": f"{titles[column]} {', '.join(r['name'] for r in tables[column])}" if where else "",
         "chart": chart,
         "tables": [(titles[by], by, rows) for by, rows in tables.items()],
         "caps": [each for each in caps if each["caps"]],
@@ -132,16 +133,21 @@ def _spent(
 def log(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """The end of the audit log, newest first."""
     name, kind = visit.asked.get("assistant") or None, visit.asked.get("kind", "")
-    raw = yield services.on_disk(log_fields, conf.log_path(), name, LOG_LINES)
-    lines = [_line(fields) for fields in raw]
-    kinds = sorted({line["kind"] for line in lines})
+    raw, kinds = yield services.on_disk(_log_end, name, kind)
     return {
-        "lines": [line for line in reversed(lines) if kind in ("", line["kind"])],
+        "lines": [_line(fields) for fields in reversed(raw)],
         "kinds": kinds,
         "kind": kind,
         "assistant": name or "",
         "names": [script.obj.key for script in all_assistants()],
     }
+
+
+def _log_end(name: str | None, kind: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """The newest lines of a kind, or of all, and the kinds there are. On a thread."""
+    lines = log_fields(conf.log_path(), name, LOG_BYTES, LOG_BYTES)
+    kinds = sorted({str(line.get("kind", "")) for line in lines})
+    return [line for line in lines if kind in ("", line.get("kind"))][-LOG_LINES:], kinds
 
 
 def _line(fields: dict[str, Any]) -> dict[str, Any]:

