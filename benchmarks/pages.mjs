@@ -102,7 +102,7 @@ const field = (place, label) => place.getByLabel(new RegExp(`^${label}`)).first(
 
 const complaints = async () => {
   const page = await visit("light");
-  page.setDefaultTimeout(8000);
+  page.setDefaultTimeout(20000);
   const report = [];
   for (const { complaint, steps, see } of JSON.parse(fs.readFileSync(extra, "utf8"))) {
     let clicks = 0, trouble = "";

@@ -6,7 +6,7 @@ id, or by the account that paged; an entry, observation, memory or summary by th
 on.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from evennia_ai.history.forgetting import is_by
@@ -87,7 +87,9 @@ class Quarantine:
             for profile in self._script.entities.profiles().values()
             for item in profile.observations
         }
-        return [hit for hit in hits if not self.holds(rests_on.get(hit.turn_id, (hit.turn_id,)))]
+        sources = [rests_on.get(hit.turn_id, (hit.turn_id,)) for hit in hits]
+        held = self._held({each for ids in sources for each in ids})
+        return [hit for hit, ids in zip(hits, sources, strict=True) if held.isdisjoint(ids)]
 
     def profile(self, profile: Profile) -> Profile:
         """A profile without observations that rest on words of theirs."""
@@ -103,19 +105,38 @@ class Quarantine:
             return notes
         return tuple(n for n in notes if n.by.id not in people and not self.holds([n.source]))
 
-    def holds(self, ids: Iterable[str], depth: int = DEPTH) -> bool:
+    def holds(self, ids: Iterable[str]) -> bool:
         """Whether one of these ids means words of theirs, or what rests on them.
 
-        Of messages, journal entries and summaries, which rest on each other at most so deep.
+        Of messages, journal entries and summaries, which rest on each other at most so deep
+        (`DEPTH`).
         """
-        script, people, wanted = self._script, self.people, set(filter(None, ids))
-        if script is None or not people or not wanted or not depth:
-            return False
-        if any(is_by(message, people) for message in script.history.by_ids(wanted)):
-            return True
-        below = set[str]()
-        for each in wanted:
-            entry, summary = script.journal.get(each), script.history.summary(each)
-            below |= set(entry.source_message_ids) if entry else set()
-            below |= {*summary.source_ids, *summary.child_ids} if summary else set()
-        return self.holds(below - wanted, depth - 1)
+        return bool(self._held(set(ids)))
+
+    def _held(self, ids: Set[str]) -> set[str]:
+        """These ids, and what they rest on, as far as it is words of theirs or rests on them.
+
+        All are looked up together: a summary rests on hundreds of messages, and each look into
+        the archive reads whole segments.
+        """
+        script, people, held = self._script, self.people, set[str]()
+        if script is None or not people:
+            return held
+        below, wanted = dict[str, set[str]](), set(filter(None, ids))
+        for _ in range(DEPTH):
+            messages = script.history.by_ids(wanted)
+            held |= {message.id for message in messages if is_by(message, people)}
+            found = {each: self._below(each) for each in wanted - {m.id for m in messages}}
+            below |= found
+            wanted = {each for under in found.values() for each in under} - below.keys()
+        for _ in range(DEPTH):
+            held |= {each for each, under in below.items() if not held.isdisjoint(under)}
+        return held
+
+    def _below(self, each: str) -> set[str]:
+        """What a journal entry or a summary rests on."""
+        assert self._script is not None
+        if summary := self._script.history.summary(each):
+            return {*summary.source_ids, *summary.child_ids}
+        entry = self._script.journal.get(each)
+        return set(entry.source_message_ids) if entry else set()

@@ -297,9 +297,12 @@ def memory(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
         memories = yield script.mind.memories.search(script.scope, words, FOUND, visit.audience)
         query = Query(words, 3 * FOUND, visit.audience, (), script.obj.key, True, True)
         hits = yield script.memory.search(query)
-        scores = {hit.turn_id: hit.score for hit in hits}
-        found = (journal.get(each) for each in scores)
-        entries, last = [entry for entry in found if entry is not None][::-1], 0
+        scores = {hit.turn_id: hit.score for hit in hits if hit.kind == "journal"}
+        entries, last = [], 0
+        for each in reversed(scores):
+            entry = journal.get(each)  # it may read pages
+            entries += [entry] if entry else []
+            yield pause()
     else:
         last = number(visit.asked.get("before"), count, count)
         entries = list(journal.stretch(count - last, count - last + JOURNAL_LINES))

@@ -10,6 +10,7 @@ from evennia_ai import conf, services
 from evennia_ai.assistant.figures import KEPT_DAYS, SPEND_BY, SpendFigure
 from evennia_ai.assistant.status import facts_or_trouble, overview, shared_usage, usage_facts
 from evennia_ai.assistant_script import AssistantScript, all_assistants
+from evennia_ai.background import pause
 from evennia_ai.cli import doctor
 from evennia_ai.commands.assistants import log_fields
 from evennia_ai.commands.budget import PURPOSES
@@ -19,6 +20,8 @@ from evennia_ai.history.messages import utc_iso
 from evennia_ai.web.site import Visit, number
 
 LINE_CHARS = 160
+# Assistants that are looked at before everything else on the reactor has its turn.
+ROWS_AT_ONCE = 5
 SPEND_DAYS, DAY_S = 30, 86_400.0
 STALL_S = 86_400.0
 # Lines of the log that the page shows, and bytes among which those of one kind are looked for.
@@ -33,12 +36,14 @@ QUICK_CHECKS = (
 )
 
 
-def assistants(visit: Visit) -> dict[str, Any]:
+@inlineCallbacks
+def assistants(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     """Each assistant in a row, and what the game has spent."""
-    scripts = all_assistants()
-    rows = [
-        facts_or_trouble(lambda s: _row(s, visit), script) | {"pk": script.pk} for script in scripts
-    ]
+    scripts, rows = all_assistants(), []
+    for script in scripts:
+        rows.append(facts_or_trouble(lambda s: _row(s, visit), script) | {"pk": script.pk})
+        if len(rows) % ROWS_AT_ONCE == 0:
+            yield pause()
     shared = scripts[0].survived("spend", lambda: shared_usage(scripts[0]), []) if scripts else []
     game = shared[0] if shared else None
     return {
@@ -98,7 +103,11 @@ def spend(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
         "US dollars": [row["cost"] for row in tables["day"]],
     }
     stalls = yield figures.stalls(now - STALL_S)
-    caps = [usage_facts(script) for script in scripts]
+    caps: list[dict[str, Any]] = []
+    for script in scripts:
+        caps.append(usage_facts(script))
+        if len(caps) % ROWS_AT_ONCE == 0:
+            yield pause()
     caps += shared_usage(scripts[0]) if scripts else []
     titles = {"day": "day", "assistant": "assistant", "purpose": "purpose"}
     titles |= {"model": "model", "account": "player"}
