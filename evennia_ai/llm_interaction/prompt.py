@@ -414,9 +414,12 @@ def model_request(
 def _reply_tokens(script: Assistant, prompt: Prompt, purpose: str, offline: bool) -> int:
     """Most tokens of a reply: what is reserved, less for what a small model says aloud."""
     reserved = int(prompt.budget.regions["Reserve"])
-    if offline or not CONTEXTS[purpose].speaks or not is_small(script):
-        return reserved
-    return min(reserved, SMALL_REPLY_TOKENS)
+    is_aloud = purpose in CONTEXTS and CONTEXTS[purpose].speaks
+    return (
+        min(reserved, SMALL_REPLY_TOKENS)
+        if is_aloud and not offline and is_small(script)
+        else reserved
+    )
 
 
 def _repeat_penalty(script: Assistant) -> float | None:

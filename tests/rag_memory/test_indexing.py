@@ -12,7 +12,7 @@ from evennia_ai.cli.doctor import Patient, check_index, run_checks
 from evennia_ai.errors import StoreError
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.history.records import SummaryRecord
+from evennia_ai.history.records import Segment, SummaryRecord
 from evennia_ai.mind.inline import IndexFile
 from evennia_ai.rag_memory.episodic_index import KEEP_DAYS
 from evennia_ai.rag_memory.indexing import (
@@ -169,7 +169,7 @@ class TestByHand(SearchTest):
         """What another handler folded, or put on another page, is found still."""
         script = self.world.script
         other = HistoryHandler(self.stores["script"], script.history._counter)
-        other.archive("000", "s1", other.messages())
+        other.archive(Segment.sealed("000", "s1", other.messages()))
         stored = {"source_ids": [self.first], "segment": "000"}
         other.save_summary(SummaryRecord.from_dict("s1", stored))
         other.replace([])
@@ -194,7 +194,7 @@ class TestWholeIndex(SearchTest):
         history = self.world.script.history
         for number in range(4):  # folded, the oldest first
             self.say("Bram", *(f"Barrel {number}, {each}." for each in range(60)))
-            history.archive(f"{number:03}", "s1", history.messages())
+            history.archive(Segment.sealed(f"{number:03}", "s1", history.messages()))
             history.replace([])
         for number in range(120):
             self.world.body.journal.add(f"Barrels, {number}.")
