@@ -1,6 +1,6 @@
 """Pages about one assistant: its state, talk, prompts, summaries, memory, options."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from typing import Any
@@ -18,7 +18,6 @@ from evennia_ai.background import pause
 from evennia_ai.commands.budget import PURPOSES, cuts
 from evennia_ai.commands.configuration import shown
 from evennia_ai.commands.explanation import Source, explanation, spoken
-from evennia_ai.commands.memory import memory_status
 from evennia_ai.commands.status import status_lines
 from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.audience import PUBLIC, STAFF, is_private, members, visible
@@ -26,8 +25,6 @@ from evennia_ai.history.messages import Message, utc_iso
 from evennia_ai.history.records import ABSORBED, COMMITTED, SummaryRecord
 from evennia_ai.llm_interaction.budget import REGIONS
 from evennia_ai.llm_interaction.contributors import contributors
-from evennia_ai.rag_memory.ledger import STATES
-from evennia_ai.rag_memory.profile import CURRENT
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.receipts import receipt_line
 from evennia_ai.web.site import Visit, number
@@ -36,17 +33,17 @@ PAGE_LINES, FOUND, JOURNAL_LINES = 50, 30, 50
 # Lines before and after a message that its page shows.
 AROUND = 5
 BUDGET_HOURS = 24
-MOST_ROWS = 400
+MOST_ROWS, MOST_RECEIPTS = 400, 100
 
 
 def state(visit: Visit) -> dict[str, Any]:
     """What `aistatus` shows."""
     script = visit.assistant
     facts = facts_or_trouble(status_facts, script)
-    return {**_head(visit), "lines": status_lines(facts)}
+    return {**page_head(visit), "lines": status_lines(facts)}
 
 
-def _head(visit: Visit) -> dict[str, Any]:
+def page_head(visit: Visit) -> dict[str, Any]:
     """What each page of an assistant shows at its top."""
     script = visit.assistant
     name = script.obj.key
@@ -71,11 +68,11 @@ def talk(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
             break
         yield pause()
     lines = [message_row(script, message) for message in found[:PAGE_LINES]]
-    _note_look(visit, "talk", found[:PAGE_LINES])
+    note_look(visit, "talk", (message.audience for message in found[:PAGE_LINES]))
     channels = sorted({m.channel for m in script.history.messages() if m.channel})
     older = found[PAGE_LINES - 1].id if len(found) > PAGE_LINES else ""
     asked_for = {**wants, "since": since, "until": until}
-    return {**_head(visit), **asked_for, "lines": lines, "channels": channels, "older": older}
+    return {**page_head(visit), **asked_for, "lines": lines, "channels": channels, "older": older}
 
 
 def _newest_first(script: AssistantScript) -> Iterator[Sequence[Message]]:
@@ -138,12 +135,11 @@ def private_to(audience: str) -> str:
     return ", ".join(sorted(str(getattr(find(each), "key", each)) for each in members(audience)))
 
 
-def _note_look(visit: Visit, page: str, seen: Sequence[Any]) -> None:
-    """Note in the audit log that somebody read private talk."""
-    private = [each for each in seen if each.audience != PUBLIC]
+def note_look(visit: Visit, page: str, audiences: Iterable[str]) -> None:
+    """Note in the audit log that somebody read what is not public."""
+    private = sum(audience != PUBLIC for audience in audiences)
     if private:
-        who = visit.account.key
-        visit.assistant.audit("looked", by=who, page=page, private=len(private))
+        visit.assistant.audit("looked", by=visit.account.key, page=page, private=private)
 
 
 @inlineCallbacks
@@ -154,9 +150,9 @@ def search(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     if words:
         query = Query(words, FOUND, visit.audience, (), script.obj.key, True, True)
         hits = yield script.memory.search(query)
-        _note_look(visit, "search", hits)
+        note_look(visit, "search", (hit.audience for hit in hits))
     rows = [{**_plain(hit), "private": private_to(hit.audience)} for hit in hits]
-    return {**_head(visit), "q": words, "hits": rows}
+    return {**page_head(visit), "q": words, "hits": rows}
 
 
 def _plain(hit: Any) -> dict[str, Any]:
@@ -177,11 +173,11 @@ def why(visit: Visit) -> dict[str, Any]:
     if message is None:
         raise Http404(f"{script.obj.key} has no message {wanted}.")
     known = explanation(script, message, visit.audience)
-    _note_look(visit, "why", [message])
     row, trace = message_row(script, message), known.trace
     stretch = script.history.around(message.id)
     place = next((n for n, each in enumerate(stretch) if each.id == message.id), 0)
     near = stretch[max(0, place - AROUND) : place + AROUND + 1]
+    note_look(visit, "why", (each.audience for each in (message, *near)))
     around = [message_row(script, each) for each in near]
     facts: dict[str, Any] = {}
     if trace:
@@ -201,7 +197,7 @@ def why(visit: Visit) -> dict[str, Any]:
         }
     lists = [(what, [_source(s) for s in sources]) for what, sources in known.sources.items()]
     return {
-        **_head(visit),
+        **page_head(visit),
         "message": row,
         "said": spoken(message, script),
         "whereabouts": known.whereabouts,
@@ -237,12 +233,13 @@ def summaries(visit: Visit) -> dict[str, Any]:
         return {**_summary(record), "below": inner}
 
     newest = sorted(roots, key=lambda record: record.created_at, reverse=True)
-    _note_look(visit, "summaries", newest)
+    note_look(visit, "summaries", (record.audience for record in newest))
     receipts = [
         {"at": record.at, "line": receipt_line(script.obj.key, record), "status": record.status}
-        for record in reversed(script.history.compactions())
+        for record in islice(reversed(script.history.compactions()), MOST_RECEIPTS)
     ]
-    return {**_head(visit), "roots": [node(each) for each in newest], "receipts": receipts[:100]}
+    nodes = [node(each) for each in newest]
+    return {**page_head(visit), "roots": nodes, "receipts": receipts}
 
 
 def _summary(record: SummaryRecord) -> dict[str, Any]:
@@ -273,106 +270,13 @@ def below(visit: Visit) -> dict[str, Any]:
     messages = script.history.listed_below(wanted)
     first = number(visit.asked.get("from"), 0, 10**9)
     shown_now = messages[first : first + MOST_ROWS]
-    _note_look(visit, "summary", [record])
+    note_look(visit, "summary", [record.audience])
     return {
-        **_head(visit),
+        **page_head(visit),
         "summary": _summary(record),
         "lines": [message_row(script, message) for message in shown_now],
         "count": len(messages),
         "next": first + MOST_ROWS if first + MOST_ROWS < len(messages) else 0,
-    }
-
-
-@inlineCallbacks
-def memory(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
-    """Journal, profiles, pinned notes, who is in quarantine, and how the stores do.
-
-    With words in the address: what semantic memory and the journal hold on them, with scores.
-    """
-    script, words = visit.assistant, visit.asked.get("q", "").strip()
-    body, journal = script.obj, script.obj.journal
-    status = yield memory_status(script)
-    count, scores, memories = journal.count(), dict[str, float](), list[dict[str, Any]]()
-    if words:
-        memories = yield script.mind.memories.search(script.scope, words, FOUND, visit.audience)
-        query = Query(words, 3 * FOUND, visit.audience, (), script.obj.key, True, True)
-        hits = yield script.memory.search(query)
-        scores = {hit.turn_id: hit.score for hit in hits if hit.kind == "journal"}
-        entries, last = [], 0
-        for each in reversed(scores):
-            entry = journal.get(each)  # it may read pages
-            entries += [entry] if entry else []
-            yield pause()
-    else:
-        last = number(visit.asked.get("before"), count, count)
-        entries = list(journal.stretch(count - last, count - last + JOURNAL_LINES))
-    notes = sorted(script.ledger.entries(), key=lambda note: (STATES.index(note.state), note.at))
-    profiles = sorted(body.entities.profiles().values(), key=lambda p: p.last_seen, reverse=True)
-    _note_look(visit, "memory", [*entries, *notes])
-    return {
-        **_head(visit),
-        "status": status[1:],
-        "q": words,
-        "memories": [
-            {
-                "id": each["id"],
-                "text": each["text"],
-                "score": round(each["score"], 3),
-                "source": each["metadata"].get("source_id", ""),
-                "private": private_to(each["metadata"].get("audience", STAFF)),
-            }
-            for each in memories
-        ],
-        "entries": [
-            {
-                "id": entry.id,
-                "score": scores.get(entry.id),
-                "at": entry.timestamp,
-                "importance": entry.importance,
-                "text": entry.content,
-                "withdrawn": entry.withdrawn,
-                "private": private_to(entry.audience),
-                "sources": [each for each in entry.source_message_ids if each[:1] == "m"],
-            }
-            for entry in entries
-        ],
-        "entry_count": count,
-        "older": last - JOURNAL_LINES if last > JOURNAL_LINES else 0,
-        "notes": [
-            {
-                "id": note.id,
-                "text": note.text,
-                "kind": note.kind,
-                "state": note.state,
-                "by": note.by.key,
-                "at": note.at,
-                "weight": note.weight,
-                "private": private_to(note.audience),
-            }
-            for note in notes
-        ],
-        "profiles": [
-            {
-                "id": profile.id,
-                "name": profile.name,
-                "kind": profile.kind,
-                "relationship": profile.relationship,
-                "seen": profile.last_seen,
-                "facts": [
-                    {
-                        "id": item.id,
-                        "text": item.text,
-                        "old": item.status != CURRENT,
-                        "private": private_to(item.audience),
-                    }
-                    for item in profile.observations
-                ],
-            }
-            for profile in islice(profiles, MOST_ROWS)
-        ],
-        "quarantine": [
-            {"id": each, **about} for each, about in script.memory.quarantine.people.items()
-        ],
     }
 
 
@@ -388,7 +292,7 @@ def budget(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     marks = [r for r in made if r.at >= utc_iso(since)]
     events = [e for e in script.budgets.events() if visible(e.audience, visit.audience)]
     return {
-        **_head(visit),
+        **page_head(visit),
         "hours": hours,
         "chart": stacked([p for p in prompts if p.purpose == "awake"]),
         "marks": [{"at": record.at, "trigger": record.trigger} for record in marks],
@@ -431,7 +335,7 @@ def options(visit: Visit) -> dict[str, Any]:
         }
         groups.setdefault(meta["group"], []).append(row)
     return {
-        **_head(visit),
+        **page_head(visit),
         "groups": list(groups.items()),
         "presets": list(PRESETS),
         "problems": [str(problem) for problem in script.state.problems],

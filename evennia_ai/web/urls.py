@@ -17,7 +17,7 @@ PAGES = (
     Page("why", "<int:assistant>/why/<str:message>/", ADMIN, "one.why"),
     Page("summaries", "<int:assistant>/summaries/", ADMIN, "one.summaries"),
     Page("summary", "<int:assistant>/summaries/<str:summary>/", ADMIN, "one.below"),
-    Page("memory", "<int:assistant>/memory/", ADMIN, "one.memory", "acts.change_memory"),
+    Page("memory", "<int:assistant>/memory/", ADMIN, "memory.memory", "acts.change_memory"),
     Page("budget", "<int:assistant>/budget/", BUILDER, "one.budget"),
     Page("options", "<int:assistant>/options/", BUILDER, "one.options", "acts.change_options"),
 )

@@ -237,6 +237,10 @@ class TestWhoSeesWhat(PagesTest):
         self.assertShows(self.get(f"/ai/{self.script.pk}/talk/"), SECRET)
         [look] = self.logged("looked")
         self.assertEqual((look["page"], look["private"]), ("talk", 1))
+        profile = observe(new_profile("o9.abc", "Zed", 1.0), SECRET, 1.0, "m1", private(["o9.abc"]))
+        self.script.obj.entities.put({profile.id: profile})
+        self.assertShows(self.get(f"/ai/{self.script.pk}/memory/"), SECRET)
+        self.assertEqual([look["page"] for look in self.logged("looked")], ["talk", "memory"])
 
     def test_security_headers(self):
         """Every answer forbids other hosts, inline scripts and frames."""
