@@ -13,6 +13,9 @@ guards and are stricter. Then parts of the talk are summarised. Prints JSON.
 again, without a model: the guards as they are now, and none, on the same replies. Where the guards
 refuse all replies of a turn, the offline model answers.
 
+`--served-window 4096 --window 100000 --heard 400` is a server whose window is smaller than the
+options say, and a long history: the turns whose requests did not fit are listed.
+
 `--gguf` serves the file by `xllamacpp`, which `--python` must have. `guards` are shares of replies;
 `seconds` and `tokens` are of a turn, all its requests together.
 """
@@ -36,8 +39,9 @@ from typing import Any
 from unittest.mock import patch
 
 from twisted.internet.defer import Deferred, fail, succeed
+from twisted.python.failure import Failure
 
-from evennia_ai.errors import ModelError
+from evennia_ai.errors import ModelError, WindowError
 from evennia_ai.history.frames import answer_line
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction import grounding, guards
@@ -52,7 +56,7 @@ SERVE = """
 import sys, time
 from xllamacpp import CommonParams, Server
 p = CommonParams()
-p.model.path, p.n_ctx, p.n_parallel = sys.argv[1], 8192, 1
+p.model.path, p.n_ctx, p.n_parallel = sys.argv[1], int(sys.argv[4]), 1
 p.cpuparams.n_threads = p.cpuparams_batch.n_threads = int(sys.argv[3])
 p.hostnames, p.port, p.use_jinja = ["127.0.0.1"], int(sys.argv[2]), True
 server = Server(p)
@@ -163,17 +167,19 @@ class Recorder:
     Args:
         recorded: What a model wrote, turn by turn: it is played again, and no model is asked.
         turn: The number of the turn.
+        too_long: The turns of requests that were larger than the model's window.
     """
 
     client: ModelClient
     replies: list[ModelReply] = field(default_factory=list)
     recorded: list[dict[str, Any]] | None = None
     turn: int = 0
+    too_long: list[int] = field(default_factory=list)
 
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
         """Ask, and note the reply."""
         if self.recorded is None or request.model == OFFLINE_MODEL:
-            return self.client.complete(request).addCallback(self._noted)
+            return self.client.complete(request).addCallbacks(self._noted, self._failed)
         written = self.recorded[self.turn]["replies"]
         if len(self.replies) >= len(written):
             return fail(ModelError("nothing more is recorded"))
@@ -188,6 +194,11 @@ class Recorder:
     def _noted(self, reply: ModelReply) -> ModelReply:
         self.replies.append(reply)
         return reply
+
+    def _failed(self, failure: Failure) -> Failure:
+        if failure.check(WindowError):
+            self.too_long.append(self.turn)
+        return failure
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.client, name)
@@ -210,6 +221,9 @@ def play(options: argparse.Namespace) -> dict[str, Any]:
         reply_reserve_tokens=options.reply_tokens,
     )
     script.model_name, script.game = options.model, Tavern()
+    for number in range(options.heard):
+        who, line = PLAYERS[number % 2], f"{rng.choice(LINES)} That was thing number {number}."
+        script.history.append([_heard(who, line)])
     wait_for(model.warm_up(), 120)
     counts: Counter[str] = Counter()
     seconds, tokens, worst = [], [], []
@@ -254,24 +268,28 @@ def play(options: argparse.Namespace) -> dict[str, Any]:
         "shares": shares,
         "seconds": _spread(seconds),
         "tokens": _spread(tokens),
+        "turns_too_long_for_the_window": sorted(set(model.too_long)),
         "summaries": _summaries(script, options.summaries),
         "worst": worst[: options.worst],
     }
 
 
 def _turn(script: FakeAssistant, who: str, line: str) -> "Deferred[Any]":
-    speaker = Speaker(who, PEOPLE[who])
-    heard = Message("user", line, id=new_id("m"), speaker=speaker, channel="say")
+    heard = _heard(who, line)
     script.history.append([heard])
-    row = answer_line(who, speaker.id, "say", line)
+    row = answer_line(who, PEOPLE[who], "say", line)
     request = TurnRequest(
-        asker=speaker.id,
+        asker=PEOPLE[who],
         source_ids=(heard.id,),
         answering=(row,),
         max_iterations=4,
         deadline=script.now() + TURN_S,
     )
     return script.run_turn(request)
+
+
+def _heard(who: str, line: str) -> Message:
+    return Message("user", line, id=new_id("m"), speaker=Speaker(who, PEOPLE[who]), channel="say")
 
 
 def _summaries(script: FakeAssistant, most: int) -> dict[str, Any]:
@@ -323,7 +341,8 @@ def served(options: argparse.Namespace) -> Iterator[None]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", options.port))
         port = free.getsockname()[1]
-    command = [options.python, "-c", SERVE, options.gguf, str(port), str(options.threads)]
+    figures = map(str, (port, options.threads, options.served_window))
+    command = [options.python, "-c", SERVE, options.gguf, *figures]
     server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     options.api_base = f"http://127.0.0.1:{port}/v1"
     try:
@@ -355,7 +374,9 @@ def main() -> None:
     parser.add_argument("--model", default="openai/local")
     parser.add_argument("--api", choices=("chat", "completion"), default="chat")
     parser.add_argument("--protocol", default="native", help="`llm_tool_protocol`")
-    parser.add_argument("--window", type=int, default=4096)
+    parser.add_argument("--window", type=int, default=4096, help="`max_context_tokens`")
+    parser.add_argument("--served-window", type=int, default=8192, help="the server's")
+    parser.add_argument("--heard", type=int, default=0, help="lines heard before the first turn")
     parser.add_argument("--reply-tokens", type=int, default=200)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=600.0, help="longest run of replies")
