@@ -151,6 +151,7 @@ class SpendHandler:
 
     def __init__(self, script: LiveAssistant, shared: SharedSpend):
         self._script, self.shared = script, shared
+        self._lost: dict[str, Amount] = {}  # counted by `recover`, by the keys of the requests
 
     def row(self, holder: str = "") -> SpendRow:
         """What the assistant, or another holder, has spent in the present day and month."""
@@ -247,7 +248,8 @@ class SpendHandler:
             raise SpendError(f"{asked} leaves no room for it")
         yield from self._admitted(account, request.timeout_s)
         amount, call = likely(asked, price), new_id("s")
-        self._open(call, Reserved(amount, account, self._script.now()), most(asked, price))
+        reserved = Reserved(amount, account, self._script.now(), request.key)
+        self._open(call, reserved, most(asked, price))
         try:
             reply: ModelReply = yield self._script.mind.model.complete(asked)
         except BaseException as error:
@@ -259,7 +261,10 @@ class SpendHandler:
             (self.shared.unpriced.add if reply.cost is None else self.shared.unpriced.discard)(
                 request.model
             )
-        self._settle(call, account, Amount() if is_free else Amount.of(reply))
+        amount = Amount() if is_free else Amount.of(reply)
+        if reply.made_before:  # it was taken for lost
+            amount -= self._lost.pop(request.key, Amount())
+        self._settle(call, account, amount)
         script = self._script
         self.shared.note(script.scope, request.purpose, account, reply, script.now())
         return reply
@@ -345,6 +350,8 @@ class SpendHandler:
         lost = {key: each for key, each in self.row().open.items() if key not in self.shared.calls}
         for call, reserved in lost.items():
             self._count(reserved.amount, reserved.account, [call])
+            if reserved.key:
+                self._lost[reserved.key] = reserved.amount
             tokens = f"{reserved.amount.tokens:,} tokens"
             self._script.log(f"a model call was cut short by a stop; {tokens} are counted for it")
             self._script.audit("lost call", tokens=reserved.amount.tokens)

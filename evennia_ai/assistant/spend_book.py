@@ -81,6 +81,15 @@ class Amount:
         """The plain dict that is stored."""
         return asdict(self)
 
+    def __sub__(self, other: "Amount") -> "Amount":
+        return Amount(
+            self.calls - other.calls,
+            self.tokens - other.tokens,
+            _dollars(self.cost - other.cost),
+            self.cached - other.cached,
+            _dollars(self.cached_cost - other.cached_cost),
+        )
+
     def __add__(self, other: "Amount") -> "Amount":
         return Amount(
             self.calls + other.calls,
@@ -140,22 +149,26 @@ def _label(at: float, length: int) -> str:
 class Reserved:
     """A call that has begun: what it is likely to cost, for whom, and when it began.
 
-    It is counted as spent if a crash comes before its reply.
+    It is counted as spent if a crash comes before its reply. `key` is its request's: the same
+    request after a reload may get its reply all the same.
     """
 
     amount: Amount
     account: str = ""
     at: float = 0.0
+    key: str = ""
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> "Reserved":
         """From what is stored, repaired."""
         amount = replace(Amount.from_dict(raw), calls=1)
-        return cls(amount, as_text(raw.get("account")), as_time(raw.get("at")))
+        account, key = (as_text(raw.get(name)) for name in ("account", "key"))
+        return cls(amount, account, as_time(raw.get("at")), key)
 
     def to_dict(self) -> dict[str, Any]:
         """The plain dict that is stored."""
-        return {**self.amount.to_dict(), "account": self.account, "at": self.at}
+        key = {"key": self.key} if self.key else {}
+        return {**self.amount.to_dict(), "account": self.account, "at": self.at, **key}
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,7 @@ class ModelReply:
         cost: US dollars by LiteLLM's price list, 0 for the offline model, None if unknown.
         cached_tokens: Prompt tokens that the provider read from its cache.
         cached_cost: What these cost, as part of `cost`; None if unknown.
+        made_before: Whether it is the reply to a call that was made before a reload.
         attempts: HTTP calls made, failed ones and other models' included.
         seconds: From the request to the reply.
         content_tokens: Tokens of `content`, counted on the background thread.
@@ -84,6 +85,7 @@ class ModelReply:
     content_tokens: int | None = None
     cached_tokens: int = 0
     cached_cost: float | None = None
+    made_before: bool = False
 
 
 @dataclass(frozen=True)

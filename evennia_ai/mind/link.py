@@ -35,15 +35,17 @@ START_S = 60.0
 PING_S, MOST_MISSED = 10.0, 6
 # How often a request is sent: one that kills the process must not do so for ever.
 _MOST_TRIES = 3
+# Likewise one that somebody pays for.
+_MOST_PAID = 2
 _CONNECT_S = 5.0
-# Requests that must not be made twice: somebody pays for them.
-ONCE = frozenset({"model.complete", "model.probe"})
+# Requests that somebody pays for: their answers are kept until they are fetched.
+PAID = frozenset({"model.complete", "model.probe"})
 GONE = "the mind's process ended; see `server/logs/mind.log`"
 
 
 @dataclass(eq=False)
 class Asked:
-    """A request that waits for its answer."""
+    """A request that waits for its answer; `since` is when it began to wait for a process."""
 
     do: str
     data: bytes
@@ -221,10 +223,9 @@ class Link:
         is_new, self._boot = facts["boot"] != self._boot, facts["boot"]
         was_there = is_new and bool(self.restarts)
         for number, asked in list(self._asked.items()):
-            if asked.tries and is_new and asked.do in ONCE:
-                self._fail(number, GONE)
-            elif asked.tries >= _MOST_TRIES:
-                self._fail(number, "the mind's process ended three times over this request")
+            most = _MOST_PAID if asked.do in PAID else _MOST_TRIES
+            if asked.tries >= most and is_new:
+                self._fail(number, f"the mind's process ended {most} times over this request")
             else:
                 self._send(asked)
         self._later(self.ping_s, lambda: self._ping(frames))
@@ -244,7 +245,9 @@ class Link:
         self._later(self.ping_s, lambda: self._ping(frames))
 
     def _lost(self) -> None:
-        self._frames = None
+        self._frames, now = None, time.monotonic()
+        for asked in self._asked.values():
+            asked.since = now
         self._look()
 
     def _fault(self, why: str) -> None:
@@ -277,7 +280,7 @@ class Link:
                 self.facts[name] = said[name]
         if asked is None:
             return
-        if asked.do in ONCE and self._frames is not None:
+        if asked.do in PAID and self._frames is not None:
             self._frames.send(frame({"got": number}))
         try:
             if "error" in said:

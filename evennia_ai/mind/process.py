@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,11 +23,12 @@ from twisted.python.failure import Failure
 
 from evennia_ai.background import install_import_gate
 from evennia_ai.errors import AssistantError, StoreError
+from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.mind.codec import MAX_FRAME, error_dict, frame, unframed
 from evennia_ai.mind.folder import MindFolder
 from evennia_ai.mind.frames import Frames
 from evennia_ai.mind.inline import InlineMind, make_mind
-from evennia_ai.mind.link import ONCE
+from evennia_ai.mind.link import PAID
 from evennia_ai.mind.values import MindSettings, memory_mb
 from evennia_ai.mind.work import find
 from evennia_ai.protocol import NEAR_MEMORY
@@ -89,11 +90,12 @@ class Call:
     running: "Deferred[Any] | None" = None
     told: dict[str, Any] | None = None
     since: float = 0.0  # when its owner went
+    is_adopted: bool = False  # whether a later Server made it again
 
     @property
     def is_paid(self) -> bool:
         """Whether its answer is kept until a Server has got it: somebody pays for it."""
-        return self.do in ONCE
+        return self.do in PAID
 
     def is_again(self, do: str, key: str) -> bool:
         """Whether a later Server makes this request again, and it did not fail."""
@@ -161,6 +163,7 @@ class Desk:
         key = str(said.get("key", ""))
         known = self.calls.pop(number, None) or self._orphan(do, key)
         if known is not None:
+            known.is_adopted = known.is_adopted or known.number != number
             self.calls.pop(known.number, None)
             known.number, known.owner = number, frames
             self.calls[number] = known
@@ -204,7 +207,10 @@ class Desk:
 
     def _send(self, call: Call) -> None:
         """Send an answer. One that costs money is kept until the Server has got it."""
-        data = _answer({"id": call.number, **(call.told or {})})
+        told = dict(call.told or {})
+        if call.is_adopted and isinstance(reply := told.get("value"), ModelReply):
+            told["value"] = replace(reply, made_before=True)
+        data = _answer({"id": call.number, **told})
         call.owner.send(data)  # type: ignore[union-attr]
         if not call.is_paid:
             self.calls.pop(call.number, None)

@@ -278,6 +278,22 @@ class TestRestarts(SpendTest):
             self.assertEqual([(each.calls, each.tokens) for each in spent], [(1, 100)] * 3)
         self.assertEqual(self.aria.spend.row().open, {})
 
+    def test_a_lost_call_that_is_answered_is_counted_once(self):
+        """The mind's process finished it: its reply takes the place of what was counted."""
+        self.aria.spend_caps = {"game": {"tokens_day": 1_000}}
+        self.model.held = True
+        asked = {"prompt_tokens": 40, "max_tokens": 60, "key": "aria m1"}
+        self.ask(self.asker, **asked)
+        self.restart()
+        self.model.held = False
+        for made_before, tokens in ((True, 70), (True, 140), (False, 210)):
+            self.model.answers = [paid(70, made_before=made_before)]
+            self.successResultOf(self.ask(self.asker, **asked))
+            account = self.aria.game.account_id(self.asker)
+            spent = [self.spent(h) for h in ("", GAME, account)]
+            self.assertEqual([each.tokens for each in spent], [tokens] * 3)
+            self.assertEqual([each.calls for each in spent], [tokens // 70] * 3)
+
     def test_without_caps_nothing_is_stored_before_a_call(self):
         """A write would delay each answer, for a figure that bounds nothing."""
         self.model.held = True

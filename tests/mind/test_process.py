@@ -252,32 +252,40 @@ class TestDeaths(MindTest):
     """Processes and connections that end in mid-call."""
 
     def test_kill_in_mid_call(self):
-        """The model's call fails, retryable; a count is asked again and answered."""
+        """A model's call and a count are asked again and answered; twice dead, the call fails."""
         mind = self.mind("killed")
         pid = self.reach(mind)
         before = len(self.server.requests)
-        self.server.script(HANG)
+        self.server.script(HANG, text("Here I am."))
         call = mind.model.complete(request())
         self.asked(before + 1)
         os.kill(pid, signal.SIGSTOP)
         counted = mind.work(count_tokens, "one two three", COUNT)
         pump(0.2)
         os.kill(pid, signal.SIGKILL)
-        with self.assertRaises(ModelError) as caught:
-            wait_for(call, START_S)
-        self.assertEqual((caught.exception.retryable, caught.exception.kind), (True, "connection"))
         self.assertEqual(wait_for(counted, START_S), 3)
+        self.assertEqual(wait_for(call, START_S).content, "Here I am.")
         new = self.reach(mind)
         self.assertNotEqual(new, pid)
         self.assertEqual(mind.status().restarts, 1)
         self.assertEqual(mind.recall.replaced, 1)
+        self.server.release()
+        before = len(self.server.requests)
+        self.server.script(HANG, HANG)
+        call = mind.model.complete(request())
+        for number in (1, 2):
+            self.asked(before + number)
+            os.kill(self.reach(mind), signal.SIGKILL)
+        with self.assertRaisesRegex(ModelError, "2 times") as caught:
+            wait_for(call, START_S)
+        self.assertEqual((caught.exception.retryable, caught.exception.kind), (True, "connection"))
         self.server.release()
 
     def test_a_deadly_request(self):
         """What kills the process each time fails after three; other requests go on."""
         mind = self.mind("deadly", MEMORY_BACKEND="tests.mind.deadly_backend.DeadlyBackend")
         self.reach(mind)
-        with self.assertRaisesRegex(StoreError, "three times"):
+        with self.assertRaisesRegex(StoreError, "3 times"):
             wait_for(mind.memories.search("a", "bees"), 3 * START_S)
         self.reach(mind)
         self.assertEqual(mind.status().restarts, 3)
@@ -322,7 +330,9 @@ class TestDeaths(MindTest):
                 other = new.model.complete(request(key="aria m2"))
                 reply = wait_for(new.model.complete(request("again", key="aria m1")), START_S)
                 self.assertEqual(reply.content, f"First {wait_s}.")
-                self.assertEqual(wait_for(other, START_S).content, "Second.")
+                other = wait_for(other, START_S)
+                self.assertEqual(other.content, "Second.")
+                self.assertEqual((reply.made_before, other.made_before), (True, False))
                 again = wait_for(new.model.complete(request(key="aria m1")), START_S)
                 self.assertNotEqual(again.content, reply.content)
         self.assertEqual(len(self.server.requests), before + 6)
