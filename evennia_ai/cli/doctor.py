@@ -244,16 +244,13 @@ def check_tokenizer(patient: Patient) -> Any:
     return _fine(name)
 
 
+@inlineCallbacks
 def check_embedder(patient: Patient) -> Any:
-    """The embedder shipped with the package."""
+    """The embedder shipped with the package, where the game's mind is."""
+    from evennia_ai.recall.embedding import dimensions
 
-    def embed() -> Check:
-        from evennia_ai.recall.embedding import default_embedder
-
-        vectors = default_embedder().embed(["a lantern in the window"])
-        return _fine(f"{vectors.shape[1]} dimensions")
-
-    return patient.worker.submit(embed)
+    found: int = yield services.mind().work(dimensions)
+    return _fine(f"{found} dimensions")
 
 
 @inlineCallbacks

@@ -20,7 +20,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
-from typing import NamedTuple
 
 from evennia_ai.history.frames import without_marks
 from evennia_ai.history.items import Item, items_of, normal
@@ -125,7 +124,8 @@ TIES: Mapping[str, frozenset[str]] = {
 }
 
 
-class Struck(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Struck:
     """A sentence that was struck, the rule that struck it, and what is unsupported in it."""
 
     sentence: str
@@ -133,7 +133,8 @@ class Struck(NamedTuple):
     what: tuple[str, ...]
 
 
-class Grounded(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Grounded:
     """What of a summary rests on its source; `sentences` counts all it had."""
 
     text: str

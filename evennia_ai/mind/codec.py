@@ -24,6 +24,7 @@ from evennia_ai.errors import (
 from evennia_ai.history.items import Item
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pairs import ToolTraits
+from evennia_ai.llm_interaction.grounding import Grounded, Struck
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
 from evennia_ai.rag_memory.provenance import Grounds
@@ -36,6 +37,7 @@ MAX_FRAME = 64 * 2**20
 VALUES: dict[str, type] = {
     kind.__name__: kind
     for kind in (
+        Grounded,
         Grounds,
         Hit,
         Item,
@@ -45,6 +47,7 @@ VALUES: dict[str, type] = {
         ProbeReport,
         Query,
         Speaker,
+        Struck,
         TokenCounter,
         ToolTraits,
         Turn,

@@ -5,6 +5,7 @@ no Server has come for a while.
 """
 
 import json
+import logging
 import os
 import secrets
 import sys
@@ -12,13 +13,14 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, cast
 
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.protocol import ServerFactory
 from twisted.internet.task import LoopingCall
-from twisted.logger import ILogObserver, Logger, globalLogBeginner, textFileLogObserver
+from twisted.logger import ILogObserver, Logger, STDLibLogObserver, globalLogBeginner
 from twisted.python.failure import Failure
 
 from evennia_ai.background import install_import_gate
@@ -77,6 +79,8 @@ KEEP_S = 120.0
 ALONE_S, GAME_GONE_S = 600.0, 5.0
 # How long it may take to end.
 _END_S = 5.0
+# Bytes of its log before it is put aside.
+LOG_BYTES = 1_000_000
 
 
 @dataclass(eq=False)
@@ -274,8 +278,7 @@ def main() -> None:
     """Serve the game whose folder is the argument, until it is over."""
     told = json.loads(sys.stdin.buffer.read())
     sys.stdin.close()
-    observer = cast(ILogObserver, textFileLogObserver(sys.stderr))
-    globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False)
+    _begin_log(Path(told["log"]))
     folder = MindFolder(Path(sys.argv[1]), told["unix"])
     folder.prepare()
     if not folder.lock():
@@ -306,6 +309,16 @@ def main() -> None:
 
     LoopingCall(look).start(1.0)
     reactor.run()  # type: ignore[attr-defined]
+
+
+def _begin_log(path: Path) -> None:
+    """Write the log, and what is printed, to a file that does not grow for ever."""
+    writer = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO, handlers=[writer])
+    for noisy in ("httpx", "LiteLLM", "mem0"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    observer = cast(ILogObserver, STDLibLogObserver("evennia_ai.mind"))
+    globalLogBeginner.beginLoggingTo([observer])
 
 
 def _end(mind: InlineMind) -> None:

@@ -267,7 +267,7 @@ class RemoteMind:
         self, folder: MindFolder, settings: MindSettings, log: Path, models: Sequence[str] = ()
     ):
         told = {**asdict(settings), "portal": str(folder.path.parent / "portal.pid")}
-        told |= {"unix": folder.is_unix}
+        told |= {"unix": folder.is_unix, "log": str(log)}
         text = json.dumps(told, sort_keys=True).encode()
         folder.prepare()
         secret = folder.secret()

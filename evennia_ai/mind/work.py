@@ -16,6 +16,7 @@ WORK = frozenset(
     {
         "evennia_ai.llm_interaction.tokens.count_tokens",
         "evennia_ai.llm_interaction.budget.packed",
+        "evennia_ai.llm_interaction.grounding.grounded_in",
         f"{_SUMMARY}.extract",
         f"{_SUMMARY}.shortened",
         f"{_GATE}.items_to_keep",
@@ -25,6 +26,7 @@ WORK = frozenset(
         "evennia_ai.rag_memory.recalled.is_recalled",
         f"{_PROVENANCE}.grounds_of_turn",
         f"{_PROVENANCE}.grounds_of_history",
+        "evennia_ai.recall.embedding.dimensions",
     }
 )
 

@@ -16,6 +16,7 @@ from evennia_ai.cli import doctor
 from evennia_ai.cli.doctor import Check, Patient, report, run_checks
 from evennia_ai.testing import ScriptedModel
 from evennia_ai.tools import Tool
+from tests.waiting import wait_for
 
 BROKEN_TOOLS = (
     "tests.cli.test_doctor.Nothing",
@@ -209,7 +210,7 @@ class TestChecks(DoctorCase):
 
     def test_the_shipped_embedder_works(self):
         """One text becomes a vector, and the size is shown."""
-        found = self.outcome(doctor.check_embedder)
+        [found] = wait_for(run_checks(self.patient(), [doctor.check_embedder]))
         self.assertIs(found.ok, True)
         self.assertRegex(found.detail, r"\d+ dimensions")
 

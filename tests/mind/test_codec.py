@@ -11,6 +11,7 @@ from evennia_ai.errors import ConfigError, ModelError, SpendError, StoreError
 from evennia_ai.history.items import Item
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pairs import ToolTraits
+from evennia_ai.llm_interaction.grounding import Grounded, Struck
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
 from evennia_ai.mind.codec import TAG, VALUES, error_dict, frame, read_error, unframed
@@ -18,6 +19,7 @@ from evennia_ai.rag_memory.provenance import Grounds
 from evennia_ai.recall.values import Hit, Query, Turn
 
 SAMPLES = (
+    Grounded("She came.", (Struck("Zed paid.", "name", ("Zed",)),), 2),
     Grounds(("m1",), None, False, True, ("Bob: bees",)),
     Hit("t1", 0.5, "Bob", "bees", 12.5, importance=3),
     Item("name", "Oakhaven"),
@@ -35,6 +37,7 @@ SAMPLES = (
     ProbeReport("m", True, 0.5, "", "fine", "closed"),
     Query("bees", exclude=["m1"]),
     Speaker("Bob", "o1.x"),
+    Struck("Zed paid.", "name", ("Zed",)),
     TokenCounter("gpt-4"),
     ToolTraits(speaks=frozenset({"say", "emote"})),
     Turn("t1", "Bob", "bees", datetime(2026, 1, 2, tzinfo=UTC), session=3),

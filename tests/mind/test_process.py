@@ -16,6 +16,7 @@ from evennia_ai.history.items import items_of, missing
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.budget import packed
+from evennia_ai.llm_interaction.grounding import grounded_in
 from evennia_ai.llm_interaction.summary import shortened
 from evennia_ai.llm_interaction.tokens import TokenCounter, count_tokens
 from evennia_ai.llm_interaction.values import ModelReply
@@ -23,6 +24,7 @@ from evennia_ai.mind.folder import MindFolder
 from evennia_ai.mind.frames import Frames
 from evennia_ai.mind.work import WORK, find, name_of
 from evennia_ai.rag_memory.recalled import is_recalled
+from evennia_ai.recall.embedding import dimensions
 from evennia_ai.recall.values import Query, Turn
 from evennia_ai.sleep.compaction.retention import drift
 from evennia_ai.sleep.compaction.retention_gate import items_to_keep, with_appendix
@@ -102,6 +104,8 @@ class TestRequests(MindTest):
             (packed, (["one two", "three"], 3, COUNT)),
             (shortened, (reply, 100, 50, COUNT)),
             (missing, (lost, "Elin")),
+            (grounded_in, ("Elin came. Zed paid 12.", "Elin came.", ["Elin"])),
+            (dimensions, ()),
             (drift, (["Elin in Oakhaven"], "Elin")),
             (is_recalled, ("Elin keeps bees", ["Elin keeps bees"], [])),
             (items_to_keep, ([said], "", ["Aria"], "Aria", ToolTraits())),
