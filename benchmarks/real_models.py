@@ -16,6 +16,8 @@ refuse all replies of a turn, the offline model answers.
 `--served-window 4096 --window 100000 --heard 400` is a server whose window is smaller than the
 options say, and a long history: the turns whose requests did not fit are listed.
 
+After `--talk` replies another talk begins, as one that outgrows its window would be compacted.
+
 `--gguf` serves the file by `xllamacpp`, which `--python` must have. `guards` are shares of replies;
 `seconds` and `tokens` are of a turn, all its requests together.
 """
@@ -211,20 +213,8 @@ def play(options: argparse.Namespace) -> dict[str, Any]:
     if options.judge:
         model.recorded = [json.loads(line) for line in options.judge.open(encoding="utf-8")]
         options.count, options.summaries = len(model.recorded), 0
-    script = FakeAssistant(
-        model,
-        llm_api=options.api,
-        llm_tool_protocol=options.protocol,
-        llm_timeout_s=TURN_S,
-        turn_timeout_s=TURN_S,
-        max_context_tokens=options.window,
-        reply_reserve_tokens=options.reply_tokens,
-    )
-    script.model_name, script.game = options.model, Tavern()
-    for number in range(options.heard):
-        who, line = PLAYERS[number % 2], f"{rng.choice(LINES)} That was thing number {number}."
-        script.history.append([_heard(who, line)])
     wait_for(model.warm_up(), 120)
+    talked: list[Message] = []
     counts: Counter[str] = Counter()
     seconds, tokens, worst = [], [], []
     before: list[str] = []
@@ -235,6 +225,8 @@ def play(options: argparse.Namespace) -> dict[str, Any]:
         who, line = PLAYERS[number % 2], rng.choice(LINES)
         if model.recorded:
             line = model.recorded[number]["to"]
+        if number % options.talk == 0:
+            script, before = _assistant(options, model, rng), []
         model.turn = number
         model.replies.clear()
         begun, spoken = time.monotonic(), len(script.game.said)
@@ -259,6 +251,8 @@ def play(options: argparse.Namespace) -> dict[str, Any]:
         if found and not is_offline:
             worst.append({"to": line, "faults": found, "said": " / ".join(said)[:200]})
         before += said
+        if (number + 1) % options.talk == 0:
+            talked += script.history.messages()
         print(f"{number + 1}: {seconds[-1]:.1f} s {found}", file=sys.stderr, flush=True)
     worst.sort(key=lambda each: -len(each["faults"]))
     made = max(1, len(seconds))
@@ -269,9 +263,27 @@ def play(options: argparse.Namespace) -> dict[str, Any]:
         "seconds": _spread(seconds),
         "tokens": _spread(tokens),
         "turns_too_long_for_the_window": sorted(set(model.too_long)),
-        "summaries": _summaries(script, options.summaries),
+        "summaries": _summaries(script, talked or script.history.messages(), options.summaries),
         "worst": worst[: options.worst],
     }
+
+
+def _assistant(options: argparse.Namespace, model: Recorder, rng: random.Random) -> FakeAssistant:
+    """Somebody whom the model speaks for, who may have heard some lines."""
+    script = FakeAssistant(
+        model,
+        llm_api=options.api,
+        llm_tool_protocol=options.protocol,
+        llm_timeout_s=TURN_S,
+        turn_timeout_s=TURN_S,
+        max_context_tokens=options.window,
+        reply_reserve_tokens=options.reply_tokens,
+    )
+    script.model_name, script.game = options.model, Tavern()
+    for number in range(options.heard):
+        who, line = PLAYERS[number % 2], f"{rng.choice(LINES)} That was thing number {number}."
+        script.history.append([_heard(who, line)])
+    return script
 
 
 def _turn(script: FakeAssistant, who: str, line: str) -> "Deferred[Any]":
@@ -292,9 +304,8 @@ def _heard(who: str, line: str) -> Message:
     return Message("user", line, id=new_id("m"), speaker=Speaker(who, PEOPLE[who]), channel="say")
 
 
-def _summaries(script: FakeAssistant, most: int) -> dict[str, Any]:
-    """Summaries of parts of the talk, judged."""
-    messages = script.history.messages()
+def _summaries(script: FakeAssistant, messages: Sequence[Message], most: int) -> dict[str, Any]:
+    """Summaries of parts of the talks, judged."""
     parts = [messages[at : at + PART] for at in range(0, len(messages), PART)][:most]
     counts: Counter[str] = Counter()
     examples: list[dict[str, Any]] = []
@@ -376,6 +387,7 @@ def main() -> None:
     parser.add_argument("--protocol", default="native", help="`llm_tool_protocol`")
     parser.add_argument("--window", type=int, default=4096, help="`max_context_tokens`")
     parser.add_argument("--served-window", type=int, default=8192, help="the server's")
+    parser.add_argument("--talk", type=int, default=25, help="replies before another talk begins")
     parser.add_argument("--heard", type=int, default=0, help="lines heard before the first turn")
     parser.add_argument("--reply-tokens", type=int, default=200)
     parser.add_argument("--count", type=int, default=200)
