@@ -254,6 +254,7 @@ def _summary(record: SummaryRecord) -> dict[str, Any]:
         "level": record.level,
         "generation": record.generation,
         "messages": len(record.source_ids),
+        "summaries": len(record.child_ids),
         "retention": pct(record.retention),
         "drift": pct(record.drift),
         "text": record.text,

@@ -21,7 +21,7 @@ from evennia_ai.web.site import Visit, number
 
 LINE_CHARS = 160
 # Assistants that are looked at before everything else on the reactor has its turn.
-ROWS_AT_ONCE = 5
+ROWS_AT_ONCE = 2
 SPEND_DAYS, DAY_S = 30, 86_400.0
 STALL_S = 86_400.0
 # Lines of the log that the page shows, and bytes among which those of one kind are looked for.
