@@ -4,10 +4,7 @@ Evennia's web site runs on other threads, where Attributes must not be touched.
 """
 
 import queue
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from twisted.internet.defer import maybeDeferred
@@ -16,28 +13,6 @@ from twisted.python.failure import Failure
 
 # A thread that waits forever would block a reload.
 PATIENCE_S = 3.0
-# Seconds after which a thread that renders a page lets the reactor thread run. Python's default is
-# 5 ms, and the reactor waits so long after each of its database statements.
-TURN_S = 0.0005
-_rendering: list[float] = []
-_lock = threading.Lock()
-
-
-@contextmanager
-def short_turns() -> Iterator[None]:
-    """While a page is made on a thread, threads take turns more often."""
-    with _lock:
-        _rendering.append(sys.getswitchinterval())
-        sys.setswitchinterval(min(TURN_S, _rendering[0]))
-    try:
-        yield
-    finally:
-        with _lock:
-            usual = _rendering.pop(0)
-            if _rendering:
-                _rendering[0] = usual
-            else:
-                sys.setswitchinterval(usual)
 
 
 def on_reactor(function: Callable[[], Any], patience_s: float | None = None) -> Any:

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, STAFF
-from evennia_ai.web.reactor import on_reactor, short_turns
+from evennia_ai.web.reactor import on_reactor
 
 if TYPE_CHECKING:
     from evennia import AccountDB
@@ -103,8 +103,7 @@ class Page:
         @csrf_protect
         @require_http_methods(methods)
         def view(request: HttpRequest, assistant: int | None = None, **parts: str) -> HttpResponse:
-            with short_turns():
-                response = self._answer(request, assistant, parts)
+            response = self._answer(request, assistant, parts)
             response["Content-Security-Policy"] = CONTENT_POLICY
             response["Referrer-Policy"] = "same-origin"
             response["X-Content-Type-Options"] = "nosniff"
