@@ -27,6 +27,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import sys
 import time
@@ -49,7 +50,6 @@ MODEL_S, TICK_S, DEED_EVERY_S = 1.0, 2.0, 3.0
 # and after a process was started; one kill in so many is of the latter kind.
 ASK_S, MOMENT_S, STARTING_S, STARTING_EVERY = (0.5, 6.0), 20.0, 2.0, 4
 BOUND_S, REACH_S, SETTLE_S, CALM_S = 120.0, 120.0, 60.0, 20.0
-CONFIG = {"max_context_tokens": 9000, "compact_preserve_window": 6, "reply_cooldown_s": 0}
 MARK = re.compile(r"\bQ(\d+)\b")
 DEEDS = ("sleep", "compact", "behind")
 KINDS = ("answered", "offline", "declined", "unanswered")
@@ -63,16 +63,22 @@ class Question:
     """What somebody asked, and what came of it.
 
     Args:
+        whom: Name of the assistant.
         asked_at: Monotonic seconds.
         answers: Models of the answers, in order: ``model`` or ``offline``.
+        lines: What was said, in order, with the seconds since it was asked.
         signs: How often `trouble_emote` was shown.
         waited_s: Seconds until the first answer.
+        left: Where the question was after `BOUND_S` without an answer.
     """
 
+    whom: str
     asked_at: float
     answers: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     signs: int = 0
     waited_s: float = 0.0
+    left: str = ""
 
     @property
     def kind(self) -> str:
@@ -124,10 +130,10 @@ class Record:
         kill_steps._wrap(HistoryHandler, "append", appending)
         kill_steps._wrap(AssistantScript, "log_error", logging)
 
-    def ask(self) -> int:
-        """Note a new question; returns its number."""
+    def ask(self, whom: str) -> int:
+        """Note a new question to an assistant; returns its number."""
         number = len(self.questions) + 1
-        self.questions[number] = Question(time.monotonic())
+        self.questions[number] = Question(whom, time.monotonic())
         return number
 
 
@@ -148,12 +154,15 @@ class Guest:
         self.body = create_object("evennia.objects.objects.DefaultCharacter", "Mira", where)
         self.body.at_msg_receive = self._received
         self.open: int | None = None
+        self._newest = ""
         self._next_at = time.monotonic()
 
     def look(self, may_ask: bool) -> None:
         """Give up a question that has waited too long; ask the next one if it is time."""
         now = time.monotonic()
-        if self.open is not None and now - self.record.questions[self.open].asked_at > BOUND_S:
+        question = self.record.questions[self.open] if self.open is not None else None
+        if question is not None and now - question.asked_at > BOUND_S:
+            question.left = self._place()
             self._close()
         if may_ask and self.open is None and now >= self._next_at:
             self._ask()
@@ -163,11 +172,23 @@ class Guest:
         from evennia_ai.assistant_character import new_event
         from evennia_ai.history.audience import private
 
-        self.open = self.record.ask()
+        self.open = self.record.ask(self.script.obj.key)
         text = f"Q{self.open}: {stalls.line(self.rng)}"
         event = new_event(self.body, "whisper", text, private([stable_id(self.body)]))
+        self._newest = event.id
         self.record.heard.append(event.id)
         self.script.hear(event)
+
+    def _place(self) -> str:
+        """Where the newest question is."""
+        runtime, newest = self.script.runtime, self._newest
+        places = {
+            "queued": runtime.heard(),
+            "in a turn": [event for group in runtime.answering for event in group.events],
+            "put off": [e for late in runtime.unanswered.values() for e in late.events()],
+        }
+        found = [place for place, events in places.items() if newest in {e.id for e in events}]
+        return " and ".join(found) or "passed over"
 
     def _close(self) -> None:
         self.open, self._next_at = None, time.monotonic() + self.rng.uniform(*ASK_S)
@@ -194,7 +215,9 @@ class Guest:
             self.record.strange.append(f"{self.script.obj.key}, asked Q{self.open}: {line[:120]}")
             return
         question.answers.append("offline" if is_offline else "model")
-        question.waited_s = question.waited_s or time.monotonic() - question.asked_at
+        waited_s = time.monotonic() - question.asked_at
+        question.waited_s = question.waited_s or waited_s
+        question.lines.append(f"{waited_s:.0f} s: {line[:80]}")
         if number == self.open:
             self._close()
 
@@ -267,8 +290,6 @@ class Evening:
     def __init__(self, make: Any, count: int, seed: int):
         self.rng, self.record = random.Random(seed), Record()
         self.crew = stalls.Crew(make, count, self.rng)
-        for script in self.crew.scripts:
-            script.state.configure(CONFIG)
         self.record.arm()
         self.guests = [Guest(script, self.record, self.rng) for script in self.crew.scripts]
         self.deeds: Counter[str] = Counter()
@@ -374,10 +395,10 @@ class Evening:
         """What came of the questions."""
         questions = self.record.questions
         kinds = Counter(question.kind for question in questions.values())
-        twice = {f"Q{n}: {q.answers}" for n, q in questions.items() if len(q.answers) > 1}
-        silent = [f"Q{n}" for n, q in questions.items() if q.kind == "unanswered"]
+        twice = [f"Q{n}: {q.lines}" for n, q in questions.items() if len(q.answers) > 1]
+        silent = [f"Q{n} to {q.whom} ({q.left})" for n, q in questions.items() if q.kind == "unanswered"]
         notes += [f"unanswered: {silent[:5]}"] if silent else []
-        notes += [f"answered twice: {sorted(twice)[:5]}"] if twice else []
+        notes += [f"answered twice: {twice[:5]}"] if twice else []
         notes += self.record.strange[:5]
         waited = sorted(q.waited_s for q in questions.values() if q.answers)
         return {
@@ -386,6 +407,7 @@ class Evening:
             "answered_twice": len(twice),
             "strange": len(self.record.strange),
             "waited_s": spread(waited),
+            "left_after_bound": dict(Counter(q.left for q in questions.values() if q.left)),
         }
 
 
@@ -472,6 +494,8 @@ def measure(options: Any) -> dict[str, Any]:
 
             reactor.callWhenRunning(begin)
             reactor.run()
+            if options.log:
+                shutil.copy(os.environ["EVENNIA_AI_LOG_FILE"], options.log)
     if not isinstance(outcome[0], dict):
         outcome[0].raiseException()
     return {**outcome[0], "model_calls": len(server.requests)}
@@ -484,6 +508,7 @@ def main() -> None:
     parser.add_argument("--assistants", type=int, default=20)
     parser.add_argument("--moment", type=float, default=MOMENT_S, help="latest second of a kill")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--log", help="copy the assistants' log to this file")
     options = parser.parse_args()
     with contextlib.redirect_stdout(sys.stderr):  # Evennia prints while it loads
         figures = measure(options)
