@@ -396,8 +396,9 @@ class Evening:
         questions = self.record.questions
         kinds = Counter(question.kind for question in questions.values())
         twice = [f"Q{n}: {q.lines}" for n, q in questions.items() if len(q.answers) > 1]
-        silent = [f"Q{n} to {q.whom} ({q.left})" for n, q in questions.items() if q.kind == "unanswered"]
-        notes += [f"unanswered: {silent[:5]}"] if silent else []
+        nothing = {n: q for n, q in questions.items() if q.kind == "unanswered"}
+        silent = [f"Q{n} to {q.whom} ({q.left})" for n, q in nothing.items()]
+        notes += [f"unanswered: {silent[:20]}"] if silent else []
         notes += [f"answered twice: {twice[:5]}"] if twice else []
         notes += self.record.strange[:5]
         waited = sorted(q.waited_s for q in questions.values() if q.answers)
