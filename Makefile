@@ -4,6 +4,7 @@
 # make install    create the virtual environment (the other targets do this if needed)
 # make test       run the tests (some minutes; SHARE=1 tries every example of the longest ones)
 # make test-e2e   run the tests that start real games
+# make test-postgres  run the tests that store something on a private PostgreSQL with pgvector
 # make mutants    change the code in 200 ways and list what no test notices (an hour or two)
 # make lint       run ruff, mypy and import-linter
 # make clean      stop and remove the demo, the virtual environment and caches
@@ -33,8 +34,8 @@ export EVENNIA_AI_MAKE := 1
 export TEST_SHARE := $(SHARE)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-local install-lint demo demo-stop test test-e2e mutants lint \
-    lint-style lint-format lint-types lint-imports clean
+.PHONY: help install install-local install-lint install-postgres demo demo-stop test test-e2e \
+    test-postgres mutants lint lint-style lint-format lint-types lint-imports clean
 
 help:
 	@sed -n 's/^# //p;/^VENV/q' Makefile
@@ -81,6 +82,18 @@ endif
 
 test-e2e: $(STAMP)
 	$(BIN)/python -m pytest -m e2e --numprocesses 3 --dist loadscope $(TESTS)
+
+install-postgres: $(STAMP)
+	@$(BIN)/python -c "import psycopg" >/dev/null 2>&1 || \
+	    $(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[postgres-test]'
+
+# The files whose tests store something in the game's database or beside it.
+STORING = $(shell grep -rlE "AssistantTest|EvenniaTest|django.test|tests.postgres" tests \
+    --include="test_*.py" | grep -v e2e)
+
+test-postgres: install-postgres
+	TEST_DATABASE=postgresql $(BIN)/python -m pytest -m "not e2e" $(SPREAD) -rs \
+	    $(or $(TESTS),$(STORING))
 
 mutants: $(STAMP)
 	@$(BIN)/cosmic-ray --version >/dev/null 2>&1 || \

@@ -16,7 +16,8 @@ from evennia_ai.assistant.room import is_to_answer
 from evennia_ai.assistant.soundness import BODY
 from evennia_ai.assistant.stored_privacy import StoredPrivacy, copied_body
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.messages import SPEECH, Message, new_id, storable, utc_iso
+from evennia_ai.history.messages import SPEECH, Message, new_id, utc_iso
+from evennia_ai.language.words import storable
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.profiles import EntityHandler

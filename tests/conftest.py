@@ -4,6 +4,7 @@ import gc
 import os
 
 import pytest
+from pytest_django.plugin import blocking_manager_key
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 LONGEST = ("test_lossless_properties", "test_hardening", "test_long_talk", "test_interleavings")
@@ -13,14 +14,28 @@ LONGEST = ("test_lossless_properties", "test_hardening", "test_long_talk", "test
 def pytest_configure(config):
     """Initialise Django and Evennia before any test module is imported."""
     import django
-    from pytest_django.plugin import blocking_manager_key
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
     django.setup()
     import evennia
+    from django.db import connection
 
     with config.stash[blocking_manager_key].unblock():
+        if connection.vendor == "postgresql":
+            make_settings_table(connection)
         evennia._init()
+
+
+def make_settings_table(connection):
+    """Make the table that Evennia reads when it is imported.
+
+    Evennia goes on without it on SQLite; on PostgreSQL that is another exception.
+    """
+    from evennia.server.models import ServerConfig
+
+    if ServerConfig._meta.db_table not in connection.introspection.table_names():
+        with connection.schema_editor() as editor:
+            editor.create_model(ServerConfig)
 
 
 def pytest_collection_modifyitems(config, items):
@@ -42,3 +57,22 @@ def pytest_collection_finish():
     """Let the collector pass over what stays: Evennia's tests call it after each test."""
     gc.collect()
     gc.freeze()
+
+
+_RESTART = """
+SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, 1, false)
+FROM pg_sequences WHERE schemaname = 'public'
+"""
+
+
+@pytest.fixture(autouse=True)
+def numbers_from_one(request):
+    """Number objects from 1 in each test, as SQLite does once a test is rolled back."""
+    from django.db import connection
+    from django.test import TransactionTestCase
+
+    is_django = request.cls is not None and issubclass(request.cls, TransactionTestCase)
+    if connection.vendor == "postgresql" and is_django:
+        request.getfixturevalue("db")
+        with request.config.stash[blocking_manager_key].unblock(), connection.cursor() as cursor:
+            cursor.execute(_RESTART)

@@ -1,4 +1,7 @@
-"""Django settings of the test suite: Evennia's defaults on an in-memory SQLite database."""
+"""Django settings of the test suite: Evennia's defaults on an in-memory SQLite database.
+
+`TEST_DATABASE=postgresql` runs it on a private PostgreSQL instead.
+"""
 
 import os
 
@@ -13,6 +16,10 @@ SECRET_KEY = "tests-only"
 SERVERNAME = "evennia_ai tests"
 ROOT_URLCONF = "evennia.web.urls"
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+if os.environ.get("TEST_DATABASE") == "postgresql":
+    from tests.postgres import django_database
+
+    DATABASES = {"default": django_database()}
 INSTALLED_APPS += ["evennia_ai"]  # noqa: F405
 TEST_ENVIRONMENT = True
 # Evennia's test classes make two accounts for each test; Django's own hash takes 0.2 s apiece.

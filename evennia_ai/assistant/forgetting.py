@@ -6,10 +6,8 @@ next start goes on with what a crash or an error left.
 """
 
 import json
-import sqlite3
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import zip_longest
@@ -17,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db import connection
 from evennia.comms.models import Msg
 from evennia.server.models import ServerConfig
 from evennia.utils import logger
@@ -25,6 +22,7 @@ from twisted.internet.defer import Deferred, DeferredLock, inlineCallbacks, succ
 
 from evennia_ai import conf, services
 from evennia_ai.assistant.evennia_internals import AttributeStore
+from evennia_ai.assistant.free_pages import erase_free_pages
 from evennia_ai.assistant.identity import find, stable_id
 from evennia_ai.assistant.soundness import BODY
 from evennia_ai.history.archive import ARCHIVE
@@ -48,8 +46,6 @@ KEY = "evennia_ai_forgetting"
 REPORT = ("forgotten", "evennia_ai")
 # Fields of a line of the audit log that may repeat talk. What somebody else reported is theirs.
 _TALK = ("text", "what", "error", "why", "query", "lines")
-# How long the database waits for the one that rewrites it, seconds.
-_REWRITE_S = 600
 _running = DeferredLock()
 
 
@@ -202,13 +198,13 @@ class ForgettingJob:
         yield self._tried("the log", services.on_disk, clear_log, conf.log_path(), words, people)
         yield self._tried("figures", services.figures().forget, people)
         self.at_step("forget database")
-        is_erased = yield self._tried("database", erase_free_pages)
+        erased = yield self._tried("database", erase_free_pages)
         forgotten, proof = 0, []
         for script in self.scripts:
             wrong = yield self._tried(name_of(script), violations, script)
             proof.append((name_of(script), len(wrong or ())))
             forgotten += list(script.history.tombstones().values()).count(self.request.at)
-        self._tell(report(forgotten, is_erased, proof, self._failures))
+        self._tell(report(forgotten, erased, proof, self._failures))
         if not self._failures:
             self.at_step("forget done")
             _dequeue(self.request)
@@ -274,7 +270,7 @@ def name_of(script: "AssistantScript") -> str:
 
 def report(
     forgotten: int,
-    is_erased: bool | None,
+    erased: str | None,
     proof: Collection[tuple[str, int]],
     failures: Collection[str],
 ) -> str:
@@ -282,7 +278,7 @@ def report(
 
     Args:
         forgotten: How many messages have tombstones since.
-        is_erased: Whether the database was rewritten.
+        erased: What became of deleted rows in the database; None if that failed.
         proof: Names of assistants, and how many violations their proofs found.
         failures: What could not be cleared.
     """
@@ -303,12 +299,7 @@ def report(
         )
     if damaged := [name for name, wrong in proof if wrong]:
         lines.append(f"Not proven for {', '.join(damaged)}: its history is damaged; tell staff.")
-    lines.append(
-        "The database file was rewritten without its free pages."
-        if is_erased
-        else "The database is no SQLite file: its administrator must clear old versions of rows."
-    )
-    return " ".join(lines)
+    return " ".join([*lines, *([erased] if erased else [])])
 
 
 @inlineCallbacks
@@ -394,39 +385,3 @@ def _line_left(
     if left == fields:
         return line
     return (json.dumps(left, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
-
-
-@inlineCallbacks
-def erase_free_pages() -> Generator["Deferred[Any]", Any, bool]:
-    """Rewrite the game's SQLite file, so that nothing of what was deleted is left in it.
-
-    It runs on a thread; a statement of the game waits meanwhile, about a second for each 100 MB.
-    Fires with False if the database is another one, or in memory.
-    """
-    name = str(connection.settings_dict["NAME"])
-    if connection.vendor != "sqlite" or not Path(name).is_file():
-        return False
-    with _patient():
-        yield services.on_disk(rewrite_database, Path(name))
-    return True
-
-
-@contextmanager
-def _patient() -> Iterator[None]:
-    """Let the game's own connection wait for the rewriting, instead of failing after seconds."""
-    with connection.cursor() as cursor:
-        cursor.execute("PRAGMA busy_timeout")
-        [before] = cursor.fetchone()
-        cursor.execute(f"PRAGMA busy_timeout = {_REWRITE_S * 1000}")
-    try:
-        yield
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute(f"PRAGMA busy_timeout = {before}")
-
-
-def rewrite_database(path: Path) -> None:
-    """Rewrite a SQLite file without its free pages, and empty its log."""
-    with closing(sqlite3.connect(path, timeout=_REWRITE_S, isolation_level=None)) as database:
-        database.execute("VACUUM")
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -29,7 +29,7 @@ def find(identifier: str) -> Any:
 
     models = {"o": ObjectDB, "a": AccountDB, "s": ScriptDB}
     number = identifier[1:].split(".", 1)[0]
-    if identifier[:1] not in models or not number.isdigit():
+    if identifier[:1] not in models or not number.isdecimal():
         return None
     obj = models[identifier[0]].objects.filter(pk=int(number)).first()
     return obj if obj is not None and stable_id(obj) == identifier else None

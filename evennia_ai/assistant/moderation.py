@@ -20,7 +20,8 @@ from evennia_ai.assistant.events import UNJUDGED, wants_answer
 from evennia_ai.background import Pool, in_time
 from evennia_ai.errors import ConfigError, ToolError
 from evennia_ai.history.audience import is_private
-from evennia_ai.history.messages import SPEECH, Message, Speaker, storable
+from evennia_ai.history.messages import SPEECH, Message, Speaker
+from evennia_ai.language.words import storable
 from evennia_ai.tools.base import NOT_SAID
 from evennia_ai.tools.parameters import read_arguments
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, normalised, widest_of
 from evennia_ai.history.frames import heard_line, notice
+from evennia_ai.language.words import storable
 
 SCHEMA_VERSION = 1
 ROLES = ("system", "user", "assistant", "tool")
@@ -323,11 +324,6 @@ def is_complete(raw: Mapping[str, Any]) -> bool:
         and type(speaker.get("key", "")) is type(speaker.get("id", "")) is str
         and (calls == () or (isinstance(calls, list) and all(map(_is_call, calls))))
     )
-
-
-def storable(text: str) -> str:
-    """A text every database and network takes: lone surrogates become question marks."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _as_text(content: object) -> str:

@@ -66,7 +66,7 @@ _SPOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 
 
 def storable(text: str) -> str:
-    """A text without lone surrogates and NULs, which neither SQLite nor tokenizers take."""
+    """A text every database, tokenizer and network takes: no lone surrogates, no NULs."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", " ")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evennia_ai.errors import ToolError
-from evennia_ai.history.messages import storable
+from evennia_ai.language.words import storable
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import product
 
 from evennia import DefaultCharacter, create_object
+from evennia.comms.models import Msg
 from evennia.utils.dbserialize import deserialize
 
 from evennia_ai.assistant.evennia_internals import AttributeStore
@@ -14,7 +15,8 @@ from evennia_ai.assistant.status import status_facts
 from evennia_ai.assistant_character import AssistantMixin, heard_event
 from evennia_ai.commands.status import status_lines
 from evennia_ai.history.live import verify_history
-from evennia_ai.history.messages import Speaker, storable
+from evennia_ai.history.messages import Speaker
+from evennia_ai.language.words import storable
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import call, model_down
@@ -201,6 +203,20 @@ class TestOddText(AssistantTest):
         self.assertEqual(
             [role for role, _ in self.contents()], ["user", "assistant", "tool", "assistant"]
         )
+
+    def test_nul(self):
+        """A NUL, which PostgreSQL refuses in texts, is stored nowhere and breaks nothing."""
+        self.model.answers = [
+            call("whisper", target="Cha\x00r", text="Psst."),
+            call("page", target="Char", text="a\x00b"),
+            "One\x00two.",
+        ]
+        self.aria.hear_page(self.account, "Aria, \x00 hello", self.char1)
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.contents()[0], ("user", "Aria,   hello"))
+        self.assertNotIn("\x00", repr(self.script.history.messages()))
+        [page] = Msg.objects.all()
+        self.assertEqual(page.message, "Onetwo.")
 
     def test_odd_message_types(self):
         """Options of any type in a message are passed over."""

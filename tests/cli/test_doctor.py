@@ -166,14 +166,17 @@ class TestChecks(DoctorCase):
 
     def test_a_database_that_takes_no_writes(self):
         """A read-only database is a fault that says so, though everything can be read."""
+        on, off = "PRAGMA query_only=ON", "PRAGMA query_only=OFF"
+        if connection.vendor == "postgresql":
+            on, off = "SAVEPOINT sound; SET transaction_read_only=on", "ROLLBACK TO sound"
         with connection.cursor() as cursor:
-            cursor.execute("PRAGMA query_only=ON")
+            cursor.execute(on)
             try:
                 found = self.outcome(doctor.check_storage)
             finally:
-                cursor.execute("PRAGMA query_only=OFF")
+                cursor.execute(off)
         self.assertIs(found.ok, False)
-        self.assertIn("readonly", found.detail)
+        self.assertRegex(found.detail, "read-?only")
 
     def test_a_folder_that_takes_no_writes(self):
         """The folder is named with the system's reason; one that is not there yet is no fault."""

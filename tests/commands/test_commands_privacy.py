@@ -1,16 +1,12 @@
 """`aiforget`: what players and admins type, and what is left afterwards."""
 
 import json
-import sqlite3
 import time
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
-from django.db import connection
-from django.test import TestCase, override_settings
+from django.test import override_settings
 from evennia import create_object, create_script
 from evennia.comms.models import Msg
 from evennia.server.models import ServerConfig
@@ -163,7 +159,7 @@ class TestPlayers(ForgettingGameTest):
         self.assertIn(SECRET, self.everything())
         shown = self.forget_me()
         self.assertIn("Proven by `compact/verify` for Aria, Borg", shown)
-        self.assertIn("The database is no SQLite file", shown)  # it is in memory
+        self.assertIn("The database keeps deleted rows", shown)  # it is in memory
         self.assert_forgotten()
         self.assertFalse(path.exists())
         self.assertEqual(queued(), [])
@@ -484,31 +480,6 @@ class TestFiles(ForgettingGameTest):
         self.typed("aiforget me")
         self.typed("aiforget me = yes", until="the log could not be cleared")
         self.assertIn(SECRET, repr(self.script.history.messages()))
-
-
-class TestFreePages(TestCase):
-    """What a database file keeps of deleted rows."""
-
-    def test_a_file_is_rewritten(self):
-        """Of a game in a SQLite file nothing deleted is left; staff learn that it was rewritten."""
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / "evennia.db3"
-            with closing(sqlite3.connect(path)) as database, database:
-                database.execute("PRAGMA secure_delete = OFF")
-                database.execute("CREATE TABLE lines (words)")
-                database.execute("INSERT INTO lines VALUES ('stays')")
-                rows = [(f"{SECRET}{n}",) for n in range(1000)]
-                database.executemany("INSERT INTO lines VALUES (?)", rows)
-            with closing(sqlite3.connect(path)) as database, database:
-                database.execute("PRAGMA secure_delete = OFF")
-                database.execute("DELETE FROM lines WHERE words != 'stays'")
-            self.assertIn(SECRET.encode(), path.read_bytes())
-            with patch.dict(connection.settings_dict, NAME=str(path)):
-                self.assertTrue(wait_for(forgetting.erase_free_pages()))
-            self.assertNotIn(SECRET.encode(), path.read_bytes())
-            with closing(sqlite3.connect(path)) as database:
-                [row] = database.execute("SELECT words FROM lines")
-            self.assertEqual(row, ("stays",))
 
 
 class TestBounds(ForgettingGameTest):
