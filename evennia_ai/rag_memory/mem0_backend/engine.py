@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised, viewer, visible
+from evennia_ai.language.words import storable
 from evennia_ai.rag_memory.mem0_backend import files, setup
 from evennia_ai.recall.embedding import Embedder
 
@@ -318,7 +319,10 @@ def _agent(scope: str) -> str:
 
 
 def _checked(item: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    source_id, text = str(item.get("source_id") or ""), str(item.get("text") or "").strip()
+    source_id, text = (
+        str(item.get("source_id") or ""),
+        storable(str(item.get("text") or "")).strip(),
+    )
     if not source_id or not text:
         raise StoreError(f"A memory needs a `source_id` and a `text`; got `{source_id}`.")
     extra = dict(item.get("metadata") or {})

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from evennia_ai.errors import StoreError
 from evennia_ai.recall.embedding import Embedder
@@ -125,12 +126,28 @@ def _vector_store(directory: Path, configured: object, dims: int) -> Any:
         raise TypeError("`vector_store` must be a dict with `provider` and `config`")
     provider = configured.get("provider", "qdrant")
     config = {"collection_name": COLLECTION, **(configured.get("config") or {})}
+    if isinstance(address := config.get("connection_string"), str):
+        config["connection_string"] = _searching_on(address)
     try:
         sized = {"embedding_model_dims": dims, **config}
         return VectorStoreConfig(provider=provider, config=sized)
     except ValueError:
         # Not every store is told the length of its vectors, and those that are not refuse it.
         return VectorStoreConfig(provider=provider, config=config)
+
+
+def _searching_on(address: str) -> str:
+    """A PostgreSQL address by which a search with filters ends only when enough is found.
+
+    pgvector's index otherwise gives the 40 nearest memories of all assistants, and the filter
+    leaves what is this one's of them.
+    """
+    option = "-c hnsw.iterative_scan=strict_order"
+    if "options=" in address:
+        return address
+    if "://" not in address:
+        return f"{address} options='{option}'"
+    return f"{address}{'&' if '?' in address else '?'}options={quote(option)}"
 
 
 def first_line(error: BaseException) -> str:
