@@ -62,6 +62,7 @@ class TestCheckSettings(unittest.TestCase):
             ("EVENNIA_AI_MODERATE", "moderate", "E016"),
             ("EVENNIA_AI_MODERATE", "no_such_module.moderate", "E016"),
             ("EVENNIA_AI_METRICS_TOKEN", 5, "E021"),
+            ("EVENNIA_AI_RECALL_URL", "127.0.0.1:5432", "E024"),
             ("EVENNIA_AI_LLM_CALLBACKS", "otel", "E022"),
             ("EVENNIA_AI_LLM_CALLBACKS", ["datadog"], "E022"),
             ("EVENNIA_AI_LLM_CALLBACKS_TEXTS", "yes", "E023"),

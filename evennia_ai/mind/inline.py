@@ -26,6 +26,7 @@ from evennia_ai.recall.store import is_damage, set_aside
 
 if TYPE_CHECKING:
     from evennia_ai.recall import RecallIndex
+    from evennia_ai.recall.postgres import PostgresIndex
 
 _log = Logger("evennia_ai")
 MEM0_BACKEND = "evennia_ai.rag_memory.mem0_backend.backend.Mem0Backend"
@@ -83,6 +84,30 @@ class IndexFile:
             return True
 
 
+class IndexServer:
+    """The recall index in a PostgreSQL database, opened at first use."""
+
+    def __init__(self, url: str):
+        self._url = url
+        self._index: PostgresIndex | None = None
+
+    def __call__(self) -> "PostgresIndex":
+        """The index; it connects by itself."""
+        if self._index is None:
+            try:
+                from evennia_ai.recall.postgres import PostgresIndex
+            except ImportError as error:
+                how = "`pip install 'evennia-ai[postgres]'`"
+                raise StoreError(f"The recall index needs psycopg ({error}): {how}") from error
+            self._index = PostgresIndex(self._url)
+        return self._index
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._index is not None:
+            self._index.close()
+
+
 class InlineMind:
     """`protocol.Mind` inside the server: daemon threads; `desk` is the one for work on texts."""
 
@@ -114,7 +139,7 @@ class InlineMind:
         """Cancel calls and release files."""
         self.model.cancel_all()
         waiting = [self.memories.close()]
-        if isinstance(self.recall.open_index, IndexFile):
+        if isinstance(self.recall.open_index, IndexFile | IndexServer):
             waiting.append(self.recall.worker.submit(self.recall.open_index.close))
         return DeferredList(waiting, consumeErrors=True).addCallback(lambda _: None)
 
@@ -202,9 +227,11 @@ def make_mind(settings: MindSettings) -> InlineMind:
         ),
     )
     backend = settings.setting("MEMORY_BACKEND", MEM0_BACKEND)
+    url = settings.setting("RECALL_URL")
+    open_index = IndexServer(url) if url else IndexFile(directory / "recall.sqlite3")
     return InlineMind(
         client,
         memory_backend(backend, directory, settings.setting),
-        RecallJobs(Worker("evennia-ai-recall"), IndexFile(directory / "recall.sqlite3")),
+        RecallJobs(Worker("evennia-ai-recall"), open_index),
         Worker("evennia-ai-work"),
     )
