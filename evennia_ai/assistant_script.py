@@ -20,6 +20,7 @@ from evennia_ai.assistant.recovery import (
     repair_at_start,
     repair_when_ready,
 )
+from evennia_ai.assistant.residence import is_elsewhere, lives_here, reconnect
 from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.assistant.stored_privacy import StoredPrivacy, copied_body
 from evennia_ai.assistant.tick import run_tick, store_meanwhile
@@ -100,6 +101,10 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
         While another tick runs, it only saves what was heard.
         """
         runtime = self.runtime
+        if not self.survived("asking where it lives", lambda: lives_here(self), True):
+            runtime.counts["elsewhere"] += 1
+            return succeed("elsewhere")
+        runtime = self.runtime  # another one, if it has just moved in
         if runtime.in_flight is not None:
             runtime.counts["late"] += 1
             store_meanwhile(self)
@@ -118,13 +123,15 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
         return done
 
     def _save_queue(self) -> None:
-        self.survived("saving the queue", self.save_queue, None)
+        if not is_elsewhere(self):
+            self.survived("saving the queue", self.save_queue, None)
 
     def _tick_failed(self, failure: "Failure") -> str:
         if failure.check(CancelledError):
             return "cancelled"
         self.log_error("tick", failure.value, failure.getTraceback())
         if isinstance(failure.value, DatabaseError):
+            self.survived("connecting again", reconnect, None)
             self.survived("telling staff", lambda: self.storing_failed(failure.value), None)
         return "error"
 
@@ -164,6 +171,8 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
 
         Where the game moderates, what was said waits in the queue until it has passed.
         """
+        if is_elsewhere(self):
+            return
         moderates = self.moderator is not None and event.channel in SPEECH
         self.runtime.hear(unjudged(event) if moderates else event, self.now())
         with self.state.pinned():
@@ -261,12 +270,24 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
         self.survived("repairs at the start", self._repair, None)
 
     def _repair(self) -> None:
+        if lives_here(self):
+            self._repair_here()
+
+    def moved_in(self) -> None:
+        """Called when it lives here from now on, after it lived in another server."""
+        self.log("lives in this server from now on")
+        forget_runtime(self.scope)
+        self._repair_here()
+
+    def _repair_here(self) -> None:
         repair_at_start(self)
         if self.ready:
             repair_when_ready(self)
 
     def at_server_reload(self) -> None:
         """Save what is only in memory. An exception would stop the reload of the whole game."""
+        if is_elsewhere(self):
+            return
         self._save_queue()
         self.survived("saving the history", self.history.checkpoint, None)
         self.survived("saving the budgets", self.budgets.save, None)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from evennia_ai import conf
+from evennia_ai.assistant.residence import ELSEWHERE, is_elsewhere
 from evennia_ai.assistant.spend import GAME
 from evennia_ai.assistant.spend_book import Cap, SpendRow
 from evennia_ai.history.records import as_count
@@ -121,7 +122,7 @@ def warnings(script: "AssistantScript") -> list[str]:
     offered, tools = measure_fixed(script, script.obj).tools, offered_tools(script)
     name, place = script.obj.key, script.obj.location
     config, caps, limit = script.config, context_caps(script), context_limit(script)
-    found = []
+    found = [ELSEWHERE.format(name=name)] if is_elsewhere(script) else []
     if place is None:
         found.append(f"{name} is nowhere and hears nothing: teleport it into a room")
     elif place.location is not None:

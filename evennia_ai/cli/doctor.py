@@ -23,6 +23,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred, suc
 from twisted.python.failure import Failure
 
 from evennia_ai import checks, conf, services
+from evennia_ai.assistant.residence import ELSEWHERE, is_elsewhere
 from evennia_ai.assistant.status import status_facts
 from evennia_ai.background import Worker, pause
 from evennia_ai.cli.processes import is_running
@@ -367,6 +368,8 @@ def _examined(
         if kept := store.keys(ASIDE):
             what = f"{name}: damaged values of {', '.join(kept)} are kept aside"
             remarks.append((what, f"`examine` shows them, in the category `{ASIDE}`."))
+    if is_elsewhere(script):
+        remarks.append((ELSEWHERE.format(name=name), "Stop that server, or this one."))
     if waits := len(waiting_calls(script)):
         remedy = f"Type in the game: ai/approve {name}"
         remarks.append((f"{name}: {waits} call(s) of tools wait for approval", remedy))

@@ -15,6 +15,7 @@ from evennia_ai.assistant.deletions import delete_queued
 from evennia_ai.assistant.figures import StallWatch
 from evennia_ai.assistant.forgetting import forget_queued
 from evennia_ai.assistant.recovery import repair_when_ready
+from evennia_ai.assistant.residence import is_elsewhere
 
 # The imports take seconds and delay everything else: let players reconnect first.
 WARM_UP_AFTER_S = 1.0
@@ -71,6 +72,8 @@ def _repair_all() -> Iterator[None]:
     from evennia_ai.assistant_script import all_assistants
 
     for script in all_assistants():
+        if is_elsewhere(script):
+            continue
         try:
             yield from script.history.warm()
             repair_when_ready(script)
