@@ -11,6 +11,8 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+import yaml
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "evennia_ai"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -197,3 +199,16 @@ class TestDocs(unittest.TestCase):
             result = unittest.TestResult()
             module.TestRingBell("test_rings_when_asked").run(result)
         self.assertEqual((result.testsRun, result.errors, result.failures), (1, [], []))
+
+
+class TestCompose(unittest.TestCase):
+    def test_every_server_is_for_this_machine(self):
+        """The compose file is one, publishes no port to others, and holds no password."""
+        services = yaml.safe_load((ROOT / "docs" / "compose.yaml").read_text())["services"]
+        self.assertEqual(sorted(services), ["litellm", "postgres", "qdrant"])
+        for name, service in services.items():
+            for port in service["ports"]:
+                self.assertTrue(port.startswith("127.0.0.1:"), name)
+            for variable, value in service["environment"].items():
+                if any(word in variable for word in ("PASSWORD", "KEY")):
+                    self.assertTrue(value.startswith("${"), variable)
