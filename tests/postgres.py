@@ -12,12 +12,15 @@ import shutil
 import subprocess
 import tempfile
 import time
+from functools import cache
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 
 USER = "evennia"
 START_S = 60
+# PostgreSQL refuses to run as root.
+AS = {"user": "nobody"} if os.geteuid() == 0 else {}
 # What only guards against losing power is off: the folder is thrown away.
 _OPTIONS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=60")
 
@@ -43,12 +46,23 @@ def has_vector(folder):
     return (Path(told.stdout.strip()) / "extension" / "vector.control").exists()
 
 
+@cache
 def why_not():
     """Why no test server can be started here; empty if one can."""
     if programs() is None:
         return "no PostgreSQL server here: install one, or the extra `postgres-test`"
     if find_spec("psycopg") is None:
         return "psycopg is not installed: install the extra `postgres`"
+    try:
+        subprocess.run(
+            [programs() / "postgres", "--version"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            cwd="/",
+            **AS,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"PostgreSQL cannot be run here: {error}"
     return ""
 
 
@@ -62,9 +76,7 @@ class Server:
 
     def __init__(self, options=()):
         self.folder = Path(tempfile.mkdtemp(prefix="eai-pg-"))
-        # PostgreSQL refuses to run as root.
-        self._as = {"user": "nobody"} if os.geteuid() == 0 else {}
-        if self._as:
+        if AS:
             entry = pwd.getpwnam("nobody")
             os.chown(self.folder, entry.pw_uid, entry.pw_gid)
         self._bin, self._data = programs(), self.folder / "data"
@@ -83,7 +95,7 @@ class Server:
                 stdout=log,
                 stderr=log,
                 cwd=self.folder,
-                **self._as,
+                **AS,
             )
         deadline = time.monotonic() + START_S
         while not self._answers():
@@ -98,7 +110,7 @@ class Server:
 
     def _run(self, program, *args):
         command = [self._bin / program, *args]
-        subprocess.run(command, check=True, capture_output=True, cwd=self.folder, **self._as)
+        subprocess.run(command, check=True, capture_output=True, cwd=self.folder, **AS)
 
     def kill(self):
         """End it at once, as a crash does; `start` recovers it."""

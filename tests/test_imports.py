@@ -13,10 +13,13 @@ WITH_NUMPY = [
     for name in (
         "features",
         "index",
+        "postgres",
         "ranking",
+        "subset",
         "vectors",
         "view",
         "vocabulary",
+        "wanted",
         "wordrows",
     )
 ]
