@@ -14,7 +14,7 @@ from evennia_ai.assistant.status import status_facts
 from evennia_ai.cli import doctor
 from evennia_ai.commands.status import status_lines
 from tests.base import AssistantTest
-from tests.waiting import wait_for
+from tests.waiting import pump_until, wait_for
 
 
 class TestOneServer(AssistantTest):
@@ -62,6 +62,18 @@ class TestTwoServers(AssistantTest):
         now.start()
         self.addCleanup(now.stop)
 
+    def other_ends(self):
+        """The other server's connection ends, which the database notices in a moment."""
+        self.other.close()
+        query = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = %s"
+
+        def is_free():
+            with connection.cursor() as cursor:
+                cursor.execute(query, [residence.LOCKS])
+                return cursor.fetchone()[0] == 0
+
+        pump_until(is_free)
+
     def test_neither_hears_nor_ticks(self):
         """While it lives elsewhere nothing is heard, thought or stored here, and staff are told."""
         self.assertEqual(wait_for(self.script.at_tick()), "elsewhere")
@@ -84,7 +96,7 @@ class TestTwoServers(AssistantTest):
         stored = Attribute.objects.filter(db_key="persona", scriptdb=self.script)
         stored.update(db_value=_packed("A queen.")[1])
         self.assertEqual(self.script.config.persona, "A thief.")
-        self.other.close()
+        self.other_ends()
         self.assertEqual(wait_for(self.script.at_tick()), "elsewhere")  # asked just now
         self.clock += RETRY_S
         self.assertNotEqual(wait_for(self.script.at_tick()), "elsewhere")
@@ -96,7 +108,7 @@ class TestTwoServers(AssistantTest):
 
     def test_a_lost_connection_loses_the_lock(self):
         """Of another connection nothing is held, and the lock is asked for again."""
-        self.other.close()
+        self.other_ends()
         here = residence._here
         self.assertTrue(here.is_here("aria", 0.0))
         here._session = object()
