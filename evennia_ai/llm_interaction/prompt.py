@@ -306,10 +306,13 @@ def offered_tools(script: Assistant, extracting: bool = False) -> list["Tool"]:
 def is_small(script: Assistant) -> bool:
     """Whether the model gets few tools and short rules.
 
-    It does where calls are written as text and the window is small: such a model loses its way in a
-    long prompt, and nothing is gained from tools that it does not call.
+    It does where calls are written as text, or do not reach it at all, and the window is small:
+    such a model loses its way in a long prompt, and nothing is gained from tools that it does not
+    call.
     """
-    return _writes_calls(script) and context_limit(script) < SMALL_WINDOW_TOKENS
+    if context_limit(script) >= SMALL_WINDOW_TOKENS:
+        return False
+    return _writes_calls(script) or script.mind.model.carries_tools(script.model_name) is False
 
 
 def _fixed_tokens(prompt: Prompt) -> int:

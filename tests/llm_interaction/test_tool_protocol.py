@@ -157,6 +157,8 @@ class TestToolProtocol(unittest.TestCase):
             self.aria(False, ["Aye."], max_context_tokens=8000, llm_repeat_penalty=1.3)
         )
         self.assertEqual(chosen.repeat_penalty, 1.3)
+        unread = self.aria(False, ["Aye."], max_context_tokens=8000, llm_tool_protocol="native")
+        self.assertEqual(self.asked(unread).max_tokens, SMALL_REPLY_TOKENS)
         native = self.asked(self.aria(None, max_context_tokens=8000))
         self.assertIn("give", str(native.tools))
         self.assertIn(RULES, native.messages[0]["content"])
