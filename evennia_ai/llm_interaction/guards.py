@@ -30,7 +30,9 @@ REPEATABLE_CHARS = 40
 RULE_WORDS = 8
 
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
-_BRACKETS = re.compile(r"\[[^\W\d_][^\]\n]{1,60}\]")
+_FORM = re.compile(
+    r"\[[^\W\d_][^\]\n]{1,60}\]|^(?:Time|Place|Present|Exits|Description):", re.MULTILINE
+)
 _PART = re.compile(r"[^\W_]+")
 _ENDS = ".!?\u2026\u3002\uff01\uff1f"
 _CLOSED = re.compile(
@@ -91,10 +93,11 @@ def guarded(text: str, around: Around) -> Guarded:
 def without_prompt(text: str, around: Around) -> str:
     """Without what goes on with the prompt: ids of people, labels, notices.
 
-    Small models invent labels of their own, and leave gaps to be filled in: ``[Your name]``.
+    Small models invent labels of their own, leave gaps to be filled in: ``[Your name]``, and read
+    out single rows of what is around them.
     """
     text = own_words(text)
-    found = _BRACKETS.search(text) if around.is_small else None
+    found = _FORM.search(text) if around.is_small else None
     return _before(text, found.start()) if found else text
 
 

@@ -110,7 +110,8 @@ class TestEach(unittest.TestCase):
 
     def test_labels_of_its_own(self):
         """A small model's bracketed labels and gaps; others may mean what they write."""
-        for tail in ("[Current moment]", "\n[Dora]\nHello.", "My name is [Your name]."):
+        rows = "The Lantern\nExits: door, stairs"
+        for tail in ("[Current moment]", "\n[Dora]\nHello.", "My name is [Your name].", rows):
             text = f"{OPENING} {tail}"
             self.assertEqual(guarded(text, SMALL).text, OPENING)
             self.assertEqual(guarded(text, AROUND).text, text)
