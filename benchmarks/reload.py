@@ -44,6 +44,7 @@ def measure(times: int) -> dict[str, object]:
     seconds, in_flight = [], 0
     with LoopbackServer(lambda body: HANG) as server:
         env = {
+            "EVENNIA_AI_MIND": "inline",
             "EVENNIA_AI_LLM_MODEL": "loopback",
             "EVENNIA_AI_LLM_API_BASE": server.url,
             "EVENNIA_AI_LLM_API_KEY": "sk-test",

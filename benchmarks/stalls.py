@@ -9,7 +9,7 @@ itself used between two beats. The rest was spent waiting for Python's lock or f
 quiet phase of the same process shows the machine's own noise.
 
     python -m benchmarks.stalls --assistants 100 --seconds 60
-    python -m benchmarks.stalls --mind process
+    python -m benchmarks.stalls --mind inline
     python -m benchmarks.stalls --trace 30    # print stacks when the reactor is 30 ms late
 """
 
@@ -251,7 +251,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--assistants", type=int, default=100)
     parser.add_argument("--lines", type=float, default=10.0, help="lines heard per second")
-    parser.add_argument("--mind", choices=("inline", "process"), default="inline")
+    parser.add_argument("--mind", choices=("process", "inline"), default="process")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument(
         "--trace",

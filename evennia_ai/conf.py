@@ -18,7 +18,7 @@ from evennia_ai.protocol import MemoryBackend
 
 PREFIX = "EVENNIA_AI_"
 # Where the mind may run; the first is the default.
-MINDS = ("inline", "process")
+MINDS = ("process", "inline")
 NOTICE = (
     "AI assistants listen in this game: they hear and remember what is said near them. "
     "See 'help ai' and 'help aiforget'."

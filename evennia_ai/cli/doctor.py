@@ -452,7 +452,8 @@ def check_mind(patient: Patient) -> Check:
         return _fine("a process of its own" if conf.runs_mind_process() else "in the Server")
     status = services.mind().status()
     if status.trouble:
-        return _fault(str(status), "Read `server/logs/mind.log`, or remove `EVENNIA_AI_MIND`.")
+        remedy = "Read `server/logs/mind.log`, or set `EVENNIA_AI_MIND` to `inline`."
+        return _fault(str(status), remedy)
     return _fine(str(status))
 
 

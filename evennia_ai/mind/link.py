@@ -27,8 +27,10 @@ _log = Logger("evennia_ai")
 
 # Pauses between attempts to reach a process, and between two starts after it died, in seconds.
 _LOOK_S, _PAUSES_S = 0.1, (0.0, 1.0, 2.0, 5.0, 15.0, 30.0)
-# A process that lived this long had no trouble starting.
-_STEADY_S = 60.0
+# Seconds after which a process that was reached counts as one that had no trouble starting.
+_STEADY_S = 10.0
+# Seconds between two attempts at a folder that cannot be used, while nothing waits.
+_IDLE_S = 60.0
 # How long requests wait for a process, in seconds.
 START_S = 60.0
 # Seconds between two looks whether it is alive; one that misses so many in a row is killed.
@@ -89,7 +91,8 @@ class Link:
         self._frames: Frames | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._boot, self._is_left, self._is_looking = "", False, False
-        self._starts, self._started_at, self._missed = 0, 0.0, 0
+        self._starts, self._missed = 0, 0
+        self._started_at = self._reached_at = 0.0
         self._calls: set[Any] = set()
 
     @property
@@ -186,7 +189,7 @@ class Link:
                 self.unreached()
         except (OSError, ConfigError) as error:
             self._fault(str(error))
-            self._later(_PAUSES_S[-1] if self._asked else _STEADY_S, self._try)
+            self._later(_PAUSES_S[-1] if self._asked else _IDLE_S, self._try)
 
     def unreached(self) -> None:
         """Nobody answers at the place to meet: start a process if none is starting, look again."""
@@ -216,7 +219,7 @@ class Link:
                 self._later(_LOOK_S, self._try)
             return
         self._is_looking, self.trouble, self.facts = False, "", facts
-        self._frames, self._missed = frames, 0
+        self._frames, self._missed, self._reached_at = frames, 0, time.monotonic()
         # Answers arrive together, and each may start some milliseconds of work.
         frames.received = lambda data: in_turn(lambda: self._received(data), self._reactor)
         frames.lost = self._lost
@@ -239,13 +242,13 @@ class Link:
             self.kill()
             return
         self._missed += 1
-        if time.monotonic() - self._started_at > _STEADY_S:
-            self._starts = 0
         frames.send(frame({"ping": True}))
         self._later(self.ping_s, lambda: self._ping(frames))
 
     def _lost(self) -> None:
         self._frames, now = None, time.monotonic()
+        if now - self._reached_at > _STEADY_S:
+            self._starts = 0
         for asked in self._asked.values():
             asked.since = now
         self._look()

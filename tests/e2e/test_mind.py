@@ -71,7 +71,6 @@ class TestMind(unittest.TestCase):
         """It answers, over reloads and kills; it ends with the game."""
         with SlowModel() as self.model:
             env = {
-                "EVENNIA_AI_MIND": "process",
                 "EVENNIA_AI_LLM_MODEL": "openai/loopback",
                 "EVENNIA_AI_LLM_API_BASE": self.model.url,
                 "EVENNIA_AI_LLM_API_KEY": KEY,
