@@ -57,6 +57,13 @@ class TestWaitingCalls(unittest.TestCase):
             self.assertEqual(len(each.line.splitlines()), 1)
             self.assertLessEqual(len(each.act), SHOWN_CHARS + len(each.tool) + 6)
 
+    def test_calls_that_name_nothing(self):
+        """A row without a number or a tool is no call; of two with one number the first counts."""
+        rows = [{"tool": "give"}, {"number": 2}, {"number": 1, "tool": "give"}]
+        held = WaitingCalls.from_stored({"calls": [*rows, {"number": 1, "tool": "get"}]})
+        self.assertEqual([(each.number, each.tool) for each in held.calls], [(1, "give")])
+        self.assertEqual(held.next, 2)
+
     @given(st.lists(st.tuples(st.sampled_from("abcde"), st.integers(0, 9)), max_size=40))
     @FEW
     def test_bounds(self, made):
