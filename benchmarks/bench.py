@@ -69,6 +69,7 @@ class Line:
 
 STORAGE, EVENING, STALLS = "storage", "evening --lines 200", "stalls"
 CACHE, RECALL = "prompt_cache --lines 150 --tokens 8000", "recall {locomo} --sizes 10000 100000"
+CROWD, FULL = "crowd", "crowd --assistants 1000 --talking 200"
 BEHIND, PLAIN = "background", "offline_plain benchmarks/offline_sets/stranger.txt"
 
 
@@ -93,7 +94,16 @@ LINES = (
     ),
     Line("reactor stalls, p99.9", STALLS, lambda f: f["talking"]["p999_ms"], 10, "ms"),
     Line("reactor stalls, longest", STALLS, lambda f: f["talking"]["max_ms"], 50, "ms"),
-    Line("memory of the Server", STALLS, lambda f: f["memory_mb"]["server"], 130, "MB"),
+    Line("`look`, 50 talking, p95", CROWD, lambda f: f["talking"]["look_ms"]["p95"], 10, "ms"),
+    Line("memory of the Server", CROWD, lambda f: f["talking"]["memory_mb"]["server"], 130, "MB"),
+    Line(
+        "1,000 assistants, idle",
+        FULL,
+        lambda f: f["all"]["cpu_percent"]["server"],
+        5,
+        "% of a core",
+    ),
+    Line("`look`, 200 talking, p95", FULL, lambda f: f["talking"]["look_ms"]["p95"], 20, "ms"),
     Line(
         "search, 10,000 turns, p95", RECALL, lambda f: f["speed"][0]["search_ms"]["p95"], 10, "ms"
     ),
@@ -164,10 +174,25 @@ LINES = (
     Line("lines lost in kills", "kill --kills 100", lambda f: f["lost"], 0),
     Line("lines doubled in kills", "kill --kills 100", lambda f: f["doubled"], 0),
     Line("proofs that fail after kills", "kill --kills 100", lambda f: f["violations"], 0),
+    *(
+        Line(f"{what} in kills of the mind", "kill_mind --kills 100", read, 0)
+        for what, read in (
+            ("messages lost or doubled", lambda f: f["lost"] + f["doubled"] + f["changed"]),
+            ("questions unanswered", lambda f: f["unanswered"]),
+        )
+    ),
     Line(
         "reloads that come back",
         "reload --times 20",
         lambda f: f["came_back"],
+        20,
+        "of 20",
+        at_least=True,
+    ),
+    Line(
+        "calls answered over reloads",
+        "reload --times 20 --mind process",
+        lambda f: f["answered"],
         20,
         "of 20",
         at_least=True,

@@ -1,0 +1,284 @@
+"""Measure a game full of assistants: idle, and while many players talk. Prints JSON.
+
+A started game with its mind in a process, as it is by default. Each assistant has a room of its
+own; in some of them a player sits, over telnet, and talks with it: a line, the answer, a pause, the
+next line. The model is a local server in a process of its own that answers after half a second.
+
+- ``idle``: processor time of the Server and of the mind, in per cent of one core, with one player
+  online who does nothing, at a few assistants and at all of them; ``tick_us`` is what one more
+  assistant costs a tick.
+- ``look_ms``: how long `look` takes for somebody who stands apart: quiet, and while they talk.
+- ``one``: the same with nobody but the one assistant of a new game.
+- ``memory_mb``: resident memory of the Server and of the mind at the end.
+
+    python -m benchmarks.crowd --assistants 100 --talking 50
+    python -m benchmarks.crowd --assistants 1000 --talking 200
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from evennia_ai.cli import processes
+from tests.e2e.game import Game
+
+FEW = 20
+TICK_S = 2.0
+# Seconds between two looks, and between an answer and the next line.
+LOOK_EVERY_S, PAUSE_S = 0.25, 2.0
+ANSWER_S = 30.0
+PASSWORD = "a-crowd-of-players-1"
+TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+LINES = (
+    "good evening, how are you?",
+    "did you hear what they say about the mill bridge?",
+    "my brother Osric keeps bees behind the chapel.",
+    "what would you drink on a cold night like this?",
+)
+SETTINGS = """
+# Players log in without the 0.2 s that a safe hash takes, and all at once.
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+LOGIN_THROTTLE_LIMIT = 100000
+MAX_CONNECTION_RATE = 1000
+"""
+# Makes what is missing: assistants up to a number, players in their rooms, and the one who looks.
+FILL = """
+from django.conf import settings
+from evennia import create_account, create_object, search_object
+ROOM = "evennia.objects.objects.DefaultRoom"
+BODY = "evennia_ai.assistant_character.AssistantCharacter"
+
+def player(name, room):
+    account = create_account(name, None, {password!r}, typeclass=settings.BASE_ACCOUNT_TYPECLASS)
+    body = create_object(settings.BASE_CHARACTER_TYPECLASS, name, location=room, home=room)
+    body.locks.add(f"puppet:id({{body.id}}) or pid({{account.id}})")
+    account.characters.add(body)
+    account.db._last_puppet = body
+
+if not search_object("The Quiet Room"):
+    player("Looker", create_object(ROOM, "The Quiet Room"))
+for number in range({first}, {last}):
+    room = create_object(ROOM, f"Room {{number}}")
+    aria = create_object(BODY, f"Aria{{number}}", location=room)
+    aria.assistant.state.configure({{"reply_cooldown_s": 0}})
+    if number < {talking}:
+        player(f"Guest{{number}}", room)
+"""
+
+
+class Player:
+    """A player's connection, which reads all the time.
+
+    Args:
+        name: The account's name.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+        self.seen = b""
+        self._came = asyncio.Event()
+        self._sent_at = 0.0
+
+    async def login(self, port: int) -> None:
+        """Connect and log in."""
+        self._reader, self._writer = await asyncio.open_connection("127.0.0.1", port)
+        self._reading = asyncio.create_task(self._read())
+        await self.shown(rb"connect", 60)
+        self.send(f"connect {self.name} {PASSWORD}")
+        await self.shown(rb"You become", 120)
+
+    async def _read(self) -> None:
+        while data := await self._reader.read(65536):
+            self.seen = (self.seen + data)[-20_000:]
+            self._came.set()
+
+    def send(self, line: str) -> None:
+        """Type a line; what was shown before is forgotten."""
+        self.seen, self._sent_at = b"", time.perf_counter()
+        self._writer.write(line.encode() + b"\r\n")
+
+    async def shown(self, pattern: bytes, timeout_s: float) -> float:
+        """Wait until something is shown; returns the seconds since the line typed last.
+
+        `TimeoutError` if it is not shown.
+        """
+        async with asyncio.timeout(timeout_s):
+            while not re.search(pattern, self.seen):
+                self._came.clear()
+                await self._came.wait()
+        return time.perf_counter() - self._sent_at
+
+    async def talk(self, until: float, taken: list[float]) -> None:
+        """Talk with the assistant in the room until a moment; notes how long answers took."""
+        number = int(self.name.removeprefix("Guest"))
+        await asyncio.sleep(PAUSE_S * (number % 10) / 10)
+        said = number
+        while time.monotonic() < until:
+            self.send(f"say Aria{number}, {LINES[said % len(LINES)]}")
+            said += 1
+            try:
+                taken.append(await self.shown(rb"Aria\d+ says", ANSWER_S))
+            except TimeoutError:
+                taken.append(ANSWER_S)
+            await asyncio.sleep(PAUSE_S)
+
+    async def look(self, seconds: float) -> list[float]:
+        """Look again and again; returns how long each took."""
+        taken, until = [], time.monotonic() + seconds
+        while time.monotonic() < until:
+            self.send("look")
+            taken.append(await self.shown(rb"The Quiet Room", ANSWER_S))
+            await asyncio.sleep(LOOK_EVERY_S)
+        return taken
+
+
+def spread(seconds: list[float]) -> dict[str, float]:
+    """Median, p95 and maximum in milliseconds, and how many there were."""
+    ordered = sorted(seconds)
+    p95 = ordered[int(0.95 * (len(ordered) - 1))]
+    found = {"p50": median(ordered), "p95": p95, "max": ordered[-1]}
+    return {**{k: round(v * 1000, 1) for k, v in found.items()}, "times": len(ordered)}
+
+
+class Processes:
+    """The Server and the mind of a game."""
+
+    def __init__(self, game: Game):
+        self.pids = {"server": processes.pids(game.folder)["server"]}
+        if (mind := _mind_of(game.folder)) is not None:
+            self.pids["mind"] = mind
+
+    def used_s(self) -> dict[str, float]:
+        """Processor seconds used so far."""
+        return {name: _used_s(pid) for name, pid in self.pids.items()}
+
+    def memory_mb(self) -> dict[str, int]:
+        """Resident memory."""
+        pages = {
+            n: Path(f"/proc/{pid}/statm").read_text().split()[1] for n, pid in self.pids.items()
+        }
+        return {
+            name: int(size) * os.sysconf("SC_PAGE_SIZE") // 2**20 for name, size in pages.items()
+        }
+
+    async def share(self, seconds: float) -> dict[str, float]:
+        """Per cent of one core used in some seconds."""
+        before, began = self.used_s(), time.monotonic()
+        await asyncio.sleep(seconds)
+        took = time.monotonic() - began
+        return {n: round(100 * (u - before[n]) / took, 2) for n, u in self.used_s().items()}
+
+
+def _used_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
+
+
+def _mind_of(folder: Path) -> int | None:
+    """The process id of a game's mind, which names the game's folder in its arguments."""
+    place = os.fsencode(folder.resolve())
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            arguments = (process / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"evennia_ai.mind" in arguments and place in arguments:
+            return int(process.name)
+    return None
+
+
+def fill(game: Game, first: int, last: int, talking: int) -> None:
+    """Stop the game, make assistants and players, and start it again."""
+    game.stop()
+    game.python(FILL.format(first=first, last=last, talking=talking, password=PASSWORD), 900)
+    game.start(600)
+
+
+async def quiet(game: Game, seconds: float) -> dict[str, Any]:
+    """One player is online: what the game costs, and how long `look` takes."""
+    looker = Player("Looker")
+    await looker.login(game.ports.telnet)
+    looker.send("say Nobody hears this.")
+    await asyncio.sleep(20)  # what a start leaves to do is done
+    found = Processes(game)
+    share = await found.share(seconds)
+    taken = await looker.look(seconds)
+    return {"cpu_percent": share, "look_ms": spread(taken), "memory_mb": found.memory_mb()}
+
+
+async def busy(game: Game, talking: int, seconds: float) -> dict[str, Any]:
+    """Many talk, one looks."""
+    guests = [Player(f"Guest{number}") for number in range(talking)]
+    for start in range(0, talking, 10):
+        await asyncio.gather(
+            *(guest.login(game.ports.telnet) for guest in guests[start : start + 10])
+        )
+    looker = Player("Looker")
+    await looker.login(game.ports.telnet)
+    answers: list[float] = []
+    until = time.monotonic() + seconds + 10
+    talks = [asyncio.create_task(guest.talk(until, answers)) for guest in guests]
+    await asyncio.sleep(10)
+    found = Processes(game)
+    share, taken = await asyncio.gather(found.share(seconds), looker.look(seconds))
+    await asyncio.gather(*talks)
+    return {
+        "cpu_percent": share,
+        "look_ms": spread(taken),
+        "answer_ms": spread(answers),
+        "memory_mb": found.memory_mb(),
+    }
+
+
+def measure(url: str, options: Any) -> dict[str, Any]:
+    """Play in the game of the module's docstring; returns the figures."""
+    env = {
+        "EVENNIA_AI_LLM_MODEL": "loopback",
+        "EVENNIA_AI_LLM_API_BASE": url,
+        "EVENNIA_AI_LLM_API_KEY": "sk-bench",
+    }
+    few, talking = min(FEW, options.assistants), options.talking
+    with Game(env=env, settings=SETTINGS) as game:
+        figures: dict[str, Any] = dict(vars(options))
+        fill(game, 0, 0, 0)
+        figures["one"] = asyncio.run(quiet(game, options.seconds))
+        fill(game, 0, few, talking)
+        figures["few"] = asyncio.run(quiet(game, options.seconds))
+        fill(game, few, options.assistants, talking)
+        figures["all"] = asyncio.run(quiet(game, options.seconds))
+        more = options.assistants - few
+        if more:
+            cpu = [figures[name]["cpu_percent"]["server"] for name in ("few", "all")]
+            figures["tick_us"] = round((cpu[1] - cpu[0]) / 100 * TICK_S / more * 1e6, 1)
+        figures["talking"] = asyncio.run(busy(game, talking, options.seconds))
+        figures["tracebacks"] = game.log().count("Traceback")
+    return figures
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--assistants", type=int, default=100)
+    parser.add_argument("--talking", type=int, default=50, help="players who talk")
+    parser.add_argument("--seconds", type=float, default=30.0, help="length of each measurement")
+    options = parser.parse_args()
+    command = [sys.executable, "-m", "benchmarks.talker", "--delay", "0.5"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
+        print(json.dumps(measure(url, options), indent=2))
+    finally:
+        server.kill()
+
+
+if __name__ == "__main__":
+    main()
