@@ -116,10 +116,10 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
             runtime.called = None
         with self.state.pinned():  # until the tick first waits for something
             done = maybeDeferred(run_tick, self, self.obj)
-        runtime.hold(done)
-        done.addErrback(self._tick_failed)
-        done.addBoth(self._tick_done)
-        self._save_queue()  # the tick may wait a long time before it stores what was heard
+            runtime.hold(done)
+            done.addErrback(self._tick_failed)
+            done.addBoth(self._tick_done)
+            self._save_queue()  # the tick may wait a long time before it stores what was heard
         return done
 
     def _save_queue(self) -> None:
@@ -136,6 +136,10 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
         return "error"
 
     def _tick_done(self, result: T) -> T:
+        with self.state.pinned():
+            return self._ended(result)
+
+    def _ended(self, result: T) -> T:
         runtime = self.runtime
         runtime.release()
         runtime.counts[f"tick {result}"] += 1

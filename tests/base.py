@@ -81,8 +81,14 @@ class AssistantTest(BaseEvenniaTest):
     def tearDown(self):
         from evennia_ai.assistant_script import all_scripts
 
-        for script in all_scripts():  # what runs behind the ticks must not write after the test
+        # What ticks, or runs behind the ticks, must not write after the test: the assistants of
+        # the next one have the same keys in the database.
+        for script in all_scripts():
+            script.stop()
             script.stop_thinking()
+            for planned in (script.runtime.called, script.runtime.sign):
+                if planned is not None and planned.active():
+                    planned.cancel()
         if self.script.pk:
             self.script.delete()
         for waiting in reactor.getDelayedCalls():

@@ -15,6 +15,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pickle import dumps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -119,6 +120,7 @@ _STORED_NONE = object()
 _MOST_NAMED = 500
 
 
+@lru_cache(maxsize=1_000)
 def _cache_key(key: str, category: str | None) -> str:
     return f"{key.lower()}-{category}"
 
