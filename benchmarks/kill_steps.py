@@ -202,6 +202,7 @@ class Killer:
         _wrap(Rollback, "__call__", lambda inner: stepping("rollback", inner))
 
     def _arm_memory(self) -> None:
+        from evennia_ai.mind.remote import RemoteMemories
         from evennia_ai.rag_memory import Mem0Backend
 
         def adding(inner: Any) -> Any:
@@ -225,8 +226,9 @@ class Killer:
 
             return delete
 
-        _wrap(Mem0Backend, "add", adding)
-        _wrap(Mem0Backend, "delete", deleting)
+        for backend in (Mem0Backend, RemoteMemories):
+            _wrap(backend, "add", adding)
+            _wrap(backend, "delete", deleting)
 
     def _arm_history(self) -> None:
         from evennia_ai.assistant.evennia_internals import on_commit

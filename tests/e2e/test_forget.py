@@ -65,6 +65,7 @@ class TestForgotten(unittest.TestCase):
             self.kill_before("forget remake", game.spawn_server)
             self.kill_before("forget database", game.spawn_server)
             game.start_server()
+            alice.send("ic")  # after a Server's death Evennia may leave her out of character
             alice.drain(2)
             shown = self.until(alice, "aiforget", "Forgotten: ")
             self.assertIn("Proven by", shown + alice.drain(1))
