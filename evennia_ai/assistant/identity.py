@@ -31,5 +31,7 @@ def find(identifier: str) -> Any:
     number = identifier[1:].split(".", 1)[0]
     if identifier[:1] not in models or not number.isdecimal():
         return None
-    obj = models[identifier[0]].objects.filter(pk=int(number)).first()
+    model = models[identifier[0]]
+    # What Evennia has loaded it keeps; a query takes 0.3 ms.
+    obj = model.get_cached_instance(int(number)) or model.objects.filter(pk=int(number)).first()
     return obj if obj is not None and stable_id(obj) == identifier else None
