@@ -9,6 +9,7 @@ Models without tool calling get the tools described in their prompt, and write a
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from heapq import merge
 from types import MappingProxyType
 from typing import Any, TypedDict
 
@@ -161,27 +162,31 @@ def _calls_in(
     if not any(mark in body for mark in _CALL_MARKS):
         return [], body
     marked = [*_CALL_FENCE.finditer(body), *_CALL_TAG.finditer(body)][:MOST_CALLS]
-    found = [(match.start(), match.end(), _read_call(match.group(1))) for match in marked]
-    for match in _CALL_LINE.finditer(body):
-        if len(found) >= MOST_CALLS:
+    marked.sort(key=re.Match.start)
+    calls: list[tuple[str, str]] = []
+    kept, at = list[str](), 0
+    for match in merge(marked, _CALL_LINE.finditer(body), key=re.Match.start):
+        if len(calls) >= MOST_CALLS:
             break
-        if any(start <= match.start() < end for start, end, _ in found):
-            continue
-        if call := _named_call(match, main):
-            found.append((match.start(), match.end(), call))
+        if match.start() < at:
+            continue  # quoted in the call before
+        end = match.end()
+        if match.re is not _CALL_LINE:
+            call = _read_call(match.group(1))
+        elif named := _named_call(match, main):
+            call = named
         elif match["more"] is None:
             end = _object_end(body, match.end())
             source = body[match.end() : end]
             call = (match["name"], _object(source)) if match["name"] else _read_call(source)
-            found.append((match.start(), end, call))
-    found.sort()
-    kept, at = [], 0
-    for start, end, _ in found:
-        kept.append(body[at:start])
-        at = max(at, end)
+        else:
+            continue
+        calls.append(call)
+        kept.append(body[at : match.start()])
+        at = end
     lines = "".join([*kept, body[at:]]).split("\n")
     rest = "\n".join(line for line in lines if line.strip()).strip()
-    return [call for *_, call in found], rest
+    return calls, rest
 
 
 def _named_call(match: re.Match[str], main: Mapping[str, str]) -> tuple[str, str] | None:

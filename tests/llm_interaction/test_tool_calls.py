@@ -53,6 +53,13 @@ class TestTextProtocol(unittest.TestCase):
         calls, rest = self.read(f"Well.\n{write_call(made)}")
         self.assertEqual((calls, rest), ((made,), "Well."))
 
+    def test_a_call_that_an_argument_quotes_is_no_call(self):
+        quoted = '<tool_call>{"name": "give"}</tool_call>'
+        made = tool_call("c1", "say", json.dumps({"text": f"You wrote {quoted}."}))
+        text = f"{write_call(made)}\nTOOL look\n{quoted}"
+        self.assertEqual([name for name, _ in self.named(text)], ["say", "look", "give"])
+        self.assertEqual(self.read(text)[0][0], made)
+
     def test_the_example_shown_to_the_model_is_readable(self):
         """The form in the instructions is the form that is read."""
         shown = tool_instructions([{"name": "noop"}]).replace("<tool>", "tool")
