@@ -30,7 +30,7 @@ def world(model: Any = None, mem0: bool = False, process: Mapping[str, Any] | No
         services.reset()
         if process is not None:
             mind = _remote(Path(folder), process)
-            services.use(mind=mind, ready=True)
+            services.use(mind=mind, ready=True, server=True)
             yield _make_assistant
             mind.end()
             mind.close()

@@ -62,6 +62,19 @@ def pause(reactor: IReactorTime | None = None, seconds: float = 0.0) -> Deferred
     return deferLater(reactor or cast(IReactorTime, _default_reactor()), seconds)
 
 
+def breathe(reactor: ReactorBase | None = None) -> Deferred[None]:
+    """As `pause`, between two steps of long work, of which only one is done in a reactor's turn."""
+    reactor = reactor or _default_reactor()
+    waiting: Deferred[None] = Deferred()
+
+    def fire() -> None:
+        if not waiting.called:
+            waiting.callback(None)
+
+    reactor.callLater(0, in_turn, fire, reactor)
+    return waiting
+
+
 def _spawn(
     name: str, target: Callable[P, object], *args: P.args, **_: P.kwargs
 ) -> threading.Thread:

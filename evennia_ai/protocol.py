@@ -442,6 +442,9 @@ class Assistant(Protocol):
     def is_called(self) -> bool:
         """Whether somebody has spoken to it since its last tick."""
 
+    def breathe(self) -> Deferred[None]:
+        """Let others have a turn between two steps of long work; fires when that is over."""
+
     def at_commit_step(self, name: str) -> None:
         """Called before each step of a commit or rollback; an exception undoes all of it."""
 

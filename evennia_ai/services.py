@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from twisted.internet.defer import Deferred, succeed
 
-from evennia_ai import conf
+from evennia_ai import background, conf
 from evennia_ai.assistant.figures import Figures
 from evennia_ai.assistant.moderation import Moderator
 from evennia_ai.background import Worker
@@ -79,6 +79,11 @@ def kept(name: str, make: Callable[[], T]) -> T:
         _made[name] = make()
     found: T = _made[name]
     return found
+
+
+def breathe() -> "Deferred[None]":
+    """Let others have a turn between two steps of long work; at once where nobody plays."""
+    return background.breathe() if _made.get("server") else succeed(None)
 
 
 def ready() -> bool:

@@ -567,6 +567,10 @@ class FakeAssistant(AssistantParts):
         """The clock's time."""
         return self.clock.seconds()
 
+    def breathe(self) -> "Deferred[None]":
+        """At once: nobody else waits."""
+        return succeed(None)
+
     @staticmethod
     def count(text: str) -> int:
         """Tokens as characters / 4: cheap, and the same everywhere."""

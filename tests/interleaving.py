@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
-from twisted.internet.defer import maybeDeferred
+from twisted.internet.defer import Deferred, maybeDeferred
 
 from evennia_ai.assistant.tick import check_emergency, run_tick
 from evennia_ai.errors import AssistantError
@@ -46,6 +46,8 @@ AUDIENCES = (PUBLIC, *(private([each]) for each in PEOPLE.values()), PAIR)
 ODD = ("", "{braces} |lc|n", 'said: "no"\nBob [o2.b] says: "yes"', "漢字 🜁\u2028", "7,500 crowns")
 FIELDS = ("role", "content", "speaker", "tool_calls", "tool_call_id", "name", "audience", "channel")
 _SECRET = re.compile(r"SECRET-(\d)-\d+")
+# Of the pauses between two steps of work, so many last until the next answer.
+BREATHS_HELD = 0.2
 # Call ids are few, so that they repeat.
 CALL_IDS = ("c1", "c2", "c3", "c4")
 
@@ -212,6 +214,7 @@ class Interleaving:
         self.talk = Talk(self.rng)
         self.model = Speaker(self.rng, self.talk)
         world.model.default = self.model
+        world.breathe = self._breathe
         self.record, self.told, self.loose = [], {}, set()
         self.slow = []
         self.steps, self.counts = [], Counter()
@@ -262,6 +265,15 @@ class Interleaving:
             raise Broken(f"seed {self.seed}, steps {self.steps}: {error!r}") from error
         return result
 
+    def _breathe(self):
+        """Between two steps of long work others may come in, while the model's answers are held."""
+        waiting = Deferred()
+        if self.world.model.held and self.rng.random() < BREATHS_HELD:
+            self.world.model._waiting.append((waiting, "", ""))
+        else:
+            waiting.callback(None)
+        return waiting
+
     def _hear(self):
         for _ in range(self.rng.randrange(1, 4)):
             event = self.talk.event(self.world.script.now())
@@ -311,7 +323,7 @@ class Interleaving:
             return None
         if self.pending is not None:
             return None
-        self._lower()
+        self._lower(is_full=self.rng.random() < 0.5)
         script.runtime.better_tries = (0, 0.0)
         self.world.model.held = self.rng.random() < 0.8
         begun = begin_behind(script, self.world.body)
@@ -322,12 +334,13 @@ class Interleaving:
         self._raise()
         return begun
 
-    def _lower(self):
-        """Let the automatic triggers fire at the usage there is now."""
+    def _lower(self, is_full=True):
+        """Let the automatic triggers fire at the usage there is now; if full, an emergency's."""
         self.world.script.state.set_hold(False)
         self.world.script.state.count_stalls(0)
         share = max(0.02, min(0.98, context_usage(self.world.script)))
-        self.world.configure(compact_sleep_threshold=share * 0.9, compact_emergency_threshold=share)
+        awake = share if is_full else 0.99
+        self.world.configure(compact_sleep_threshold=share * 0.9, compact_emergency_threshold=awake)
 
     def _raise(self):
         self.world.configure(compact_sleep_threshold=0.7, compact_emergency_threshold=0.8)

@@ -8,6 +8,7 @@ import copy
 import unittest
 from contextlib import ExitStack, contextmanager
 
+from twisted.internet.defer import succeed
 from twisted.internet.task import Clock
 
 from evennia_ai.history.live import verify_history
@@ -124,7 +125,12 @@ class MemoryWorld:
         self.script = FakeAssistant(
             self.model, self.semantic, self.index, clock=self.clock, **stores
         )
+        self.script.breathe = lambda: self.breathe()
         self.body = self.script.obj
+
+    def breathe(self):
+        """Between two steps of long work: nobody else waits."""
+        return succeed(None)
 
     def configure(self, **values):
         """Set configuration Attributes."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from twisted.internet.defer import CancelledError
 
 from evennia_ai import background
-from evennia_ai.background import AsyncioThread, DaemonExecutor, Worker
+from evennia_ai.background import AsyncioThread, DaemonExecutor, Worker, breathe
 from tests.waiting import pump_until, started_reactor, wait_for
 
 
@@ -64,6 +64,19 @@ class TestWorker(unittest.TestCase):
         self.worker.submit(ended.set)
         ended.wait(10)  # all results wait for the reactor now
         pump_until(lambda: order.count("result") == 5)
+        self.assertNotIn(("result", "result"), list(zip(order, order[1:], strict=False)))
+
+    def test_others_have_their_turn_between_two_steps(self):
+        """Of the steps of long work one is done in a turn of the reactor, whosever they are."""
+        order = []
+        started_reactor().callLater(0, self.note_turns, order)
+        for _ in range(5):
+            breathe(started_reactor()).addCallback(lambda _: order.append("result"))
+        stopped = breathe()
+        stopped.addErrback(lambda failure: failure.trap(CancelledError))
+        stopped.cancel()
+        pump_until(lambda: order.count("result") == 5)
+        self.assertEqual(order[:2], ["turn", "result"])
         self.assertNotIn(("result", "result"), list(zip(order, order[1:], strict=False)))
 
     def note_turns(self, order):

@@ -35,6 +35,7 @@ from evennia_ai.tools.execution import ToolRegistry
 
 if TYPE_CHECKING:
     from evennia import DefaultObject
+    from twisted.internet.defer import Deferred
     from twisted.python.failure import Failure
 
 T = TypeVar("T")
@@ -119,6 +120,10 @@ class AssistantPorts(AssistantParts):
     def counter_name(self) -> str:
         """The name of that counter."""
         return counter_name(self.model_name)
+
+    def breathe(self) -> "Deferred[None]":
+        """Let others have a turn between two steps of long work; fires when that is over."""
+        return services.breathe()
 
     def note_reply(self, to: str) -> None:
         """Note that somebody (stable id) was answered, so that the talk goes on."""

@@ -167,12 +167,14 @@ class _Turn:
                 return None
         answer: _Answer | None = None
         for fits_left in range(FITS, -1, -1):
+            yield script.breathe()
             prompt = self._prompt()
             if not prompt.fits:
                 report.stopped_by = "too_large"
                 script.trouble(f"the prompt cannot fit: {prompt.budget}")
                 return None
             event = script.budgets.events()[-1]
+            yield script.breathe()
             try:
                 answer = yield self._complete(prompt, fits_left > 0)
                 break
@@ -186,6 +188,7 @@ class _Turn:
         self._count(answer.reply)
         self.budget = script.budgets.answered(event, answer.reply)
         script.spent(answer.reply, request.context, self.budget)
+        yield script.breathe()
         return answer
 
     def _prompt(self) -> Prompt:
@@ -300,6 +303,7 @@ class _Turn:
         left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
         asked = replace(asked, timeout_s=min(asked.timeout_s, left_s), key=self._key())
         reply = yield script.complete(asked, request.asker)
+        yield script.breathe()
         answer = self._read(reply)
         if answer.cuts:
             self.cuts += answer.cuts

@@ -184,6 +184,7 @@ def _awake(script: LiveAssistant, character: Character) -> Generator[Deferred[An
     if script.now() - runtime.last_turn_at < script.config.reply_cooldown_s:
         return "cooldown"
     _begin_answering(script, late)
+    yield script.breathe()
     turns = kept = broken = 0
     for group in runtime.answering:
         if not _may_answer(script, group):

@@ -136,6 +136,7 @@ def run_sleep_tick(
     for step in SLEEP_STEPS:
         if not first and not step.every_tick:
             continue
+        yield script.breathe()
         try:
             result = yield maybeDeferred(step.run, script, character)
             report[step.name] = {"success": True, **result}

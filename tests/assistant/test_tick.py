@@ -5,6 +5,7 @@ from unittest.mock import patch
 
 from twisted.internet.defer import Deferred
 
+from evennia_ai import services
 from evennia_ai.assistant.events import Group
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.tick import check_emergency, run_tick
@@ -16,7 +17,7 @@ from evennia_ai.recall.values import Query
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call, model_down
 from tests.base import AssistantTest
 from tests.memory_assistant import MemoryWorldTest
-from tests.waiting import pump_until, wait_for
+from tests.waiting import pump_until, started_reactor, wait_for
 
 
 class TestAwakeTick(AssistantTest):
@@ -38,6 +39,18 @@ class TestAwakeTick(AssistantTest):
         """Nothing heard, nothing asked."""
         self.assertEqual(self.tick(), "idle")
         self.assertEqual(self.model.requests, [])
+
+    def test_others_have_turns_between_its_steps(self):
+        """In the Server, where people play, no turn is done in one piece."""
+        services.use(server=True)
+        started_reactor()
+        self.model.answers = ["Good evening, Char."]
+        self.say("hello Aria")
+        self.script.runtime.last_turn_at = 0.0
+        done = self.script.at_tick()
+        self.assertFalse(done.called)
+        self.assertEqual(wait_for(done), "turn")
+        self.assertEqual(self.contents()[-1], ("assistant", "Good evening, Char."))
 
     def test_noop_is_silent(self):
         """A noop ends the turn without a word and with its result in the history."""

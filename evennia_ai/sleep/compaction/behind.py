@@ -97,6 +97,7 @@ def _behind(
 ) -> Generator[Deferred[Any], Any, None]:
     """One compaction; what it fails with is logged."""
     try:
+        yield script.breathe()
         if trigger == "better":
             yield better_summaries(script, character, beside=True)
             return
@@ -114,7 +115,9 @@ def _behind(
         threshold = script.config.compact_sleep_threshold
         most = script.config.pre_compact_max_iterations
         plan = make_plan(script, automatic=True)
+        yield script.breathe()
         yield extract_first(script, character, plan, threshold, most, trigger, beside=True)
+        yield script.breathe()
         yield compact_conversation_history(script, character, trigger=trigger, beside=True)
     except CancelledError:
         raise

@@ -78,7 +78,9 @@ def compact_conversation_history(
     # An automatic compaction that fails again and again must stop, like one that frees nothing.
     by_count, counts = plan.by_count > 0, trigger != "manual"
     try:
+        yield script.breathe()
         begin_intent(script, trigger, extracts)
+        yield script.breathe()
         result = yield _compact(script, character, plan, instructions, trigger, locked)
     except Exception as error:
         # If somebody stopped it, that says nothing about its use.
@@ -208,6 +210,7 @@ def _compact(
     try:
         for audience in plan.audiences:
             made = yield fold(script, character, plan, audience, instructions)
+            yield script.breathe()
             replaced = total_tokens((*made.leaving, *plan.previous(audience)))
             if audience in tied or total_tokens(made.markers) < replaced:
                 folds.append(made)

@@ -58,6 +58,7 @@ def run_pre_compaction_extraction(
     trace.begin()
     script.state.signal(SIGNAL, {"since": utc_iso(script.now()), "trigger": trigger})
     try:
+        yield script.breathe()
         iterations, stopped = yield _passes(
             script, character, max_iterations, trace.id, beside, archived
         )
@@ -87,6 +88,7 @@ def _passes(
     iterations, stopped = 0, "noop"
     views, limit = _views(script, character, archived), context_limit(script)
     while views:
+        yield script.breathe()
         audience, shown = views.pop(0)
         raw = {m.id for m in script.history.messages() if not m.is_summary}
         instruction = "" if shown else _instruction(script, character, audience)
@@ -102,6 +104,7 @@ def _passes(
             instruction=instruction,
         )
         report = yield script.run_turn(request)
+        yield script.breathe()
         iterations, stopped = iterations + report.iterations, report.stopped_by
         # The window may be smaller than was known: then show less at once.
         if context_limit(script) < MUCH_LESS * limit:
