@@ -81,7 +81,7 @@ else
 endif
 
 test-e2e: $(STAMP)
-	$(BIN)/python -m pytest -m e2e --numprocesses 3 --dist loadscope $(TESTS)
+	$(BIN)/python -m pytest -m e2e -rs --numprocesses 3 --dist loadscope $(TESTS)
 
 install-postgres: $(STAMP)
 	@$(BIN)/python -c "import psycopg" >/dev/null 2>&1 || \
@@ -94,6 +94,7 @@ STORING = $(shell grep -rlE "AssistantTest|EvenniaTest|django.test|tests.postgre
 test-postgres: install-postgres
 	TEST_DATABASE=postgresql $(BIN)/python -m pytest -m "not e2e" $(SPREAD) -rs \
 	    $(or $(TESTS),$(STORING))
+	$(BIN)/python -m pytest -m e2e -rs tests/e2e/test_several_servers.py
 
 mutants: $(STAMP)
 	@$(BIN)/cosmic-ray --version >/dev/null 2>&1 || \

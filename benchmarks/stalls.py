@@ -331,6 +331,7 @@ def run(url: str, options: Any) -> dict[str, Any]:
             done = services.mind().warm_up("scripted/model")
             done.addCallback(lambda _: services.mind().memories.sources("nobody"))
             done.addCallback(lambda _: services.mind().recall.count("nobody"))
+            done.addCallback(lambda _: gc.freeze())  # as `cli.startstop.warm_up`
             done.addCallback(lambda _: deferLater(reactor, SETTLE_S))
             done.addCallback(quiet).addCallback(talk).addCallback(over).addBoth(end)
 
