@@ -85,8 +85,10 @@ class TestSeveralServers(unittest.TestCase):
         player.ask(f"say Aria, {TOLL}.", r"Aria [a-z]+", 60)
         first.kill_hard()
         taken_over = processes.wait_for(
-            lambda: "another server" not in waiting.ask("aistatus Aria", r"Aria[^\n]*\n", 30)
-            + waiting.drain(1.0),
+            lambda: (
+                "another server"
+                not in waiting.ask("aistatus Aria", r"Aria[^\n]*\n", 30) + waiting.drain(1.0)
+            ),
             60,
         )
         self.assertTrue(taken_over)
