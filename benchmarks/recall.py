@@ -258,7 +258,7 @@ def speed(conversations: Sequence[Conversation], size: int, searches: int) -> di
         gone = [turn.id for turn in turns[:: max(1, size // 20)][:20]]
         remove_ms = _percentiles([_timed(lambda i=i: _remove_then_search(index, i)) for i in gone])
         index.close()
-        size_bytes = sum(file.stat().st_size for file in Path(folder).iterdir())
+        size_bytes = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
     return {
         "turns": size,
         "add_ms_per_turn": round(add_ms, 4),
@@ -279,9 +279,13 @@ def _remove_then_search(index: RecallIndex, turn_id: str) -> None:
 
 
 def _plain_fts5_ms(path: Path, queries: Sequence[str]) -> dict[str, float]:
-    """Ask the same file for the ten best by FTS5's own BM25, for comparison."""
+    """Ask FTS5 for the ten best of the same turns by its own BM25, for comparison."""
     sql = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY bm25(words) LIMIT 10"
-    with sqlite3.connect(path) as db:
+    with sqlite3.connect(":memory:") as db:
+        db.execute("CREATE VIRTUAL TABLE words USING fts5(text, detail=none)")
+        with sqlite3.connect(path) as known:
+            texts = known.execute("SELECT text FROM turns WHERE id IS NOT NULL")
+            db.executemany("INSERT INTO words (text) VALUES (?)", texts)
         matches = [" OR ".join(f'"{w}"' for w in words(q) if w not in STOP_WORDS) for q in queries]
         times = [_timed(lambda m=m: db.execute(sql, (m,)).fetchall()) for m in matches if m]
     db.close()

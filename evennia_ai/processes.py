@@ -1,7 +1,8 @@
-"""Processes by their ids: whether one is alive and is the one that is meant."""
+"""Processes: whether one is alive and is the one that is meant; locks that end with one."""
 
 import os
 from pathlib import Path
+from typing import IO
 
 GAME = ("portal", "server")
 
@@ -40,3 +41,22 @@ def is_alive(pid: int, word: str) -> bool:
         return not Path("/proc/self/stat").exists()
     is_zombie = stat.rpartition(")")[2].split()[:1] == ["Z"]
     return not is_zombie and os.fsencode(word) in command
+
+
+def locked(path: Path) -> IO[bytes] | None:
+    """An open file that is locked until it is closed; None if another one holds the lock."""
+    file = open(path, "a+b")  # noqa: SIM115 - open while it is locked
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            file.seek(0)
+            vars(msvcrt)["locking"](file.fileno(), vars(msvcrt)["LK_NBLCK"], 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        return None
+    return file

@@ -7,15 +7,15 @@ import secrets
 import socket
 import stat
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 from twisted.internet.address import IPv4Address
 from twisted.internet.interfaces import IConnector, IListeningPort
 from twisted.internet.protocol import ClientFactory, ServerFactory
 
 from evennia_ai.errors import ConfigError
+from evennia_ai.processes import locked
 
 # Bytes of the longest path of a Unix socket: 107 on Linux, 103 on macOS.
 _LONGEST = 100
@@ -32,7 +32,7 @@ class MindFolder:
 
     def __init__(self, path: Path, unix: bool = hasattr(socket, "AF_UNIX")):
         self.path, self.is_unix = path.resolve(), unix
-        self._lock: Any = None
+        self._lock: IO[bytes] | None = None
 
     def prepare(self) -> None:
         """Make the folders; `ConfigError` if one belongs to somebody else."""
@@ -76,13 +76,8 @@ class MindFolder:
 
     def lock(self) -> bool:
         """Take the lock for as long as this process lives; False if another one holds it."""
-        self._lock = open(self.path / "lock", "a+b")  # noqa: SIM115 - open while the process lives
-        try:
-            _lock_file(self._lock)
-        except OSError:
-            self._lock.close()
-            return False
-        return True
+        self._lock = locked(self.path / "lock")
+        return self._lock is not None
 
     def listen(self, reactor: Any, factory: ServerFactory) -> IListeningPort:
         """Take connections. Whoever holds the lock removes a socket that a crash left behind."""
@@ -116,19 +111,3 @@ class MindFolder:
     def exists(self) -> bool:
         """Whether the place to meet is still there."""
         return (self.socket if self.is_unix else self._port_file).exists()
-
-
-def _lock_by_fcntl(file: Any) -> None:
-    import fcntl
-
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _lock_by_msvcrt(file: Any) -> None:
-    import msvcrt
-
-    file.seek(0)
-    vars(msvcrt)["locking"](file.fileno(), vars(msvcrt)["LK_NBLCK"], 1)
-
-
-_lock_file: Callable[[Any], None] = _lock_by_msvcrt if os.name == "nt" else _lock_by_fcntl

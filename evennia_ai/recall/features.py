@@ -19,6 +19,9 @@ from evennia_ai.recall.wordrows import WordRows, word_rows
 # Up to `WHOLE` turns, all of a scope are candidates; of a larger one, the best `CANDIDATES`.
 WHOLE = 700
 CANDIDATES = 400
+# In scopes larger than `EXACT` turns, cosines are estimated first, and computed for so many of the
+# turns that then look best.
+EXACT, POOL = 20_000, 4_000
 # How much of a word's weight its neighbours lend, by distance in turns.
 _LENT = {0: 1.0, -1: 0.8, 1: 0.8, -2: 0.55, 2: 0.55, -3: 0.3, 3: 0.3}
 _OFFSETS = tuple(_LENT)
@@ -85,19 +88,24 @@ class Reader:
         self._rarity = np.log1p((turns.size - found + 0.5) / (found + 0.5))
         gist = _weighed(self._rarity, words)
         both = np.stack([whole, gist])
-        plain = turns.similarities(both)
-        self._cosines = np.concatenate([plain, turns.centred(both, plain)])
-        self._positions = self._worth_a_look()
-        # Around each candidate, shape (len(_OFFSETS), candidates): positions, and whether they
-        # belong to the same talk.
+        self._positions = self._worth_a_look(both)
+        # Turns in the same talks, with those near in order, which may belong to another.
         wanted = self._positions + np.array(_OFFSETS)[:, None]
         self._places = np.clip(wanted, 0, max(0, turns.size - 1))
+        self._looked_at = turns.of_parts(self._places.ravel())
+        self._cosines = np.concatenate(turns.cosines(both, self._looked_at))
+        # Around each candidate, shape (len(_OFFSETS), candidates): positions, and whether they
+        # belong to the same talk.
         sessions = turns.sessions
         same_session = sessions[self._places] == sessions[self._positions]
         self._same_talk = (self._places == wanted) & same_session
         # Numbers of the speakers the query names, and whether each candidate is by one of them.
-        self._asked = [turns.view.speakers.number(name) for name in query.asked]
-        self._spoke: Flags = np.isin(turns.speaker_numbers[self._positions], self._asked)
+        self._asked = turns.numbers_of(query.asked)
+        parts = turns.parts[self._looked_at]
+        self._part_starts = np.flatnonzero(np.diff(parts, prepend=-1))
+        # The part of each candidate's talk, by its place in `_part_starts`.
+        self._part_of = parts[self._part_starts].searchsorted(turns.parts[self._positions])
+        self._spoke: Flags = np.isin(turns.speaker_numbers(self._positions), self._asked)
 
     def candidates(self) -> Candidates:
         """The turns worth a closer look and their features."""
@@ -123,24 +131,29 @@ class Reader:
             features,
             matched=np.asarray((holds * bits[:, None]).sum(axis=0)),
             tells=np.asarray(states & (of_self | named) if self.query.asked else states),
-            times=self.turns.times[positions],
+            times=self.turns.times(positions),
             rarity=self._rarity,
             about=self._spoke | named,
             repeats=np.asarray(most & ~states & self.turns.in_crowd),
         )
 
-    def _worth_a_look(self) -> Ints:
+    def _worth_a_look(self, vectors: Floats) -> Ints:
+        """Ascending positions of the turns that look best."""
         size = self.turns.size
         if size <= WHOLE:
             return np.arange(size)
         total = float(self._rarity.sum()) or 1.0
-        base = self._rows["near"].totals(self._rarity / total)
-        lent = base.copy()
+        lent = self._rows["near"].totals(self._rarity / total)
+        base = lent.copy()
         for step in (1, 2):
-            lent[step:] += base[:-step] * (0.4 / step)
-            lent[:-step] += base[step:] * (0.4 / step)
-        rough = lent + 0.7 * self._cosines[:2].max(axis=0)
-        return np.sort(np.argpartition(-rough, CANDIDATES)[:CANDIDATES])
+            lent[step:] += base[:-step] * np.float32(0.4 / step)
+            lent[:-step] += base[step:] * np.float32(0.4 / step)
+        pool = np.arange(size)
+        if size > EXACT:
+            rough = lent + np.float32(0.7) * self.turns.likely_nearest(vectors)
+            pool = np.sort(np.argpartition(-rough, POOL)[:POOL])
+        rough = lent[pool] + 0.7 * self.turns.similarities(vectors, pool).max(axis=0)
+        return np.sort(pool[np.argpartition(-rough, CANDIDATES)[:CANDIDATES]])
 
     def _word_features(self, name: str, rows: WordRows) -> dict[str, Floats]:
         rarity = self._rarity / (float(self._rarity.sum()) or 1.0)
@@ -150,12 +163,12 @@ class Reader:
         window = (around * _LENT_ROWS).max(axis=1)
         before = (around[:, _BEFORE] * _BEFORE_ROWS).max(axis=1)
         cover = weighed[0]
-        lengths = self.turns.lengths[self._positions] / (self.turns.mean_length or 1.0)
+        lengths = self.turns.lengths(self._positions) / (self.turns.mean_length or 1.0)
         saturation = (_K1 + 1) / (1 + _K1 * (1 - _B + _B * lengths))
-        count, at = self.turns.session_count, self.turns.sessions[self._positions]
-        sums = rows.session_sums(self.turns.sessions, count)
+        count, at = len(self.turns.part_starts), self._part_of
+        sums = np.add.reduceat(rows.at(self._looked_at), self._part_starts, axis=1)
         held = sums > 0
-        rare = np.log1p(count / (0.5 + held.sum(axis=1)))
+        rare = np.log1p(count / (0.5 + rows.part_counts(self.turns.parts, count)))
         raw = {
             "bm25": cover * saturation,
             "cover": cover,
@@ -170,28 +183,27 @@ class Reader:
         return _with_relative(name, raw)
 
     def _vector_features(self, name: str, cosines: Floats) -> dict[str, Floats]:
-        around = cosines[self._places] * self._same_talk
+        around = cosines[self._looked_at.searchsorted(self._places)] * self._same_talk
         raw = {f"{offset:+d}": around[_OFFSETS.index(offset)] for offset in (-2, -1, 1, 2)}
-        raw["here"] = cosines[self._positions]
+        raw["here"] = around[0]
         raw["window"] = raw["here"] + 0.5 * (raw["-1"] + raw["+1"]) + 0.25 * (raw["-2"] + raw["+2"])
-        starts = self.turns.session_starts
-        means = np.add.reduceat(cosines, starts) / self.turns.session_sizes
-        peaks = np.maximum.reduceat(cosines, starts)
-        at = self.turns.sessions[self._positions]
-        raw["session"] = means[at]
-        raw["session_peak"] = peaks[at]
+        starts, at = self._part_starts, self._part_of
+        sizes = np.diff(starts, append=len(cosines))
+        raw["session"] = (np.add.reduceat(cosines, starts) / sizes)[at]
+        raw["session_peak"] = np.maximum.reduceat(cosines, starts)[at]
         return _with_relative(name, raw)
 
     def _speaker_features(self) -> dict[str, Floats]:
         positions, spoke = self._positions, self._spoke.astype(np.float32)
         asked = self._asked
-        first = self.turns.speaker_numbers[positions] == (asked[0] if asked else -1)
+        first = self.turns.speaker_numbers(positions) == (asked[0] if asked else -1)
         one, several = float(len(asked) == 1), float(len(asked) > 1)
         # Which turns hold the name of somebody the query names.
-        naming = np.zeros(self.turns.size, dtype=np.float32)
-        for word in self.query.name_words:
-            naming[self.turns.positions_of_word(word, word in ALSO_NAMES)] = 1
-        named = naming[positions]
+        naming = [
+            (self.turns.positions_of_word(word, word in ALSO_NAMES), 1.0)
+            for word in self.query.name_words
+        ]
+        named = WordRows(naming, self.turns.scratch).at(positions).max(axis=0, initial=0)
         asks = self.turns.traits(positions)[:, TRAITS.index("ends_asking")]
         return {
             "spoke": spoke * one,
@@ -246,12 +258,12 @@ class Reader:
         for wanted in ("time", "number", "name"):
             found[f"wants_{wanted}"] = found[f"is_{wanted}"] * (wanted in self.query.wants)
         found["wants_place"] = found["is_name"] * ("place" in self.query.wants)
-        places = self.turns.places[positions]
+        places = self.turns.places(positions)
         found["opens"] = (places == 0).astype(np.float32)
         found["opening"] = (places <= 2).astype(np.float32)
         found["opening_when"] = found["opening"] * ("time" in self.query.wants)
         found["place"] = np.minimum(places, 10) / 10
-        found["length"] = np.log1p(self.turns.lengths[positions])
+        found["length"] = np.log1p(self.turns.lengths(positions))
         previous = _OFFSETS.index(-1)
         before = self.turns.traits(self._places[previous])[:, TRAITS.index("ends_asking")]
         found["answers"] = before * self._same_talk[previous]
@@ -263,7 +275,7 @@ class Reader:
         found = {name: np.zeros(len(self._positions), dtype=np.float32) for name in names}
         if not self.query.months:
             return found
-        numbers = np.floor(self.turns.times[self._positions] / 86_400)
+        numbers = np.floor(self.turns.times(self._positions) / 86_400)
         known = np.flatnonzero((numbers >= _FIRST_DAY) & (numbers <= _LAST_DAY))
         days = numbers[known].astype("datetime64[D]")
         month = days.astype("datetime64[M]").astype(np.int64) % 12 + 1

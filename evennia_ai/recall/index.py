@@ -1,17 +1,19 @@
 """The recall index: adding, removing and searching turns, from any thread."""
 
-import sqlite3
 import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
+from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import normalised, viewer
 from evennia_ai.language.words import storable
 from evennia_ai.recall.embedding import Embedder, default_embedder
 from evennia_ai.recall.features import Reader
+from evennia_ai.recall.folder import ArraysFolder
 from evennia_ai.recall.query import parsed_query
 from evennia_ai.recall.ranking import (
     LinearModel,
@@ -21,39 +23,53 @@ from evennia_ai.recall.ranking import (
     probability,
 )
 from evennia_ai.recall.store import Row, Store, is_damage
+from evennia_ai.recall.turnwords import SMALLEST
 from evennia_ai.recall.values import Hit, Turn, seconds, stored_moment
 from evennia_ai.recall.vectors import packed_traits, packed_vectors
 from evennia_ai.recall.view import ScopeView
-from evennia_ai.recall.vocabulary import Vocabulary, words_of
+from evennia_ai.recall.vocabulary import Vocabulary
 
 _BATCH = 2_000
+# Turns read from the file at a time.
+_READ = 20_000
+# Memory that arrays may take which are not mapped from files, if nobody says otherwise.
+MEMORY_MB = 256
 
 
 class RecallIndex:
     """Everything said in a scope, found by words, meaning and place in the talk.
 
-    Methods may be called from any thread and run one at a time. The first search of a scope reads
-    it into memory, about a kilobyte a turn. `StoreError` if the file is no SQLite database or
-    cannot be written.
+    Methods may be called from any thread and run one at a time. Arrays of a scope's turns are
+    mapped from files in `<path>.arrays`, which can be made anew from the database. `StoreError` if
+    the file is no SQLite database or cannot be written.
 
     Args:
         path: The SQLite file, made if missing; ``:memory:`` for tests.
         embedder: The packaged static embedder by default.
         model: How features become a score; the shipped weights by default.
+        memory_mb: Memory for arrays that are not mapped from files; scopes that were not asked for
+            long are read again beyond it.
 
     Attributes:
             damaged: Whether a call failed because the file is damaged; it is unusable then.
     """
 
     def __init__(
-        self, path: Path | str, embedder: Embedder | None = None, model: LinearModel | None = None
+        self,
+        path: Path | str,
+        embedder: Embedder | None = None,
+        model: LinearModel | None = None,
+        memory_mb: int = MEMORY_MB,
     ):
         self._embedder = embedder if embedder is not None else default_embedder()
         self._model = model
+        self._most_memory = memory_mb * 1_000_000
         self._lock = threading.RLock()
         self._store = Store(path)
-        self._views: dict[int, ScopeView] = {}
-        self._vocabulary: Vocabulary | None = None
+        self._folder = ArraysFolder(self._store.path)
+        self._views: OrderedDict[int, ScopeView] = OrderedDict()
+        self._memory: dict[int, int] = {}
+        self._vocabulary = Vocabulary(self._embedder)
         self._seen_changes = self._store.change_count()
         self.damaged = False
 
@@ -62,8 +78,11 @@ class RecallIndex:
         with self._lock:
             try:
                 yield
-            except sqlite3.DatabaseError as error:
+            except BaseException as error:
+                self._views.clear()  # one may have been changed in part
                 self.damaged = self.damaged or is_damage(error)
+                if isinstance(error, OSError):
+                    raise StoreError(f"The recall index cannot be written: {error}") from error
                 raise
 
     def add(self, scope: str, turns: Iterable[Turn]) -> int:
@@ -89,29 +108,27 @@ class RecallIndex:
             complete = [(*row, vector) for row, vector in zip(fresh, vectors, strict=True)]
             replaced = [old[row[0]] for row in fresh if row[0] in old]
             number = self._store.replace(scope, replaced, complete)
-            if self._vocabulary is not None:
-                self._vocabulary.numbers(sorted(words_of(row[2] for row in fresh)))
-            self._shrink(number, replaced)
-            if number in self._views:
-                self._views[number].refresh()
+            if replaced:
+                self._store.delete_aside()
+                self._view(number)
+            elif number in self._views:
+                self._refresh(number, self._views[number])
         return len(fresh)
 
-    def _shrink(self, number: int, gone: Sequence[Row]) -> None:
-        """Take turns out of their scope's arrays; words that no turn holds any more may stay."""
-        view = self._views.get(number)
-        if view is not None and view.remove([row[0] for row in gone]):
-            del self._views[number]
-
     def remove(self, scope: str, ids: Iterable[str]) -> int:
-        """Remove turns from the file, and a damaged file kept aside; returns how many."""
+        """Remove turns from all files, and a damaged file kept aside; returns how many."""
         wanted = {storable(str(each)) for each in ids}
         if not wanted:
             return 0
         with self._at_work():
+            self._notice_other_writers()
             self._store.delete_aside()
             number = self._store.scope_number(scope)
             found = self._store.rows_of_ids(number, wanted)
-            return self._drop(number, list(found.values())) if found else 0
+            if found:
+                self._store.remove(number, list(found.values()))
+                self._view(number)
+            return len(found)
 
     def clear(self, scope: str, at_most: int | None = None) -> int:
         """Remove all turns of a scope, or `at_most` so many, as a hundred thousand take seconds.
@@ -122,13 +139,14 @@ class RecallIndex:
         with self._at_work():
             self._store.delete_aside()
             number = self._store.scope_number(scope)
-            rows = list(self._store.scope_rows(number, at_most=at_most))
-            return self._drop(number, rows, tidy=at_most is None or len(rows) < at_most)
-
-    def _drop(self, number: int, rows: Sequence[Row], tidy: bool = True) -> int:
-        self._store.delete(rows, tidy)
-        self._shrink(number, rows)
-        return len(rows)
+            if not number:
+                return 0
+            self._views.pop(number, None)
+            stamp, written = self._store.written(number)
+            if written:
+                self._folder.take(self._store.stamps())
+            self._folder.delete(stamp)
+            return self._store.clear(number, at_most)
 
     def set_filling(self, scope: str, filling: bool) -> None:
         """Note in the file whether a scope is being filled, for a start after a crash."""
@@ -167,8 +185,9 @@ class RecallIndex:
             if not number or limit <= 0:
                 return []
             found = self._ranked(number, str(query), int(limit), audience)
-            rows = self._store.rows([rowid for rowid, *_ in found])
-        return [_hit(rows[rowid], score, matches) for rowid, score, matches in found]
+            rows = self._store.rows(number, [place for place, *_ in found])
+            self._bound_memory(number)
+        return [_hit(rows[place], score, matches) for place, score, matches in found]
 
     def _ranked(
         self, number: int, text: str, limit: int, audience: str | None
@@ -186,34 +205,98 @@ class RecallIndex:
             best = order[best_places(order, candidates)]
             alike = turns.likeness(candidates.positions[best])
         best = latest_first(order, scores, candidates, query, alike)[:limit]
-        rowids = view.rowids.values[turns.base[candidates.positions[best]]]
+        places = turns.base[candidates.positions[best]] + 1
         # A turn moved to a better place gets the score of that place, so scores never rise.
         return [
-            (int(rowid), probability(score), bool(matches))
-            for rowid, score, matches in zip(
-                rowids, scores[order], candidates.matches[best], strict=False
+            (int(place), probability(score), bool(matches))
+            for place, score, matches in zip(
+                places, scores[order], candidates.matches[best], strict=False
             )
         ]
 
     def _view(self, number: int) -> ScopeView:
-        if self._vocabulary is None:
-            self._vocabulary = Vocabulary(self._embedder)
-            self._vocabulary.numbers(self._store.vocabulary())
-        if number not in self._views:
-            self._views[number] = ScopeView(self._store, number, self._embedder, self._vocabulary)
-        return self._views[number]
+        """A scope with all its turns, and without what was removed."""
+        view = self._views.get(number)
+        if view is None:
+            view = self._opened(number)
+        self._refresh(number, view)
+        self._views[number] = view
+        self._views.move_to_end(number)
+        return view
+
+    def _opened(self, number: int) -> ScopeView:
+        """A scope as its arrays have it; an empty one if there are none, or another uses them."""
+        view = ScopeView(self._embedder, self._vocabulary)
+        stamp, written = self._store.written(number)
+        if not written or not self._folder.take(self._store.stamps()):
+            return view
+        try:
+            view.read_from(self._folder.of(stamp), written, self._store.names(number))
+        except (OSError, ValueError):
+            return ScopeView(self._embedder, self._vocabulary)
+        gone = self._store.removed(number)
+        if gone:  # a crash came between; what was named is no more known
+            view.remove(np.array(gone) - 1)
+            view.write_to(self._folder.of(stamp))
+            self._store.finish_removal(number, view.unnamed())
+        return view
+
+    def _refresh(self, number: int, view: ScopeView) -> None:
+        """Take in what was added and removed since the last time."""
+        last = self._store.last(number)
+        while len(view) < last:
+            until = min(last, len(view) + _READ)
+            view.extend(list(self._store.scope_rows(number, len(view), until)), until)
+        if gone := self._store.removed(number):
+            unnamed = view.remove(np.array(gone) - 1)
+            if view.folder is not None:
+                view.write_to(view.folder)
+            stamp, written = self._store.written(number)
+            if view.folder is not None or not written:
+                self._store.finish_removal(number, unnamed)
+            else:
+                self._store.checkpoint()  # whose files these are removes it there
+        self._write(number, view)
+
+    def _write(self, number: int, view: ScopeView) -> None:
+        """Write the arrays of a scope that has grown to files, from which they are mapped then."""
+        stamp, written = self._store.written(number)
+        done = written if view.folder is not None else 0
+        if len(view) - done < SMALLEST or not self._folder.take(self._store.stamps()):
+            return
+        try:
+            if view.folder is None:
+                self._folder.delete(stamp)
+                self._store.set_written(number, 0, ())
+            view.write_to(self._folder.of(stamp))
+        except OSError:
+            return  # the disk is full: what is in memory stays there
+        self._store.set_written(number, len(view), view.unwritten_names())
+
+    def _bound_memory(self, number: int) -> None:
+        """Forget scopes and audiences that were not asked for long, if they take too much."""
+        self._memory[number] = self._views[number].memory
+        while len(self._views) > 1 and self._memory_used() > self._most_memory:
+            oldest, _ = self._views.popitem(last=False)
+            self._memory.pop(oldest, None)
+        view = self._views[number]
+        while self._memory_used() > self._most_memory and view.forget_oldest_view():
+            self._memory[number] = view.memory
+
+    def _memory_used(self) -> int:
+        return sum(self._memory.get(number, 0) for number in self._views)
 
     def _notice_other_writers(self) -> None:
         changes = self._store.change_count()
         if changes != self._seen_changes:
             self._seen_changes = changes
-            self._vocabulary = None
             self._views.clear()
 
     def close(self) -> None:
         """Close the file. Searching afterwards is an error."""
         with self._at_work():
             self._views.clear()
+            self._folder.close()
             self._store.close()
 
 

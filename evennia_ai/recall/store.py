@@ -1,43 +1,52 @@
-"""The index's file: turns, their words (FTS5) and their vectors, in one SQLite database."""
+"""The index's file: turns in one SQLite database.
 
+A removed turn's row stays, emptied: SQLite then overwrites its bytes in place. Rows are added in
+ascending order, so SQLite never moves them, and no copy of a row stays in an unused part of a page.
+"""
+
+import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from evennia_ai.errors import StoreError
-from evennia_ai.language.names import names_among
 
-# A stored turn, ``(rowid, *COLUMNS)``; a new one is without its rowid.
+# A stored turn, ``(place, *COLUMNS)``; a new one is without its place, which counts from 1 on in
+# its scope.
 Row = tuple[Any, ...]
 # Increased when what is stored per turn changes meaning; an older file is emptied, as it can be
 # rebuilt from what the game stores.
-SCHEMA_VERSION = 2
-# A turn's rowid is its scope's number times this plus its own, so that a scope is one range.
-SCOPE_SPAN = 1 << 40
+SCHEMA_VERSION = 3
 _CHUNK = 500
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS scopes (
-    number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, last INTEGER NOT NULL DEFAULT 0);
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, last INTEGER NOT NULL DEFAULT 0,
+    stamp TEXT NOT NULL, written INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS turns (
-    rowid INTEGER PRIMARY KEY, scope INTEGER NOT NULL, id TEXT NOT NULL, speaker TEXT NOT NULL,
-    text TEXT NOT NULL, at, time REAL NOT NULL, session TEXT, audience TEXT NOT NULL,
-    kind TEXT NOT NULL, traits INTEGER NOT NULL, vector BLOB NOT NULL);
+    number INTEGER PRIMARY KEY, scope INTEGER NOT NULL, place INTEGER NOT NULL, id TEXT,
+    speaker TEXT, text TEXT, at, time REAL, session TEXT, audience TEXT, kind TEXT,
+    traits INTEGER, vector BLOB);
+CREATE TABLE IF NOT EXISTS names (
+    row INTEGER PRIMARY KEY, scope INTEGER NOT NULL, kind TEXT NOT NULL, number INTEGER NOT NULL,
+    name TEXT);
+CREATE TABLE IF NOT EXISTS removed (row INTEGER PRIMARY KEY, scope INTEGER, place INTEGER);
 CREATE TABLE IF NOT EXISTS filling (scope INTEGER PRIMARY KEY);
 CREATE UNIQUE INDEX IF NOT EXISTS turns_by_id ON turns (scope, id);
-CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(
-    text, content='turns', content_rowid='rowid', detail=none, tokenize='unicode61');
-CREATE VIRTUAL TABLE IF NOT EXISTS vocabulary USING fts5vocab('words', 'row');
+CREATE UNIQUE INDEX IF NOT EXISTS turns_by_place ON turns (scope, place);
+CREATE UNIQUE INDEX IF NOT EXISTS names_by_number ON names (scope, kind, number);
+CREATE INDEX IF NOT EXISTS removed_by_scope ON removed (scope);
 """
-_DROP = """
-DROP TABLE IF EXISTS vocabulary; DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS turns;
-DROP TABLE IF EXISTS scopes; DROP TABLE IF EXISTS filling;
-"""
+_DROP = "".join(
+    f"DROP TABLE IF EXISTS {table};"
+    for table in ("vocabulary", "words", "turns", "scopes", "filling", "names", "removed")
+)
 # Suffix of a damaged file that was put aside, and suffixes of a database's files.
 _ASIDE, _PARTS = ".damaged", ("", "-wal", "-shm")
-_NEW_SCOPE = "INSERT INTO scopes (name) VALUES (?) ON CONFLICT (name) DO NOTHING"
+_NEW_SCOPE = "INSERT INTO scopes (name, stamp) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
 COLUMNS = "id, speaker, text, at, time, session, audience, kind, traits, vector"
+_EMPTIED = ", ".join(f"{column}=NULL" for column in COLUMNS.split(", "))
 
 
 class Store:
@@ -56,6 +65,8 @@ class Store:
                     self._db.executescript(_DROP)
                 self._db.executescript(_SCHEMA)
                 self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+            if version not in (0, SCHEMA_VERSION):
+                self._vacuum()
         except sqlite3.DatabaseError as error:
             raise StoreError(
                 f"The recall index `{self.path}` cannot be opened ({error}); delete the file and "
@@ -75,7 +86,7 @@ class Store:
         """Note whether a scope is being filled; a missing scope is made."""
         note, drop = "INSERT OR IGNORE INTO filling VALUES (?)", "DELETE FROM filling WHERE scope=?"
         with self._db:
-            self._db.execute(_NEW_SCOPE, (name,))
+            self._make_scope(name)
             self._db.execute(note if filling else drop, (self.scope_number(name),))
 
     def is_filling(self, scope: int) -> bool:
@@ -83,113 +94,157 @@ class Store:
         query = "SELECT 1 FROM filling WHERE scope=?"
         return self._db.execute(query, (scope,)).fetchone() is not None
 
+    def _make_scope(self, name: str) -> None:
+        self._db.execute(_NEW_SCOPE, (name, secrets.token_hex(8)))
+
     def rows_of_ids(self, scope: int, ids: Iterable[str]) -> dict[str, Row]:
-        """Stored rows ``(rowid, id, speaker, …)`` by turn id; unknown ids are left out."""
-        return {row[1]: row for row in self._rows_in("scope=? AND id", (scope,), list(ids))}
+        """Stored rows ``(place, id, speaker, …)`` by turn id; unknown ids are left out."""
+        return {row[1]: row for row in self._rows_in("id", scope, list(ids))}
 
-    def rows(self, rowids: Sequence[int]) -> dict[int, Row]:
-        """Stored rows ``(rowid, id, speaker, …)`` by rowid."""
-        return {row[0]: row for row in self._rows_in("rowid", (), rowids)}
+    def rows(self, scope: int, places: Sequence[int]) -> dict[int, Row]:
+        """Stored rows ``(place, id, speaker, …)`` by place."""
+        return {row[0]: row for row in self._rows_in("place", scope, places)}
 
-    def _rows_in(self, column: str, before: Row, wanted: Sequence[int | str]) -> Iterator[Row]:
+    def _rows_in(self, column: str, scope: int, wanted: Sequence[int | str]) -> Iterator[Row]:
         for start in range(0, len(wanted), _CHUNK):
             chunk = wanted[start : start + _CHUNK]
             marks = ",".join("?" * len(chunk))
-            query = f"SELECT rowid, {COLUMNS} FROM turns WHERE {column} IN ({marks})"
-            yield from self._db.execute(query, (*before, *chunk))
+            query = f"SELECT place, {COLUMNS} FROM turns WHERE scope=? AND {column} IN ({marks})"
+            yield from self._db.execute(query, (scope, *chunk))
 
     def replace(self, name: str, gone: Sequence[Row], rows: Sequence[Row]) -> int:
-        """Delete and store rows of a scope, made if missing, all or nothing; returns its number."""
+        """Remove and store rows of a scope, made if missing, all or nothing; returns its number."""
         with self._db:
-            self._db.execute(_NEW_SCOPE, (name,))
-            self._delete(gone)
+            self._make_scope(name)
             query = "SELECT number, last FROM scopes WHERE name=?"
             number, last = self._db.execute(query, (name,)).fetchone()
-            numbered = list(enumerate(rows, number * SCOPE_SPAN + last + 1))
+            self._empty(number, gone)
             marks = ",".join("?" * 12)
             self._db.executemany(
-                f"INSERT INTO turns (rowid, scope, {COLUMNS}) VALUES ({marks})",
-                ((rowid, number, *row) for rowid, row in numbered),
-            )
-            self._db.executemany(
-                "INSERT INTO words (rowid, text) VALUES (?, ?)",
-                ((rowid, row[2]) for rowid, row in numbered),
+                f"INSERT INTO turns (scope, place, {COLUMNS}) VALUES ({marks})",
+                ((number, place, *row) for place, row in enumerate(rows, last + 1)),
             )
             self._db.execute("UPDATE scopes SET last=last+? WHERE number=?", (len(rows), number))
-            if gone:
-                self._tidy()
-        if gone:
-            self._checkpoint()
-            self.delete_aside()
         return int(number)
 
-    def delete(self, rows: Sequence[Row], tidy: bool = True) -> None:
-        """Delete rows from the file; without `tidy` their words stay until a later removal."""
+    def remove(self, scope: int, gone: Sequence[Row]) -> None:
+        """Remove rows of a scope; `finish_removal` ends it."""
         with self._db:
-            self._delete(rows)
-            if tidy:
-                self._tidy()
-        if tidy:
-            self._checkpoint()
+            self._empty(scope, gone)
 
-    def _delete(self, rows: Sequence[Row]) -> None:
-        self._db.executemany(
-            "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)",
-            ((row[0], row[3]) for row in rows),
-        )
-        self._db.executemany("DELETE FROM turns WHERE rowid=?", ((row[0],) for row in rows))
+    def _empty(self, scope: int, gone: Sequence[Row]) -> None:
+        places = [(scope, row[0]) for row in gone]
+        self._db.executemany(f"UPDATE turns SET {_EMPTIED} WHERE scope=? AND place=?", places)
+        self._db.executemany("INSERT INTO removed (scope, place) VALUES (?, ?)", places)
 
-    def _tidy(self) -> None:
-        # A deleted row's words stay in older segments of the FTS index until they merge.
-        self._db.execute("INSERT INTO words (words) VALUES ('optimize')")
+    def removed(self, scope: int) -> list[int]:
+        """Places of turns that were removed here but perhaps not yet from other files."""
+        query = "SELECT place FROM removed WHERE scope=? ORDER BY place"
+        return [row[0] for row in self._db.execute(query, (scope,))]
 
-    def _checkpoint(self) -> None:
-        # Copies of rows that SQLite has moved may stay in the unused parts of pages, also with
+    def finish_removal(self, scope: int, unnamed: Mapping[str, Sequence[int]]) -> None:
+        """Note that turns are removed everywhere, and forget the names that are no more in use.
+
+        Then no byte of them is left in the file.
+        """
+        with self._db:
+            self._db.execute("DELETE FROM removed WHERE scope=?", (scope,))
+            self._db.executemany(
+                "UPDATE names SET name=NULL WHERE scope=? AND kind=? AND number=?",
+                ((scope, kind, number) for kind, each in unnamed.items() for number in each),
+            )
+        self.checkpoint()
+
+    def checkpoint(self) -> None:
+        """Leave nothing in the write-ahead log."""
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def written(self, scope: int) -> tuple[str, int]:
+        """The name of a scope's folder of arrays, and how many turns are surely in it."""
+        query = "SELECT stamp, written FROM scopes WHERE number=?"
+        stamp, count = self._db.execute(query, (scope,)).fetchone()
+        return str(stamp), int(count)
+
+    def stamps(self) -> set[str]:
+        """The names of all scopes' folders."""
+        return {row[0] for row in self._db.execute("SELECT stamp FROM scopes")}
+
+    def names(self, scope: int) -> dict[str, dict[int, str]]:
+        """What is numbered in a scope's arrays, by kind and number."""
+        found: dict[str, dict[int, str]] = {}
+        query = "SELECT kind, number, name FROM names WHERE scope=? AND name IS NOT NULL"
+        for kind, number, name in self._db.execute(query, (scope,)):
+            found.setdefault(kind, {})[number] = name
+        return found
+
+    def set_written(
+        self, scope: int, count: int, names: Iterable[tuple[str, int, str | None]]
+    ) -> None:
+        """Note that so many turns are in the folder, and what their numbers mean.
+
+        Names are ``(kind, number, name)``; with a `count` of 0 those known before are forgotten.
+        """
+        deleted = 0
+        with self._db:
+            if not count:
+                query = "DELETE FROM names WHERE scope=?"
+                deleted = self._db.execute(query, (scope,)).rowcount
+            self._db.executemany(
+                "INSERT INTO names (scope, kind, number, name) VALUES (?, ?, ?, ?)",
+                ((scope, *each) for each in names),
+            )
+            self._db.execute("UPDATE scopes SET written=? WHERE number=?", (count, scope))
+        if deleted:
+            self._vacuum()
+
+    def clear(self, scope: int, at_most: int | None = None) -> int:
+        """Delete rows of a scope; returns how many, which is less than `at_most` at the end."""
+        limit = -1 if at_most is None else at_most
+        query = "SELECT number FROM turns WHERE scope=? AND id IS NOT NULL ORDER BY place LIMIT ?"
+        stamp = secrets.token_hex(8)
+        with self._db:
+            gone = self._db.execute(query, (scope, limit)).fetchall()
+            self._db.executemany("DELETE FROM turns WHERE number=?", gone)
+            is_last = at_most is None or len(gone) < at_most
+            for table in ("names", "removed", *(["turns"] if is_last else [])):
+                self._db.execute(f"DELETE FROM {table} WHERE scope=?", (scope,))
+            last = "last" if not is_last else "0"
+            update = f"UPDATE scopes SET written=0, stamp=?, last={last} WHERE number=?"
+            self._db.execute(update, (stamp, scope))
+        if is_last:
+            self._vacuum()
+        return len(gone)
+
+    def _vacuum(self) -> None:
+        # Deleting rows moves others; copies stay in unused parts of pages, also with
         # `secure_delete`.
         self._db.execute("VACUUM")
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.checkpoint()
 
     def delete_aside(self) -> None:
         """Delete a damaged file that was put aside: it may hold what is to be removed."""
         for part in _PARTS:
             Path(f"{self.path}{_ASIDE}{part}").unlink(missing_ok=True)
 
-    def scope_rows(self, scope: int, after: int = 0, at_most: int | None = None) -> Iterator[Row]:
-        """Rows ``(rowid, id, …)`` of a scope whose rowid is above `after`, in order."""
-        low, high = _range(scope)
-        query = f"SELECT rowid, {COLUMNS} FROM turns WHERE rowid > ? AND rowid < ? ORDER BY rowid"
-        limit = -1 if at_most is None else at_most
-        return self._db.execute(f"{query} LIMIT ?", (max(low, after), high, limit))
+    def scope_rows(self, scope: int, after: int = 0, up_to: int | None = None) -> Iterator[Row]:
+        """Rows ``(place, id, …)`` of a scope whose place is above `after`, in order."""
+        query = (
+            f"SELECT place, {COLUMNS} FROM turns WHERE scope=? AND place>? AND place<=? "
+            "AND id IS NOT NULL ORDER BY place"
+        )
+        last = self.last(scope) if up_to is None else up_to
+        return self._db.execute(query, (scope, after, last))
+
+    def last(self, scope: int) -> int:
+        """The place of a scope's newest turn; 0 if it never had one."""
+        query = "SELECT last FROM scopes WHERE number=?"
+        row = self._db.execute(query, (scope,)).fetchone()
+        return int(row[0]) if row else 0
 
     def count(self, scope: int) -> int:
         """How many turns a scope has."""
-        query = "SELECT count(*) FROM turns WHERE rowid > ? AND rowid < ?"
-        return int(self._db.execute(query, _range(scope)).fetchone()[0])
-
-    def vocabulary(self) -> list[str]:
-        """All words of all scopes, as FTS5 keeps them."""
-        return [row[0] for row in self._db.execute("SELECT term FROM vocabulary")]
-
-    def rowids_of_word(self, scope: int, word: str, after: int = 0) -> list[int]:
-        """Rowids above `after` of a scope's turns that hold a word, ascending."""
-        low, high = _range(scope)
-        query = "SELECT rowid FROM words WHERE words MATCH ? AND rowid > ? AND rowid < ?"
-        phrase = '"' + word.replace('"', "") + '"'
-        try:
-            return [row[0] for row in self._db.execute(query, (phrase, max(low, after), high))]
-        except sqlite3.OperationalError:
-            # FTS5 would split this word further, and keeps no positions to find it by.
-            return []
-
-    def rowids_of_name(self, scope: int, name: str, after: int = 0) -> list[int]:
-        """As `rowids_of_word`, only turns where a word like `will` means somebody."""
-        low, high = _range(scope)
-        query = (
-            "SELECT rowid, text FROM turns WHERE rowid IN (SELECT rowid FROM words WHERE words"
-            " MATCH ? AND rowid > ? AND rowid < ?) AND instr(text, ?) ORDER BY rowid"
-        )
-        rows = self._db.execute(query, (f'"{name}"', max(low, after), high, name.title()))
-        return [rowid for rowid, text in rows if name in names_among(text)]
+        query = "SELECT count(*) FROM turns WHERE scope=? AND id IS NOT NULL"
+        return int(self._db.execute(query, (scope,)).fetchone()[0])
 
     def close(self) -> None:
         """Close the file."""
@@ -208,7 +263,3 @@ def set_aside(path: Path) -> None:
         file = Path(f"{path}{part}")
         if file.exists():
             file.replace(f"{path}{_ASIDE}{part}")
-
-
-def _range(scope: int) -> tuple[int, int]:
-    return scope * SCOPE_SPAN, (scope + 1) * SCOPE_SPAN

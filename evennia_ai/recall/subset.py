@@ -5,13 +5,10 @@ what a feature says of them is what it says among all. What it says of the neigh
 ranked too, is less exact.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from evennia_ai.language.names import names_among
-from evennia_ai.language.words import words
 from evennia_ai.recall.embedding import Embedder
 from evennia_ai.recall.features import Reader
 from evennia_ai.recall.query import ParsedQuery
@@ -28,31 +25,6 @@ from evennia_ai.recall.view import ScopeView
 from evennia_ai.recall.vocabulary import Vocabulary
 
 
-class Rows:
-    """Rows in memory, read as `view.ScopeView` reads a `store.Store`; sorted by their numbers."""
-
-    def __init__(self, rows: Sequence[Row]):
-        self._rows = rows
-        self._texts = {row[0]: row[3] for row in rows}
-        self._holders = defaultdict[str, list[int]](list)
-        for number, text in self._texts.items():
-            for word in dict.fromkeys(words(text)):
-                self._holders[word].append(number)
-
-    def scope_rows(self, scope: int, after: int = 0, at_most: int | None = None) -> Iterator[Row]:
-        """Rows above a number, in order."""
-        return (row for row in self._rows if row[0] > after)
-
-    def rowids_of_word(self, scope: int, word: str, after: int = 0) -> list[int]:
-        """Numbers of the rows that hold a word."""
-        return [number for number in self._holders.get(word, ()) if number > after]
-
-    def rowids_of_name(self, scope: int, name: str, after: int = 0) -> list[int]:
-        """As `rowids_of_word`, only rows where a word like `will` means somebody."""
-        found = self.rowids_of_word(scope, name, after)
-        return [number for number in found if name in names_among(self._texts[number])]
-
-
 def ranked(
     rows: Sequence[Row],
     query: ParsedQuery,
@@ -62,7 +34,8 @@ def ranked(
     model: LinearModel | None = None,
 ) -> list[Hit]:
     """The best of some rows, as `RecallIndex.search` ranks them."""
-    view = ScopeView(Rows(rows), 1, embedder, vocabulary)  # type: ignore[arg-type]
+    view = ScopeView(embedder, vocabulary)
+    view.extend([(place, *row[1:]) for place, row in enumerate(rows, 1)], len(rows))
     turns = view.seen_by(None)
     candidates = Reader(turns, query, embedder).candidates()
     scores = (model or default_model(turns.in_crowd)).scores(candidates)
@@ -72,10 +45,9 @@ def ranked(
         best = order[best_places(order, candidates)]
         alike = turns.likeness(candidates.positions[best])
     best = latest_first(order, scores, candidates, query, alike)[:limit]
-    by_number = {row[0]: row for row in rows}
-    numbers = view.rowids.values[turns.base[candidates.positions[best]]].tolist()
-    places = zip(numbers, scores[order].tolist(), candidates.matches[best].tolist(), strict=False)
-    return [_hit(by_number[number], score, matches) for number, score, matches in places]
+    found = turns.base[candidates.positions[best]].tolist()
+    places = zip(found, scores[order].tolist(), candidates.matches[best].tolist(), strict=False)
+    return [_hit(rows[position], score, matches) for position, score, matches in places]
 
 
 def _hit(row: Row, score: float, matches: bool) -> Hit:

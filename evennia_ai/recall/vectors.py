@@ -1,4 +1,4 @@
-"""Arrays of turns: they grow, their cosines are exact, vectors and traits are stored packed."""
+"""Vectors and traits of turns: cosines are exact, both are stored packed."""
 
 import re
 from collections.abc import Sequence
@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_FIRST_ROWS = 1_024
+from evennia_ai.recall.growing import Growing
+
 # Multiplications a call to BLAS may take; from 2**18 on OpenBLAS wakes threads of its own, and on
 # a busy machine waits for them many times longer than the product takes.
 _BLOCK_WORK = 245_760
+# Rows whose signs are compared at a time, that they stay in the processor's cache.
+_SIGN_ROWS = 16_384
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
@@ -35,30 +38,6 @@ _NAME = re.compile(r"(?<=[a-z,'’] )[\"“']?[A-Z][a-z]+")
 _QUOTE = re.compile(r'["“”]')
 
 
-class Growing:
-    """A numpy array that grows by doubling; of one dimension without a `width`."""
-
-    def __init__(self, dtype: Any, width: int = 0):
-        self._data = np.zeros((_FIRST_ROWS, width) if width else _FIRST_ROWS, dtype=dtype)
-        self._size = 0
-
-    def extend(self, values: Any) -> None:
-        """Append rows."""
-        end = self._size + len(values)
-        if end > len(self._data):
-            shape = (max(end, 2 * len(self._data)), *self._data.shape[1:])
-            grown = np.zeros(shape, dtype=self._data.dtype)
-            grown[: self._size] = self._data[: self._size]
-            self._data = grown
-        self._data[self._size : end] = values
-        self._size = end
-
-    @property
-    def values(self) -> NDArray[Any]:
-        """The rows so far; a view, valid until the next `extend`."""
-        return self._data[: self._size]
-
-
 class ExactVectors:
     """Quantised vectors whose cosines do not depend on what stands beside them.
 
@@ -68,29 +47,29 @@ class ExactVectors:
     """
 
     def __init__(self, dims: int):
-        self._numbers = Growing(np.int8, dims)
-        self._norms = Growing(np.float32)
+        self.numbers = Growing(np.int8, dims)
+        self.norms = Growing(np.float32)
         self._buffer = np.zeros((_BLOCK_WORK // dims, dims), dtype=np.float32)
 
     def __len__(self) -> int:
-        return len(self._norms.values)
+        return len(self.norms)
 
     def extend(self, numbers: NDArray[Any]) -> None:
         """Append vectors that `quantised` made, shape (n, dims)."""
-        self._numbers.extend(numbers)
-        self._norms.extend(norms_of(numbers.astype(np.float32)))
+        self.numbers.extend(numbers)
+        self.norms.extend(norms_of(numbers.astype(np.float32)))
 
     def mean(self, positions: Ints) -> Floats:
         """Mean of the unit vectors at some positions, shape (dims,)."""
-        numbers = self._numbers.values[positions].astype(np.float32)
-        return np.asarray((numbers / self._norms.values[positions][:, None]).mean(axis=0))
+        numbers = self.numbers.values[positions].astype(np.float32)
+        return np.asarray((numbers / self.norms.values[positions][:, None]).mean(axis=0))
 
     def cosines(self, vectors: Floats, at: Ints | slice = slice(None)) -> Floats:
         """Cosine of each vector (rows; any scale) with each one here, or with those at `at`.
 
         Multiplied in blocks that fit the cache and are too small for BLAS to use threads.
         """
-        asked, here = quantised(vectors), self._numbers.values[at]
+        asked, here = quantised(vectors), self.numbers.values[at]
         found = np.empty((len(asked), len(here)), dtype=np.float32)
         # A single row would be a matrix-vector product, which BLAS shares out much sooner.
         rows = asked if len(asked) > 1 else np.repeat(asked, 2, axis=0)
@@ -99,20 +78,20 @@ class ExactVectors:
             block = self._buffer[: min(step, len(here) - low)]
             block[:] = here[low : low + step]
             found[:, low : low + step] = (rows @ block.T)[: len(asked)]
-        found /= self._norms.values[at]
+        found /= self.norms.values[at]
         found /= norms_of(asked)[:, None]
         return found
 
     def between(self, positions: Ints) -> Floats:
         """Cosines of a few vectors with one another, shape (n, n)."""
-        numbers = self._numbers.values[positions].astype(np.float32)
-        norms = self._norms.values[positions]
+        numbers = self.numbers.values[positions].astype(np.float32)
+        norms = self.norms.values[positions]
         return np.asarray(numbers @ numbers.T / norms / norms[:, None])
 
     def pairwise(self, ones: Ints, others: Ints) -> Floats:
         """Cosine of each of `ones` with the one of `others` at the same place, shape (n,)."""
-        products = self._numbers.values[ones].astype(np.float32) * self._numbers.values[others]
-        norms = self._norms.values[ones] * self._norms.values[others]
+        products = self.numbers.values[ones].astype(np.float32) * self.numbers.values[others]
+        norms = self.norms.values[ones] * self.norms.values[others]
         return np.asarray(products.sum(axis=1) / norms)
 
 
@@ -128,6 +107,37 @@ def quantised(vectors: Floats) -> Floats:
         return vectors
     peaks = np.abs(vectors).max(axis=1, keepdims=True)
     return np.asarray(np.rint(vectors / np.where(peaks > 0, peaks, 1) * 127), dtype=np.float32)
+
+
+def signs_of(numbers: NDArray[Any]) -> NDArray[np.uint64]:
+    """The signs of vectors (rows) as bits, shape (n, words of 64 bits)."""
+    bits = np.packbits(numbers > 0, axis=1)
+    padded = np.zeros((len(bits), -(-bits.shape[1] // 8) * 8), dtype=np.uint8)
+    padded[:, : bits.shape[1]] = bits
+    return padded.view(np.uint64)
+
+
+def likely_cosines(
+    signs: Sequence[NDArray[np.uint64]], asked: Floats, dims: int
+) -> NDArray[np.float32]:
+    """Cosines of all vectors with the nearest of those asked, estimated by their signs, shape (n,).
+
+    `signs` are the columns of `signs_of`. The share of signs in which two vectors differ is the
+    angle between them divided by pi, on average over directions (SimHash, Charikar, STOC 2002).
+    """
+    rows, size = signs_of(quantised(asked)), len(signs[0])
+    found = np.empty(size, dtype=np.float32)
+    cosines = np.cos(np.pi * np.arange(dims + 1) / dims).astype(np.float32)
+    for low in range(0, size, _SIGN_ROWS):
+        part = slice(low, low + _SIGN_ROWS)
+        nearest = None
+        for row in rows:
+            differing = np.zeros(len(found[part]), dtype=np.uint16)
+            for column, bits in zip(signs, row, strict=True):
+                differing += np.bitwise_count(column[part] ^ bits)
+            nearest = differing if nearest is None else np.minimum(nearest, differing)
+        found[part] = cosines[nearest]
+    return found
 
 
 def packed_vectors(vectors: Floats) -> list[bytes]:

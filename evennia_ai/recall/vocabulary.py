@@ -1,4 +1,4 @@
-"""The words of turns: stems, words of near meaning, kinds, and which turn holds which.
+"""The words of turns: stems, words of near meaning, and kinds.
 
 `kinds.json` is a small hand-made lexicon of everyday and tavern life, so that `pet` finds the
 raven: static vectors put it near `crow`, but far from a question about animals.
@@ -6,15 +6,15 @@ raven: static vectors put it near `crow`, but far from a question about animals.
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from evennia_ai.language.words import STOP_WORDS, stem, words
+from evennia_ai.language.words import stem
 from evennia_ai.recall.embedding import Embedder
-from evennia_ai.recall.vectors import ExactVectors, Floats, Growing, Ints, quantised
+from evennia_ai.recall.vectors import ExactVectors, Floats, Ints, quantised
 
 # Least cosine of words that count as related.
 NEAR_MEANING = 0.4
@@ -23,10 +23,10 @@ _KINDS = Path(__file__).resolve().parent / "kinds.json"
 
 
 class Names:
-    """Strings numbered in order of first use."""
+    """Strings numbered in order of first use, from 1 on; None stands for one that was forgotten."""
 
     def __init__(self) -> None:
-        self.all: list[str] = []
+        self.all: list[str | None] = [None]
         self._numbers: dict[str, int] = {}
 
     def number(self, name: str) -> int:
@@ -37,22 +37,48 @@ class Names:
             self.all.append(name)
         return known
 
+    def known(self, name: str) -> int | None:
+        """The number of a string that has one."""
+        return self._numbers.get(name)
+
+    def numbers(self) -> set[int]:
+        """All numbers of strings."""
+        return set(self._numbers.values())
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Forget strings; their numbers are not given again."""
+        for number in numbers:
+            if number < len(self.all) and (name := self.all[number]) is not None:
+                del self._numbers[name]
+                self.all[number] = None
+
+    def restore(self, known: Mapping[int, str]) -> None:
+        """Begin with these strings."""
+        self.all = [known.get(number) for number in range(max(known, default=0) + 1)]
+        self._numbers = {name: number for number, name in known.items()}
+
 
 class Vocabulary:
     """Words that may stand in turns, their stems, and their vectors for near-synonyms."""
 
     def __init__(self, embedder: Embedder):
         self._embedder = embedder
-        self._names = Names()
+        self._words: list[str] = []
+        self._numbers: dict[str, int] = {}
         self._by_stem: dict[str, list[str]] = {}
         self._vectors = ExactVectors(embedder.dims)
         self._near: OrderedDict[str, tuple[int, list[tuple[float, str]]]] = OrderedDict()
 
     def numbers(self, some_words: Iterable[str]) -> list[int]:
         """Numbers of words, as `cosines` takes them; unknown words are added."""
-        known, found = len(self._names.all), [self._names.number(word) for word in some_words]
-        for word in self._names.all[known:]:
-            self._by_stem.setdefault(stem(word), []).append(word)
+        found = []
+        for word in some_words:
+            number = self._numbers.get(word)
+            if number is None:
+                number = self._numbers[word] = len(self._words)
+                self._words.append(word)
+                self._by_stem.setdefault(stem(word), []).append(word)
+            found.append(number)
         return found
 
     def cosines(self, vectors: Floats, numbers: Ints) -> Floats:
@@ -76,7 +102,7 @@ class Vocabulary:
         if known_to < size:
             cosines = self._vectors.cosines(vector[None], slice(known_to, None))[0]
             close = np.flatnonzero(cosines >= NEAR_MEANING)
-            fresh = [(-float(cosines[n]), self._names.all[known_to + int(n)]) for n in close]
+            fresh = [(-float(cosines[n]), self._words[known_to + int(n)]) for n in close]
             found = sorted(found + fresh)
             self._near[word] = (size, found)
         self._near.move_to_end(word)
@@ -85,14 +111,9 @@ class Vocabulary:
         return ((form, -minus) for minus, form in found)
 
     def _embed_new_words(self) -> None:
-        missing = self._names.all[len(self._vectors) :]
+        missing = self._words[len(self._vectors) :]
         if missing:
             self._vectors.extend(quantised(self._embedder.embed(missing)))
-
-
-def words_of(texts: Iterable[str]) -> set[str]:
-    """All words of some texts."""
-    return {word for text in texts for word in words(text)}
 
 
 @cache
@@ -109,50 +130,3 @@ def members_by_kind() -> dict[str, frozenset[str]]:
 def members(word: str) -> tuple[str, ...]:
     """Sorted stems of the members of the kind a word names; empty if it names none."""
     return tuple(sorted(members_by_kind().get(stem(word), ())))
-
-
-class TurnWords:
-    """The words of turns without stop words, each once, as numbers in a vocabulary.
-
-    `wordrows` counts only a word's nearest others. In a crowd, where many lines are about the same
-    people, the farther ones tell what a line is about.
-    """
-
-    def __init__(self, vocabulary: Vocabulary):
-        self._vocabulary = vocabulary
-        self._numbers = Growing(np.int64)
-        self._ends = Growing(np.int64)
-
-    def __len__(self) -> int:
-        return len(self._ends.values)
-
-    def extend(self, texts: Iterable[str]) -> None:
-        """Append turns."""
-        end = int(self._ends.values[-1]) if len(self) else 0
-        numbers: list[int] = []
-        ends = []
-        for text in texts:
-            kept = dict.fromkeys(word for word in words(text) if word not in STOP_WORDS)
-            numbers += self._vocabulary.numbers(kept)
-            ends.append(end + len(numbers))
-        self._numbers.extend(numbers)
-        self._ends.extend(ends)
-
-    def nearness(self, turns: Ints, vectors: Floats) -> Floats:
-        """How near each turn's nearest word comes to each vector: cosines, at least 0.
-
-        `turns` are numbers in order of adding, shape (n,); the result has shape (vectors, n).
-        """
-        ends = self._ends.values[turns]
-        starts = np.where(turns > 0, self._ends.values[turns - 1], 0)
-        sizes = ends - starts
-        firsts = np.cumsum(sizes) - sizes
-        at = np.arange(int(sizes.sum())) + np.repeat(starts - firsts, sizes)
-        found = np.zeros((len(vectors), len(turns)), dtype=np.float32)
-        if not found.size or not len(at):
-            return found
-        used, where = np.unique(self._numbers.values[at], return_inverse=True)
-        cosines = self._vocabulary.cosines(vectors, used)[:, where]
-        full = np.flatnonzero(sizes)
-        found[:, full] = np.maximum.reduceat(cosines, firsts[full], axis=1)
-        return np.maximum(found, 0)

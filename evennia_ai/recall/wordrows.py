@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from operator import itemgetter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evennia_ai.recall.vectors import Floats, Ints
 from evennia_ai.recall.view import VisibleTurns
@@ -19,18 +20,22 @@ Row = tuple[Ints, Floats]
 
 
 class WordRows:
-    """For each word of a query the turns that count: ascending positions, and how much, 0 to 1."""
+    """For each word of a query the turns that count: their positions, and how much, 0 to 1.
 
-    def __init__(self, rows: Sequence[Row], size: int):
+    `scratch` has a number for each turn, all of them zero between calls.
+    """
+
+    def __init__(self, rows: Sequence[Row | Mark], scratch: Floats):
         self.rows = tuple(rows)
-        self.size = size
+        self._scratch = scratch
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def select(self, chosen: Sequence[bool]) -> "WordRows":
         """The rows of some of the words."""
-        return WordRows([row for row, yes in zip(self.rows, chosen, strict=True) if yes], self.size)
+        rows = [row for row, yes in zip(self.rows, chosen, strict=True) if yes]
+        return WordRows(rows, self._scratch)
 
     def counts(self) -> Floats:
         """In how many turns each word counts, shape (words,)."""
@@ -39,26 +44,25 @@ class WordRows:
     def at(self, positions: Ints) -> Floats:
         """The values at these positions, shape (words, *positions.shape)."""
         found = np.zeros((len(self.rows), *positions.shape), dtype=np.float32)
-        scratch = np.zeros(self.size, dtype=np.float32)
         for number, (at, values) in enumerate(self.rows):
-            scratch[at] = values
-            found[number] = scratch[positions]
-            scratch[at] = 0
+            self._scratch[at] = values
+            found[number] = self._scratch[positions]
+            self._scratch[at] = 0
         return found
 
     def totals(self, weights: Floats) -> Floats:
         """Weighted sum over words for every turn, shape (size,)."""
-        sums = np.zeros(self.size, dtype=np.float32)
+        sums = np.zeros(len(self._scratch), dtype=np.float32)
         for weight, (at, values) in zip(weights, self.rows, strict=True):
             sums[at] += weight * values
         return sums
 
-    def session_sums(self, sessions: Ints, count: int) -> Floats:
-        """Sum of each word's values in each session, shape (words, count)."""
-        sums = np.zeros((len(self.rows), count), dtype=np.float32)
-        for number, (at, values) in enumerate(self.rows):
-            sums[number] = np.bincount(sessions[at], weights=values, minlength=count)
-        return sums
+    def part_counts(self, parts: NDArray[np.int32], count: int) -> Ints:
+        """In how many of `count` parts each word counts, shape (words,)."""
+        found = np.zeros(len(self.rows), dtype=np.int64)
+        for number, (at, _) in enumerate(self.rows):
+            found[number] = np.count_nonzero(np.bincount(parts[at], minlength=count))
+        return found
 
 
 def word_rows(
@@ -69,7 +73,7 @@ def word_rows(
     Turns with the word in any form; also those with words of near meaning; also those with members
     of the kind it names. Words of `also_names` count only where they name somebody.
     """
-    scratch = np.zeros(turns.size, dtype=np.float32)
+    scratch = turns.scratch
     exact, near, kind = [], [], []
     for word, vector in zip(content, vectors, strict=True):
         is_name = word in also_names
@@ -82,8 +86,7 @@ def word_rows(
         stemmed = (form for each in of_kind for form in turns.view.vocabulary.forms_of_stem(each))
         also = [(turns.positions_of_word(form), KIND) for form in stemmed]
         kind.append(_row(close + also, scratch))
-    size = turns.size
-    return WordRows(exact, size), WordRows(near, size), WordRows(kind, size)
+    return WordRows(exact, scratch), WordRows(near, scratch), WordRows(kind, scratch)
 
 
 def _near(turns: VisibleTurns, word: str, vector: Floats) -> Iterator[Mark]:

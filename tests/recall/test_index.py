@@ -275,7 +275,7 @@ class TestRemove(unittest.TestCase):
         self.assertFalse(any(b"xyzzyplugh" in each for each in self.bytes()))
 
     def bytes(self):
-        return [file.read_bytes() for file in self.path.parent.iterdir()]
+        return [file.read_bytes() for file in self.path.parent.rglob("*") if file.is_file()]
 
     def test_only_its_scope_is_read_anew(self):
         """A removal or a replacement leaves what is in memory of other scopes, and all words."""

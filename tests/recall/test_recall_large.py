@@ -15,7 +15,7 @@ from evennia_ai.recall.embedding import default_embedder
 from evennia_ai.recall.features import CANDIDATES, Reader
 from evennia_ai.recall.query import Speakers, is_called, name_parts, parsed_query
 from evennia_ai.recall.ranking import default_model
-from evennia_ai.recall.vocabulary import TurnWords, Vocabulary, members, members_by_kind
+from evennia_ai.recall.vocabulary import Vocabulary, members, members_by_kind
 
 WORDS = [
     "the",
@@ -82,7 +82,6 @@ class TestLargeScope(unittest.TestCase):
     def test_same_again(self):
         """The same query gives the same hits, also after the scope was read anew."""
         before = self.index.search("aria", "cold smoke over the hill", 100)
-        self.index._vocabulary = None
         self.index._views.clear()
         self.assertEqual(self.index.search("aria", "cold smoke over the hill", 100), before)
 
@@ -220,14 +219,15 @@ class TestVocabulary(unittest.TestCase):
         self.assertEqual(list(first.near("x", vector)), list(second.near("x", vector)))
 
 
-class TestTurnWords(unittest.TestCase):
+class TestNearness(unittest.TestCase):
     def test_nearness(self):
         """A turn is as near as its nearest word; one without words is near to nothing."""
-        embedder = default_embedder()
-        turns = TurnWords(Vocabulary(embedder))
-        turns.extend(["A raven and a candle.", "", "The and of."])
-        turns.extend(["Bread."])
+        index, embedder = RecallIndex(":memory:"), default_embedder()
+        self.addCleanup(index.close)
+        said = ["A raven and a candle.", "", "The and of.", "Bread."]
+        index.add("aria", [Turn(f"t{n}", "Ann", text, 60.0 * n) for n, text in enumerate(said)])
         vectors = embedder.embed(["raven", "bread"])
+        turns = index._view(1).seen_by(None)
         near = turns.nearness(np.array([3, 0, 1, 2]), vectors)
         self.assertEqual(near.shape, (2, 4))
         np.testing.assert_allclose([near[0, 1], near[1, 0]], 1.0, atol=0.02)
