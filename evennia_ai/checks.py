@@ -31,6 +31,7 @@ SPEND_CAPS = "EVENNIA_AI_SPEND_CAPS"
 MODERATE = "EVENNIA_AI_MODERATE"
 MIND = "EVENNIA_AI_MIND"
 RECALL_URL = "EVENNIA_AI_RECALL_URL"
+RECALL_MEMORY = "EVENNIA_AI_RECALL_MEMORY_MB"
 METRICS_TOKEN = "EVENNIA_AI_METRICS_TOKEN"  # noqa: S105 - a name
 LLM_CALLBACKS = "EVENNIA_AI_LLM_CALLBACKS"
 # A key is not shown, nor an address, which may hold one.
@@ -119,6 +120,12 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool], str, str]] = {
         lambda value: isinstance(value, str) and bool(_POSTGRES.fullmatch(value)),
         "not an address of a PostgreSQL database",
         'Set "postgresql://user:password@host/database", or remove it: recall is then a file.',
+    ),
+    RECALL_MEMORY: (
+        "E026",
+        lambda value: type(value) is int and value > 0,
+        "not a number of megabytes above 0",
+        "Set a whole number such as 256, or remove it.",
     ),
     METRICS_TOKEN: (
         "E021",

@@ -4,9 +4,15 @@ import gc
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
 from pytest_django.plugin import blocking_manager_key
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+# The tests of the file's recall index run on PostgreSQL's as well.
+settings.register_profile(
+    "evennia_ai", settings(), suppress_health_check=[HealthCheck.differing_executors]
+)
+settings.load_profile("evennia_ai")
 LONGEST = ("test_lossless_properties", "test_hardening", "test_long_talk", "test_interleavings")
 
 

@@ -22,7 +22,7 @@ from evennia_ai.llm_interaction.tracing import Tracing
 from evennia_ai.mind.values import MindSettings, MindStatus, memory_mb
 from evennia_ai.protocol import MemoryBackend, ModelBackend
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
-from evennia_ai.recall.store import is_damage, set_aside
+from evennia_ai.recall.store import MEMORY_MB, is_damage, set_aside
 
 if TYPE_CHECKING:
     from evennia_ai.recall import RecallIndex
@@ -39,8 +39,8 @@ class IndexFile:
     one, which the assistants fill from what they have stored.
     """
 
-    def __init__(self, path: Path):
-        self._path, self._inode = path, 0
+    def __init__(self, path: Path, memory_mb: int = MEMORY_MB):
+        self._path, self._memory_mb, self._inode = path, memory_mb, 0
         self._lock = threading.Lock()
         self._index: RecallIndex | None = None
 
@@ -69,12 +69,12 @@ class IndexFile:
         from evennia_ai.recall import RecallIndex  # it loads NumPy: not on the reactor thread
 
         try:
-            return RecallIndex(self._path)
+            return RecallIndex(self._path, memory_mb=self._memory_mb)
         except StoreError as error:
             if not is_damage(error.__cause__):
                 raise
         set_aside(self._path)
-        return RecallIndex(self._path)
+        return RecallIndex(self._path, memory_mb=self._memory_mb)
 
     def _is_gone(self) -> bool:
         """Whether the open file is no longer the one under its name."""
@@ -228,7 +228,8 @@ def make_mind(settings: MindSettings) -> InlineMind:
     )
     backend = settings.setting("MEMORY_BACKEND", MEM0_BACKEND)
     url = settings.setting("RECALL_URL")
-    open_index = IndexServer(url) if url else IndexFile(directory / "recall.sqlite3")
+    memory_mb = settings.setting("RECALL_MEMORY_MB", MEMORY_MB)
+    open_index = IndexServer(url) if url else IndexFile(directory / "recall.sqlite3", memory_mb)
     return InlineMind(
         client,
         memory_backend(backend, directory, settings.setting),

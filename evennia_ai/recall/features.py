@@ -22,6 +22,8 @@ CANDIDATES = 400
 # In scopes larger than `EXACT` turns, cosines are estimated first, and computed for so many of the
 # turns that then look best.
 EXACT, POOL = 20_000, 4_000
+# To find the best of very many values: one of so many is looked at first, if that makes enough.
+_SAMPLED, _FEWEST_SAMPLED = 64, 100
 # How much of a word's weight its neighbours lend, by distance in turns.
 _LENT = {0: 1.0, -1: 0.8, 1: 0.8, -2: 0.55, 2: 0.55, -3: 0.3, 3: 0.3}
 _OFFSETS = tuple(_LENT)
@@ -88,12 +90,21 @@ class Reader:
         self._rarity = np.log1p((turns.size - found + 0.5) / (found + 0.5))
         gist = _weighed(self._rarity, words)
         both = np.stack([whole, gist])
-        self._positions = self._worth_a_look(both)
+        known = np.arange(turns.size if turns.size <= EXACT else 0)
+        cosines = np.concatenate(turns.cosines(both, known))
+        self._positions = self._worth_a_look(both, cosines)
         # Turns in the same talks, with those near in order, which may belong to another.
         wanted = self._positions + np.array(_OFFSETS)[:, None]
         self._places = np.clip(wanted, 0, max(0, turns.size - 1))
         self._looked_at = turns.of_parts(self._places.ravel())
-        self._cosines = np.concatenate(turns.cosines(both, self._looked_at))
+        # Of each word and each of these turns how much it counts; where `_places` are among them.
+        self._tables = {name: each.at(self._looked_at) for name, each in self._rows.items()}
+        self._near = self._looked_at.searchsorted(self._places)
+        self._cosines = (
+            cosines[:, self._looked_at]
+            if len(known)
+            else np.concatenate(turns.cosines(both, self._looked_at))
+        )
         # Around each candidate, shape (len(_OFFSETS), candidates): positions, and whether they
         # belong to the same talk.
         sessions = turns.sessions
@@ -121,7 +132,7 @@ class Reader:
         if self.turns.in_crowd:
             features.update(self._subject_features(features))
             features.update(self._soft_features(features))
-        holds = self._rows["kind"].at(positions) > 0
+        holds = self._tables["kind"][:, self._near[0]] > 0
         bits = np.left_shift(1, np.arange(len(holds), dtype=np.int64))
         most = holds.sum(axis=0) >= max(1, len(holds) - 1)
         states, named = features["is_ends_asking"] == 0, features["named"] > 0
@@ -137,8 +148,8 @@ class Reader:
             repeats=np.asarray(most & ~states & self.turns.in_crowd),
         )
 
-    def _worth_a_look(self, vectors: Floats) -> Ints:
-        """Ascending positions of the turns that look best."""
+    def _worth_a_look(self, vectors: Floats, cosines: Floats) -> Ints:
+        """Ascending positions of the turns that look best; `cosines` of all turns or of none."""
         size = self.turns.size
         if size <= WHOLE:
             return np.arange(size)
@@ -148,16 +159,17 @@ class Reader:
         for step in (1, 2):
             lent[step:] += base[:-step] * np.float32(0.4 / step)
             lent[:-step] += base[step:] * np.float32(0.4 / step)
-        pool = np.arange(size)
-        if size > EXACT:
-            rough = lent + np.float32(0.7) * self.turns.likely_nearest(vectors)
-            pool = np.sort(np.argpartition(-rough, POOL)[:POOL])
+        if size <= EXACT:
+            rough = lent + 0.7 * cosines[:2].max(axis=0)
+            return _best(rough, CANDIDATES)
+        pool = _best(lent + np.float32(0.7) * self.turns.likely_nearest(vectors), POOL)
         rough = lent[pool] + 0.7 * self.turns.similarities(vectors, pool).max(axis=0)
-        return np.sort(pool[np.argpartition(-rough, CANDIDATES)[:CANDIDATES]])
+        return np.asarray(pool[_best(rough, CANDIDATES)])
 
     def _word_features(self, name: str, rows: WordRows) -> dict[str, Floats]:
         rarity = self._rarity / (float(self._rarity.sum()) or 1.0)
-        around = rows.at(self._places) * self._same_talk
+        table = self._tables[name]
+        around = table[:, self._near] * self._same_talk
         weighed = _weighed(rarity, around)
         here = around[:, 0]
         window = (around * _LENT_ROWS).max(axis=1)
@@ -166,9 +178,9 @@ class Reader:
         lengths = self.turns.lengths(self._positions) / (self.turns.mean_length or 1.0)
         saturation = (_K1 + 1) / (1 + _K1 * (1 - _B + _B * lengths))
         count, at = len(self.turns.part_starts), self._part_of
-        sums = np.add.reduceat(rows.at(self._looked_at), self._part_starts, axis=1)
+        sums = np.add.reduceat(table, self._part_starts, axis=1)
         held = sums > 0
-        rare = np.log1p(count / (0.5 + rows.part_counts(self.turns.parts, count)))
+        rare = np.log1p(count / (0.5 + rows.part_counts(self.turns.parts)))
         raw = {
             "bm25": cover * saturation,
             "cover": cover,
@@ -183,7 +195,7 @@ class Reader:
         return _with_relative(name, raw)
 
     def _vector_features(self, name: str, cosines: Floats) -> dict[str, Floats]:
-        around = cosines[self._looked_at.searchsorted(self._places)] * self._same_talk
+        around = cosines[self._near] * self._same_talk
         raw = {f"{offset:+d}": around[_OFFSETS.index(offset)] for offset in (-2, -1, 1, 2)}
         raw["here"] = around[0]
         raw["window"] = raw["here"] + 0.5 * (raw["-1"] + raw["+1"]) + 0.25 * (raw["-2"] + raw["+2"])
@@ -199,10 +211,10 @@ class Reader:
         first = self.turns.speaker_numbers(positions) == (asked[0] if asked else -1)
         one, several = float(len(asked) == 1), float(len(asked) > 1)
         # Which turns hold the name of somebody the query names.
-        naming = [
-            (self.turns.positions_of_word(word, word in ALSO_NAMES), 1.0)
-            for word in self.query.name_words
-        ]
+        asked_as = sorted(self.query.name_words & ALSO_NAMES)
+        holding = self.turns.positions_of(sorted(self.query.name_words - ALSO_NAMES))
+        holding += self.turns.positions_of(asked_as, as_names=True)
+        naming = [(at, 1.0) for at in holding]
         named = WordRows(naming, self.turns.scratch).at(positions).max(axis=0, initial=0)
         asks = self.turns.traits(positions)[:, TRAITS.index("ends_asking")]
         return {
@@ -216,9 +228,9 @@ class Reader:
 
     def _subject_features(self, features: dict[str, Floats]) -> dict[str, Floats]:
         """Whether a turn is about those the query names: speakers, and any other name."""
-        proper = self._rows["exact"].select(self.query.proper)
+        proper = self._tables["exact"][np.array(self.query.proper, dtype=bool)]
         words = max(1, len(proper))
-        around = proper.at(self._places) * self._same_talk
+        around = proper[:, self._near] * self._same_talk
         holds = around[:, 0].sum(axis=0) / words
         of_self = features["spoke"] * features["is_self"]
         asked = float(len(self.query.asked) == 1)
@@ -235,7 +247,7 @@ class Reader:
         """How near a turn's words come to the query's; a name is near only to itself."""
         proper = np.array(self.query.proper, dtype=bool)
         near = self.turns.nearness(self._positions, self._words)
-        near[proper] = self._rows["exact"].select(self.query.proper).at(self._positions)
+        near[proper] = self._tables["exact"][proper][:, self._near[0]]
         whole = self._rarity / (float(self._rarity.sum()) or 1.0)
         topic = self._rarity * ~proper
         topic /= float(topic.sum()) or 1.0
@@ -292,6 +304,18 @@ class Reader:
         found["day"][known] = away <= 3
         found["fortnight"][known] = away <= 14
         return found
+
+
+def _best(values: Floats, count: int) -> Ints:
+    """Ascending places of the highest values."""
+    some = values[::_SAMPLED]
+    likely = 2 * count // _SAMPLED
+    if likely > _FEWEST_SAMPLED:
+        # The lowest of the highest in a sample shows which values are surely no candidates.
+        places = np.flatnonzero(values > np.partition(some, -likely)[-likely])
+        if len(places) >= count:
+            return np.sort(places[np.argpartition(-values[places], count - 1)[:count]])
+    return np.sort(np.argpartition(-values, count - 1)[:count])
 
 
 def _weighed(weights: Floats, rows: Floats) -> Floats:

@@ -74,7 +74,7 @@ class Growing:
 
     def read_from(self, path: Path, size: int) -> None:
         """Take the first rows of a file; `OSError` or `ValueError` if it has not so many."""
-        data = np.memmap(path, dtype=self._data.dtype, mode="r+")
+        data: NDArray[Any] = np.memmap(path, dtype=self._data.dtype, mode="r+")
         data = data[: len(data) // _width(self._shape) * _width(self._shape)]
         rows = np.asarray(data.reshape(-1, *self._shape))
         if len(rows) < size:
@@ -95,7 +95,7 @@ def write_durably(path: Path, data: bytes) -> None:
 def _mapped(path: Path, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     """A file mapped into memory, enlarged if need be."""
     _reserve(path, int(np.prod(shape)) * np.dtype(dtype).itemsize)
-    return np.memmap(path, dtype=dtype, mode="r+", shape=shape)
+    return np.asarray(np.memmap(path, dtype=dtype, mode="r+", shape=shape))  # faster to slice
 
 
 def _reserve(path: Path, size: int) -> None:

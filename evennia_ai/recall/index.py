@@ -22,7 +22,7 @@ from evennia_ai.recall.ranking import (
     latest_first,
     probability,
 )
-from evennia_ai.recall.store import Row, Store, is_damage
+from evennia_ai.recall.store import MEMORY_MB, Row, Store, is_damage
 from evennia_ai.recall.turnwords import SMALLEST
 from evennia_ai.recall.values import Hit, Turn, seconds, stored_moment
 from evennia_ai.recall.vectors import packed_traits, packed_vectors
@@ -30,10 +30,8 @@ from evennia_ai.recall.view import ScopeView
 from evennia_ai.recall.vocabulary import Vocabulary
 
 _BATCH = 2_000
-# Turns read from the file at a time.
-_READ = 20_000
-# Memory that arrays may take which are not mapped from files, if nobody says otherwise.
-MEMORY_MB = 256
+# Turns read from the file at a time, and how many may be added before the arrays are written.
+_READ, _MOST_UNWRITTEN = 20_000, 4 * SMALLEST
 
 
 class RecallIndex:
@@ -110,10 +108,12 @@ class RecallIndex:
             number = self._store.replace(scope, replaced, complete)
             if replaced:
                 self._store.delete_aside()
+            if replaced or number in self._views or self._unwritten(number) > _MOST_UNWRITTEN:
                 self._view(number)
-            elif number in self._views:
-                self._refresh(number, self._views[number])
         return len(fresh)
+
+    def _unwritten(self, number: int) -> int:
+        return self._store.last(number) - self._store.written(number)[1]
 
     def remove(self, scope: str, ids: Iterable[str]) -> int:
         """Remove turns from all files, and a damaged file kept aside; returns how many."""
@@ -234,11 +234,12 @@ class RecallIndex:
             view.read_from(self._folder.of(stamp), written, self._store.names(number))
         except (OSError, ValueError):
             return ScopeView(self._embedder, self._vocabulary)
-        gone = self._store.removed(number)
-        if gone:  # a crash came between; what was named is no more known
-            view.remove(np.array(gone) - 1)
+        if gone := self._store.removed(number):
+            # Perhaps a crash came between, and it is no more known which names they had.
+            known, rest = view.remove(np.array(gone) - 1), view.unnamed()
             view.write_to(self._folder.of(stamp))
-            self._store.finish_removal(number, view.unnamed())
+            unnamed = {kind: [*known[kind], *rest[kind]] for kind in rest}
+            self._store.finish_removal(number, unnamed)
         return view
 
     def _refresh(self, number: int, view: ScopeView) -> None:

@@ -19,6 +19,8 @@ Row = tuple[Any, ...]
 # rebuilt from what the game stores.
 SCHEMA_VERSION = 3
 _CHUNK = 500
+# Memory that arrays may take which are not mapped from files, if nobody says otherwise.
+MEMORY_MB = 256
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS scopes (
@@ -169,10 +171,10 @@ class Store:
         """The names of all scopes' folders."""
         return {row[0] for row in self._db.execute("SELECT stamp FROM scopes")}
 
-    def names(self, scope: int) -> dict[str, dict[int, str]]:
-        """What is numbered in a scope's arrays, by kind and number."""
-        found: dict[str, dict[int, str]] = {}
-        query = "SELECT kind, number, name FROM names WHERE scope=? AND name IS NOT NULL"
+    def names(self, scope: int) -> dict[str, dict[int, str | None]]:
+        """What is numbered in a scope's arrays, by kind and number; None if it was forgotten."""
+        found: dict[str, dict[int, str | None]] = {}
+        query = "SELECT kind, number, name FROM names WHERE scope=?"
         for kind, number, name in self._db.execute(query, (scope,)):
             found.setdefault(kind, {})[number] = name
         return found

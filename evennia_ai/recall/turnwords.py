@@ -49,12 +49,13 @@ class Block:
         """The name of its file."""
         return f"words-{self.first}-{self.count}"
 
-    def of(self, word: int) -> Numbers:
-        """Ascending positions of the turns that hold a word."""
-        at = int(self.words.searchsorted(word))
-        if at == len(self.words) or self.words[at] != word:
-            return self.positions[:0]
-        return self.positions[self.starts[at] : self.starts[at + 1]]
+    def of(self, some: Numbers) -> Iterator[Numbers]:
+        """Ascending positions of the turns that hold each of some words."""
+        places = np.minimum(self.words.searchsorted(some), max(0, len(self.words) - 1))
+        found = self.words[places] == some if len(self.words) else np.zeros(len(some), dtype=bool)
+        for place, is_here in zip(places.tolist(), found.tolist(), strict=True):
+            low, high = self.starts[place : place + 2].tolist() if is_here else (0, 0)
+            yield self.positions[low:high]
 
     def without(self, positions: Ints) -> "Block":
         """The same without some turns."""
@@ -78,10 +79,6 @@ class TurnWords:
         self.numbers, self.ends = Growing(np.int32), Growing(np.int64)
         self._blocks: list[Block] = []
         self._folder: Path | None = None
-
-    @property
-    def _in_blocks(self) -> int:
-        return self._blocks[-1].first + self._blocks[-1].count if self._blocks else 0
 
     def extend(self, turns: Sequence[Sequence[int]]) -> None:
         """Append turns."""
@@ -107,7 +104,8 @@ class TurnWords:
         assert self._folder is not None
         file = self._folder / f"words-{first}-{count}"
         try:
-            return Block.read(first, count, np.memmap(file, dtype=np.int32, mode="r"))
+            data = np.memmap(file, dtype=np.int32, mode="r")
+            return Block.read(first, count, np.asarray(data))  # which is faster to slice
         except FileNotFoundError:
             return None
 
@@ -153,16 +151,30 @@ class TurnWords:
         low = int(self.ends.values[first - 1]) if first else 0
         return low, np.diff(ends, prepend=low)
 
-    def of(self, word: int) -> Ints:
-        """Ascending positions of the turns that hold a word."""
-        parts: list[NDArray[np.signedinteger]] = [block.of(word) for block in self._blocks]
-        done = self._in_blocks
-        low = int(self.ends.values[done - 1]) if done else 0
-        at = np.flatnonzero(self.numbers.values[low:] == word) + low
-        if len(at):
-            parts.append(done + np.searchsorted(self.ends.values[done:], at, side="right"))
-        found = [part for part in parts if len(part)]
-        return np.concatenate(found).astype(np.int64) if found else np.zeros(0, dtype=np.int64)
+    def of(self, some: Sequence[int]) -> list[Ints]:
+        """Ascending positions of the turns that hold each of some words; of none for word 0."""
+        wanted = np.array(some, dtype=np.int32)
+        parts: list[list[Ints]] = [[] for _ in some]
+        for block in self._blocks:
+            for part, positions in zip(parts, block.of(wanted), strict=True):
+                if len(positions):
+                    part.append(positions)
+        low, done = self._tail
+        newest = self.numbers.values[low:]
+        for word, part in zip(some, parts, strict=True):
+            at = np.flatnonzero(newest == word) + low
+            if word and len(at):
+                part.append(done + np.searchsorted(self.ends.values[done:], at, side="right"))
+        return [
+            np.concatenate(part, dtype=np.int64) if part else np.zeros(0, dtype=np.int64)
+            for part in parts
+        ]
+
+    @property
+    def _tail(self) -> tuple[int, int]:
+        """Where the words begin that are in no block, and the first turn that has them."""
+        done = self._blocks[-1].first + self._blocks[-1].count if self._blocks else 0
+        return int(self.ends.values[done - 1]) if done else 0, done
 
     def at(self, turns: Ints) -> tuple[NDArray[np.int32], Ints]:
         """The words of some turns, one turn after the other, and how many each has."""
@@ -188,17 +200,14 @@ class TurnWords:
     def _held(self, some: set[int]) -> set[int]:
         """Those words that a turn holds."""
         wanted = np.array(sorted(some), dtype=np.int32)
-        done = self._in_blocks
-        low = int(self.ends.values[done - 1]) if done else 0
-        parts = [block.words for block in self._blocks] + [self.numbers.values[low:]]
+        parts = [block.words for block in self._blocks] + [self.numbers.values[self._tail[0] :]]
         return {number for part in parts for number in wanted[np.isin(wanted, part)].tolist()}
 
     def held(self) -> Iterator[int]:
         """All words that a turn holds; some more than once."""
         for block in self._blocks:
             yield from block.words.tolist()
-        low = int(self.ends.values[self._in_blocks - 1]) if self._blocks else 0
-        yield from np.unique(self.numbers.values[low:]).tolist()
+        yield from np.unique(self.numbers.values[self._tail[0] :]).tolist()
 
     @property
     def memory(self) -> int:

@@ -15,7 +15,7 @@ _BLOCK_WORK = 245_760
 # Rows whose signs are compared at a time, that they stay in the processor's cache.
 _SIGN_ROWS = 16_384
 
-Ints = NDArray[np.int64]
+Ints = NDArray[np.signedinteger[Any]]
 Floats = NDArray[np.floating[Any]]
 Flags = NDArray[np.bool_]
 
@@ -171,8 +171,12 @@ def packed_traits(text: str) -> int:
     return packed
 
 
-def unpacked_traits(packed: Ints) -> tuple[Floats, Floats]:
-    """Traits (a row a text) and word counts from `packed_traits`."""
+def unpacked_traits(packed: Ints) -> Floats:
+    """Traits from `packed_traits`, a row a text."""
     shifts = 2 * np.arange(len(TRAITS))
-    rows = (packed[:, None] >> shifts & 3) / 3
-    return rows.astype(np.float32), (packed >> 2 * len(TRAITS)).astype(np.float32)
+    return np.asarray((packed[:, None] >> shifts & 3) / np.float32(3), dtype=np.float32)
+
+
+def unpacked_lengths(packed: Ints) -> Floats:
+    """Word counts from `packed_traits`."""
+    return np.asarray(packed >> 2 * len(TRAITS), dtype=np.float32)

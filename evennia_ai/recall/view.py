@@ -1,6 +1,6 @@
 """A scope in arrays: its turns, their words, and what one audience sees of them.
 
-Positions in a `ScopeView` are in order of adding, in `VisibleTurns` in order of conversation. Turns
+Ints in a `ScopeView` are in order of adding, in `VisibleTurns` in order of conversation. Turns
 hidden from the audience are missing there: they are no neighbours and enter no statistic.
 """
 
@@ -23,13 +23,14 @@ from evennia_ai.recall.query import Speakers
 from evennia_ai.recall.store import Row
 from evennia_ai.recall.turnwords import TurnWords
 from evennia_ai.recall.vectors import (
-    norms_of,
     ExactVectors,
     Floats,
     Ints,
     likely_cosines,
+    norms_of,
     quantised,
     signs_of,
+    unpacked_lengths,
     unpacked_traits,
     unpacked_vectors,
 )
@@ -105,7 +106,9 @@ class ScopeView:
         self._words.use(folder, len(self))
         self.folder = folder
 
-    def read_from(self, folder: Path, turns: int, names: Mapping[str, Mapping[int, str]]) -> None:
+    def read_from(
+        self, folder: Path, turns: int, names: Mapping[str, Mapping[int, str | None]]
+    ) -> None:
         """Take the first turns from a folder, and what is numbered by number.
 
         `OSError` or `ValueError` if it does not hold them all.
@@ -157,8 +160,8 @@ class ScopeView:
         if rows:
             whole[at] = unpacked_vectors([row[10] for row in rows])
         self.vectors.extend(whole)
-        for column, bits in zip(self._signs, signs_of(whole).T, strict=True):
-            column.extend(bits)
+        for signs, bits in zip(self._signs, signs_of(whole).T, strict=True):
+            signs.extend(bits)
         said: list[Sequence[int]] = [()] * (last - known)
         for place, row in zip(at.tolist(), rows, strict=True):
             said[place] = [self.names[WORD].number(word) for word in _words(row[3])]
@@ -176,9 +179,9 @@ class ScopeView:
         named = {kind: column.values[positions] for kind, column in self._numbers.items()}
         held = self._held.values
         held[positions] = False
-        for kind, numbers in named.items():
-            kept = self._numbers[kind].values
-            gone[kind] = [n for n in set(numbers.tolist()) if not (held & (kept == n)).any()]
+        for kind, column in self._numbers.items():
+            some = set(named[kind].tolist())
+            gone[kind] = [n for n in some if not (held & (column.values == n)).any()]
         for name, column in self._columns.items():
             if name not in ("numbers", "ends"):
                 column.values[positions] = 0
@@ -227,20 +230,33 @@ class ScopeView:
                 self._visible[viewer] = turns.with_more(positions[may_see])
 
     def forget_oldest_view(self) -> bool:
-        """Leave out the audience whose last search is longest ago; whether one was left out."""
-        if self._visible:
-            self._visible.popitem(last=False)
-        return bool(self._visible)
+        """Leave out the audience whose last search is longest ago; not the only one."""
+        if len(self._visible) < 2:
+            return False
+        self._visible.popitem(last=False)
+        return True
 
     def order_key(self, position: int) -> tuple[int, float]:
-        """By kind, then by time; so journal entries do not part a talk."""
-        return int(self._numbers[KIND].values[position]), float(self.times.values[position])
+        """Of messages first, then of what is of other kinds; then by time.
+
+        So journal entries do not part a talk.
+        """
+        kind = self._kind_ranks[self._numbers[KIND].values[position]]
+        return int(kind), float(self.times.values[position])
 
     def in_order(self, positions: Ints) -> Ints:
         """Positions by `order_key`, then in order of adding."""
         order = np.argsort(self.times.values[positions], kind="stable")
-        kinds = self._numbers[KIND].values[positions]
-        return positions[order[np.argsort(kinds[order], kind="stable")]]
+        kinds = self._kind_ranks[self._numbers[KIND].values[positions[order]]]
+        return np.asarray(positions[order[np.argsort(kinds, kind="stable")]])
+
+    @property
+    def _kind_ranks(self) -> Ints:
+        """The places of kinds, by their numbers."""
+        known = [(name != "message", name or "") for name in self.names[KIND].all]
+        ranks = np.zeros(len(known), dtype=np.int32)
+        ranks[sorted(range(len(known)), key=known.__getitem__)] = np.arange(len(known))
+        return ranks
 
     def goes_on(self, before: Ints, positions: Ints) -> NDArray[np.bool_]:
         """Whether turns belong to the same talk as those before them.
@@ -253,10 +269,14 @@ class ScopeView:
         same = (one == other) & ((one != 0) | close)
         return np.asarray(same & (kinds[before] == kinds[positions]))
 
-    def positions_of_word(self, word: str, as_name: bool = False) -> Ints:
-        """Ascending positions of the turns that hold a word; `as_name`: as somebody's name."""
-        number = self.names[WORD].known(_AS_NAME + word if as_name else word)
-        return np.zeros(0, dtype=np.int64) if number is None else self._words.of(number)
+    def positions_of(self, some_words: Sequence[str], as_names: bool = False) -> list[Ints]:
+        """Ascending positions of the turns that hold each of some words.
+
+        With `as_names`, of those where it means somebody.
+        """
+        names = self.names[WORD]
+        numbers = [names.known(_AS_NAME + word if as_names else word) for word in some_words]
+        return self._words.of([number or 0 for number in numbers])
 
     def nearness(self, positions: Ints, vectors: Floats) -> Floats:
         """How near the nearest word of some turns comes to each vector, at least 0.
@@ -286,11 +306,11 @@ class ScopeView:
 
     def traits(self, positions: Ints) -> Floats:
         """Traits of turns, a row each, columns as `TRAITS`."""
-        return unpacked_traits(self._traits.values[positions])[0]
+        return unpacked_traits(self._traits.values[positions])
 
     def lengths(self, positions: Ints) -> Floats:
         """How many words turns have."""
-        return unpacked_traits(self._traits.values[positions])[1]
+        return unpacked_lengths(self._traits.values[positions])
 
     def speaker_numbers(self, positions: Ints) -> NDArray[np.int32]:
         """Numbers of those who said some turns."""
@@ -307,64 +327,87 @@ class VisibleTurns:
 
     Attributes:
             base: Their positions in the `ScopeView`, shape (size,).
-            sessions: Of which talk each is a part, consecutive numbers.
-            parts: The same with talks of more than `LONGEST_PART` turns cut into parts.
     """
 
     def __init__(self, view: ScopeView, base: Ints, begins: NDArray[np.bool_]):
         self.view, self.base, self.size = view, base, len(base)
         self._begins = begins
-        self.sessions = np.cumsum(begins, dtype=np.int32) - np.int32(1)
-        self._starts = np.flatnonzero(begins)
-        self.parts, self.part_starts = self._cut_parts()
-        self.scratch = np.zeros(self.size, dtype=np.float32)
-        self._local: NDArray[np.int32] | None = None
-        if not np.array_equal(base, np.arange(len(view))):
-            self._local = np.full(len(view), -1, dtype=np.int32)
-            self._local[base] = np.arange(self.size, dtype=np.int32)
 
     @classmethod
     def sorted(cls, view: ScopeView, allowed: Ints) -> "VisibleTurns":
         """The turns at some positions."""
-        base = view.in_order(allowed)
-        return cls(view, base, _begins(view, base))
+        base = view.in_order(allowed).astype(np.int32)
+        first = np.ones(min(1, len(base)), dtype=bool)
+        return cls(view, base, np.concatenate([first, ~view.goes_on(base[:-1], base[1:])]))
 
     def with_more(self, positions: Ints) -> "VisibleTurns":
         """The same with a few new turns."""
-        if not len(positions):
-            return self._again()
         base, begins = self.base, self._begins
         for position in positions.tolist():
             at = bisect_right(base, self.view.order_key(position), key=self.view.order_key)
-            base = np.insert(base, at, position)
-            begins = np.insert(begins, at, True)
-            near = base[max(0, at - 1) : at + 2]
-            begins[max(0, at - 1) + 1 : at + 2] = ~self.view.goes_on(near[:-1], near[1:])
-            begins[0] = True
+            base, begins = np.insert(base, at, position), np.insert(begins, at, True)
+            _begin_again(self.view, base, begins, at)
+            _begin_again(self.view, base, begins, at + 1)
         return VisibleTurns(self.view, base, begins)
 
     def without(self, positions: Ints) -> "VisibleTurns":
         """The same without some turns."""
-        kept = ~np.isin(self.base, positions)
-        base = self.base[kept]
-        return VisibleTurns(self.view, base, _begins(self.view, base))
+        gone = np.flatnonzero(np.isin(self.base, positions))
+        if len(gone) > _FEW:
+            return VisibleTurns.sorted(self.view, np.sort(np.delete(self.base, gone)))
+        base, begins = np.delete(self.base, gone), np.delete(self._begins, gone)
+        for at in (gone - np.arange(len(gone))).tolist():
+            _begin_again(self.view, base, begins, at)
+        return VisibleTurns(self.view, base, begins)
 
-    def _again(self) -> "VisibleTurns":
-        return VisibleTurns(self.view, self.base, self._begins)
+    @cached_property
+    def _local(self) -> NDArray[np.int32] | None:
+        """Ints here by those in the `ScopeView`; None if they are the same."""
+        if np.array_equal(self.base, np.arange(len(self.view), dtype=np.int32)):
+            return None
+        local = np.full(len(self.view), -1, dtype=np.int32)
+        local[self.base] = np.arange(self.size, dtype=np.int32)
+        return local
 
-    def _cut_parts(self) -> tuple[NDArray[np.int32], Ints]:
+    @cached_property
+    def scratch(self) -> Floats:
+        """A number for each turn, zero between uses."""
+        return np.zeros(self.size, dtype=np.float32)
+
+    @cached_property
+    def sessions(self) -> Ints:
+        """Of which talk each turn is a part, consecutive numbers."""
+        return np.cumsum(self._begins, dtype=np.int32) - np.int32(1)
+
+    @cached_property
+    def _starts(self) -> Ints:
+        return np.flatnonzero(self._begins)
+
+    @cached_property
+    def _part_begins(self) -> NDArray[np.bool_]:
+        """Where talks begin and, in those of more than `LONGEST_PART` turns, each part."""
         sizes = np.diff(self._starts, append=self.size)
-        if not self.size or sizes.max() <= LONGEST_PART:
-            return self.sessions, self._starts
-        begins = self._begins | (self.places(np.arange(self.size)) % LONGEST_PART == 0)
-        return np.cumsum(begins, dtype=np.int32) - np.int32(1), np.flatnonzero(begins)
+        begins = self._begins.copy()
+        for talk in np.flatnonzero(sizes > LONGEST_PART).tolist():
+            start = int(self._starts[talk])
+            begins[start : start + int(sizes[talk]) : LONGEST_PART] = True
+        return begins
+
+    @cached_property
+    def parts(self) -> Ints:
+        """As `sessions`, of parts of talks."""
+        return np.cumsum(self._part_begins, dtype=np.int32) - np.int32(1)
+
+    @cached_property
+    def part_starts(self) -> Ints:
+        """Where the parts begin."""
+        return np.flatnonzero(self._part_begins)
 
     @property
     def memory(self) -> int:
-        """Bytes of the arrays."""
-        local = 0 if self._local is None else self._local.nbytes
-        own = self.base.nbytes + self._begins.nbytes + self.sessions.nbytes + self._starts.nbytes
-        return own + local + self.scratch.nbytes
+        """Bytes of the arrays that a search makes."""
+        arrays = vars(self).values()
+        return sum(each.nbytes for each in arrays if isinstance(each, np.ndarray))
 
     @cached_property
     def mean_length(self) -> float:
@@ -433,8 +476,8 @@ class VisibleTurns:
         so hidden turns do not even influence the rounding.
         """
         centre, size = self._centre
-        plain = self.similarities(vectors, positions)
-        towards = self._towards(positions)
+        found = self.similarities(np.concatenate([vectors, centre[None]]), positions)
+        plain, towards = found[:-1], found[-1] * np.float32(np.sqrt(size))
         asked = quantised(vectors)
         asked_towards = (asked * centre).sum(axis=1)[:, None] / norms_of(asked)[:, None]
         products = plain - towards - asked_towards + size
@@ -462,15 +505,19 @@ class VisibleTurns:
     def _towards(self, positions: Ints) -> Floats:
         """The products of the mean vector with the unit vectors of some turns."""
         centre, size = self._centre
-        return self.similarities(centre[None], positions)[0] * np.float32(np.sqrt(size))
+        return np.asarray(self.similarities(centre[None], positions)[0] * np.float32(np.sqrt(size)))
 
-    def positions_of_word(self, word: str, as_name: bool = False) -> Ints:
-        """Positions here of the turns that hold a word, as for `ScopeView`."""
-        known = self.view.positions_of_word(word, as_name)
+    def positions_of(self, some_words: Sequence[str], as_names: bool = False) -> list[Ints]:
+        """Ascending positions here of the turns that hold words, as for `ScopeView`."""
+        found = self.view.positions_of(some_words, as_names)
         if self._local is None:
-            return known
+            return found
+        return [self._here(known) for known in found]
+
+    def _here(self, known: Ints) -> Ints:
+        assert self._local is not None
         local = self._local[known]
-        return local[local >= 0].astype(np.int64)
+        return np.sort(local[local >= 0], kind="stable").astype(np.int64)
 
     def similarities(self, vectors: Floats, positions: Ints) -> Floats:
         """Cosine of each given vector (rows) with some turns here (columns)."""
@@ -490,10 +537,11 @@ class VisibleTurns:
         return self.view.traits(self.base[positions])
 
 
-def _begins(view: ScopeView, base: Ints) -> NDArray[np.bool_]:
-    """Which turns begin a talk."""
-    first = np.ones(min(1, len(base)), dtype=bool)
-    return np.concatenate([first, ~view.goes_on(base[:-1], base[1:])])
+def _begin_again(view: ScopeView, base: Ints, begins: NDArray[np.bool_], place: int) -> None:
+    """Say anew whether a talk begins at a place, where something came or went before it."""
+    if place < len(base):
+        before = base[max(0, place - 1) : place]
+        begins[place] = not (len(before) and view.goes_on(before, base[place : place + 1])[0])
 
 
 def _session(name: str | None) -> int:

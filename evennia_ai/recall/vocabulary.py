@@ -52,10 +52,10 @@ class Names:
                 del self._numbers[name]
                 self.all[number] = None
 
-    def restore(self, known: Mapping[int, str]) -> None:
-        """Begin with these strings."""
+    def restore(self, known: Mapping[int, str | None]) -> None:
+        """Begin with these strings, and numbers of forgotten ones."""
         self.all = [known.get(number) for number in range(max(known, default=0) + 1)]
-        self._numbers = {name: number for number, name in known.items()}
+        self._numbers = {name: number for number, name in known.items() if name is not None}
 
 
 class Vocabulary:

@@ -1,6 +1,7 @@
 """Which turns hold the words of a query: sparse rows, one a word."""
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from operator import itemgetter
 
 import numpy as np
@@ -32,11 +33,6 @@ class WordRows:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def select(self, chosen: Sequence[bool]) -> "WordRows":
-        """The rows of some of the words."""
-        rows = [row for row, yes in zip(self.rows, chosen, strict=True) if yes]
-        return WordRows(rows, self._scratch)
-
     def counts(self) -> Floats:
         """In how many turns each word counts, shape (words,)."""
         return np.array([len(at) for at, _ in self.rows], dtype=np.float32)
@@ -57,12 +53,10 @@ class WordRows:
             sums[at] += weight * values
         return sums
 
-    def part_counts(self, parts: NDArray[np.int32], count: int) -> Ints:
-        """In how many of `count` parts each word counts, shape (words,)."""
-        found = np.zeros(len(self.rows), dtype=np.int64)
-        for number, (at, _) in enumerate(self.rows):
-            found[number] = np.count_nonzero(np.bincount(parts[at], minlength=count))
-        return found
+    def part_counts(self, parts: NDArray[np.int32]) -> Ints:
+        """In how many parts of talks each word counts, shape (words,)."""
+        held = (parts[at] for at, _ in self.rows)  # ascending
+        return np.array([np.count_nonzero(np.diff(each, prepend=-1)) for each in held], dtype=int)
 
 
 def word_rows(
@@ -78,24 +72,24 @@ def word_rows(
     for word, vector in zip(content, vectors, strict=True):
         is_name = word in also_names
         forms = [word] if is_name else turns.view.vocabulary.forms(word)
-        own = [(turns.positions_of_word(form, is_name), 1.0) for form in forms]
+        own = [(at, 1.0) for at in turns.positions_of(forms, is_name)]
         close = own if is_name else own + list(_near(turns, word, vector))
         exact.append(_row(own, scratch))
         near.append(_row(close, scratch))
         of_kind = () if is_name else members(word)
-        stemmed = (form for each in of_kind for form in turns.view.vocabulary.forms_of_stem(each))
-        also = [(turns.positions_of_word(form), KIND) for form in stemmed]
-        kind.append(_row(close + also, scratch))
+        form_lists = (turns.view.vocabulary.forms_of_stem(each) for each in of_kind)
+        also = turns.positions_of([form for forms in form_lists for form in forms])
+        kind.append(_row(close + [(at, KIND) for at in also], scratch) if also else near[-1])
     return WordRows(exact, scratch), WordRows(near, scratch), WordRows(kind, scratch)
 
 
 def _near(turns: VisibleTurns, word: str, vector: Floats) -> Iterator[Mark]:
-    marked = 0
-    for form, cosine in turns.view.vocabulary.near(word, vector):
-        at = turns.positions_of_word(form)
-        if len(at):
-            yield at, (cosine - 0.3) / 0.7
-            marked += 1
+    marked, near = 0, turns.view.vocabulary.near(word, vector)
+    while some := list(islice(near, SYNONYMS)):
+        for (_, cosine), at in zip(some, turns.positions_of([w for w, _ in some]), strict=True):
+            if len(at) and marked < SYNONYMS:
+                yield at, (cosine - 0.3) / 0.7
+                marked += 1
         if marked == SYNONYMS:
             return
 
