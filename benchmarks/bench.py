@@ -68,7 +68,10 @@ class Line:
 
 
 STORAGE, EVENING, STALLS = "storage", "evening --lines 200", "stalls"
-CACHE, RECALL = "prompt_cache --lines 150 --tokens 8000", "recall {locomo} --sizes 10000 100000"
+CACHE, RECALL = (
+    "prompt_cache --lines 150 --tokens 8000",
+    "recall {locomo} --sizes 10000 100000 1000000",
+)
 CROWD, FULL = "crowd", "crowd --assistants 1000 --talking 200"
 BEHIND, PLAIN = "background", "offline_plain benchmarks/offline_sets/stranger.txt"
 
@@ -110,6 +113,15 @@ LINES = (
     Line(
         "search, 100,000 turns, p95", RECALL, lambda f: f["speed"][1]["search_ms"]["p95"], 50, "ms"
     ),
+    Line(
+        "search, 1,000,000 turns, p95",
+        RECALL,
+        lambda f: f["speed"][2]["search_ms"]["p95"],
+        100,
+        "ms",
+    ),
+    Line("  first after a start", RECALL, lambda f: f["speed"][2]["first_search_ms"], 1_000, "ms"),
+    Line("  removal, p95", RECALL, lambda f: f["speed"][2]["remove_ms"]["p95"], 20, "ms"),
     Line("recall, R@5", RECALL, lambda f: f["headline"]["R@5"], 0.75, at_least=True),
     Line("recall, R@10", RECALL, lambda f: f["headline"]["R@10"], 0.85, at_least=True),
     Line("cached: turns", CACHE, lambda f: f["continued"]["awake"]["mean"], 0.9, at_least=True),

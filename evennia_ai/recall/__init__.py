@@ -1,7 +1,8 @@
 """The recall index: finds what was said, by words, by meaning and by conversation.
 
 It imports nothing of Evennia or Twisted, is synchronous and thread-safe, and keeps everything in
-one SQLite file that can be rebuilt at any time. Public names are imported on first use.
+an SQLite file and arrays made from it, which can be rebuilt at any time. Public names are imported
+on first use.
 """
 
 from evennia_ai import lazy_names
