@@ -12,10 +12,12 @@ WITH_NUMPY = [
     f"evennia_ai.recall.{name}"
     for name in (
         "features",
+        "growing",
         "index",
         "postgres",
         "ranking",
         "subset",
+        "turnwords",
         "vectors",
         "view",
         "vocabulary",

@@ -31,8 +31,9 @@ _LOOK_S, _PAUSES_S = 0.1, (0.0, 1.0, 2.0, 5.0, 15.0, 30.0)
 _STEADY_S = 10.0
 # Seconds between two attempts at a folder that cannot be used, while nothing waits.
 _IDLE_S = 60.0
-# How long requests wait for a process, in seconds.
-START_S = 60.0
+# How long requests wait for a process, in seconds; they do not wait for the end of a pause that is
+# longer than this.
+START_S, _LONGEST_PAUSE_S = 60.0, 5.0
 # Seconds between two looks whether it is alive; one that misses so many in a row is killed.
 PING_S, MOST_MISSED = 10.0, 6
 # How often a request is sent: one that kills the process must not do so for ever.
@@ -197,10 +198,14 @@ class Link:
             return
         now = time.monotonic()
         ended = self._process is None or self._process.poll() is not None
-        pause_s = _PAUSES_S[min(self._starts, len(_PAUSES_S) - 1)]
-        if ended and now >= self._started_at + (pause_s if self._process else 0.0):
-            if self._process is not None:
-                self._fault(GONE)
+        pause_s = _PAUSES_S[min(self._starts, len(_PAUSES_S) - 1)] if self._process else 0.0
+        left_s = self._started_at + pause_s - now
+        if ended and self._process is not None:
+            self._fault(GONE)
+        if ended and left_s > _LONGEST_PAUSE_S:  # it keeps ending: whoever asks is told at once
+            for number in list(self._asked):
+                self._fail(number, GONE)
+        if ended and left_s <= 0:
             if self._boot:
                 self.restarts += 1
             self._starts, self._started_at = self._starts + 1, now

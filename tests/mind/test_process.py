@@ -295,6 +295,21 @@ class TestDeaths(MindTest):
         self.assertEqual(mind.status().restarts, 3)
         self.assertEqual(mind.status().trouble, "")
 
+    def test_a_process_that_keeps_ending(self):
+        """Nobody waits for the end of a long pause between two starts; then it is reached again."""
+        mind = self.mind("weak")
+        pid = self.reach(mind)
+        mind.link._starts = 9  # as if it had ended so often
+        call = mind.model.complete(request())
+        os.kill(pid, signal.SIGKILL)
+        for asked, error in ((call, ModelError), (mind.recall.count("nobody"), StoreError)):
+            with self.assertRaisesRegex(error, "ended"):
+                wait_for(asked, 3.0)
+        self.assertIn("ended", mind.status().trouble)
+        mind.link._starts = 0
+        self.assertNotEqual(self.reach(mind), pid)
+        self.assertEqual(mind.status().trouble, "")
+
     def test_a_process_that_hangs(self):
         """It is killed, and what was asked is asked of the next one."""
         mind = self.mind("hung")
