@@ -179,6 +179,8 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
             return
         moderates = self.moderator is not None and event.channel in SPEECH
         self.runtime.hear(unjudged(event) if moderates else event, self.now())
+        if self.runtime.ends:
+            self._save_queue()
         with self.state.pinned():
             if moderates:
                 moderate(self, event)
@@ -292,6 +294,7 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
         """Save what is only in memory. An exception would stop the reload of the whole game."""
         if is_elsewhere(self):
             return
+        self.runtime.ends = True
         self._save_queue()
         self.survived("saving the history", self.history.checkpoint, None)
         self.survived("saving the budgets", self.budgets.save, None)

@@ -178,8 +178,11 @@ class AssistantPorts(AssistantParts):
         """Count, log and show in `aistatus` an error that was survived.
 
         The same error again is counted, but logged, with its trace, only every `REPEATED_S`: on
-        a full disk every tick fails.
+        a full disk every tick fails. What was under way for an assistant that is deleted meanwhile
+        fails, too, and concerns nobody.
         """
+        if self.pk is None:
+            return
         self.runtime.counts["errors"] += 1
         text = f"{what}: {error or type(error).__name__}"
         self.runtime.note_trouble(text, self.now(), isinstance(error, ModelError))

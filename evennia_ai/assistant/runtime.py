@@ -106,6 +106,7 @@ class Runtime:
         trouble_shown_at: When it showed last that no model answers, seconds since the epoch.
         refused: When moderation refused a whole reply last, and the turn's audience.
         notes: When what each person said caused the newest notes, by stable id.
+        ends: Whether the server stops: what is heard from now on is saved at once.
         cannot_store: Whether the last tick failed because the database could not be written.
         logged: When each error was logged last, by its text, on the monotonic clock.
     """
@@ -146,6 +147,7 @@ class Runtime:
     trouble_shown_at: float = float("-inf")
     refused: tuple[float, str] | None = None
     notes: dict[str, "deque[float]"] = field(default_factory=dict)
+    ends: bool = False
     cannot_store: bool = False
     logged: dict[str, float] = field(default_factory=dict)
     _last_seen_at: float = 0.0

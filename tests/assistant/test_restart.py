@@ -4,6 +4,7 @@ from evennia import ScriptDB
 from twisted.internet.defer import Deferred
 
 from evennia_ai import services
+from evennia_ai.assistant import runtime
 from evennia_ai.assistant.recovery import DATA_VERSION, repair_at_start, repair_when_ready
 from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.cli import startstop
@@ -100,6 +101,23 @@ class TestRestart(AssistantTest):
         )
         self.restart()
         self.assertEqual(self.script.runtime.queue, [])
+
+    def test_heard_while_the_server_stops(self):
+        """What is said after the server began to stop is heard after the restart."""
+        self.script.at_server_reload()
+        self.say("Aria, my boat is called Heron.")
+        self.restart()
+        self.assertEqual(
+            [event.content for event in self.script.runtime.queue],
+            ["Aria, my boat is called Heron."],
+        )
+
+    def test_an_error_of_a_deleted_assistant(self):
+        """What fails because its assistant was deleted meanwhile is no trouble of the next one."""
+        scope = self.script.scope
+        self.script.delete()
+        self.script.log_error("search index", ValueError("it needs a value for the field `id`"))
+        self.assertNotIn(scope, runtime._runtimes)
 
     def test_signal_and_phase(self):
         """A dream that was cut short leaves neither its signal nor its phase."""

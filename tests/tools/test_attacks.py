@@ -190,7 +190,7 @@ class AttackTest(AssistantTest):
         self.assertIs(self.aria.location, self.room1)
         self.assertEqual(self.state_of_rights(), self.rights)
         self.assertEqual(self.script.config.obeys, self.options.obeys)
-        self.assertEqual(self.script.runtime.counts["errors"], 0)
+        self.assertEqual(self.script.runtime.counts["errors"], 0, self.script.runtime.last_error)
         self.assertEqual(self.script.runtime.in_flight, None)
         for line in self.lines[self.mallory]:
             self.assertNotIn(SECRET, line)
