@@ -47,6 +47,7 @@ _IMPORT_GRACE_S = 5.0
 _ours: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 _ending = threading.Event()
 _watched: weakref.WeakSet[ReactorBase] = weakref.WeakSet()
+_steady: weakref.WeakSet[ReactorBase] = weakref.WeakSet()
 _deliveries: "weakref.WeakKeyDictionary[ReactorBase, _Deliveries]" = weakref.WeakKeyDictionary()
 _deliveries_lock = threading.Lock()
 
@@ -126,6 +127,20 @@ def install_import_gate() -> None:
     if _ImportGate not in sys.meta_path:
         sys.meta_path.insert(0, _ImportGate)
         atexit.register(end_imports)
+
+
+def install_steady_clock(reactor: ReactorBase | None = None) -> None:
+    """Let a reactor's timers follow a clock that nobody sets. Idempotent.
+
+    Twisted compares them with the time of day. When that is set back by an hour, whatever was
+    planned waits an hour longer, even the next step of a turn.
+    """
+    reactor = reactor or _default_reactor()
+    if reactor in _steady:
+        return
+    _steady.add(reactor)
+    started = time.time() - time.monotonic()  # timers that are planned already stay due
+    reactor.seconds = lambda: time.monotonic() + started  # type: ignore[method-assign]
 
 
 def _watch(reactor: ReactorBase) -> None:

@@ -8,6 +8,7 @@ import unittest
 from pathlib import Path
 
 from twisted.internet.defer import CancelledError
+from twisted.internet.selectreactor import SelectReactor
 
 from evennia_ai import background
 from evennia_ai.background import AsyncioThread, DaemonExecutor, Worker, breathe
@@ -96,6 +97,30 @@ class TestWorker(unittest.TestCase):
         wait_for(first)
         wait_for(self.worker.submit(int))
         self.assertEqual(ran, [])
+
+
+class _SetBack(SelectReactor):
+    """A reactor on a machine whose clock is set back by `back_s` seconds."""
+
+    back_s = 0
+
+    def seconds(self):
+        """The time of day."""
+        return time.time() - self.back_s
+
+
+class TestSteadyClock(unittest.TestCase):
+    def test_timers_do_not_wait_for_a_clock_that_is_set_back(self):
+        """What was planned before, and what is planned after, is due when its time has passed."""
+        reactor, due = _SetBack(), []
+        reactor.callLater(0.01, due.append, "planned before")
+        background.install_steady_clock(reactor)
+        reactor.back_s = 3600
+        reactor.callLater(0.01, due.append, "planned after")
+        background.install_steady_clock(reactor)
+        time.sleep(0.02)
+        reactor.runUntilCurrent()
+        self.assertEqual(due, ["planned before", "planned after"])
 
 
 class TestAsyncioThread(unittest.TestCase):

@@ -34,6 +34,7 @@ def at_server_start() -> None:
 
     global _warm_up
     background.install_import_gate()
+    background.install_steady_clock()
     SIGNAL_ACCOUNT_POST_LOGIN.connect(tell_of_listening, dispatch_uid="evennia_ai")
     _warm_up = reactor.callLater(WARM_UP_AFTER_S, warm_up)  # type: ignore[attr-defined]
     StallWatch(services.figures(), reactor, time.time).start()
