@@ -11,22 +11,22 @@ from benchmarks.kill_look import kept_lists
 from collections import Counter
 from evennia_ai.history.live import verify_history
 from evennia_ai.assistant_script import all_assistants
-script = next(s for s in all_assistants() if s.obj.key == "Aria")
+script = next(s for s in all_assistants() if s.obj.key == {name!r})
 found = [m for messages in kept_lists(script) for m in messages]
-print(json.dumps({
+print(json.dumps({{
     "times": Counter(m.content for m in found if m.role == "user"),
     "doubled": [i for i, n in Counter(m.id for m in found).items() if n > 1],
     "violations": [str(v) for v in verify_history(script)],
-}))
+}}))
 """
 
 
-def kept(game: Game) -> dict[str, Any]:
+def kept(game: Game, name: str = "Aria") -> dict[str, Any]:
     """Read a game's database.
 
     Returns:
         ``{"times", "doubled", "violations"}``: how often each heard line is stored, live or
         archived; ids that are stored more than once; and what verification found.
     """
-    found: dict[str, Any] = json.loads(game.python(SOURCE).splitlines()[-1])
+    found: dict[str, Any] = json.loads(game.python(SOURCE.format(name=name), 600).splitlines()[-1])
     return found

@@ -1,13 +1,16 @@
 """Measure the recall index on PostgreSQL: time of searches and adds, size. Prints JSON.
 
     python -m benchmarks.recall_postgres [--sizes 10000 1000000] [--url postgresql://...]
+    python -m benchmarks.recall_postgres --sizes 10000000 --made 1000000
 
 Without `--url` a private server is started, from the programs that `tests/postgres.py` finds. The
 turns are those of `benchmarks/recall.py`: lines of LoCoMo, in which each word may be replaced by
 another one. The indexes of turns are made once all are there, as after a restore; then turns come
-one by one, as in a game. The same questions are put to PostgreSQL's own text search (`ts_rank` over
-the same words), for comparison. At most sizes the first search also learns all words; its time is
-printed apart.
+one by one, as in a game. Of a size beyond `--made` the rest are copies of the made ones, with other
+ids, times and sessions, and with vectors moved at random (cosine to the original about .9): words
+stay as frequent as they were, and no text is embedded twice. The same questions are put to
+PostgreSQL's own text search (`ts_rank` over the same words), for comparison. At most sizes the
+first search also learns all words; its time is printed apart.
 """
 
 import argparse
@@ -31,7 +34,7 @@ from evennia_ai.recall.wanted import lexeme
 from tests import postgres
 
 SCOPE = "benchmark"
-OPTIONS = ("shared_buffers=2GB", "maintenance_work_mem=1500MB", "max_wal_size=8GB", "work_mem=32MB")
+OPTIONS = ("shared_buffers=4GB", "maintenance_work_mem=6GB", "max_wal_size=8GB", "work_mem=32MB")
 _PLAIN = """
 SELECT number FROM {table} WHERE words @@ %s::tsquery
 ORDER BY ts_rank(words, %s::tsquery) DESC LIMIT 10
@@ -54,11 +57,27 @@ def many_turns(conversations: Sequence[Conversation]) -> Iterator[Turn]:
             number += 1
 
 
-def filled(index: PostgresIndex, turns: Iterator[Turn], size: int) -> dict[str, float]:
+# Copies of all turns up to a number, `{after}` minutes later.
+_COPY = """
+INSERT INTO {table}
+    (key, id, speaker, text, at, time, session, audience, kind, traits, words, vector)
+SELECT key || '+{copy}', id || '+{copy}', speaker, text, at, time + 60.0 * {after},
+    session || '+{copy}', audience, kind, traits, words, l2_normalize(vector + (
+        SELECT array_agg((random() - 0.5) * 0.11) FROM generate_series(1, {dims})
+        WHERE made.number > 0)::real[]::halfvec({dims}))
+FROM {table} made WHERE number <= {last}
+"""
+
+
+def _say(what: str, start: float) -> None:
+    print(f"{what}, {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+
+
+def filled(index: PostgresIndex, turns: Iterator[Turn], size: int, made: int) -> dict[str, float]:
     """Add turns, without indexes until the end; seconds of both."""
     index.clear(SCOPE)
-    start = time.perf_counter()
-    for done, batch in enumerate(_batches(islice(turns, size))):
+    start, made = time.perf_counter(), min(made, size)
+    for done, batch in enumerate(_batches(islice(turns, made))):
         index.add(SCOPE, batch)
         if not done:
             table, dims = table_of(index)
@@ -66,19 +85,29 @@ def filled(index: PostgresIndex, turns: Iterator[Turn], size: int) -> dict[str, 
                 for name in ("in_talk", "by_word", "by_vector"):
                     db.execute(f"DROP INDEX {table}_{name}".encode())
         if done % 50 == 49:
-            print(
-                f"{(done + 1) * 2_000:,} turns, {time.perf_counter() - start:.0f} s",
-                file=sys.stderr,
-                flush=True,
-            )
+            _say(f"{(done + 1) * 2_000:,} turns", start)
     added = time.perf_counter() - start
     with index._at_work() as db:
         db.execute("SET statement_timeout = 0")
+        [last] = db.execute(f"SELECT max(number) FROM {table}".encode()).fetchone() or (0,)
+        for copy in range(1, size // made):
+            named = {"table": table, "dims": dims, "copy": copy, "last": last}
+            db.execute(_COPY.format(**named, after=copy * made).encode())
+            _say(f"{(copy + 1) * made:,} turns", start)
+        for counted in ("words", "audiences"):
+            db.execute(f"UPDATE recall_{counted} SET turns = turns * {size // made}".encode())
+        copied = time.perf_counter() - start
         db.execute("SET max_parallel_maintenance_workers = 2")
         db.execute(_sql(INDEXES, int(table.rpartition("_")[2]), dims))
         db.execute(f"ANALYZE {table}".encode())
         db.execute("ANALYZE recall_words")
-    return {"add_s": round(added, 1), "index_s": round(time.perf_counter() - start - added, 1)}
+    _say("indexes", start)
+    return {
+        "made": made,
+        "add_s": round(added, 1),
+        "copy_s": round(copied - added, 1),
+        "index_s": round(time.perf_counter() - start - copied, 1),
+    }
 
 
 def _batches(turns: Iterator[Turn]) -> Iterator[list[Turn]]:
@@ -105,11 +134,11 @@ def plain_ms(url: str, table: str, queries: Sequence[str]) -> dict[str, float]:
 
 
 def measured(
-    url: str, conversations: Sequence[Conversation], size: int, searches: int
+    url: str, conversations: Sequence[Conversation], size: int, made: int, searches: int
 ) -> dict[str, Any]:
     """Figures of one size."""
     index, turns = PostgresIndex(url), many_turns(conversations)
-    times = filled(index, turns, size)
+    times = filled(index, turns, size, made)
     asked = [q.text for c in conversations for q in c.questions]
     chosen = random.Random(7).choices(asked, k=searches)
     first_ms = _timed(lambda: index.search(SCOPE, asked[0]))
@@ -141,6 +170,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="?", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--sizes", type=int, nargs="*", default=[10_000, 100_000])
+    parser.add_argument("--made", type=int, default=1_000_000, help="most turns that are embedded")
     parser.add_argument("--searches", type=int, default=200)
     parser.add_argument("--url")
     options = parser.parse_args()
@@ -150,7 +180,10 @@ def main() -> None:
     server = None if options.url else postgres.Server(OPTIONS)
     url = options.url or server.url()
     try:
-        figures = [measured(url, conversations, each, options.searches) for each in options.sizes]
+        figures = [
+            measured(url, conversations, each, options.made, options.searches)
+            for each in options.sizes
+        ]
         with psycopg.connect(url) as db:
             version = db.execute("SHOW server_version").fetchone()
             vector = db.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
