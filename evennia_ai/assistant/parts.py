@@ -133,8 +133,14 @@ class AssistantParts:
         known = runtime.unanswered.get(group.key)
         if not runtime.postpone(group, self.now()):
             self.alert(f"gave up answering {last.speaker_name}, after several tries: {error}")
-        elif known is None and self.config.trouble_emote:
-            emote = self.config.trouble_emote
+        elif known is None:
+            self.show_trouble(group)
+
+    def show_trouble(self: LiveAssistant, group: Group) -> None:
+        """Show whoever asked that the answer will be late."""
+        last, emote = group.events[-1], self.config.trouble_emote
+        if emote:
+            self.runtime.trouble_shown_at = self.now()
             self.game.show(emote, group.audience, last.channel, last.speaker_id or None)
 
     def is_called(self: LiveAssistant) -> bool:

@@ -430,6 +430,9 @@ class LiveAssistant(Assistant, Protocol):
     def turn_failed(self, error: Exception, group: Group) -> None:
         """A turn broke off, by no fault of a model: keep the question, show it to who asked."""
 
+    def show_trouble(self, group: Group) -> None:
+        """Show whoever asked that the answer will be late."""
+
     def note_reply(self, to: str) -> None:
         """Note that somebody (stable id) was answered, so that the talk goes on."""
 

@@ -331,7 +331,7 @@ def think(
         talks=_talks(script, group.audience),
         answering=_answering(group),
     )
-    report = None
+    report, shown_at = None, script.runtime.trouble_shown_at
     try:
         report = yield script.run_turn(request)
         script.runtime.counts["turns"] += 1
@@ -345,8 +345,12 @@ def think(
     except AssistantError as error:
         if not isinstance(error, ModelError):  # staff know of a model that is down
             script.log_error("turn", error)
+        known = script.runtime.unanswered.get(group.key)
+        is_first = known is None or known.group != group
         if not script.runtime.postpone(group, script.now()):
             script.trouble(f"gave up answering after {len(RETRY_WAITS_S)} more tries: {error}")
+        elif is_first and script.runtime.trouble_shown_at == shown_at:
+            script.show_trouble(group)
         script.runtime.error_passes = True
     finally:
         runtime = script.runtime

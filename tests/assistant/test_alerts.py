@@ -1,5 +1,8 @@
 """Alerts reach staff who are there, also where nobody asked to be told."""
 
+from dataclasses import replace
+
+from evennia_ai.errors import ModelError
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from tests.base import AssistantTest
 from tests.waiting import wait_for
@@ -87,3 +90,30 @@ class TestAlerts(AssistantTest):
             wait_for(done)
         (line,) = self.told[self.account]
         self.assertIn("automatic compaction is stopped", line)
+
+
+class TestNoModelAtAll(AssistantTest):
+    """Neither the model nor the offline model answers, as when the mind's process is gone."""
+
+    def setUp(self):
+        super().setUp()
+        gone = ModelError("the mind's process ended", retryable=True, kind="connection")
+        self.model.default = lambda request: gone
+        self.shown = []
+        self.char1.msg = lambda text=None, **kwargs: self.shown.append(str(text))
+        self.addCleanup(delattr, self.char1, "msg")
+
+    def signs(self):
+        """How often it was shown that no answer comes for now."""
+        return sum(self.script.config.trouble_emote in line for line in self.shown)
+
+    def test_each_question_gets_a_sign(self):
+        """Of two questions within a minute both do, and a retry shows nothing again."""
+        for number in (1, 2):
+            self.say(f"Aria, what is boat {number} called?", self.char1)
+            self.tick()
+            self.assertEqual(self.signs(), number)
+        late = self.script.runtime.unanswered
+        self.script.runtime.unanswered = {k: replace(each, due=0.0) for k, each in late.items()}
+        self.tick()
+        self.assertEqual(self.signs(), 2)
