@@ -193,6 +193,13 @@ LINES = (
             ("questions unanswered", lambda f: f["unanswered"]),
         )
     ),
+    *(
+        Line(f"{what} in half an hour of faults", "soak --minutes 30", read, 0)
+        for what, read in (
+            ("lines lost, doubled or leaked", lambda f: f["lost"] + f["doubled"] + f["leaked"]),
+            ("questions unanswered", lambda f: f["unanswered"]),
+        )
+    ),
     Line(
         "reloads that come back",
         "reload --times 20",

@@ -1,14 +1,17 @@
 import asyncio
+import gc
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import unittest
+import weakref
 from pathlib import Path
 
 from twisted.internet.defer import CancelledError
 from twisted.internet.selectreactor import SelectReactor
+from twisted.internet.task import Clock
 
 from evennia_ai import background
 from evennia_ai.background import AsyncioThread, DaemonExecutor, Worker, breathe
@@ -121,6 +124,53 @@ class TestSteadyClock(unittest.TestCase):
         time.sleep(0.02)
         reactor.runUntilCurrent()
         self.assertEqual(due, ["planned before", "planned after"])
+
+
+class TestQuietCollector(unittest.TestCase):
+    """Garbage is collected when nobody would notice."""
+
+    def setUp(self):
+        self.addCleanup(gc.set_threshold, *gc.get_threshold())
+        self.quiet, self.clock = False, Clock()
+        self.collector = background.QuietCollector(lambda: self.quiet)
+        self.loop = self.collector.start(self.clock)
+        self.addCleanup(self.loop.stop)
+
+    def litter(self):
+        """Make something that only a full collection removes; returns a weak reference to it."""
+        knot = Knot()
+        knot.itself = knot
+        gc.collect(1)
+        for _ in range(20):
+            gc.collect(1)
+        return weakref.ref(knot)
+
+    def test_it_waits_for_quiet(self):
+        """While somebody plays it does not collect; as soon as it is quiet it does."""
+        left = self.litter()
+        self.clock.advance(background.COLLECT_EVERY_S)
+        self.assertIsNotNone(left())
+        self.quiet = True
+        self.clock.advance(background.COLLECT_EVERY_S)
+        self.assertIsNone(left())
+
+    def test_it_does_not_wait_for_ever(self):
+        """Where it is never quiet, it collects in the end."""
+        left = self.litter()
+        for _ in range(background.MOST_OVERDUE):
+            self.assertIsNotNone(left())
+            self.clock.advance(background.COLLECT_EVERY_S)
+        self.assertIsNone(left())
+
+    def test_not_without_cause(self):
+        """Where nothing new has been made, quiet is no reason to collect."""
+        self.quiet = True
+        gc.collect()
+        self.assertFalse(self.collector.look())
+
+
+class Knot:
+    """Something that holds itself."""
 
 
 class TestAsyncioThread(unittest.TestCase):

@@ -2,7 +2,9 @@
 
 `AttributeStore` keeps values in an object's Attributes: load a copy, transform it, save it once.
 Inside `transaction()` all writes take effect or none; it rolls back the database *and* Evennia's
-caches.
+caches. What is written there is in Evennia's cache at once, and in the database when the
+transaction ends, in three statements: a compaction writes a dozen Attributes in one piece, and each
+statement by itself costs half a millisecond.
 
 Evennia walks through a value twice in Python before it pickles it, and wraps every list and dict
 at each reading, as it may hold database objects or be changed in place. For 600 messages that is
@@ -12,15 +14,16 @@ everything else goes through Evennia.
 
 import marshal
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pickle import dumps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.db import connection
 from django.db import transaction as db_transaction
 from evennia.scripts.monitorhandler import MONITOR_HANDLER
 from evennia.server.models import ServerConfig
@@ -51,29 +54,32 @@ def read(attribute: "Attribute") -> Any:
 
 
 def write(attribute: "Attribute", value: object) -> None:
-    """Store a copy of a value in an Attribute, in one database statement."""
+    """Store a copy of a value in an Attribute."""
     try:
         plain, pickled = _packed(value)
     except ValueError:
+        _save_waiting()
         attribute.value = value
         return
-    if not type(attribute).objects.filter(pk=attribute.pk).update(db_value=pickled):
-        attribute.value = plain  # the row is gone: what Evennia does then
-        return
-    attribute.db_value = plain
-    # As Evennia does after each save, for games that watch an Attribute.
-    MONITOR_HANDLER.at_update(attribute, "db_value")
+    waiting = _Waiting(attribute, plain, pickled)
+    if _defers():
+        attribute.db_value = plain
+        before = _open[0].writes.get(id(attribute), waiting)
+        _open[0].writes[id(attribute)] = replace(waiting, owner=before.owner)
+    else:
+        _save_changed([waiting])
 
 
 def create(obj: "TypedObject", key: str, value: object, category: str | None) -> None:
     """Store a copy of a value in a new Attribute; the caller knows that there is none.
 
     Evennia looks for the Attribute first, and a value that is not walked through would need a
-    second statement. A compaction makes half a dozen Attributes in one piece.
+    second statement.
     """
     try:
         plain, pickled = _packed(value)
     except ValueError:
+        _save_waiting()
         AttributeHandler.add(obj.attributes, key, value, category)
         return
     backend = obj.attributes.backend
@@ -86,9 +92,12 @@ def create(obj: "TypedObject", key: str, value: object, category: str | None) ->
         db_value=pickled,
         db_strvalue=None,
     )
-    attribute.save()
-    getattr(obj, backend._m2m_fieldname).add(attribute)
-    attribute.db_value = plain
+    waiting = _Waiting(attribute, plain, pickled, obj)
+    if _defers():
+        attribute.db_value = plain
+        _open[0].writes[id(attribute)] = waiting
+    else:
+        _save_new([waiting])
     backend._set_cache(key.lower(), category, attribute)
 
 
@@ -101,17 +110,98 @@ def _packed(value: object) -> tuple[Any, PickledObject]:
     return plain, PickledObject(b64encode(dumps(plain, DEFAULT_PROTOCOL)).decode("ascii"))
 
 
+@dataclass(frozen=True)
+class _Waiting:
+    """A value that is to be stored in an Attribute; `owner` is whose it is, if it is new."""
+
+    attribute: "Attribute"
+    plain: Any
+    pickled: PickledObject
+    owner: "TypedObject | None" = None
+
+
 @dataclass
 class _Open:
-    """An open transaction: (object, key, category) of what it wrote, and its callbacks."""
+    """An open transaction: (object, key, category) of what it wrote, and its callbacks.
+
+    `writes` are not in the database yet, by the `id` of their Attributes; the outermost has all.
+    """
 
     touched: list[tuple["TypedObject", str, str | None]] = field(default_factory=list)
     waiting: list[Callable[[], Any]] = field(default_factory=list)
+    writes: dict[int, _Waiting] = field(default_factory=dict)
 
 
 # The open transactions, the innermost last. Only the reactor thread writes Attributes, so one
 # list is enough.
 _open: list[_Open] = []
+
+
+def _defers() -> bool:
+    """Whether what is written now may wait for the transaction's end: the cache must show it."""
+    can_bulk = connection.features.can_return_rows_from_bulk_insert
+    return bool(_open and settings.TYPECLASS_AGGRESSIVE_CACHE and can_bulk)
+
+
+def _save_waiting() -> None:
+    """Write to the database what waits for the end of an open transaction."""
+    if _open:
+        writes, _open[0].writes = list(_open[0].writes.values()), {}
+        _save_new([made for made in writes if made.owner is not None])
+        _save_changed([changed for changed in writes if changed.owner is None])
+
+
+def _save_new(writes: Sequence[_Waiting]) -> None:
+    """Make the rows of new Attributes, and tie them to their owners."""
+    if not writes:
+        return
+    kind = type(writes[0].attribute)
+    for each in writes:
+        each.attribute.db_value = each.pickled
+    try:
+        kind._default_manager.bulk_create([each.attribute for each in writes])
+    finally:
+        for each in writes:
+            each.attribute.db_value = each.plain
+    ties: dict[type, list[Any]] = {}
+    for each in writes:
+        kind.cache_instance(each.attribute)  # as Evennia does when one is saved
+        tied = getattr(each.owner, each.owner.attributes.backend._m2m_fieldname)  # type: ignore[union-attr]
+        ids = {
+            f"{tied.source_field_name}_id": each.owner.pk,  # type: ignore[union-attr]
+            f"{tied.target_field_name}_id": each.attribute.pk,
+        }
+        ties.setdefault(tied.through, []).append(tied.through(**ids))
+    for through, rows in ties.items():
+        through._default_manager.bulk_create(rows)  # type: ignore[attr-defined]
+
+
+def _save_changed(writes: Sequence[_Waiting]) -> None:
+    """Store values in Attributes that have rows."""
+    if not writes:
+        return
+    kind = type(writes[0].attribute)
+    field, name = kind._meta.get_field("db_value"), connection.ops.quote_name
+    rows = [(field.get_db_prep_save(w.pickled, connection), w.attribute.pk) for w in writes]
+    table, value, pk = map(name, (kind._meta.db_table, field.column, kind._meta.pk.column))
+    with connection.cursor() as cursor:
+        cursor.executemany(f"UPDATE {table} SET {value} = %s WHERE {pk} = %s", rows)
+        are_all_there = cursor.rowcount == len(rows)
+    known = {w.attribute.pk for w in writes}
+    there = (
+        known
+        if are_all_there
+        else set(kind.objects.filter(pk__in=known).values_list("pk", flat=True))
+    )
+    for each in writes:
+        if each.attribute.pk in there:
+            each.attribute.db_value = each.plain
+            # As Evennia does after each save, for games that watch an Attribute.
+            MONITOR_HANDLER.at_update(each.attribute, "db_value")
+        else:
+            each.attribute.value = each.plain  # the row is gone: what Evennia does then
+
+
 # Stands for an Attribute that Evennia's cache does not know yet.
 _UNKNOWN = object()
 # Stands for a stored None, which must differ from nothing stored.
@@ -217,12 +307,14 @@ class AttributeStore:
 
     def delete(self, key: str, category: str | None = None) -> None:
         """Remove a value."""
+        _save_waiting()
         if _open:
             _open[-1].touched.append((self.obj, key, category))
         AttributeHandler.remove(self.obj.attributes, key, category=category)
 
     def keys(self, category: str) -> tuple[str, ...]:
         """All keys of a category, sorted, without loading the values."""
+        _save_waiting()
         rows = self.obj.db_attributes.filter(db_category=category)
         return tuple(sorted(rows.values_list("db_key", flat=True)))
 
@@ -248,13 +340,17 @@ def transaction() -> Iterator[None]:
     """One database transaction over any objects' Attributes.
 
     If it fails, every Attribute written inside is thrown out of Evennia's caches, which would
-    otherwise go on showing the values that were rolled back.
+    otherwise go on showing the values that were rolled back. One inside another is a part of it:
+    if it fails, both do.
     """
-    mine = _Open()
+    mine, is_outermost = _Open(), not _open
     _open.append(mine)
     try:
-        with db_transaction.atomic():
+        with db_transaction.atomic(savepoint=is_outermost):
             yield
+            if is_outermost:
+                connection.validate_no_broken_transaction()  # one inside has failed
+                _save_waiting()
     except BaseException:
         _forget(mine.touched)
         mine.waiting.clear()

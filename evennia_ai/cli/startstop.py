@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import evennia
 from evennia.server.signals import SIGNAL_ACCOUNT_POST_LOGIN
 from evennia.utils import logger
 from twisted.internet.defer import CancelledError
@@ -20,7 +21,10 @@ from evennia_ai.assistant.residence import is_elsewhere
 
 # The imports take seconds and delay everything else: let players reconnect first.
 WARM_UP_AFTER_S = 1.0
+# Garbage is collected when nobody has typed a command for so many seconds.
+QUIET_S = 2.0
 _warm_up: Any = None
+_collects = False
 
 
 def at_server_init() -> None:
@@ -53,12 +57,28 @@ def warm_up() -> None:
     # What is loaded now stays. Python need not look through all of it again and again for garbage,
     # which takes a tenth of a second each time.
     done.addCallback(lambda _: gc.freeze())
+    done.addCallback(lambda _: _collect_in_quiet())
     done.addCallback(lambda _: services.use(ready=True))
     # Delete data of deleted assistants; where that fails, the next start tries again.
     done.addCallback(lambda _: delete_queued())
     done.addErrback(_log_failure, "deleting what deleted assistants left")
     done.addCallback(lambda _: _forget_queued())
     done.addErrback(_log_failure, "forgetting players who asked for it")
+
+
+def _collect_in_quiet() -> None:
+    from twisted.internet import reactor
+
+    global _collects
+    if not _collects:
+        _collects = True
+        background.QuietCollector(_is_quiet).start(reactor)  # type: ignore[arg-type]
+
+
+def _is_quiet() -> bool:
+    """Whether nobody has typed a command just now."""
+    newest = max((each.cmd_last for each in evennia.SESSION_HANDLER.get_sessions()), default=0.0)
+    return time.time() - newest > QUIET_S
 
 
 def _forget_queued() -> Any:

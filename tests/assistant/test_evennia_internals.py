@@ -1,7 +1,9 @@
 """What relies on Evennia's internals: values in Attributes, transactions, the timer."""
 
+import contextlib
 from collections import OrderedDict
 
+from django.db.transaction import TransactionManagementError
 from evennia import MONITOR_HANDLER, search_object
 from evennia.typeclasses.attributes import Attribute
 from evennia.utils.test_resources import BaseEvenniaTest
@@ -138,6 +140,43 @@ class TestAttributeStore(BaseEvenniaTest):
             raise OSError("disk full")
         self.assertEqual(self.store.get("kept"), {"n": 1})
         self.assertEqual(self.obj1.db.kept["n"], 1)
+
+    def test_a_transaction_writes_in_few_statements(self):
+        """However much is new and changed: a savepoint, two inserts, one update."""
+        keys = [f"kept{number}" for number in range(8)]
+        for key in keys[:4]:
+            self.store.set(key, 0)
+        self.store.preload(keys)
+        with self.assertNumQueries(5), transaction():
+            for number, key in enumerate(keys):
+                with transaction():
+                    self.store.set(key, {"n": number})
+        self.assertEqual([self.stored(key) for key in keys], [{"n": n} for n in range(8)])
+
+    def test_what_waits_for_the_end_is_read(self):
+        """Inside a transaction its values are there, by ours and by Evennia's access."""
+        with transaction():
+            self.store.set("kept", {"n": 1}, "some")
+            self.store.set("kept", {"n": 2}, "some")
+            self.assertEqual(self.store.get("kept", "some"), {"n": 2})
+            self.assertEqual(self.obj1.attributes.get("kept", category="some")["n"], 2)
+            with transaction():
+                self.store.set("kept", {"n": 3}, "some")
+            self.assertEqual(self.store.keys("some"), ("kept",))
+            self.store.set("other", {"n": 4}, "some")
+            self.store.delete("other", "some")
+        self.assertEqual(self.store.keys("some"), ("kept",))
+        Attribute.flush_instance_cache(force=True)
+        self.obj1.attributes.reset_cache()
+        self.assertEqual(self.store.get("kept", "some"), {"n": 3})
+
+    def test_one_inside_that_fails_takes_the_outer_one_with_it(self):
+        """Also if its exception was caught between them."""
+        with self.assertRaises(TransactionManagementError), transaction():
+            self.store.set("kept", 1)
+            with contextlib.suppress(OSError), transaction():
+                raise OSError("disk full")
+        self.assertIsNone(self.stored("kept"))
 
     def test_stamps_are_those_of_each_key(self):
         """Asked for together or alone, known to Evennia's cache or not."""
