@@ -43,10 +43,10 @@ _LOOKUP_THREADS = 16
 # A helper thread ends after this long without work.
 _IDLE_S = 30.0
 # Seconds between two looks whether garbage can be collected, and looks after which it is in any
-# case; collections of the middle generation after which there is cause to, where Python has no
-# figure of its own; and a figure that is not reached.
+# case; collections of the young generation for one of the middle one; of the middle one until there
+# is cause for a full one; and a figure that is not reached.
 COLLECT_EVERY_S, MOST_OVERDUE = 10.0, 60
-_OFTEN, _NEVER = 10, 1_000_000
+_MIDDLE, _OFTEN, _NEVER = 3, 30, 1_000_000
 # How long the end of the process waits for one module's import to finish.
 _IMPORT_GRACE_S = 5.0
 
@@ -153,7 +153,8 @@ class QuietCollector:
     """Collects the oldest generation of garbage when nobody would notice.
 
     Python does it when enough is new, in mid-command, too. In a game of 100 assistants it takes a
-    tenth of a second.
+    tenth of a second. The middle generation is collected more often, a few milliseconds each time
+    instead of ten.
 
     Args:
         is_quiet: Whether a pause would disturb nobody now.
@@ -161,13 +162,12 @@ class QuietCollector:
 
     def __init__(self, is_quiet: Callable[[], bool]):
         self._is_quiet = is_quiet
-        self._often = gc.get_threshold()[2] or _OFTEN
         self._overdue = 0
 
     def start(self, reactor: IReactorTime) -> LoopingCall:
         """Take the matter over from Python, and look every `COLLECT_EVERY_S`."""
         young, middle, _ = gc.get_threshold()
-        gc.set_threshold(young, middle, _NEVER)
+        gc.set_threshold(young, min(middle, _MIDDLE), _NEVER)
         loop = LoopingCall(self.look)
         loop.clock = reactor
         loop.start(COLLECT_EVERY_S, now=False)
@@ -175,7 +175,7 @@ class QuietCollector:
 
     def look(self) -> bool:
         """Collect, if there is cause to and it is quiet or overdue; returns whether it did."""
-        if gc.get_count()[2] < self._often:
+        if gc.get_count()[2] < _OFTEN:
             return False
         self._overdue += 1
         if self._overdue < MOST_OVERDUE and not self._is_quiet():

@@ -141,7 +141,7 @@ class TestQuietCollector(unittest.TestCase):
         knot = Knot()
         knot.itself = knot
         gc.collect(1)
-        for _ in range(20):
+        for _ in range(40):
             gc.collect(1)
         return weakref.ref(knot)
 

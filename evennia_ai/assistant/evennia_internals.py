@@ -166,14 +166,15 @@ def _save_new(writes: Sequence[_Waiting]) -> None:
     ties: dict[type, list[Any]] = {}
     for each in writes:
         kind.cache_instance(each.attribute)  # as Evennia does when one is saved
-        tied = getattr(each.owner, each.owner.attributes.backend._m2m_fieldname)  # type: ignore[union-attr]
+        tied = each.owner._meta.get_field(each.owner.attributes.backend._m2m_fieldname)
         ids = {
-            f"{tied.source_field_name}_id": each.owner.pk,  # type: ignore[union-attr]
-            f"{tied.target_field_name}_id": each.attribute.pk,
+            f"{tied.m2m_field_name()}_id": each.owner.pk,
+            f"{tied.m2m_reverse_field_name()}_id": each.attribute.pk,
         }
-        ties.setdefault(tied.through, []).append(tied.through(**ids))
+        through = tied.remote_field.through
+        ties.setdefault(through, []).append(through(**ids))
     for through, rows in ties.items():
-        through._default_manager.bulk_create(rows)  # type: ignore[attr-defined]
+        through._default_manager.bulk_create(rows)
 
 
 def _save_changed(writes: Sequence[_Waiting]) -> None:
