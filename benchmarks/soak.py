@@ -75,7 +75,7 @@ PLAYERS = {"Alma": "Aria", "Berit": "Cleo", "Cord": "Boris"}
 OWN = "About Q"
 EMOTE = "rubs the temples in thought."
 CONFIG = {
-    "max_context_tokens": 6000,
+    "max_context_tokens": 12_000,
     "compact_preserve_window": 8,
     "reply_cooldown_s": 0,
     "llm_timeout_s": 8,

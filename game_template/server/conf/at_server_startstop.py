@@ -54,4 +54,5 @@ def _is_about_to_restart():
     """Return whether this is the first start of a new game; Evennia then restarts once."""
     from evennia.server.models import ServerConfig
 
-    return (ServerConfig.objects.conf("server_epoch") or 0) > _LOADED_AT
+    # A time to come is of an earlier start, before the machine's clock was set back.
+    return _LOADED_AT < (ServerConfig.objects.conf("server_epoch") or 0) <= time.time()
