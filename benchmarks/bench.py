@@ -196,7 +196,10 @@ LINES = (
     *(
         Line(f"{what} in half an hour of faults", "soak --minutes 30", read, 0)
         for what, read in (
-            ("lines lost, doubled or leaked", lambda f: f["lost"] + f["doubled"] + f["leaked"]),
+            (
+                "lines lost, doubled or leaked",
+                lambda f: sum(f[name] for name in ("lost", "doubled", "leaked", "not_proven")),
+            ),
             ("questions unanswered", lambda f: f["unanswered"]),
         )
     ),

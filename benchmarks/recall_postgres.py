@@ -94,8 +94,10 @@ def filled(index: PostgresIndex, turns: Iterator[Turn], size: int, made: int) ->
             named = {"table": table, "dims": dims, "copy": copy, "last": last}
             db.execute(_COPY.format(**named, after=copy * made).encode())
             _say(f"{(copy + 1) * made:,} turns", start)
+        number = int(table.rpartition("_")[2])
         for counted in ("words", "audiences"):
-            db.execute(f"UPDATE recall_{counted} SET turns = turns * {size // made}".encode())
+            times = f"UPDATE recall_{counted} SET turns = turns * {size // made}"
+            db.execute(f"{times} WHERE scope = {number}".encode())
         copied = time.perf_counter() - start
         db.execute("SET max_parallel_maintenance_workers = 2")
         db.execute(_sql(INDEXES, int(table.rpartition("_")[2]), dims))
@@ -175,6 +177,8 @@ def main() -> None:
     parser.add_argument("--url")
     options = parser.parse_args()
     conversations = read_conversations(options.data)
+    if any(size > options.made and size % options.made for size in options.sizes):
+        sys.exit("a size beyond --made must be a multiple of it")
     if not options.url and (why := postgres.why_no_vector()):
         sys.exit(why)
     server = None if options.url else postgres.Server(OPTIONS)

@@ -17,19 +17,21 @@ times one of these happens:
 In the end everything is quiet, each assistant is asked a last question, and what was said is
 compared with what is stored:
 
-- ``said``: lines whose echo a player saw; ``lost``, ``doubled``: those that an assistant who stood
-  there has not, or not once; ``leaked``: whispers that another assistant has;
+- ``said``: lines whose echo a player saw; ``lost``, ``doubled``: those that an assistant there has
+  not, or not once; ``leaked``: whispers that another assistant has or another player read;
 - ``unechoed``: lines typed while the game did not answer; they may be stored or not, but not twice;
 - ``answered``: questions that the model answered; ``offline``: that the offline model answered;
-  ``declined``: whoever asked saw only `trouble_emote`; ``unanswered``: nothing within `BOUND_S`
-  seconds, and ``jumped`` the same where the clock jumped meanwhile: the line may have become stale;
+  ``junk``: that the model answered with one of its faults; ``declined``: whoever asked saw only
+  `trouble_emote`; ``unanswered``: nothing within `BOUND_S` seconds, and ``jumped`` the same where
+  the clock was set forward meanwhile: the line became stale;
 - ``not_proven``: assistants whose history `compact/verify` does not prove;
 - ``tracebacks``: those in the server log that pass through the package;
 - ``memory_mb``: of the Server and of the mind, at the beginning and at the end.
 
     python -m benchmarks.soak --minutes 30
 
-The exit code is 1 if something was lost, doubled, leaked, not answered or not proven.
+The exit code is 1 if something was lost, doubled, leaked, not answered or not proven, or if one of
+these things could not be done.
 """
 
 import argparse
@@ -46,14 +48,14 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import kill_mind
 from benchmarks.crowd import Processes
 from benchmarks.kept import kept
+from benchmarks.talker import respond
 from tests.e2e.game import Game
 from tests.e2e.telnet import Telnet
 from tests.loopback import (
@@ -71,8 +73,10 @@ from tests.loopback import (
 
 SETTINGS = "CREATION_THROTTLE_LIMIT = None\nLOGIN_THROTTLE_LIMIT = None"
 PLAYERS = {"Alma": "Aria", "Berit": "Cleo", "Cord": "Boris"}
-# The offline model is told from the scripted one by this word.
-OWN = "About Q"
+# The lines that a prompt asks for an answer to, and the answers of the scripted model.
+WANTED = re.compile(r"Answer now: .*?\b([QN]\d+):")
+OWN = re.compile(r"About ([QN\d, ]+);")
+JUNK = re.compile(r"(ha ){9}|word\d+ word\d+|\[Present")
 EMOTE = "rubs the temples in thought."
 CONFIG = {
     "max_context_tokens": 12_000,
@@ -89,8 +93,10 @@ ECHO_S, BOUND_S, CALM_S = 20.0, 120.0, 30.0
 PAUSE_S = (0.5, 4.0)
 # Seconds between the end of a fault and the next.
 BETWEEN_S = (5.0, 25.0)
-KINDS = ("answered", "offline", "declined", "unanswered", "jumped", "unheard")
-FAULTS = ("lost", "doubled", "leaked", "violations", "unanswered", "not_proven")
+KINDS = ("answered", "offline", "junk", "declined", "unanswered", "jumped", "unheard")
+FAULTS = ("lost", "doubled", "leaked", "violations", "unanswered", "not_proven", "deeds_failed")
+# The game sees a jump within so many seconds.
+JUMP_S = 3.0
 DISK_BYTES = 512 * 2**20
 JUMPS_S = (-86_400, -3600, -300, 300, 3600, 86_400)
 FAKETIME = tuple(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
@@ -149,7 +155,11 @@ class Model:
             return RESET
         if not self.calm and self.rng.random() < FAULT_SHARE:
             return self.rng.choice(FAULTY)
-        return replace(kill_mind.answer(body, self.number), delay_s=MODEL_S)
+        made = respond(body, self.number)
+        said = "\n".join(str(each.get("content")) for each in body["messages"])
+        if made.content and (wanted := WANTED.findall(said)):
+            made = replace(made, content=f"About {', '.join(wanted)}; I shall remember it.")
+        return replace(made, delay_s=MODEL_S)
 
 
 @dataclass
@@ -164,10 +174,15 @@ class Evening:
     counts: "Counter[str]" = field(default_factory=Counter)
     faults: "Counter[str]" = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
-    jumps: int = 0
+    jumped_at: float = float("-inf")
     doing: str = ""
     _number: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def count(self, kind: str) -> None:
+        """Count one of something."""
+        with self._lock:
+            self.counts[kind] += 1
 
     def next_number(self) -> int:
         """A number that no line has yet."""
@@ -199,7 +214,7 @@ class Guest(threading.Thread):
         self.evening, self.whom = evening, PLAYERS[name]
         self.rng = random.Random(f"{evening.rng.random()} {name}")
         self.line = evening.game.player(name, timeout_s=60)
-        self.shown = ""
+        self.shown = self.words = self.read = ""
 
     def run(self) -> None:
         """Talk."""
@@ -207,7 +222,7 @@ class Guest(threading.Thread):
             try:
                 self.turn()
             except OSError as error:
-                self.evening.counts["reconnects"] += 1
+                self.evening.count("reconnects")
                 self.evening.note(f"{self.name} is disconnected: {error}")
                 self._come_back()
             self.wait(self.rng.uniform(*PAUSE_S))
@@ -221,21 +236,21 @@ class Guest(threading.Thread):
         said = Said(self.name, words, not is_chat and self.rng.random() < 0.25)
         evening.lines.append(said)
         to = f"whisper {self.whom} = " if said.whisper else "say " if is_chat else None
-        self.shown = ""
+        self.shown, self.words = "", words
         self.line.send(f"{to}{words}" if to else f"say {self.whom}, {words}")
         said.echoed = self.wait(ECHO_S, lambda: self._has_echo(words))
         if not said.echoed:
             evening.note(f"{self.name} sees no echo of {words[:8]}")
         if is_chat:
             return ""
-        began, jumps = time.monotonic(), evening.jumps
+        began = time.monotonic()
         self.wait(BOUND_S, lambda: self._answer() != "")
-        kind = self._answer() or ("jumped" if evening.jumps > jumps else "unanswered")
+        kind = self._answer() or ("jumped" if evening.jumped_at > began - JUMP_S else "unanswered")
         kind = kind if said.echoed or kind not in ("jumped", "unanswered") else "unheard"
         if kind == "declined":  # the answer of a model that is back is welcome, too
-            self.wait(min(20.0, BOUND_S), lambda: self._answer() in ("answered", "offline"))
+            self.wait(min(20.0, BOUND_S), lambda: self._answer() not in ("", "declined"))
             kind = self._answer()
-        evening.counts[kind] += 1
+        evening.count(kind)
         if kind in ("unanswered", "jumped"):
             evening.note(
                 f"{self.name}'s {words[:8]} is {kind} after {time.monotonic() - began:.0f} s"
@@ -256,14 +271,19 @@ class Guest(threading.Thread):
     def _answer(self) -> str:
         """What became of the newest question: one of `KINDS`, or nothing yet."""
         rows = re.findall(rf"^{self.whom} (?:says|whispers)[^\n]*", self.shown, re.MULTILINE)
-        if rows:
-            return "answered" if any(OWN in row for row in rows) else "offline"
+        about = [set(found[1].split(", ")) for row in rows if (found := OWN.search(row))]
+        if any(self.words.partition(":")[0] in named for named in about):
+            return "answered"
+        others = [row for row in rows if not OWN.search(row)]
+        if others:
+            return "junk" if all(map(JUNK.search, others)) else "offline"
         return "declined" if f"{self.whom} {EMOTE}" in self.shown else ""
 
     def _come_back(self) -> None:
         while not self.evening.over.is_set():
             try:
                 self.line.close()
+                self.read += self.line.transcript
                 self.line = Telnet(self.evening.game.ports.telnet, timeout_s=60)
                 self.line.login(self.name, "quite-a-long-1")
                 return
@@ -307,8 +327,9 @@ class Fate:
                 self.deeds[kind]()
             except (AssertionError, OSError, sqlite3.Error) as error:
                 evening.note(f"{type(error).__name__}: {str(error)[:300]}")
-                evening.counts["deeds failed"] += 1
-            evening.faults[kind] += 1
+                evening.count("deeds failed")
+            else:
+                evening.faults[kind] += 1
             evening.doing = ""
 
     def outage(self) -> None:
@@ -319,8 +340,9 @@ class Fate:
 
     def kill_mind(self) -> None:
         """Kill the mind's process."""
-        if pid := Processes(self.evening.game).pids.get("mind"):
-            os.kill(pid, signal.SIGKILL)
+        if (pid := Processes(self.evening.game).pids.get("mind")) is None:
+            raise AssertionError("there is no mind to be killed")
+        os.kill(pid, signal.SIGKILL)
 
     def fill_disk(self) -> None:
         """Leave no room on the disk for a while."""
@@ -344,7 +366,8 @@ class Fate:
         """Let the time of day jump."""
         assert self.clock is not None
         offset_s = int(self.clock.read_text()) + self.evening.rng.choice(JUMPS_S)
-        self.evening.jumps += 1
+        if offset_s > int(self.clock.read_text()):
+            self.evening.jumped_at = time.monotonic()
         fresh = self.clock.with_suffix(".new")
         fresh.write_text(f"{offset_s:+d}")
         fresh.replace(self.clock)
@@ -359,9 +382,14 @@ def void(_: object) -> None:
     """Drop a value."""
 
 
-def compare(evening: Evening) -> dict[str, int]:
-    """What was said against what is stored; the game is stopped."""
+def compare(evening: Evening, guests: Sequence[Guest]) -> dict[str, int]:
+    """What was said against what is stored and what was read; the game is stopped."""
     found: Counter[str] = Counter()
+    for said in evening.lines:
+        others = [guest for guest in guests if said.whisper and guest.name != said.who]
+        if any(said.words in guest.read for guest in others):
+            found["leaked"] += 1
+            evening.notes.append(f"leaked: others read {said.words}")
     for name in PLAYERS.values():
         held = kept(evening.game, name)
         texts, times = list(held["times"].items()), {}
@@ -407,13 +435,14 @@ def play(evening: Evening, minutes: float, fate: Fate) -> dict[str, Any]:
             admin.ask(f"aistatus {name}", r"Last trouble[^\n]*", 60) for name in PLAYERS.values()
         ]
     for guest in guests:
+        guest.read += guest.line.transcript
         guest.line.close()
     evening.game.stop()
     archived = [re.search(r"archived in (\d+)", state) for state in states]
     return {
         "said": sum(said.echoed for said in evening.lines),
         "unechoed": sum(not said.echoed for said in evening.lines),
-        **compare(evening),
+        **compare(evening, guests),
         **{kind: evening.counts[kind] for kind in KINDS},
         "last_questions_answered": last.count("answered"),
         "not_proven": sum("proven" not in proof for proof in proofs),

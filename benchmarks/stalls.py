@@ -134,6 +134,13 @@ class Collections:
         }
 
 
+def timed_collection() -> float:
+    """How long a full collection takes, which a game makes when nobody types."""
+    began = time.perf_counter()
+    gc.collect()
+    return round((time.perf_counter() - began) * 1000, 1)
+
+
 def spread(values: Sequence[float]) -> dict[str, float]:
     """Return median, high percentiles and maximum of values in milliseconds."""
     ordered = sorted(values)
@@ -315,6 +322,7 @@ def run(url: str, options: Any) -> dict[str, Any]:
         def over(_: Any) -> None:
             figures["talking"] = heart.take()
             figures["garbage_collections"] = collections.take()
+            figures["full_collection_ms"] = timed_collection()
             figures["done"] = crew.done()
             figures["memory_mb"] = {
                 "server": memory_mb(),

@@ -42,11 +42,16 @@ _HELPER_THREADS = 2
 _LOOKUP_THREADS = 16
 # A helper thread ends after this long without work.
 _IDLE_S = 30.0
-# Seconds between two looks whether garbage can be collected, and looks after which it is in any
-# case; collections of the young generation for one of the middle one; of the middle one until there
-# is cause for a full one; and a figure that is not reached.
-COLLECT_EVERY_S, MOST_OVERDUE = 10.0, 60
-_MIDDLE, _OFTEN, _NEVER = 3, 30, 1_000_000
+# Seconds between two looks whether garbage can be collected.
+COLLECT_EVERY_S = 10.0
+# Looks after which it is collected in any case.
+MOST_OVERDUE = 60
+# Collections of the young generation for one of the middle one.
+_MIDDLE = 3
+# Collections of the middle generation after which there is cause for a full one.
+_OFTEN = 30
+# So many that Python itself never makes a full one.
+_NEVER = 1_000_000
 # How long the end of the process waits for one module's import to finish.
 _IMPORT_GRACE_S = 5.0
 
@@ -165,12 +170,16 @@ class QuietCollector:
         self._overdue = 0
 
     def start(self, reactor: IReactorTime) -> LoopingCall:
-        """Take the matter over from Python, and look every `COLLECT_EVERY_S`."""
-        young, middle, _ = gc.get_threshold()
+        """Turn off Python's own full collections, and look every `COLLECT_EVERY_S`.
+
+        If looking fails, Python collects again as before.
+        """
+        young, middle, old = gc.get_threshold()
         gc.set_threshold(young, min(middle, _MIDDLE), _NEVER)
         loop = LoopingCall(self.look)
         loop.clock = reactor
-        loop.start(COLLECT_EVERY_S, now=False)
+        looking = loop.start(COLLECT_EVERY_S, now=False)
+        looking.addErrback(lambda _: gc.set_threshold(young, middle, old))
         return loop
 
     def look(self) -> bool:

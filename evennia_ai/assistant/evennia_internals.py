@@ -3,8 +3,9 @@
 `AttributeStore` keeps values in an object's Attributes: load a copy, transform it, save it once.
 Inside `transaction()` all writes take effect or none; it rolls back the database *and* Evennia's
 caches. What is written there is in Evennia's cache at once, and in the database when the
-transaction ends, in three statements: a compaction writes a dozen Attributes in one piece, and each
-statement by itself costs half a millisecond.
+transaction ends, usually in three calls: a compaction writes a dozen Attributes in one piece, and
+each statement by itself costs half a millisecond. Code that queries the database inside a
+transaction must write first what waits, as `AttributeStore.keys` does.
 
 Evennia walks through a value twice in Python before it pickles it, and wraps every list and dict
 at each reading, as it may hold database objects or be changed in place. For 600 messages that is
@@ -58,16 +59,16 @@ def write(attribute: "Attribute", value: object) -> None:
     try:
         plain, pickled = _packed(value)
     except ValueError:
-        _save_waiting()
+        _flush()
         attribute.value = value
         return
-    waiting = _Waiting(attribute, plain, pickled)
+    made = _Write(attribute, plain, pickled)
     if _defers():
         attribute.db_value = plain
-        before = _open[0].writes.get(id(attribute), waiting)
-        _open[0].writes[id(attribute)] = replace(waiting, owner=before.owner)
+        before = _open[0].writes.get(id(attribute), made)
+        _open[0].writes[id(attribute)] = replace(made, owner=before.owner)
     else:
-        _save_changed([waiting])
+        _save_changed([made])
 
 
 def create(obj: "TypedObject", key: str, value: object, category: str | None) -> None:
@@ -79,7 +80,7 @@ def create(obj: "TypedObject", key: str, value: object, category: str | None) ->
     try:
         plain, pickled = _packed(value)
     except ValueError:
-        _save_waiting()
+        _flush()
         AttributeHandler.add(obj.attributes, key, value, category)
         return
     backend = obj.attributes.backend
@@ -92,12 +93,12 @@ def create(obj: "TypedObject", key: str, value: object, category: str | None) ->
         db_value=pickled,
         db_strvalue=None,
     )
-    waiting = _Waiting(attribute, plain, pickled, obj)
+    made = _Write(attribute, plain, pickled, obj)
     if _defers():
         attribute.db_value = plain
-        _open[0].writes[id(attribute)] = waiting
+        _open[0].writes[id(attribute)] = made
     else:
-        _save_new([waiting])
+        _save_new([made])
     backend._set_cache(key.lower(), category, attribute)
 
 
@@ -111,7 +112,7 @@ def _packed(value: object) -> tuple[Any, PickledObject]:
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class _Write:
     """A value that is to be stored in an Attribute; `owner` is whose it is, if it is new."""
 
     attribute: "Attribute"
@@ -122,14 +123,14 @@ class _Waiting:
 
 @dataclass
 class _Open:
-    """An open transaction: (object, key, category) of what it wrote, and its callbacks.
+    """An open transaction: the objects and Attributes that it wrote, and its callbacks.
 
     `writes` are not in the database yet, by the `id` of their Attributes; the outermost has all.
     """
 
-    touched: list[tuple["TypedObject", str, str | None]] = field(default_factory=list)
-    waiting: list[Callable[[], Any]] = field(default_factory=list)
-    writes: dict[int, _Waiting] = field(default_factory=dict)
+    touched: list[tuple["TypedObject", "Attribute | None"]] = field(default_factory=list)
+    callbacks: list[Callable[[], Any]] = field(default_factory=list)
+    writes: dict[int, _Write] = field(default_factory=dict)
 
 
 # The open transactions, the innermost last. Only the reactor thread writes Attributes, so one
@@ -143,15 +144,18 @@ def _defers() -> bool:
     return bool(_open and settings.TYPECLASS_AGGRESSIVE_CACHE and can_bulk)
 
 
-def _save_waiting() -> None:
+def _flush() -> None:
     """Write to the database what waits for the end of an open transaction."""
-    if _open:
+    while _open and _open[0].writes:  # a game's monitor may write once more
         writes, _open[0].writes = list(_open[0].writes.values()), {}
-        _save_new([made for made in writes if made.owner is not None])
-        _save_changed([changed for changed in writes if changed.owner is None])
+        with db_transaction.mark_for_rollback_on_error(connection.alias):
+            _save_new([made for made in writes if made.owner is not None])
+            # What somebody else has written since is newer.
+            still = [w for w in writes if w.attribute.db_value is w.plain]
+            _save_changed([changed for changed in still if changed.owner is None])
 
 
-def _save_new(writes: Sequence[_Waiting]) -> None:
+def _save_new(writes: Sequence[_Write]) -> None:
     """Make the rows of new Attributes, and tie them to their owners."""
     if not writes:
         return
@@ -159,7 +163,11 @@ def _save_new(writes: Sequence[_Waiting]) -> None:
     for each in writes:
         each.attribute.db_value = each.pickled
     try:
-        kind._default_manager.bulk_create([each.attribute for each in writes])
+        if connection.features.can_return_rows_from_bulk_insert:
+            kind._default_manager.bulk_create([each.attribute for each in writes])
+        else:
+            for each in writes:
+                each.attribute.save()
     finally:
         for each in writes:
             each.attribute.db_value = each.plain
@@ -177,7 +185,7 @@ def _save_new(writes: Sequence[_Waiting]) -> None:
         through._default_manager.bulk_create(rows)
 
 
-def _save_changed(writes: Sequence[_Waiting]) -> None:
+def _save_changed(writes: Sequence[_Write]) -> None:
     """Store values in Attributes that have rows."""
     if not writes:
         return
@@ -293,10 +301,12 @@ class AttributeStore:
                 self.set(key, value, category)
             return
         if _open:
-            _open[-1].touched.append((self.obj, key, category))
+            _open[-1].touched.append((self.obj, attribute))
         if attribute is None:
             create(self.obj, key, value, category)
             attribute = self._attribute(key, category)
+            if _open:
+                _open[-1].touched.append((self.obj, attribute))
         else:
             if reader := self._readers.get((category, key)):
                 is_ours = self._written.get((category, key)) is _stamp(attribute)
@@ -308,14 +318,14 @@ class AttributeStore:
 
     def delete(self, key: str, category: str | None = None) -> None:
         """Remove a value."""
-        _save_waiting()
+        _flush()
         if _open:
-            _open[-1].touched.append((self.obj, key, category))
+            _open[-1].touched.append((self.obj, None))
         AttributeHandler.remove(self.obj.attributes, key, category=category)
 
     def keys(self, category: str) -> tuple[str, ...]:
         """All keys of a category, sorted, without loading the values."""
-        _save_waiting()
+        _flush()
         rows = self.obj.db_attributes.filter(db_category=category)
         return tuple(sorted(rows.values_list("db_key", flat=True)))
 
@@ -331,7 +341,7 @@ class AttributeStore:
 def on_commit(callback: Callable[[], Any]) -> None:
     """Call behind the outermost transaction that is open, or now; never if that is rolled back."""
     if _open:
-        _open[-1].waiting.append(callback)
+        _open[-1].callbacks.append(callback)
     else:
         callback()
 
@@ -351,26 +361,26 @@ def transaction() -> Iterator[None]:
             yield
             if is_outermost:
                 connection.validate_no_broken_transaction()  # one inside has failed
-                _save_waiting()
+                _flush()
     except BaseException:
-        _forget(mine.touched)
-        mine.waiting.clear()
+        if is_outermost:
+            _forget(mine.touched)
+        mine.callbacks.clear()
         raise
     finally:
         _open.pop()
         if _open:
             _open[-1].touched.extend(mine.touched)
-    for callback in mine.waiting:
+    for callback in mine.callbacks:
         on_commit(callback)
 
 
-def _forget(touched: list[tuple["TypedObject", str, str | None]]) -> None:
+def _forget(touched: list[tuple["TypedObject", "Attribute | None"]]) -> None:
     """Drop rolled-back values from the Attribute cache and from their objects' handlers."""
-    for obj, key, category in touched:
-        cached = obj.attributes.backend._cache.get(_cache_key(key, category))
-        if cached is not None:
-            cached.flush_from_cache(force=True)
-    for obj in {id(entry[0]): entry[0] for entry in touched}.values():
+    for _, attribute in touched:
+        if attribute is not None:
+            attribute.flush_from_cache(force=True)
+    for obj in {id(obj): obj for obj, _ in touched}.values():
         obj.attributes.reset_cache()
 
 

@@ -2,7 +2,9 @@
 
 import contextlib
 from collections import OrderedDict
+from unittest import mock
 
+from django.db import connection
 from django.db.transaction import TransactionManagementError
 from evennia import MONITOR_HANDLER, search_object
 from evennia.typeclasses.attributes import Attribute
@@ -30,6 +32,11 @@ ITS_OWN = ("id", "db_key", "db_date_created")
 def on_update(obj, fieldname, seen, **kwargs):
     """A game's monitor."""
     seen.append(obj.value["n"])
+
+
+def note_update(obj, fieldname, who, **kwargs):
+    """A game's monitor that stores what it sees."""
+    AttributeStore(who).set("seen", obj.value["n"])
 
 
 class TestAttributeStore(BaseEvenniaTest):
@@ -177,6 +184,59 @@ class TestAttributeStore(BaseEvenniaTest):
             with contextlib.suppress(OSError), transaction():
                 raise OSError("disk full")
         self.assertIsNone(self.stored("kept"))
+
+    def test_both_levels_are_taken_back(self):
+        """What the outer one and the one inside changed is as before, past every cache too."""
+        for key in ("outer", "inner"):
+            self.store.set(key, {"n": 1})
+        with self.assertRaises(OSError), transaction():
+            self.store.set("outer", {"n": 2})
+            with transaction():
+                self.store.set("inner", {"n": 2})
+                raise OSError("disk full")
+        for key in ("outer", "inner"):
+            self.assertEqual(self.store.get(key), {"n": 1})
+            self.assertEqual(self.stored(key), {"n": 1})
+
+    def test_a_row_that_is_gone_is_made_again_in_a_transaction(self):
+        """As outside one; and what is not plain goes Evennia's way."""
+        self.store.set("kept", 1)
+        row = Attribute.objects.filter(db_key="kept")
+        row._raw_delete(row.db)
+        with transaction():
+            self.store.set("kept", 2)
+            self.store.set("odd", OrderedDict(a=1))
+            self.store.set("odd", {"who": self.obj2})
+        self.assertEqual(self.stored("kept"), 2)
+        self.assertEqual(self.stored("odd"), {"who": self.obj2})
+
+    def test_a_monitor_that_stores_something(self):
+        """It is called when the transaction ends, and what it stores is stored, too."""
+        self.store.set("kept", {"n": 1})
+        self.store.set("seen", 0)
+        MONITOR_HANDLER.add(self.obj1, "kept", note_update, who=self.obj1)
+        with transaction():
+            self.store.set("kept", {"n": 2})
+        self.assertEqual(self.stored("seen"), 2)
+
+    def test_what_evennia_writes_meanwhile_is_newer(self):
+        """A value that a game's own code sets inside a transaction stays."""
+        self.store.set("kept", 1)
+        with transaction():
+            self.store.set("kept", 2)
+            self.obj1.attributes.get("kept", return_obj=True).value = 3
+        self.assertEqual(self.stored("kept"), 3)
+
+    def test_where_inserts_return_no_ids(self):
+        """On such a database each Attribute is saved by itself."""
+        with mock.patch.object(
+            type(connection.features), "can_return_rows_from_bulk_insert", False
+        ):
+            with transaction():
+                self.store.set("kept", 1)
+                self.store.set("kept", 2)
+            self.store.set("other", 3)
+        self.assertEqual((self.stored("kept"), self.stored("other")), (2, 3))
 
     def test_stamps_are_those_of_each_key(self):
         """Asked for together or alone, known to Evennia's cache or not."""
