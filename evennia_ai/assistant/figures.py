@@ -14,11 +14,14 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
+from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.llm_interaction.budget import REGIONS, BudgetEvent
 from evennia_ai.llm_interaction.values import ModelReply
 
+_log = Logger("evennia_ai")
 # Rows wait so long for others before they are written.
 FLUSH_S = 2.0
 # Prompts of an assistant are kept one by one so long; older ones one an hour, the fullest.
@@ -99,6 +102,7 @@ class Figures:
     _rows: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
     _waits: bool = False
     _writes: int = 0
+    _fails: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note_prompt(self, assistant: str, event: BudgetEvent) -> None:
@@ -131,9 +135,19 @@ class Figures:
             self.later(FLUSH_S, self.flush)
 
     def flush(self) -> "Deferred[Any]":
-        """Write what waits; fires when it is written, or the file turned out unusable."""
+        """Write what waits; fires when it is written, or lost because it could not be."""
         rows, self._rows, self._waits = self._rows, [], False
-        return self.on_thread(self._write, rows)
+        return self.on_thread(self._write, rows).addCallbacks(self._written, self._lost)
+
+    def _written(self, _: object) -> None:
+        self._fails = False
+
+    def _lost(self, failure: Failure) -> None:
+        """Note the first of several writes that fail, as on a full disk."""
+        failure.trap(sqlite3.Error, OSError)
+        if not self._fails:
+            _log.error("figures for the charts are not written: {why}", why=str(failure.value))
+        self._fails = True
 
     def prompts(self, assistant: str, since: float) -> "Deferred[list[PromptFigure]]":
         """Fires with an assistant's prompts since epoch seconds `since`, oldest first."""

@@ -83,8 +83,12 @@ class AssistantCommand(MuxCommand):
         return script
 
     def follows(self, script: AssistantScript) -> bool:
-        """Whether the caller follows an assistant, and so gets its receipts anyway."""
-        return getattr(self.caller, "account", self.caller).pk in script.state.followers()
+        """Whether the caller follows an assistant, and so gets its receipts anyway.
+
+        Nobody who has logged out meanwhile does.
+        """
+        account = getattr(self.caller, "account", self.caller)
+        return account is not None and account.pk in script.state.followers()
 
     def confirmed(self, script: AssistantScript, act: str, question: str) -> bool:
         """Whether the caller was asked this within the last minute and now types ``= yes``.

@@ -1,13 +1,16 @@
 """The history of figures: what is noted is found again, bounded, and survives damage."""
 
+import sqlite3
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from twisted.internet.defer import maybeDeferred
 from twisted.internet.task import Clock
+from twisted.logger import capturedLogs
 
-from evennia_ai.assistant.figures import Figures, StallWatch, stacked
+from evennia_ai.assistant.figures import FLUSH_S, Figures, StallWatch, stacked
 from evennia_ai.llm_interaction.budget import REGIONS, BudgetEvent
 from evennia_ai.llm_interaction.values import ModelReply
 
@@ -118,6 +121,21 @@ class TestFigures(FiguresTest):
         self.prompt()
         self.flush()
         self.assertEqual(len(self.result(self.figures.prompts("s1", 0))), 1)
+
+    def test_a_disk_that_is_full(self):
+        """What cannot be written is lost, with one line in the log; later figures are kept."""
+        full = mock.patch.object(
+            self.figures, "_write", side_effect=sqlite3.OperationalError("disk is full")
+        )
+        with full, capturedLogs() as logged:
+            for number in range(2):
+                self.prompt(NOW + number)
+                self.clock.advance(FLUSH_S)
+        self.assertEqual([str(each.get("why")) for each in logged], ["disk is full"])
+        self.prompt(NOW + 5)
+        self.flush()
+        kept = self.result(self.figures.prompts("s1", 0.0))
+        self.assertEqual([figure.at for figure in kept], [NOW + 5])
 
     def test_stalls(self):
         """Only late calls are noted: the longest of a minute, and how many."""

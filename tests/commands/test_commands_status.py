@@ -1,5 +1,6 @@
 """`aistatus`: the last sleep, the last trouble; receipts come once."""
 
+from evennia_ai.commands.compaction import CmdCompact
 from evennia_ai.commands.show import ago
 from evennia_ai.testing import model_down
 from tests.command_line import WholePagesTest
@@ -127,6 +128,15 @@ class TestOnce(StatusTest):
         """There is no receipt then, so a follower gets the answer too."""
         self.typed("ai/follow Aria")
         self.assertTold("compact Aria", "it has no history yet", until="did not compact")
+
+    def test_who_logged_out_meanwhile(self):
+        """A character whose player is gone when it is over follows nobody."""
+        command = CmdCompact()
+        command.caller = self.char1
+        self.script.state.follow(self.account.pk)
+        self.assertTrue(command.follows(self.script))
+        self.char1.account = None
+        self.assertFalse(command.follows(self.script))
 
     def test_what_was_saved_first(self):
         """A follower also gets what the receipt does not say."""
