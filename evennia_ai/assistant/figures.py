@@ -142,12 +142,14 @@ class Figures:
     def _written(self, _: object) -> None:
         self._fails = False
 
-    def _lost(self, failure: Failure) -> None:
+    def _lost(self, failure: Failure) -> Failure | None:
         """Note the first of several writes that fail, as on a full disk."""
-        failure.trap(sqlite3.Error, OSError)
+        if not isinstance(failure.value, sqlite3.Error | OSError):
+            return failure
         if not self._fails:
             _log.error("figures for the charts are not written: {why}", why=str(failure.value))
         self._fails = True
+        return None
 
     def prompts(self, assistant: str, since: float) -> "Deferred[list[PromptFigure]]":
         """Fires with an assistant's prompts since epoch seconds `since`, oldest first."""
