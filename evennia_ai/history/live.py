@@ -22,6 +22,7 @@ from evennia_ai.history.messages import (
     Message,
     call_ids,
     is_complete,
+    made_at,
     mask_of,
     new_id,
     utc_iso,
@@ -298,8 +299,8 @@ class HistoryHandler(Archive):
         raw_page, odd_tail = _as_dicts(tail.get("messages") if isinstance(tail, dict) else tail)
         merged, page = (list(map(Message.from_dict, raw)) for raw in (raw_merged, raw_page))
         if known is None:
-            newest = (message.id for message in (merged + page)[-1:])
-            for key in (*self.store.keys(COMPACTIONS)[-1:], *newest):
+            ids = (message.id for message in merged + page if made_at(message.id) is not None)
+            for key in (*self.store.keys(COMPACTIONS)[-1:], max(ids, default="")):
                 new_id.follow(key)
         is_rebuilt = self._load_recorded(tail, merged + page)
         for key, value in ((HISTORY, odd), (TAIL, odd_tail)):

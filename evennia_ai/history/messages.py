@@ -236,11 +236,15 @@ class IdSource:
         self._last = (0, 0)
 
     def follow(self, known: str) -> None:
-        """Make ids that sort behind this one, also where the clock was set back since."""
+        """Make ids that sort behind this one, also where the clock was set back since.
+
+        They begin a millisecond later, at random: at this one's, ids of other kinds may have been
+        made of which nobody tells, and an earlier process may have counted up from it.
+        """
         millis = made_at(known)
         if millis is not None:
             with self._lock:
-                self._last = max(self._last, (millis, 1 << 29))
+                self._last = max(self._last, (millis + 1, self._random_bits(29)))
 
     def __call__(self, prefix: str = "m") -> str:
         """The next id."""

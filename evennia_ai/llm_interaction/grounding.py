@@ -321,18 +321,27 @@ def _claim(sentence: Sentence) -> tuple[str, ...]:
 
 
 def _found_near(stems: Sequence[str], ground: Ground) -> Iterator[frozenset[str]]:
-    """Which of some stems stand together within `NEAR_LINES` lines, for each such stretch."""
+    """Which of some stems stand together within `NEAR_LINES` lines, for each fullest stretch."""
     marks = sorted(
         (place, stem)
         for stem in stems
         for other in {stem, *ground.akin(stem)}
         for place in ground.places.get(other, ())
     )
+    inside: Counter[str] = Counter()
     begin = 0
-    for end, (place, _) in enumerate(marks, 1):
+    for place, stem in marks:
+        if marks[begin][0] <= place - NEAR_LINES:  # it only grows until it loses its first line
+            yield frozenset(inside)
         while marks[begin][0] <= place - NEAR_LINES:
+            gone = marks[begin][1]
+            inside[gone] -= 1
+            if not inside[gone]:
+                del inside[gone]
             begin += 1
-        yield frozenset(stem for _, stem in marks[begin:end])
+        inside[stem] += 1
+    if inside:
+        yield frozenset(inside)
 
 
 def _nearest(stems: Sequence[str], ground: Ground) -> bool:
