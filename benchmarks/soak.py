@@ -365,11 +365,11 @@ class Fate:
     def move_clock(self) -> None:
         """Let the time of day jump."""
         assert self.clock is not None
-        offset_s = int(self.clock.read_text()) + self.evening.rng.choice(JUMPS_S)
-        if offset_s > int(self.clock.read_text()):
+        jump_s = self.evening.rng.choice(JUMPS_S)
+        if jump_s > 0:
             self.evening.jumped_at = time.monotonic()
         fresh = self.clock.with_suffix(".new")
-        fresh.write_text(f"{offset_s:+d}")
+        fresh.write_text(f"{int(self.clock.read_text()) + jump_s:+d}")
         fresh.replace(self.clock)
 
     def order(self, command: str, shown: str) -> None:
