@@ -91,7 +91,8 @@ class Player:
         """Connect and log in."""
         self._reader, self._writer = await asyncio.open_connection("127.0.0.1", port)
         self._reading = asyncio.create_task(self._read())
-        await self.shown(rb"connect", 60)
+        # The screen itself: who comes too fast is first told that they are queued to connect.
+        await self.shown(rb"connect <", 60)
         self.send(f"connect {self.name} {PASSWORD}")
         await self.shown(rb"You become", 120)
 
@@ -108,12 +109,15 @@ class Player:
     async def shown(self, pattern: bytes, timeout_s: float) -> float:
         """Wait until something is shown; returns the seconds since the line typed last.
 
-        `TimeoutError` if it is not shown.
+        `TimeoutError`, with what was shown instead, if it is not shown.
         """
-        async with asyncio.timeout(timeout_s):
-            while not re.search(pattern, self.seen):
-                self._came.clear()
-                await self._came.wait()
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not re.search(pattern, self.seen):
+                    self._came.clear()
+                    await self._came.wait()
+        except TimeoutError:
+            raise TimeoutError(f"{self.name} saw {self.seen[-500:]!r}") from None
         return time.perf_counter() - self._sent_at
 
     async def talk(self, until: float, taken: list[float]) -> None:
