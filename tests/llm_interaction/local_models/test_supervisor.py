@@ -45,8 +45,9 @@ class LocalCase(unittest.TestCase):
         return LocalModels(self.game, program=FAKE, clock=self.clock.seconds)
 
     def end_all(self):
+        """End them and see them gone: one that still logs would keep the folder from going."""
         for found in self.models.all_running():
-            os.kill(found.pid, signal.SIGKILL)
+            self.kill(found)
 
     def kill(self, serving):
         os.kill(serving.pid, signal.SIGKILL)
