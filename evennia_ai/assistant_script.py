@@ -1,5 +1,6 @@
 """The assistant's script: its timer, its turn lock and its modes. Wiring, no logic."""
 
+import random
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import DatabaseError
@@ -9,7 +10,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred, succeed
 
 from evennia_ai.assistant.deletions import delete_later
-from evennia_ai.assistant.evennia_internals import restart_timer, retime
+from evennia_ai.assistant.evennia_internals import pace, restart_timer, retime
 from evennia_ai.assistant.events import by_speaker, wants_answer
 from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.moderation import moderate, unjudged
@@ -25,6 +26,7 @@ from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.assistant.stored_privacy import StoredPrivacy, copied_body
 from evennia_ai.assistant.tick import run_tick, store_meanwhile
 from evennia_ai.assistant_character import AssistantMixin
+from evennia_ai.background import in_turn
 from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
@@ -37,6 +39,11 @@ T = TypeVar("T")
 
 # What a tick may have done for the next one to follow at once, if somebody waits for an answer.
 GOES_ON = ("turn", "heard", "cooldown", "late")
+# What a tick may have done for the next one to come later than usual.
+RESTS = ("idle", "asleep", "disabled")
+# The next one comes after this part of the time that has been quiet, and after so many intervals at
+# most: with a thousand idle assistants, ticks take less than a twentieth of the processor.
+REST_PART, REST_INTERVALS = 0.25, (12, 18)
 
 
 def all_assistants() -> "list[AssistantScript]":
@@ -93,7 +100,11 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
 
     def at_repeat(self, **kwargs: Any) -> None:
         """Called by the timer, which an exception would stop."""
-        self.survived("tick", self.at_tick, None)
+        in_turn(lambda: self.survived("tick", self._timed_tick, None))
+
+    def _timed_tick(self) -> None:
+        if self.pk:
+            self.at_tick()
 
     def at_tick(self) -> "Deferred[Any]":
         """One tick; fires with a word for what it did. Errors are logged and counted.
@@ -112,7 +123,8 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
             return succeed("late")
         runtime.counts["ticks"] += 1
         if runtime.called is not None:  # this is the tick that was planned
-            runtime.called.cancel()
+            if runtime.called.active():
+                runtime.called.cancel()
             runtime.called = None
         with self.state.pinned():  # until the tick first waits for something
             done = maybeDeferred(run_tick, self, self.obj)
@@ -146,12 +158,27 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
         if result not in ("error", "cancelled"):
             self.survived("telling staff", self.storing_works, None)
         self._save_queue()
-        self.survived("the timer", lambda: retime(self, self.config.tick_interval_s), None)
+        self.survived("the timer", lambda: self._retime(result), None)
         if result not in ("error", "cancelled"):
             self.survived("a compaction", lambda: begin_behind(self, self.obj), None)
         if result in GOES_ON and any(map(wants_answer, runtime.heard())):
             self._tick_soon()
         return result
+
+    def _retime(self, result: object) -> None:
+        """Take on a changed interval; tick less often while there is nothing to do."""
+        runtime, interval_s = self.runtime, self.config.tick_interval_s
+        retime(self, interval_s)
+        rest_s = 0.0
+        if result in RESTS and runtime.queue_saved and not runtime.unanswered:
+            quiet_s = self.now() - max(runtime.last_heard_at, runtime.last_turn_at)
+            # At random, so that assistants that were started together do not tick together.
+            rest_s = min(quiet_s * REST_PART, interval_s * random.uniform(*REST_INTERVALS))
+        pace(self, max(interval_s, rest_s))
+
+    def hurry(self) -> None:
+        """Tick within the usual interval, as there is something to do."""
+        pace(self, self.config.tick_interval_s)
 
     def _tick_soon(self) -> None:
         """Begin a tick as soon as the reply cooldown lets it, unless one is about to begin."""
@@ -159,11 +186,11 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
         if runtime.in_flight is None and runtime.called is None:
             cooldown = self.config.reply_cooldown_s
             rest = cooldown - max(0.0, self.now() - runtime.last_turn_at)
-            runtime.called = reactor.callLater(max(0.0, rest), self._tick_now)
+            runtime.called = reactor.callLater(max(0.0, rest), in_turn, self._tick_now)
 
     def _tick_now(self) -> None:
-        self.runtime.called = None
-        if self.pk:
+        if self.pk and self.runtime.called is not None:  # else the timer was faster
+            self.runtime.called = None
             self.at_tick()
 
     def _run_sleep_tick(self) -> "Deferred[dict[str, Any]]":
@@ -182,6 +209,7 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
         if self.runtime.ends:
             self._save_queue()
         with self.state.pinned():
+            self.hurry()
             if moderates:
                 moderate(self, event)
             elif wants_answer(event, self.config.greet_arrivals):
@@ -225,6 +253,7 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
         """Go to sleep; the next tick dreams."""
         self.state.set_mode("sleep", "sleeping")
         self._show(self.config.sleep_emote)
+        self.hurry()
         self.log("falls asleep")
 
     def wake(self) -> None:
@@ -234,6 +263,7 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
         self.state.set_mode("awake")
         self.runtime.last_turn_at = 0.0
         self.runtime.last_heard_at = self.now()
+        self.hurry()
         self.log("wakes up")
 
     def dreamt(self, report: dict[str, Any]) -> None:

@@ -83,7 +83,7 @@ def breathe(reactor: ReactorBase | None = None) -> Deferred[None]:
         if not waiting.called:
             waiting.callback(None)
 
-    reactor.callLater(0, in_turn, fire, reactor)
+    in_turn(fire, reactor)
     return waiting
 
 
@@ -205,26 +205,35 @@ class _Deliveries:
     """Results for a reactor thread, handed over one in each turn of the reactor.
 
     A result often starts some milliseconds of work, and results of many assistants arrive
-    together. Twisted would run them all before it serves a connection or a timer again.
+    together. Twisted would run them all before it serves a connection or a timer again. What a
+    command wrote is sent first: Twisted sends at the end of the next turn, after its timers.
     """
 
     def __init__(self, reactor: ReactorBase):
         self._reactor = weakref.ref(reactor)
         self._waiting: deque[Callable[[], None]] = deque()
-        self._turn_taken = False
+        self._is_planned = self._gave_way = False
 
     def put(self, fire: Callable[[], None]) -> None:
-        """Call now, or after what already waits. On the reactor thread."""
+        """Call in a later turn, after what already waits. On the reactor thread."""
         self._waiting.append(fire)
-        if not self._turn_taken:
-            self._next()
+        if not self._is_planned:
+            self._plan()
+
+    def _plan(self) -> None:
+        self._is_planned = True
+        self._reactor().callLater(0, self._next)  # type: ignore[union-attr]
 
     def _next(self) -> None:
-        self._turn_taken = bool(self._waiting)
+        if not self._gave_way and self._reactor().getWriters():  # type: ignore[union-attr]
+            self._gave_way = True  # once only: who does not read could be written to for ever
+            self._plan()
+            return
+        fire = self._waiting.popleft()
+        self._gave_way = self._is_planned = False
         if self._waiting:
-            fire = self._waiting.popleft()
-            self._reactor().callLater(0, self._next)  # type: ignore[union-attr]
-            fire()
+            self._plan()
+        fire()
 
 
 def in_turn(function: Callable[[], None], reactor: ReactorBase | None = None) -> None:

@@ -89,6 +89,7 @@ class AssistantTest(BaseEvenniaTest):
             for planned in (script.runtime.called, script.runtime.sign):
                 if planned is not None and planned.active():
                     planned.cancel()
+            script.runtime.called = None  # it may wait for its turn
         if self.script.pk:
             self.script.delete()
         for waiting in reactor.getDelayedCalls():

@@ -1,5 +1,6 @@
 import asyncio
 import gc
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from twisted.internet.selectreactor import SelectReactor
 from twisted.internet.task import Clock
 
 from evennia_ai import background
-from evennia_ai.background import AsyncioThread, DaemonExecutor, Worker, breathe
+from evennia_ai.background import AsyncioThread, DaemonExecutor, Worker, breathe, in_turn
 from tests.waiting import pump_until, started_reactor, wait_for
 
 
@@ -82,6 +83,38 @@ class TestWorker(unittest.TestCase):
         pump_until(lambda: order.count("result") == 5)
         self.assertEqual(order[:2], ["turn", "result"])
         self.assertNotIn(("result", "result"), list(zip(order, order[1:], strict=False)))
+
+    def test_what_is_written_is_sent_before_the_next_step(self):
+        """A step gives way to data that waits to be sent, once."""
+        reactor, sent = started_reactor(), []
+        ours, theirs = socket.socketpair()
+        self.addCleanup(theirs.close)
+        self.addCleanup(ours.close)
+
+        class Writer:
+            """A transport with something to send, as the reactor sees it."""
+
+            disconnected = connected = True
+            fileno = staticmethod(ours.fileno)
+
+            def doWrite(self):
+                """Called when it may send."""
+                sent.append("written")
+
+            def connectionLost(self, reason):
+                """Called when the other side is gone."""
+
+            def logPrefix(self):
+                """Its name in logs."""
+                return "writer"
+
+        writer = Writer()
+        in_turn(lambda: reactor.addWriter(writer))
+        in_turn(lambda: sent.append("step"))
+        in_turn(lambda: sent.append("step"))
+        self.addCleanup(reactor.removeWriter, writer)  # which always has more to send
+        pump_until(lambda: sent.count("step") == 2)
+        self.assertEqual(sent[:6], ["written", "written", "step"] * 2)
 
     def note_turns(self, order):
         """Note each turn of the reactor until all results are there."""

@@ -404,7 +404,9 @@ class SpendRows:
     def save(self, holder: str, row: str) -> None:
         """Store the row of a holder."""
         # A text, because Evennia returns dicts as objects that are tied to their row.
-        ServerConfig.objects.conf(self._PREFIX + holder, row)
+        key = self._PREFIX + holder
+        if not ServerConfig.objects.filter(db_key=key).update(db_value=row):
+            ServerConfig.objects.conf(key, row)
 
     def all(self) -> dict[str, str]:
         """All rows, by their holders."""
@@ -429,8 +431,23 @@ def retime(script: "AssistantScript", interval_s: int) -> None:
         script.is_active = True
 
 
+def pace(script: "AssistantScript", interval_s: float) -> None:
+    """Tick at another interval as long as the server runs, first within that time.
+
+    The script's own interval stays as it is stored, and a stopped timer stays stopped.
+    """
+    task = script.ndb._task
+    if task is None or not task.running:
+        return
+    task.interval = interval_s
+    planned = task.call if task.call is not None and task.call.active() else None
+    if planned is not None and planned.getTime() - task.clock.seconds() > interval_s:
+        planned.reset(interval_s)
+
+
 def restart_timer(script: "AssistantScript") -> None:
     """Start the timer of an active script after a crash; one paused by hand stays paused."""
     running = script.ndb._task is not None and script.ndb._task.running
     if script.is_active and not running and not script.db._manually_paused:
         script.start()
+    pace(script, script.interval)

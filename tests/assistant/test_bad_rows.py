@@ -248,7 +248,9 @@ class TestBrokenClass(BadRowTest):
         self.bad.at_server_start()
         self.say("good evening, Borg")
         self.assert_aria_answers()
+        errors = self.bad.runtime.counts["errors"]
         self.bad.at_repeat()
+        pump_until(lambda: self.bad.runtime.counts["errors"] > errors)
 
     def test_a_fault_of_a_command_is_a_sentence(self):
         """Whoever types a command that fails is told so."""

@@ -19,10 +19,6 @@ from tests.e2e.telnet import Telnet
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PASSWORD = "correct-horse-9"
-STEADY = """
-AMP_SERVER_PROTOCOL_CLASS = "server.conf.steady_amp.PortalSide"
-AMP_CLIENT_PROTOCOL_CLASS = "server.conf.steady_amp.ServerSide"
-"""
 
 
 class Game:
@@ -48,9 +44,8 @@ class Game:
     def __enter__(self):
         try:
             self._make()
-            shutil.copy(Path(__file__).with_name("steady_amp.py"), self.folder / "server/conf")
             with open(self.folder / "server/conf/settings.py", "a", encoding="utf-8") as file:
-                file.write(STEADY + "\n" + self._settings + "\n")
+                file.write("\n" + self._settings + "\n")
             for path, text in self._files.items():
                 (self.folder / path).write_text(text, encoding="utf-8")
             if self._start:
