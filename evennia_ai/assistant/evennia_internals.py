@@ -440,6 +440,7 @@ def pace(script: "AssistantScript", interval_s: float) -> None:
     if task is None or not task.running:
         return
     task.interval = interval_s
+    task.starttime = task.clock.seconds()  # its ticks are multiples of the interval from here
     planned = task.call if task.call is not None and task.call.active() else None
     if planned is not None and planned.getTime() - task.clock.seconds() > interval_s:
         planned.reset(interval_s)

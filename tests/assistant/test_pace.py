@@ -31,7 +31,7 @@ class TestPace(AssistantTest):
         pace(self.script, 30)
         self.assertLess(self.next_s(), 2.1)
         self.task()
-        self.assertGreater(self.next_s(), 20)
+        self.assertGreater(self.next_s(), 29)
         pace(self.script, 3)
         self.assertLess(self.next_s(), 3.1)
         self.assertEqual(self.script.interval, 2)
