@@ -34,6 +34,8 @@ FEW = 20
 TICK_S = 2.0
 # Seconds between two looks, and between an answer and the next line.
 LOOK_EVERY_S, PAUSE_S = 0.25, 2.0
+# What a start leaves to do is done by then, and who hears nothing ticks as rarely as ever.
+SETTLE_S = 150.0
 ANSWER_S = 30.0
 PASSWORD = "a-crowd-of-players-1"
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
@@ -211,7 +213,7 @@ async def quiet(game: Game, seconds: float) -> dict[str, Any]:
     looker = Player("Looker")
     await looker.login(game.ports.telnet)
     looker.send("say Nobody hears this.")
-    await asyncio.sleep(20)  # what a start leaves to do is done
+    await asyncio.sleep(SETTLE_S)
     found = Processes(game)
     share = await found.share(seconds)
     taken = await looker.look(seconds)

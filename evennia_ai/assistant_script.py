@@ -1,6 +1,5 @@
 """The assistant's script: its timer, its turn lock and its modes. Wiring, no logic."""
 
-import random
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import DatabaseError
@@ -41,9 +40,8 @@ T = TypeVar("T")
 GOES_ON = ("turn", "heard", "cooldown", "late")
 # What a tick may have done for the next one to come later than usual.
 RESTS = ("idle", "asleep", "disabled")
-# The next one comes after this part of the time that has been quiet, and after so many intervals at
-# most: with a thousand idle assistants, ticks take less than a twentieth of the processor.
-REST_PART, REST_INTERVALS = 0.25, (12, 18)
+# The next one comes after this part of the time that has been quiet.
+REST_PART = 0.25
 
 
 def all_assistants() -> "list[AssistantScript]":
@@ -100,10 +98,13 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
 
     def at_repeat(self, **kwargs: Any) -> None:
         """Called by the timer, which an exception would stop."""
-        in_turn(lambda: self.survived("tick", self._timed_tick, None))
+        if not self.runtime.tick_waits:
+            self.runtime.tick_waits = True
+            in_turn(lambda: self.survived("tick", self._timed_tick, None))
 
     def _timed_tick(self) -> None:
-        if self.pk:
+        if self.pk and not self.runtime.ends:
+            self.runtime.tick_waits = False
             self.at_tick()
 
     def at_tick(self) -> "Deferred[Any]":
@@ -114,6 +115,7 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
         runtime = self.runtime
         if not self.survived("asking where it lives", lambda: lives_here(self), True):
             runtime.counts["elsewhere"] += 1
+            pace(self, self.interval)  # it takes over as soon as it can
             return succeed("elsewhere")
         runtime = self.runtime  # another one, if it has just moved in
         if runtime.in_flight is not None:
@@ -172,8 +174,7 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
         rest_s = 0.0
         if result in RESTS and runtime.queue_saved and not runtime.unanswered:
             quiet_s = self.now() - max(runtime.last_heard_at, runtime.last_turn_at)
-            # At random, so that assistants that were started together do not tick together.
-            rest_s = min(quiet_s * REST_PART, interval_s * random.uniform(*REST_INTERVALS))
+            rest_s = min(quiet_s * REST_PART, runtime.rest_s)
         pace(self, max(interval_s, rest_s))
 
     def hurry(self) -> None:

@@ -225,7 +225,7 @@ class _Deliveries:
         self._reactor().callLater(0, self._next)  # type: ignore[union-attr]
 
     def _next(self) -> None:
-        if not self._gave_way and self._reactor().getWriters():  # type: ignore[union-attr]
+        if not self._gave_way and self._has_to_send():
             self._gave_way = True  # once only: who does not read could be written to for ever
             self._plan()
             return
@@ -234,6 +234,12 @@ class _Deliveries:
         if self._waiting:
             self._plan()
         fire()
+
+    def _has_to_send(self) -> bool:
+        try:
+            return bool(self._reactor().getWriters())  # type: ignore[union-attr]
+        except NotImplementedError:
+            return False  # this reactor does not tell
 
 
 def in_turn(function: Callable[[], None], reactor: ReactorBase | None = None) -> None:

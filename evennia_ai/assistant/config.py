@@ -330,8 +330,8 @@ class AssistantConfig:
     tick_interval_s: int = life(
         2,
         whole(1, 3600, "seconds"),
-        "Time between two ticks. With nothing to do, up to 18 times as long; what is heard is "
-        "saved within this time, and a question begins a tick at once.",
+        "Time between two ticks. With nothing to do they become rarer, up to half a minute; what "
+        "is heard is saved within one interval, and a question begins a tick at once.",
     )
     max_react_iterations: int = life(
         8, whole(1, 100, "model calls"), "Most model calls in one turn."

@@ -432,17 +432,19 @@ def retime(script: "AssistantScript", interval_s: int) -> None:
 
 
 def pace(script: "AssistantScript", interval_s: float) -> None:
-    """Tick at another interval as long as the server runs, first within that time.
+    """Tick at another interval from now on, as long as the server runs.
 
     The script's own interval stays as it is stored, and a stopped timer stays stopped.
     """
     task = script.ndb._task
     if task is None or not task.running:
         return
-    task.interval = interval_s
-    task.starttime = task.clock.seconds()  # its ticks are multiples of the interval from here
+    changes = task.interval != interval_s
+    if changes:
+        task.interval = interval_s
+        task.starttime = task.clock.seconds()  # its ticks are multiples of the interval from here
     planned = task.call if task.call is not None and task.call.active() else None
-    if planned is not None and planned.getTime() - task.clock.seconds() > interval_s:
+    if planned and (changes or planned.getTime() - task.clock.seconds() > interval_s):
         planned.reset(interval_s)
 
 

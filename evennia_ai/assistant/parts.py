@@ -138,9 +138,14 @@ class AssistantParts:
 
     def show_trouble(self: LiveAssistant, group: Group) -> None:
         """Show whoever asked that the answer will be late."""
-        last, emote = group.events[-1], self.config.trouble_emote
-        if emote:
+        if emote := self.config.trouble_emote:
             self.runtime.trouble_shown_at = self.now()
+            self.show_to(group, emote)
+
+    def show_to(self: LiveAssistant, group: Group, emote: str | None) -> None:
+        """Show an emote to those who may know what a group asked, if there is one."""
+        last = group.events[-1]
+        if emote:
             self.game.show(emote, group.audience, last.channel, last.speaker_id or None)
 
     def is_called(self: LiveAssistant) -> bool:

@@ -203,10 +203,8 @@ class AssistantPorts(AssistantParts):
             "answered when it can be; a restart before that loses it. Is the disk full?"
         )
         emote, greets = self.config.trouble_emote, self.config.greet_arrivals
-        waiting = by_speaker(e for e in self.runtime.pending() if wants_answer(e, greets))
-        for group in waiting if emote else ():
-            last = group.events[-1]
-            self.game.show(emote, group.audience, last.channel, last.speaker_id or None)
+        for group in by_speaker(e for e in self.runtime.pending() if wants_answer(e, greets)):
+            self.show_to(group, emote)
 
     def turn_failed(self, error: Exception, group: Group) -> None:
         """As of every assistant; that the database cannot be written is told as such."""

@@ -4,6 +4,7 @@ Evennia may drop a Script from its cache with all that hangs on it; a lock kept 
 lost in mid-turn. So the turn lock, the queue of heard events and the counters live here.
 """
 
+import random
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -45,6 +46,10 @@ CAPPED_S = 60.0
 REPEATED_S = 600.0
 # Waits before a turn that no model answered is tried again.
 RETRY_WAITS_S = (5.0, 20.0, 60.0)
+# Most seconds between two ticks of an assistant with nothing to do: with a thousand of them, ticks
+# take about a twentieth of a processor. Each has its own, so that those started together do not
+# tick together.
+REST_S = (24.0, 36.0)
 # A clock that is corrected by less than this was not set back.
 _SET_BACK_S = 1.0
 
@@ -106,6 +111,8 @@ class Runtime:
         trouble_shown_at: When it showed last that no model answers, seconds since the epoch.
         refused: When moderation refused a whole reply last, and the turn's audience.
         notes: When what each person said caused the newest notes, by stable id.
+        rest_s: Most seconds between two ticks while there is nothing to do.
+        tick_waits: Whether a timed tick waits for its turn of the reactor.
         ends: Whether the server stops: what is heard from now on is saved at once.
         cannot_store: Whether the last tick failed because the database could not be written.
         logged: When each error was logged last, by its text, on the monotonic clock.
@@ -147,6 +154,8 @@ class Runtime:
     trouble_shown_at: float = float("-inf")
     refused: tuple[float, str] | None = None
     notes: dict[str, "deque[float]"] = field(default_factory=dict)
+    rest_s: float = field(default_factory=lambda: random.uniform(*REST_S))
+    tick_waits: bool = False
     ends: bool = False
     cannot_store: bool = False
     logged: dict[str, float] = field(default_factory=dict)
@@ -432,6 +441,9 @@ class LiveAssistant(Assistant, Protocol):
 
     def show_trouble(self, group: Group) -> None:
         """Show whoever asked that the answer will be late."""
+
+    def show_to(self, group: Group, emote: str | None) -> None:
+        """Show an emote to those who may know what a group asked, if there is one."""
 
     def note_reply(self, to: str) -> None:
         """Note that somebody (stable id) was answered, so that the talk goes on."""

@@ -217,8 +217,7 @@ def _keep(script: LiveAssistant, group: Group, due: float) -> None:
     script.spend.tell_staff(last.speaker_id or None)
     known = runtime.unanswered.get(group.key)
     if known is None or not known.capped or known.group.events[-1].id != last.id:
-        emote = script.config.spend_emote
-        script.game.show(emote, group.audience, last.channel, last.speaker_id or None)
+        script.show_to(group, script.config.spend_emote)
     runtime.keep(group, due)
     runtime.answered(group)
     runtime.signed.add(group.key)  # what it is shown says enough

@@ -48,6 +48,8 @@ class ServerEnd(_End, AMPServerClientProtocol):
 def start_plugin_services(server: object) -> None:
     """Called in the Server before it connects: let Evennia heed ``AMP_CLIENT_PROTOCOL_CLASS``.
 
-    Evennia 5.0 and 6.1 read that setting and then use the class of this name all the same.
+    Evennia 5.0 and 6.1 read that setting, and then make `AMPServerClientProtocol` all the same. A
+    game that has put its own class in the place of that one keeps it.
     """
-    amp_client.AMPServerClientProtocol = class_from_module(settings.AMP_CLIENT_PROTOCOL_CLASS)
+    if amp_client.AMPServerClientProtocol is AMPServerClientProtocol:
+        amp_client.AMPServerClientProtocol = class_from_module(settings.AMP_CLIENT_PROTOCOL_CLASS)

@@ -1,9 +1,12 @@
 """How often the timer ticks."""
 
+from unittest import mock
+
 from twisted.internet import reactor
 
 from evennia_ai.assistant.evennia_internals import pace
-from evennia_ai.assistant_script import REST_INTERVALS
+from evennia_ai.assistant.runtime import REST_S
+from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.errors import ModelError
 from tests.base import AssistantTest
 from tests.waiting import pump_until
@@ -27,20 +30,28 @@ class TestPace(AssistantTest):
         return self.task.call.getTime() - reactor.seconds()
 
     def test_paces_in_memory(self):
-        """The next tick comes no later than it says; what is stored stays."""
-        pace(self.script, 30)
-        self.assertLess(self.next_s(), 2.1)
-        self.task()
-        self.assertGreater(self.next_s(), 29)
-        pace(self.script, 3)
-        self.assertLess(self.next_s(), 3.1)
+        """From now on the interval lies between two ticks; what is stored stays."""
+        for interval_s in (30, 3, 31):
+            with self.subTest(interval=interval_s):
+                pace(self.script, interval_s)
+                for _ in range(2):
+                    self.assertAlmostEqual(self.next_s(), interval_s, delta=0.5)
+                    self.script.runtime.tick_waits = True  # only the timer is looked at
+                    self.task.call.cancel()
+                    self.task.starttime -= interval_s  # as if the time had passed
+                    self.task()
         self.assertEqual(self.script.interval, 2)
+
+    def test_a_long_interval_is_not_stretched(self):
+        """Rests are for intervals of seconds; one of an hour stays an hour."""
+        self.configure(tick_interval_s=600, sleep_after_idle_s=None)
+        self.quiet(100_000)
+        self.assertEqual(self.script.ndb._task.interval, 600)
 
     def test_the_longer_it_is_quiet_the_rarer_it_ticks(self):
         """Up to a number of intervals; not when something was just said."""
         self.configure(sleep_after_idle_s=None)
-        longest = [2 * intervals for intervals in REST_INTERVALS]
-        for quiet_s, least, most in ((4, 2, 2), (40, 9, 11), (4000, *longest)):
+        for quiet_s, least, most in ((4, 2, 2), (40, 9, 11), (4000, *REST_S)):
             with self.subTest(quiet=quiet_s):
                 self.assertEqual(self.quiet(quiet_s), "idle")
                 self.assertTrue(least <= self.task.interval <= most, self.task.interval)
@@ -89,13 +100,20 @@ class TestPace(AssistantTest):
         self.assertLess(self.next_s(), 2.1)
 
     def test_the_timer_ticks(self):
-        """In a turn of the reactor of its own; a deleted one does not."""
-        ticks = self.script.runtime.counts["ticks"]
-        self.script.at_repeat()
-        pump_until(lambda: self.script.runtime.counts["ticks"] > ticks)
-        self.script.at_repeat()
-        self.script.delete()
+        """In a turn of the reactor, once however often it fires before; a deleted one does not."""
+        with mock.patch.object(AssistantScript, "at_tick") as ticks:
+            for _ in range(3):
+                self.script.at_repeat()
+            pump_until(lambda: ticks.called)
+            self.pump()
+            self.assertEqual(ticks.call_count, 1)
+            self.script.at_repeat()
+            self.script.delete()
+            self.pump()
+            self.assertEqual(ticks.call_count, 1)
+
+    def pump(self):
+        """Let everything have its turn that waits for one."""
         done = []
         reactor.callLater(0.05, done.append, 1)
         pump_until(lambda: done)
-        self.assertEqual(self.script.runtime.counts["errors"], 0)

@@ -62,8 +62,6 @@ class TestConnection(unittest.TestCase):
         port = reactor.listenTCP(0, AMPServerFactory(self.portal), interface="127.0.0.1")
         self.addCleanup(port.stopListening)
         factory = amp_client.AMPClientFactory(self.server)
-        # The factory as Evennia makes it keeps a list on the Portal's side only.
-        factory.broadcasts = []
         with mock.patch.object(ServerEnd, "send_AdminServer2Portal"):
             connector = reactor.connectTCP("127.0.0.1", port.getHost().port, factory)
             self.addCleanup(connector.disconnect)
@@ -86,14 +84,22 @@ class TestSettings(unittest.TestCase):
     """What the app does with Evennia's settings."""
 
     def test_a_class_of_the_game_s_own_stays(self):
-        """Defaults are replaced; what a game chose is not, and modules are added once."""
+        """Defaults are replaced; what a game chose is not; the module is added, and once."""
         own = "server.conf.amp.OurEnd"
         with override_settings(
             AMP_SERVER_PROTOCOL_CLASS=own,
             AMP_CLIENT_PROTOCOL_CLASS=apps.REPLACED["AMP_CLIENT_PROTOCOL_CLASS"][0],
-            SERVER_SERVICES_PLUGIN_MODULES=["server.conf.server_services_plugins", apps.AMP],
+            SERVER_SERVICES_PLUGIN_MODULES="server.conf.server_services_plugins",
         ):
-            django_apps.get_app_config("evennia_ai").ready()
+            for _ in range(2):
+                django_apps.get_app_config("evennia_ai").ready()
             self.assertEqual(settings.AMP_SERVER_PROTOCOL_CLASS, own)
             self.assertEqual(settings.AMP_CLIENT_PROTOCOL_CLASS, "evennia_ai.cli.amp.ServerEnd")
-            self.assertEqual(settings.SERVER_SERVICES_PLUGIN_MODULES.count(apps.AMP), 1)
+            modules = ["server.conf.server_services_plugins", apps.AMP]
+            self.assertEqual(settings.SERVER_SERVICES_PLUGIN_MODULES, modules)
+
+    def test_a_patch_of_the_game_s_own_stays(self):
+        """A game that has replaced Evennia's class keeps its own."""
+        with mock.patch.object(amp_client, "AMPServerClientProtocol", StringTransport):
+            start_plugin_services(None)
+            self.assertIs(amp_client.AMPServerClientProtocol, StringTransport)
