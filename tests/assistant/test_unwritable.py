@@ -1,11 +1,16 @@
 """A database that cannot be written: nothing heard is lost, staff are told, the log stays short."""
 
+import json
+import resource
+import tempfile
 import unittest
 from contextlib import contextmanager
+from pathlib import Path
 from unittest.mock import patch
 
 from django.db import OperationalError, connection
 
+from evennia_ai.assistant.ports import write_audit
 from evennia_ai.assistant.runtime import REPEATED_S
 from tests.base import AssistantTest
 
@@ -124,3 +129,23 @@ class TestUnwritable(AssistantTest):
         self.script.now = lambda: later
         self.assertEqual(self.tick(), "turn")
         self.assertEqual(len([each for each in self.shown if "A fine name" in each]), 1)
+
+
+class TestAuditLog(unittest.TestCase):
+    """The audit log where no file can grow, as on a full disk."""
+
+    def test_a_line_is_there_whole_or_not_at_all(self):
+        """What has no room leaves nothing behind, and the next line with room is whole."""
+        path = Path(self.enterContext(tempfile.TemporaryDirectory())) / "ai.log"
+        write_audit(path, "error", {"what": "first"}, 0)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, limits[1]))
+        try:
+            for _ in range(2):
+                with self.assertRaises(OSError):
+                    write_audit(path, "error", {"what": "second"}, 0)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        write_audit(path, "error", {"what": "third \ud800"}, 0)
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        self.assertEqual([line["what"] for line in lines], ["first", "third \ud800"])
