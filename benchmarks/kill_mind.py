@@ -10,7 +10,7 @@ in four while it starts. In the end each assistant dreams once more and everythi
 - ``answered``: questions that the model answered; ``offline``: that the offline model answered;
   ``declined``: whoever asked saw only `trouble_emote`;
 - ``unanswered``: nothing came within `BOUND_S` seconds; ``answered_twice``; ``strange``: answers
-  that name another question;
+  to no question;
 - ``lost``, ``doubled``, ``changed``: heard lines and stored messages that are nowhere, in more than
   one place, or not as they were; ``violations``: what verification found;
 - ``memory_lost``, ``memory_doubled``, ``ghosts``: semantic memory compared with the journal;
@@ -93,6 +93,7 @@ class Record:
 
     Attributes:
         heard: Ids of heard lines.
+        asked: Numbers of questions by the ids of their lines.
         stored: Digests of stored messages by id.
         strange: Answers that name no question.
         errors: What assistants logged as errors, and how often.
@@ -101,6 +102,7 @@ class Record:
     def __init__(self) -> None:
         self.questions: dict[int, Question] = {}
         self.heard: list[str] = []
+        self.asked: dict[str, int] = {}
         self.stored: dict[str, str] = {}
         self.strange: list[str] = []
         self.errors: Counter[str] = Counter()
@@ -177,6 +179,7 @@ class Guest:
         event = new_event(self.body, "whisper", text, private([stable_id(self.body)]))
         self._newest = event.id
         self.record.heard.append(event.id)
+        self.record.asked[event.id] = self.open
         self.script.hear(event)
 
     def _place(self) -> str:
@@ -204,21 +207,24 @@ class Guest:
         return True
 
     def _answered(self, line: str) -> None:
+        """Note an answer with the question that its trace names, which may be an earlier one."""
+        from evennia_ai.llm_interaction.reply_trace import ReplyTrace
         from evennia_ai.llm_interaction.values import OFFLINE_MODEL
 
         newest = self.script.history.messages()[-1]
-        is_offline = newest.metadata.get("model") == OFFLINE_MODEL
-        named = [int(number) for number in MARK.findall(line)]
-        number = self.open if is_offline or not named else named[0]
-        question = self.record.questions.get(number or 0)
-        if question is None or not (is_offline or named):
+        trace = ReplyTrace.of(newest)
+        answers = trace.answers if trace else ()
+        numbers = [self.record.asked[id] for id in answers if id in self.record.asked]
+        if not numbers:
             self.record.strange.append(f"{self.script.obj.key}, asked Q{self.open}: {line[:120]}")
             return
+        is_offline = newest.metadata.get("model") == OFFLINE_MODEL
+        question = self.record.questions[numbers[-1]]
         question.answers.append("offline" if is_offline else "model")
         waited_s = time.monotonic() - question.asked_at
         question.waited_s = question.waited_s or waited_s
         question.lines.append(f"{waited_s:.0f} s: {line[:80]}")
-        if number == self.open:
+        if self.open in numbers:
             self._close()
 
 
