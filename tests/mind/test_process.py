@@ -273,7 +273,6 @@ class TestDeaths(MindTest):
         self.assertNotEqual(new, pid)
         self.assertEqual(mind.status().restarts, 1)
         self.assertEqual(mind.recall.replaced, 1)
-        self.server.release()
         before = len(self.server.requests)
         self.server.script(HANG, HANG)
         call = mind.model.complete(request())
@@ -283,7 +282,6 @@ class TestDeaths(MindTest):
         with self.assertRaisesRegex(ModelError, "2 times") as caught:
             wait_for(call, START_S)
         self.assertEqual((caught.exception.retryable, caught.exception.kind), (True, "connection"))
-        self.server.release()
 
     def test_a_deadly_request(self):
         """What kills the process each time fails after three; other requests go on."""
