@@ -95,7 +95,7 @@ class Record:
         heard: Ids of heard lines.
         asked: Numbers of questions by the ids of their lines.
         stored: Digests of stored messages by id.
-        strange: Answers that name no question.
+        strange: Answers to no question.
         errors: What assistants logged as errors, and how often.
     """
 

@@ -123,8 +123,11 @@ class RecallJobs:
         return self._submit(count)
 
     def count(self, scope: str) -> Deferred[int]:
-        """Fires with how many turns are indexed."""
-        return self._submit(lambda index: sum(index.count(part) for part in _parts(scope)))
+        """Fires with how many turns are indexed, after those that were added before."""
+        return self._submit(
+            lambda index: sum(index.count(part) for part in _parts(scope)),
+            self.worker.submit_later,
+        )
 
     def search(self, scope: str, query: Query) -> Deferred[list[Hit]]:
         """Fires with the index's hits; a typed or often asked query looks deeper."""

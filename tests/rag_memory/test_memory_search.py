@@ -1,11 +1,13 @@
 """What `Memory.search` finds."""
 
+import threading
 from dataclasses import replace
 
 from twisted.internet.defer import succeed
 
 from evennia_ai.assistant.events import by_speaker
 from evennia_ai.assistant.tick import _retrieved
+from evennia_ai.background import Worker
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.entities import new_profile, observe, tidy
@@ -305,3 +307,18 @@ class TestSemanticHits(SearchTest):
                 now=lambda days=days: at + days * 86400,
             )
             self.assertEqual(len(wait_for(memory.search(Query("key")))), found)
+
+
+class TestCount(SearchTest):
+    """How much is indexed, asked while the thread is busy."""
+
+    def test_waits_for_what_was_added(self):
+        """What was said just before is counted."""
+        jobs, free = RecallJobs(Worker("test-recall"), lambda: self.index), threading.Event()
+        self.addCleanup(free.set)
+        jobs.worker.submit(free.wait)
+        jobs.add("Aria", [Turn("m1", "Bram", "The key is blue.", 1.7e9)])
+        count = jobs.count("Aria")
+        free.set()
+        self.assertEqual(wait_for(count), self.index.count("Aria"))
+        self.assertEqual(self.index.count("Aria"), 1)
