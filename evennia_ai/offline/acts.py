@@ -73,6 +73,7 @@ _KINDS = {
         r"\bwhere (?:are we|am i|is this|are you)(?: now| here| exactly)?\b(?!\s+[a-z])"
         r"|\bwhat(?:['’]s| is) (?:in )?this (?:place|room|building|tavern|inn)\b"
         r"|\bwhat place is this\b|\blook around\b|\bwhat do you see\b"
+        r"|\bwhat can (?:i|we|you) see(?: around)?(?: here)?\W*$"
         r"|\bdescribe (?:this|the) (?:place|room)\b|\bwhat(?:['’]s| is) (?:in|around) here\b\W*$"
     ),
     "ways": (
@@ -99,7 +100,7 @@ _KINDS = {
     ),
     "attention": (
         r"\bare (?:you|ya|u) (?:still |even |really )*(?:there|here|around|awake|asleep|"
-        r"listening)\b\W*(?:now)?\W*$|^(?:are )?(?:you )?(?:still )?there\?+$"
+        r"listening)\b\W*(?:now)?\W*$|^(?:are )?(?:you )?(?:still )?(?:there|here)\?+$"
         r"|\b(?:can|do|did) you (?:even )?(?:hear|see) (?:me|us)\b\W*$"
     ),
     "pastime": r"\b(?:tell|sing|give|recite|play)(?: me| us)? (?:something|(?:an?|another) "
@@ -135,8 +136,8 @@ _KINDS = {
     + r"(?:(?:give|bring|pour|fetch|get|hand|serve|sell|draw|pass) (?:me|us)(?: an?| the| some"
     r"| another| one)?|(?:i(?:['’]d| would) like(?: to have)?|i(?:['’]ll| will) have|(?:can|could|"
     r"may) (?:i|we)(?: please)? (?:have|get)) (?:an?|the|some|another|one)|(?:an?|another|one)"
-    r"(?=.* please\b)) (?!(?:to|out|up|away|back|down|off|in|into|your?)\b)(?P<rest>[\w' -]{2,40}?)"
-    r"(?: for (?:me|us))?(?: too| as well)?(?:,? please)?[.!?]*$",
+    r"(?=.* (?:please|for (?:me|us))\b)) (?!(?:to|out|up|away|back|down|off|in|into|your?)\b)"
+    r"(?P<rest>[\w' -]{2,40}?)(?: for (?:me|us))?(?: too| as well)?(?:,? please)?[.!?]*$",
     "get": _PLEASE
     + r"(?:pick up|(?:take|grab|get|fetch)(?= (?:the|that|this)\b))(?: the| an?| that"
     r"| this)? (?P<rest>[\w' -]{2,40}?)(?:,? please)?[.!]*$",

@@ -23,6 +23,8 @@ _ASKS = re.compile(
     r"|(?:tell|remind|ask|show) (?:me|us)\b|i (?:wonder|forget|forgot|can(?:['’]t|not) (?:remember|"
     r"recall))\b|any (?:idea|clue)\b|let me know\b)"
 )
+# Who is spoken to, as in `Wren, have you heard?`
+_CALLED = re.compile(r"^\W*(?:(?:[Hh]i|[Hh]ey|[Hh]ello) )?[A-Z][\w'’-]+,\s+")
 # `It's cold, isn't it?` and `Would you believe it, ...?` tell; they ask nothing.
 _TAG = re.compile(
     r"(?i),\s+(?:(?:have|has|would|could|can|did|do|does|is|are|was|were|will)(?:n['’]t)? (?:you|i|"
@@ -92,7 +94,7 @@ def sentences(text: str) -> list[str]:
 def is_question(sentence: str) -> bool:
     """Whether a sentence asks rather than tells."""
     sentence = LEADS.sub("", sentence)
-    if _ASKS.match(sentence):
+    if _ASKS.match(_CALLED.sub("", sentence)):
         return True
     return sentence.rstrip(" \"'”’)").endswith("?") and not _TAG.search(sentence)
 

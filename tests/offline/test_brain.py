@@ -81,7 +81,7 @@ class TestSmallTalk(unittest.TestCase):
 
     def test_without_moment_it_looks(self):
         """Without a present moment it looks, and says what it saw."""
-        asked = [SYSTEM, said("Alice", "What is this place?")]
+        asked = [SYSTEM, said("Alice", "What can I see here?")]
         reply = respond(asked, TOOLS)
         self.assertEqual(reply.tool_calls, (ToolCall("look", {}),))
         seen = [*asked, calling(*reply.tool_calls), {**result(0, "look", 1), "content": "A cave."}]
@@ -96,9 +96,11 @@ class TestSmallTalk(unittest.TestCase):
                 self.assertTrue(reply.content)
 
     def test_called_by_name(self):
-        """Her name alone gets her attention."""
-        reply = respond([SYSTEM, said("Bob", "Aria?"), moment("Bob")], TOOLS)
-        self.assertIn("Bob", reply.content)
+        """Her name gets her attention, alone or where Bob asks if she is here."""
+        for text in ("Aria?", "Aria, still here?"):
+            with self.subTest(text):
+                reply = respond([SYSTEM, said("Bob", text), moment("Bob")], TOOLS)
+                self.assertRegex(reply.content, "here.*Bob|Bob.*here")
 
     def test_rule_based(self):
         """Asked in whatever words, it says that it is rule-based."""
@@ -176,6 +178,7 @@ class TestActing(unittest.TestCase):
             ("pour me an ale, Aria", "ale"),
             ("Could you pour me another ale, please?", "ale"),
             ("Hello Aria! An ale for me, please.", "ale"),
+            ("Aria, an ale for me", "ale"),
             ("I'll have the tin soldier", "tin soldier"),
         ):
             with self.subTest(text):

@@ -82,7 +82,9 @@ class TestProse(unittest.TestCase):
 
     def test_questions(self):
         """A tag makes no question; a question needs no mark."""
-        for text in ("where do you live", "Tell me who did it.", "Bees?", "I forget."):
+        asked = ("where do you live", "Tell me who did it.", "Bees?", "I forget.")
+        called = ("Wren, have you heard of it?", "Hey Wren, tell me of the fair.")
+        for text in (*asked, *called):
             self.assertTrue(is_question(text), text)
         for text in ("It's cold, isn't it?", "Who dares wins.", "I live in Ford."):
             self.assertFalse(is_question(text), text)
