@@ -4,7 +4,7 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, register
 
-START_STOP = "evennia_ai.cli.startstop"
+START_STOP = "evennia_ai.cli.hooks"
 AMP = "evennia_ai.cli.amp"
 LAUNCHER_COMMANDS = {"ai": "evennia_ai.cli.launcher.main"}
 # Evennia's settings whose defaults are replaced: the default, and the package's own.
