@@ -13,7 +13,13 @@ settings.register_profile(
     "evennia_ai", settings(), suppress_health_check=[HealthCheck.differing_executors]
 )
 settings.load_profile("evennia_ai")
-LONGEST = ("test_lossless_properties", "test_hardening", "test_long_talk", "test_interleavings")
+LONGEST = (
+    "test_lossless_properties",
+    "test_hardening",
+    "test_attacks",
+    "test_long_talk",
+    "test_interleavings",
+)
 
 
 @pytest.hookimpl(trylast=True)
