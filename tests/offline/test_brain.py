@@ -81,11 +81,14 @@ class TestSmallTalk(unittest.TestCase):
 
     def test_without_moment_it_looks(self):
         """Without a present moment it looks, and says what it saw."""
-        asked = [SYSTEM, said("Alice", "What can I see here?")]
-        reply = respond(asked, TOOLS)
-        self.assertEqual(reply.tool_calls, (ToolCall("look", {}),))
-        seen = [*asked, calling(*reply.tool_calls), {**result(0, "look", 1), "content": "A cave."}]
-        self.assertEqual(respond(seen, TOOLS).content, "A cave.")
+        for text in ("What is this place?", "What can I see here?"):
+            with self.subTest(text):
+                asked = [SYSTEM, said("Alice", text)]
+                reply = respond(asked, TOOLS)
+                self.assertEqual(reply.tool_calls, (ToolCall("look", {}),))
+                outcome = {**result(0, "look", 1), "content": "A cave."}
+                seen = [*asked, calling(*reply.tool_calls), outcome]
+                self.assertEqual(respond(seen, TOOLS).content, "A cave.")
 
     def test_manners(self):
         """Insults, praise and apologies get a polite word and are not written down."""
