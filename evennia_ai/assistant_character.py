@@ -158,7 +158,7 @@ class AssistantMixin(StoredPrivacy):
         except Exception as error:  # noqa: BLE001 - logged, and the line is heard
             script = self.assistant
             if script is not None:
-                script.log_error("deciding who answers", error)
+                script.log_error(f"deciding who answers line {event.id}", error)
             return False
 
     def hear(self, event: Message) -> None:

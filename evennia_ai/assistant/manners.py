@@ -251,11 +251,14 @@ def _marked(text: str, people: Sequence[Person]) -> tuple[str, list[tuple[str, .
     for word in _EVERYONE:
         owners[word] = [person.id for person in people]
     forms = sorted(owners, key=len, reverse=True)
-    pattern = re.compile(rf"(?<![\w'’])(?:{'|'.join(map(re.escape, forms))})(?!\w)", re.I)
+    # A group for each form tells which one matched. Looking the matched text up would not: `İ` and
+    # `ı` match an `i` and are another letter in lower case.
+    groups = "|".join(f"({re.escape(form)})" for form in forms)
+    pattern = re.compile(rf"(?<![\w'’])(?:{groups})(?!\w)", re.I)
     found: list[tuple[str, ...]] = []
 
     def mark(match: re.Match[str]) -> str:
-        said, form = match.group(), match.group().lower()
+        said, form = match.group(), forms[(match.lastindex or 1) - 1]
         if form not in _EVERYONE and is_common(form) and said == form:
             return said  # `will` is a verb, `Will` a person
         found.append(tuple(owners[form]))
