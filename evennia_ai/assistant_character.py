@@ -10,13 +10,22 @@ from evennia.utils.utils import lazy_property, make_iter
 
 from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.events import ANSWER
-from evennia_ai.assistant.game import is_assistant, is_ignored, is_private_room, plain
+from evennia_ai.assistant.game import (
+    UNSEEN,
+    hearers,
+    is_assistant,
+    is_ignored,
+    is_person,
+    is_private_room,
+    plain,
+    seen,
+)
 from evennia_ai.assistant.identity import speaker_of, stable_id
 from evennia_ai.assistant.room import is_to_answer
 from evennia_ai.assistant.soundness import BODY
 from evennia_ai.assistant.stored_privacy import StoredPrivacy, copied_body
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.messages import SPEECH, Message, new_id, utc_iso
+from evennia_ai.history.messages import SPEECH, Message, Speaker, new_id, utc_iso
 from evennia_ai.language.words import storable
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.journal_entry import JournalEntry
@@ -212,11 +221,16 @@ def heard_event(
     speaker = next(iter(make_iter(from_obj)), None) if from_obj else None
     if speaker is None or speaker is listener or not isinstance(text, tuple) or len(text) < 2:
         return None
-    if not isinstance(speaker, DefaultCharacter) or not isinstance(text[1], dict):
+    if not is_person(speaker) or not isinstance(text[1], dict):
         return None
     if is_ignored(speaker):
         return None
     kind, line = str(text[1].get("type")), storable(plain(text[0])[:LINE_CHARS])
+    room = listener.location
+    is_here = room is not None and speaker.location is room
+    is_unseen = is_here and speaker not in seen(room, listener)
+    if is_unseen:
+        line = line.replace(str(speaker.key), UNSEEN)
     if kind in ("say", "whisper", "pose"):
         content = spoken_part(line) if kind != "pose" else line
         if kind == "whisper":
@@ -224,8 +238,8 @@ def heard_event(
             audience = private(stable_id(obj) for obj in circle)
         else:
             audience = _room_audience(listener, speaker)
-        return new_event(speaker, kind, content, audience)
-    if kind in MOVE_TYPES:
+        return new_event(speaker, kind, content, audience, is_unseen)
+    if kind in MOVE_TYPES and not is_unseen:
         return new_event(speaker, "move", line, _room_audience(listener, speaker))
     return None
 
@@ -236,14 +250,16 @@ def spoken_part(line: str) -> str:
     return line[first + 1 : last].strip() if 0 <= first < last else line
 
 
-def new_event(speaker: "Speaking", channel: str, content: str, audience: str) -> Message:
-    """An event with its own id and time."""
+def new_event(
+    speaker: "Speaking", channel: str, content: str, audience: str, is_unseen: bool = False
+) -> Message:
+    """An event with its own id and time; an unseen speaker is not named."""
     return Message(
         "user",
         storable(content),
         id=new_id("m"),
         created_at=utc_iso(time.time()),
-        speaker=speaker_of(speaker),
+        speaker=Speaker(UNSEEN, stable_id(speaker)) if is_unseen else speaker_of(speaker),
         audience=audience,
         channel=channel,
         metadata={"assistant": is_assistant(speaker)},
@@ -255,5 +271,5 @@ def _room_audience(listener: "DefaultObject", speaker: "DefaultObject") -> str:
     room = listener.location
     if not is_private_room(room):
         return PUBLIC
-    people = {obj for obj in room.contents if isinstance(obj, DefaultCharacter)}
-    return private(stable_id(obj) for obj in (people | {speaker}) - {listener})
+    people = {*filter(is_person, room.contents), *hearers(room), speaker}
+    return private(stable_id(obj) for obj in people - {listener})

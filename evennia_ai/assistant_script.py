@@ -6,7 +6,7 @@ from django.db import DatabaseError
 from evennia import DefaultScript
 from evennia.utils.gametime import gametime
 from twisted.internet import reactor
-from twisted.internet.defer import CancelledError, Deferred, maybeDeferred, succeed
+from twisted.internet.defer import CancelledError, Deferred, succeed
 
 from evennia_ai.assistant.deletions import delete_later
 from evennia_ai.assistant.evennia_internals import pace, restart_timer, retime
@@ -128,13 +128,18 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
             if runtime.called.active():
                 runtime.called.cancel()
             runtime.called = None
-        with self.state.pinned():  # until the tick first waits for something
-            done = maybeDeferred(run_tick, self, self.obj)
-            runtime.hold(done)
-            done.addErrback(self._tick_failed)
-            done.addBoth(self._tick_done)
-            self._save_queue()  # the tick may wait a long time before it stores what was heard
-        return done
+
+        def tick() -> "Deferred[str]":
+            with self.state.pinned():  # until the tick first waits for something
+                return run_tick(self, self.obj)
+
+        done = runtime.run_locked(tick)
+        done.addErrback(self._tick_failed)
+        done.addBoth(self._tick_done)
+        self._save_queue()  # the tick may wait a long time before it stores what was heard
+        outcome: Deferred[Any] = Deferred(lambda _: done.cancel())
+        done.addBoth(outcome.callback)
+        return outcome
 
     def _save_queue(self) -> None:
         if not is_elsewhere(self):
@@ -150,12 +155,15 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
         return "error"
 
     def _tick_done(self, result: T) -> T:
-        with self.state.pinned():
-            return self._ended(result)
+        self.survived("the end of a tick", lambda: self._ended(result), None)
+        return result
 
-    def _ended(self, result: T) -> T:
+    def _ended(self, result: object) -> None:
+        with self.state.pinned():
+            self._follow_up(result)
+
+    def _follow_up(self, result: object) -> None:
         runtime = self.runtime
-        runtime.release()
         runtime.counts[f"tick {result}"] += 1
         if result not in ("error", "cancelled"):
             self.survived("telling staff", self.storing_works, None)
@@ -165,7 +173,6 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
             self.survived("a compaction", lambda: begin_behind(self, self.obj), None)
         if result in GOES_ON and any(map(wants_answer, runtime.heard())):
             self._tick_soon()
-        return result
 
     def _retime(self, result: object) -> None:
         """Take on a changed interval; tick less often while there is nothing to do."""
@@ -207,8 +214,7 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
             return
         moderates = self.moderator is not None and event.channel in SPEECH
         self.runtime.hear(unjudged(event) if moderates else event, self.now())
-        if self.runtime.ends:
-            self._save_queue()
+        self._save_queue()  # a kill of the Server comes without notice
         with self.state.pinned():
             self.hurry()
             if moderates:

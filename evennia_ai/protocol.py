@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:  # for annotations only
@@ -253,6 +254,21 @@ class Mind(Protocol):
         """Cancel calls and release files; fires when that is done."""
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Something here that a name may mean.
+
+    Args:
+        id: Stable id.
+        names: Its name and aliases.
+        is_way: Whether it leads elsewhere.
+    """
+
+    id: str
+    names: tuple[str, ...]
+    is_way: bool = False
+
+
 class GamePort(Protocol):
     """Acting in the game. The game side escapes text; errors are `ToolError`."""
 
@@ -280,23 +296,26 @@ class GamePort(Protocol):
     def move(self, direction: str, asker: str | None = None) -> str:
         """Walk through an exit; returns what it sees there."""
 
-    def get(self, thing: str, asker: str | None = None, named: bool = True) -> str:
-        """Pick up something here, for whoever asks; returns what it did and carries now.
+    def get(self, thing: str, asker: str | None = None) -> str:
+        """Pick up something here, for whoever asks; returns what it did and carries now."""
 
-        Unless they `named` it, they have no more rights than anybody (`takes_from_others`).
+    def give(self, thing: str, to: str, asker: str | None = None) -> str:
+        """Give somebody here what it carries or picks up; returns what it did and carries now."""
+
+    def meant(self, value: str, asker: str | None = None) -> Sequence[Named]:
+        """All that an argument of a tool may mean here, seen by the assistant and `asker`."""
+
+    def present(self, asker: str | None = None) -> tuple[dict[str, Any], ...]:
+        """People whom the assistant sees here, and `asker` (stable id) too.
+
+        Each is ``{"id", "key", "player": bool, "assistant": bool}``.
         """
 
-    def give(self, thing: str, to: str, asker: str | None = None, named: bool = True) -> str:
-        """Give somebody here what it carries or picks up; returns what it did and carries now.
+    def here(self) -> Mapping[str, bool]:
+        """Everything in the room, seen or not, by stable id: whether somebody plays it."""
 
-        `named` as for `get`.
-        """
-
-    def present(self) -> tuple[dict[str, Any], ...]:
-        """Those here: ``{"id", "key", "player": bool, "assistant": bool}``."""
-
-    def things(self) -> tuple[str, ...]:
-        """Stable ids of what is here besides people."""
+    def things(self, asker: str | None = None) -> tuple[str, ...]:
+        """Stable ids of what the assistant sees here besides people, and `asker` too."""
 
     def identify(self, name: str) -> dict[str, str] | None:
         """Somebody or something here by name or id: ``{"id", "key", "kind"}``, or None."""
@@ -310,8 +329,11 @@ class GamePort(Protocol):
     def time(self, now: float) -> str:
         """The time as people in the game say it; `now` is in seconds since the epoch."""
 
-    def place(self) -> dict[str, Any]:
-        """``{"id", "key", "description", "exits": [...], "private": bool}``."""
+    def place(self, asker: str | None = None) -> dict[str, Any]:
+        """The room as the assistant sees it, and `asker` too.
+
+        ``{"id", "key", "description", "exits": [...], "private": bool}``.
+        """
 
     def allowed(self, lock: str, asker: str | None) -> bool:
         """Whether a lock string lets pass the assistant and the one who asks."""

@@ -32,7 +32,7 @@ from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
 from evennia_ai.mind.inline import InlineMind
-from evennia_ai.protocol import MemoryBackend, ModelBackend, Store
+from evennia_ai.protocol import MemoryBackend, ModelBackend, Named, Store
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.profiles import EntityHandler
@@ -434,23 +434,27 @@ class FakeGame:
         """There is no exit."""
         raise ToolError(f"there is no exit `{direction}`")
 
-    def get(self, thing: str, asker: str | None = None, named: bool = True) -> str:
+    def get(self, thing: str, asker: str | None = None) -> str:
         """There is nothing to pick up."""
         raise ToolError(f"there is no `{thing}` here")
 
-    def give(self, thing: str, to: str, asker: str | None = None, named: bool = True) -> str:
+    def give(self, thing: str, to: str, asker: str | None = None) -> str:
         """Keep what was given, under the person's name."""
         self.said.append((to, thing))
         return f"You give {thing} to {to}. You carry nothing."
 
-    def present(self) -> tuple[dict[str, Any], ...]:
+    def present(self, asker: str | None = None) -> tuple[dict[str, Any], ...]:
         """The three people, all players."""
         return tuple(
             {"id": each, "key": key, "player": True, "assistant": False}
             for key, each in self.people.items()
         )
 
-    def things(self) -> tuple[str, ...]:
+    def here(self) -> dict[str, bool]:
+        """The three people, all players."""
+        return dict.fromkeys(self.people.values(), True)
+
+    def things(self, asker: str | None = None) -> tuple[str, ...]:
         """A lamp."""
         return ("t1.lamp",)
 
@@ -463,6 +467,11 @@ class FakeGame:
 
     addressee = identify
 
+    def meant(self, value: str, asker: str | None = None) -> list[Named]:
+        """One of the people, by name or id."""
+        person = self.identify(value)
+        return [Named(person["id"], (person["key"],))] if person else []
+
     def people_in(self, text: str) -> dict[str, Profile]:
         """Those of the people whom a text names."""
         return {each: Profile(each, key) for key, each in self.people.items() if key in text}
@@ -471,7 +480,7 @@ class FakeGame:
         """The time in UTC."""
         return spoken_time(datetime.fromtimestamp(now, UTC))
 
-    def place(self) -> dict[str, Any]:
+    def place(self, asker: str | None = None) -> dict[str, Any]:
         """The tavern."""
         return {"id": "r1", "key": "Tavern", "description": "", "exits": [], "private": False}
 

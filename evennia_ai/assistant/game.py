@@ -4,7 +4,7 @@ Text of models never reaches Evennia's parsers: it is escaped and sent as a mapp
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +17,11 @@ from evennia.utils.create import create_message
 from evennia.utils.gametime import gametime
 
 from evennia_ai.assistant.identity import find, stable_id
-from evennia_ai.errors import NotObeyedError, ToolError, UnaskedError
+from evennia_ai.errors import NotObeyedError, ToolError
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.language.times import spoken_time, spoken_units
 from evennia_ai.llm_interaction.reply import speakable
+from evennia_ai.protocol import Named
 from evennia_ai.rag_memory.profile import Profile
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ PRIVATE_TAG = ("private", "evennia_ai")
 # On the account, or the character, of a player who wants no assistant to listen.
 IGNORED_TAG = ("ignored", "evennia_ai")
 DESCRIPTION_CHARS = 600
+# What the assistant calls somebody whom it hears and does not see, and a room it cannot see.
+UNSEEN, DARK = "someone", "a place too dark to see"
 # Words of a text that are looked up as names; databases limit the values in a query.
 _NAME_WORDS = 60
 # Evennia finds links (|lc, |lu, |lt, |le) after it has turned doubled pipes into single ones, so
@@ -176,13 +179,21 @@ class GameHandler:
     def look(self, target: str | None = None, asker: str | None = None) -> str:
         """The room, or one thing in it or carried, as the assistant sees it.
 
-        It does not look for `asker` at what they may not see themselves.
+        Nothing is shown that `asker` may not see themselves.
         """
-        thing = self._room if target is None else self._thing(target)
-        for person in (self.character, find(asker) if asker else None):
-            if person is not None and not thing.access(person, "view", default=True):
-                raise ToolError(f"you cannot see {target}")
-        return plain(thing.return_appearance(self.character))[: 4 * DESCRIPTION_CHARS]
+        thing = self._room if target is None else self._thing(target, asker=asker)
+        body, person = self.character, self._asker(asker)
+        for looker in filter(None, (body, person)):
+            if not thing.access(looker, "view", default=True):
+                raise ToolError(f"you cannot see {target or 'anything here'}")
+        looker, text = body, ""
+        if person is not None:
+            mine, theirs = ({*seen(thing, each)} - {body, person} for each in (body, person))
+            if not mine <= theirs:  # what the one who asks sees is shown, if that is less
+                looker = person if theirs <= mine else None
+        if looker is None:
+            text = f"{thing.get_display_name(body)}\n{thing.get_display_desc(body)}"
+        return plain(text or thing.return_appearance(looker))[: 4 * DESCRIPTION_CHARS]
 
     def move(self, direction: str, asker: str | None = None) -> str:
         """Walk through an exit, by its locks; returns what is seen there.
@@ -190,11 +201,12 @@ class GameHandler:
         For an `asker` whom it does not obey, it walks only where they may walk too.
         """
         wanted, before = direction.strip().lower(), self._room
-        for way in before.exits:
+        ways = [obj for obj in self._seen(asker) if obj.destination]
+        for way in ways:
             if wanted in (name.lower() for name in (way.key, *way.aliases.all())):
                 break
         else:
-            known = ", ".join(way.key for way in before.exits) or "none"
+            known = ", ".join(way.key for way in ways) or "none"
             raise ToolError(f"there is no exit `{direction}`; exits: {known}")
         person = find(asker) if asker and not self.obeys(asker) else self.character
         may_pass = person is not None and way.access(person, "traverse")
@@ -203,23 +215,21 @@ class GameHandler:
         way.at_traverse(self.character, way.destination)
         if self.character.location is before:
             raise ToolError(f"you could not go `{way.key}`")
-        return self.look()
+        return self.look(asker=asker)
 
-    def get(self, thing: str, asker: str | None = None, named: bool = True) -> str:
+    def get(self, thing: str, asker: str | None = None) -> str:
         """Pick something up in the room, for whoever asks; tells what is carried then."""
-        found = self._thing(thing, self._room.contents)
-        self._check_order(found, asker, named)
+        found = self._thing(thing, self._seen(asker))
+        self._check_order(found, asker)
         taken = self._pick_up(found)
         return f"You pick up {self._numbered(taken)}. {self._carried()}"
 
-    def give(self, thing: str, to: str, asker: str | None = None, named: bool = True) -> str:
+    def give(self, thing: str, to: str, asker: str | None = None) -> str:
         """Hand something carried, else something that lies here, to somebody here."""
-        person = self._person(to)
-        if person is self.character:
-            raise ToolError("you cannot give anything to yourself")
+        person = self._person(to, asker)
         carried = self._found(thing, self.character.contents)
-        gift = carried[0] if carried else self._thing(thing, self._room.contents)
-        self._check_order(gift, asker, named)
+        gift = carried[0] if carried else self._thing(thing, self._seen(asker))
+        self._check_order(gift, asker)
         if not carried:
             gift = self._pick_up(gift)
         name, receiver = self._numbered(gift), plain(person.get_display_name(self.character))
@@ -238,11 +248,8 @@ class GameHandler:
         person.msg(f"{self.character.get_display_name(person)} gives you {name}.")
         return f"You give {name} to {receiver}. {self._carried()}"
 
-    def present(self) -> tuple[dict[str, Any], ...]:
-        """Characters here besides the assistant: id, name, whether a player, an assistant."""
-        room = self.character.location
-        if room is None:
-            return ()
+    def present(self, asker: str | None = None) -> tuple[dict[str, Any], ...]:
+        """People here whom the assistant sees, and `asker` too: id, name, player, assistant."""
         return tuple(
             {
                 "id": stable_id(obj),
@@ -250,9 +257,34 @@ class GameHandler:
                 "player": bool(obj.has_account),
                 "assistant": is_assistant(obj),
             }
-            for obj in room.contents
-            if obj is not self.character and isinstance(obj, DefaultCharacter)
+            for obj in self._seen(asker)
+            if is_person(obj)
         )
+
+    def here(self) -> dict[str, bool]:
+        """Everything in the room, seen or not, by stable id: whether somebody plays it."""
+        room = self.character.location
+        others = room.contents if room is not None else ()
+        return {stable_id(o): bool(o.has_account) for o in others if o is not self.character}
+
+    def _asker(self, asker: str | None) -> DefaultObject | None:
+        """The one who asks, if they may be asked what they see: a thing of the game."""
+        person = find(asker) if asker else None
+        return person if isinstance(person, DefaultObject) else None
+
+    def _seen(self, asker: str | None = None) -> list[DefaultObject]:
+        """What is in the room besides the assistant, as far as it sees it, and `asker` too.
+
+        Somebody always sees themselves.
+        """
+        room, person = self.character.location, self._asker(asker)
+        if room is None:
+            return []
+        objects = seen(room, self.character)
+        if person is None:
+            return objects
+        theirs = {*seen(room, person), person}
+        return [obj for obj in objects if obj in theirs]
 
     def time(self, now: float) -> str:
         """The time as people say it: of the game's calendar, else of the server's time zone.
@@ -267,40 +299,60 @@ class GameHandler:
             now = gametime(absolute=True)
         return spoken_time(datetime.fromtimestamp(now, get_default_timezone()))
 
-    def place(self) -> dict[str, Any]:
-        """The room: id, name, description, exits, whether it is private."""
+    def place(self, asker: str | None = None) -> dict[str, Any]:
+        """The room as the assistant and `asker` see it: id, name, description, exits, private."""
         room = self.character.location
         if room is None:
             return {"id": "", "key": "nowhere", "description": "", "exits": [], "private": False}
+        place = {"id": stable_id(room), "private": is_private_room(room)}
+        lookers = filter(None, (self.character, self._asker(asker)))
+        if not all(room.access(looker, "view", default=True) for looker in lookers):
+            return {**place, "key": DARK, "description": "", "exits": []}
         return {
-            "id": stable_id(room),
+            **place,
             "key": plain(room.key),
             "description": plain(room.db.desc)[:DESCRIPTION_CHARS],
-            "exits": [plain(way.key) for way in room.exits],
-            "private": is_private_room(room),
+            "exits": [plain(way.key) for way in self._seen(asker) if way.destination],
         }
 
-    def things(self) -> tuple[str, ...]:
-        """Stable ids of what is here besides people and ways out."""
-        room = self.character.location
-        found = room.contents if room is not None else ()
+    def things(self, asker: str | None = None) -> tuple[str, ...]:
+        """Stable ids of what the assistant and `asker` see here besides people and ways out."""
         return tuple(
             stable_id(thing)
-            for thing in found
-            if not thing.destination and not isinstance(thing, DefaultCharacter)
+            for thing in self._seen(asker)
+            if not thing.destination and not is_person(thing)
         )
 
     def identify(self, name: str) -> dict[str, str] | None:
-        """Somebody or something here, by name or stable id: id, key, kind; None if not here."""
+        """Somebody or something seen here, by name, or here by stable id: id, key, kind."""
         room = self.character.location
         wanted = name.strip().lower()
-        for obj in [room, *room.contents] if room is not None else []:
-            names = [obj.key, *obj.aliases.all()]
+        if room is None:
+            return None
+        visible = {room, self.character, *self._seen()}
+        for obj in [room, *room.contents]:
+            names = [obj.key, *obj.aliases.all()] if obj in visible else []
             if wanted == stable_id(obj) or wanted in (plain(n).lower() for n in names):
-                kind = "place" if obj is room else "thing"
-                kind = "person" if isinstance(obj, DefaultCharacter) else kind
-                return {"id": stable_id(obj), "key": plain(obj.key), "kind": kind}
+                kind = "place" if obj is room else "person" if is_person(obj) else "thing"
+                key = plain(obj.key) if obj in visible else UNSEEN
+                return {"id": stable_id(obj), "key": key, "kind": kind}
         return None
+
+    def meant(self, value: str, asker: str | None = None) -> list[Named]:
+        """All that an argument of a tool may mean here: things, people, ways, what it carries."""
+        room = self.character.location
+        if room is None:
+            return []
+        by_id = [obj for obj in room.contents if stable_id(obj) == value.strip()]
+        among = [*by_id, *self._seen(asker), *self.character.contents, room]
+        return [
+            Named(
+                stable_id(obj),
+                tuple(plain(name) for name in (obj.key, *obj.aliases.all())),
+                bool(obj.destination),
+            )
+            for obj in self._found(value, among)
+        ]
 
     def addressee(self, name: str) -> dict[str, str] | None:
         """Whom `whisper` would reach by this name or stable id: id and key; None if nobody."""
@@ -346,24 +398,22 @@ class GameHandler:
         )
 
     def only_present(self, audience: str) -> bool:
-        """Whether everybody here is a member of a private audience: it may be said aloud."""
-        circle = members(audience)
-        return all(p["id"] in circle for p in self.present() if p["player"] or p["assistant"])
+        """Whether all who can hear here are members of a private audience: it may be said aloud."""
+        room, circle = self.character.location, members(audience)
+        listeners = hearers(room) if room is not None else ()
+        return all(stable_id(o) in circle for o in listeners if o is not self.character)
 
-    def _check_order(self, thing: DefaultObject, asker: str | None, named: bool) -> None:
+    def _check_order(self, thing: DefaultObject, asker: str | None) -> None:
         """Raise a `ToolError` unless the assistant may fetch or give a thing for `asker`.
 
-        By itself it may, for those it obeys if they `named` it, and for anybody who passes the
-        thing's lock `give`.
+        It may for those it obeys, and for anybody who passes the thing's lock `give`.
         """
-        is_obeyed = asker is None or self.obeys(asker)
-        if asker is None or (is_obeyed and named):
+        if asker is None or self.obeys(asker):
             return
         person = find(asker)
         free = {"default": False, "no_superuser_bypass": True}
         if person is None or not thing.access(person, "give", **free):
-            name = plain(person.key) if person else "whoever asks"
-            raise UnaskedError(name) if is_obeyed else NotObeyedError(name)
+            raise NotObeyedError(plain(person.key) if person else "whoever asks")
 
     def _pick_up(self, thing: DefaultObject) -> DefaultObject:
         """What is carried after picking up a thing: the thing, or what it dispensed instead."""
@@ -404,21 +454,30 @@ class GameHandler:
             )
         return [literal(piece.replace("\n", " ")) for piece in split.pieces]
 
-    def _person(self, name: str) -> DefaultCharacter:
-        thing = self._thing(name)
-        if not isinstance(thing, DefaultCharacter):
+    def _person(self, name: str, asker: str | None = None) -> DefaultObject:
+        thing = self._thing(name, asker=asker)
+        if not is_person(thing):
             raise ToolError(f"{thing.key} is not a person")
         return thing
 
-    def _thing(self, name: str, among: Sequence[DefaultObject] | None = None) -> DefaultObject:
-        """The thing or person that a name means, in the room or carried, or only `among` some."""
+    def _thing(
+        self,
+        name: str,
+        among: Sequence[DefaultObject] | None = None,
+        asker: str | None = None,
+    ) -> DefaultObject:
+        """The thing or person that a name means, in the room or carried, or only `among` some.
+
+        A stable id also names somebody unseen: who has whispered is answered.
+        """
         room = self._room
         if among is None:
-            among = [*room.contents, *self.character.contents, room]
+            by_id = [obj for obj in room.contents if stable_id(obj) == name.strip()]
+            among = [*by_id, *self._seen(asker), *self.character.contents, room]
         found = self._found(name, among)
         if not found:
             raise ToolError(f"there is no `{name}` here")
-        people = [obj for obj in found if isinstance(obj, DefaultCharacter)]
+        people = [obj for obj in found if is_person(obj)]
         if len(people) > 1:
             ids = ", ".join(f"{plain(obj.key)} [{stable_id(obj)}]" for obj in people)
             raise ToolError(f"there are several `{name}` here, say which id: {ids}")
@@ -439,8 +498,29 @@ class GameHandler:
 
 
 def is_person(obj: DefaultObject) -> bool:
-    """Whether an object is a character: a player's, an assistant's body, or a scripted one."""
-    return isinstance(obj, DefaultCharacter)
+    """Whether an object is a character, or anything else that somebody plays."""
+    return isinstance(obj, DefaultCharacter) or bool(getattr(obj, "has_account", False))
+
+
+def seen(place: DefaultObject, looker: DefaultObject) -> list[DefaultObject]:
+    """What is in a place besides the looker, as far as they see it, by the place's own hook."""
+    if not place.access(looker, "view", default=True):
+        return []  # it is dark
+    visible: list[DefaultObject] = place.filter_visible(place.contents, looker)
+    return [obj for obj in visible if obj is not looker]
+
+
+def hearers(place: DefaultObject) -> Iterator[DefaultObject]:
+    """Everything in a place by way of which somebody may hear what is said there, seen or not.
+
+    What somebody plays, assistants, what has a hook of its own for messages, and whatever of these
+    it holds, as a vehicle its crew.
+    """
+    for obj in place.contents:
+        hooks = type(obj).at_msg_receive, type(obj).msg
+        if obj.has_account or hooks != (DefaultObject.at_msg_receive, DefaultObject.msg):
+            yield obj
+        yield from hearers(obj)
 
 
 def is_ignored(speaker: "DefaultObject | AccountDB") -> bool:

@@ -213,7 +213,7 @@ class AssistantPorts(AssistantParts):
         if not isinstance(error, DatabaseError):
             return super().turn_failed(error, group)
         self.log_error("turn", error)
-        self.runtime.postpone(group, self.now())
+        self.runtime.postpone(group, self.now(), gives_up=False)
         self.survived("telling staff", lambda: self.storing_failed(error), None)
 
     def storing_works(self) -> None:

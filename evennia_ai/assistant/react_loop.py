@@ -40,6 +40,7 @@ from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnRepo
 from evennia_ai.protocol import Character
 from evennia_ai.rag_memory.recalled import drawn_on, found_texts
 from evennia_ai.recall.values import brief
+from evennia_ai.tools.asking import confirmed
 from evennia_ai.tools.base import ToolContext
 from evennia_ai.tools.execution import Failures, execute_tool_calls, facts_as_calls
 
@@ -139,6 +140,9 @@ class _Turn:
             request.retrieved,
             whole_history=request.context == CONTEXT_PRE_COMPACTION,
         )
+        proposal = script.runtime.proposals.pop(request.asker or "", None)
+        if confirmed(proposal, self.tools.own_lines(), character.key, script.now()):
+            self.tools.confirmed = proposal
         seen = reversed(script.history.messages())
         newest = next((m for m in seen if visible(m.audience, request.audience)), None)
         self.since = newest.id if newest else None  # what the turn itself adds comes behind it
@@ -211,6 +215,7 @@ class _Turn:
                 model=self.model,
                 archived=request.archived,
                 instruction=request.instruction,
+                asker=request.asker,
             )
 
     def _note_window(self, model: str) -> None:

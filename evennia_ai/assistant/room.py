@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from evennia_ai.assistant.game import is_assistant, is_person
-from evennia_ai.assistant.identity import stable_id
+from evennia_ai.assistant.game import is_assistant, is_person, seen
+from evennia_ai.assistant.identity import find, stable_id
 from evennia_ai.assistant.manners import (
     DIRECT,
     Line,
@@ -20,7 +20,7 @@ from evennia_ai.history.messages import Message
 from evennia_ai.language.words import telling_words
 
 if TYPE_CHECKING:
-    from evennia import DefaultCharacter, DefaultRoom
+    from evennia import DefaultObject, DefaultRoom
 
     from evennia_ai.assistant_character import AssistantMixin
 
@@ -74,7 +74,7 @@ def is_to_answer(listener: "AssistantMixin", event: Message, at: float) -> bool:
     before = known.line
     is_same = before is not None and own not in known.heard_by and _same(before, line)
     if not is_same:
-        people = people_of(room)
+        people = people_of(room, find(event.speaker_id))
         bodies = {stable_id(obj): obj for obj in room.contents if is_assistant(obj)}
         known.chosen = answerers(
             line, people, known.talk, lambda id: _concern(bodies[id], line.text)
@@ -92,12 +92,17 @@ def has_replied(body: "AssistantMixin", to: str, at: float) -> None:
         known.talk = replied(known.talk, body.stable_id, to, at)
 
 
-def people_of(room: "DefaultRoom") -> list[Person]:
-    """The characters in a room, as `answerers` wants them."""
-    return [_person(obj) for obj in room.contents if is_person(obj)]
+def people_of(room: "DefaultRoom", speaker: "DefaultObject | None") -> list[Person]:
+    """The people in a room as `answerers` wants them: assistants, and those the speaker sees.
+
+    Whether an assistant answers must not tell the speaker that somebody hidden is there.
+    """
+    visible = [speaker, *seen(room, speaker)] if speaker is not None else room.contents
+    people = filter(is_person, room.contents)
+    return [_person(obj) for obj in people if is_assistant(obj) or obj in visible]
 
 
-def _person(obj: "DefaultCharacter") -> Person:
+def _person(obj: "DefaultObject") -> Person:
     names = (str(obj.key), *map(str, obj.aliases.all()))
     script = obj.assistant if is_assistant(obj) else None
     scripted = Person(stable_id(obj), names, "player" if obj.has_account else "scripted")

@@ -25,6 +25,7 @@ from evennia_ai.llm_interaction.budget import BudgetEvent
 from evennia_ai.llm_interaction.budget_log import EVENTS_KEPT
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.protocol import Assistant, Store
+from evennia_ai.tools.asking import Proposal
 
 if TYPE_CHECKING:
     from evennia_ai.assistant.spend import SharedSpend
@@ -110,6 +111,7 @@ class Runtime:
         signed: Groups, by key, that were told so and wait on.
         trouble_shown_at: When it showed last that no model answers, seconds since the epoch.
         refused: When moderation refused a whole reply last, and the turn's audience.
+        proposals: Acts that wait for a yes of the one who asked, by stable id.
         notes: When what each person said caused the newest notes, by stable id.
         rest_s: Most seconds between two ticks while there is nothing to do.
         tick_waits: Whether a timed tick waits for its turn of the reactor.
@@ -153,6 +155,7 @@ class Runtime:
     signed: set[tuple[str, str]] = field(default_factory=set)
     trouble_shown_at: float = float("-inf")
     refused: tuple[float, str] | None = None
+    proposals: dict[str, Proposal] = field(default_factory=dict)
     notes: dict[str, "deque[float]"] = field(default_factory=dict)
     rest_s: float = field(default_factory=lambda: random.uniform(*REST_S))
     tick_waits: bool = False
@@ -161,7 +164,7 @@ class Runtime:
     logged: dict[str, float] = field(default_factory=dict)
     _last_seen_at: float = 0.0
     _worked_s: float = 0.0
-    _held_since: float | None = None
+    _locked_since: float | None = None
 
     def note_trouble(self, text: str, at: float, passes: bool = False) -> None:
         """Keep the last trouble; `passes` as `error_passes`."""
@@ -190,8 +193,8 @@ class Runtime:
     @property
     def worked_s(self) -> float:
         """Seconds for which something has held the turn lock, since the start."""
-        held = self._held_since
-        return self._worked_s + (0.0 if held is None else time.monotonic() - held)
+        since = self._locked_since
+        return self._worked_s + (0.0 if since is None else time.monotonic() - since)
 
     def waited_s(self, event: Message, now: float) -> float:
         """How long an event has waited for its answer."""
@@ -210,16 +213,26 @@ class Runtime:
         times.append(now)
         return True
 
-    def hold(self, running: "Deferred[Any]") -> None:
-        """Note what holds the turn lock from now on."""
-        self.in_flight, self._held_since = running, time.monotonic()
+    def run_locked(self, function: Callable[[], Any], exclusive: bool = False) -> "Deferred[Any]":
+        """Run something under the turn lock, which must be free; fires with its result.
 
-    def release(self) -> None:
-        """Free the turn lock."""
+        The lock is free again before anything else learns of the result, whatever that is.
+        """
+        running: Deferred[Any] = Deferred()
+        running.addCallback(lambda _: function())
+        running.addBoth(self._unlocked)
+        self.in_flight, self.exclusive = running, exclusive
+        self._locked_since = time.monotonic()
+        running.callback(None)
+        return running
+
+    def _unlocked(self, result: T) -> T:
+        """Free the turn lock; the only place that does. What waits for it follows `in_flight`."""
         self._worked_s = self.worked_s
-        self.in_flight, self._held_since, self.exclusive = None, None, False
+        self.in_flight, self._locked_since, self.exclusive = None, None, False
         pending = {event.id for event in self.pending()}
         self.waiting = {id: since for id, since in self.waiting.items() if id in pending}
+        return result
 
     def passed(self) -> list[Message]:
         """The queued events before the first that waits for moderation: all, where nothing does."""
@@ -267,12 +280,14 @@ class Runtime:
         """A bound on the tokens of what is queued, without counting: characters / 3."""
         return sum(len(e.content) // 3 + _LINE_TOKENS for e in self.queue)
 
-    def postpone(self, group: Group, now: float) -> bool:
-        """Try a failed turn again later; False once it was tried often enough."""
+    def postpone(self, group: Group, now: float, gives_up: bool = True) -> bool:
+        """Try a failed turn again later; False once it was tried often enough, if it `gives_up`."""
         before = self.unanswered.pop(group.key, None)
         tries = (before.tries if before and before.group == group else 0) + 1
         if tries > len(RETRY_WAITS_S):
-            return False
+            if gives_up:
+                return False
+            tries = len(RETRY_WAITS_S)
         due = now + RETRY_WAITS_S[tries - 1]
         self.unanswered[group.key] = Unanswered(group, tries, due)
         self.queue_saved = False
@@ -375,20 +390,12 @@ class Runtime:
                 return
             if not beside:
                 self.stop_behind()
-            self.exclusive = True
-            running: Deferred[Any] = Deferred()
-            running.addCallback(lambda _: function())
-            running.addBoth(release)
-            running.addCallbacks(outcome.callback, outcome.errback)
-            self.hold(running)  # before `function`, in the course of which others may ask for it
-            running.callback(None)
+            self.run_locked(function, exclusive=True).addCallbacks(
+                outcome.callback, outcome.errback
+            )
 
         def begin_after(result: T) -> T:
             begin()
-            return result
-
-        def release(result: T) -> T:
-            self.release()
             return result
 
         begin()

@@ -253,8 +253,7 @@ def _heard(script: LiveAssistant) -> tuple[Message, ...]:
 
 def store_events(script: LiveAssistant) -> tuple[Message, ...]:
     """Store queued events in the history, in one write; returns them as stored."""
-    here = [person["id"] for person in script.game.present()]
-    events = resolved(script.runtime.passed(), here)
+    events = resolved(script.runtime.passed(), script.game.here())
     dropped, script.runtime.dropped = script.runtime.dropped, 0
     if dropped:
         script.trouble(f"{dropped} lines were missed: the queue of heard lines was full")
@@ -302,11 +301,12 @@ def _may_answer(script: LiveAssistant, group: Group) -> bool:
         return False
     if any(event.channel == "page" for event in group.events):
         return True
-    people = script.game.present()
-    speaker = next((person for person in people if person["id"] == group.key[1]), None)
-    if speaker is None or (group.events[-1].channel == "arrive" and not speaker["player"]):
+    here = script.game.here()
+    if group.key[1] not in here:
         return False
-    return is_private(group.audience) or any(person["player"] for person in people)
+    if group.events[-1].channel == "arrive" and not here[group.key[1]]:
+        return False
+    return is_private(group.audience) or any(here.values())
 
 
 @inlineCallbacks
@@ -327,7 +327,7 @@ def think(
         passed_over=recalled.passed_over,
         max_iterations=config.max_react_iterations,
         deadline=now + config.turn_timeout_s,
-        talks=_talks(script, group.audience),
+        talks=_talks(script, group.audience, last.speaker_id or None),
         answering=_answering(group),
     )
     report, shown_at = None, script.runtime.trouble_shown_at
@@ -375,10 +375,10 @@ def _answering(group: Group) -> tuple[str, ...]:
     )
 
 
-def _talks(script: LiveAssistant, audience: str) -> tuple[str, ...]:
+def _talks(script: LiveAssistant, audience: str, asker: str | None) -> tuple[str, ...]:
     """What those present last spoke of with the assistant, newest first."""
     shut_out = script.memory.quarantine.people
-    people = [each for each in script.game.present() if each["id"] not in shut_out]
+    people = [each for each in script.game.present(asker) if each["id"] not in shut_out]
     names = {person["id"]: person["key"] for person in people}
     talks = visible_conversations(script.runtime.conversations, audience, script.now())
     here = [talk for talk in talks if talk["partner"] in names][:TALKS_SHOWN]

@@ -133,6 +133,7 @@ class PromptOptions(TypedDict, total=False):
     model: str
     archived: Sequence[Message]
     instruction: str
+    asker: str | None
 
 
 def build_prompt(
@@ -196,6 +197,7 @@ def draft_prompt(
     model: str = "",
     archived: Sequence[Message] = (),
     instruction: str = "",
+    asker: str | None = None,
 ) -> Prompt:
     """The prompt of one model call, of which nothing is noted.
 
@@ -220,6 +222,7 @@ def draft_prompt(
         archived: Archived messages that stand before the live ones.
         instruction: Text of the last message, in place of memories and the present moment. All
             before it is then as in a turn awake, so that a provider's cache serves it.
+        asker: Stable id of whom the turn answers; what they may not see is not shown.
     """
     situation = CONTEXT_AWAKE if instruction else context
     tools, system = _fixed(script, character, audience, situation, withdrawn, rules)
@@ -237,7 +240,7 @@ def draft_prompt(
         retrieved=tuple(retrieved),
         tail=()
         if instruction
-        else (*answering, *present_lines(script, character, audience), *talks),
+        else (*answering, *present_lines(script, character, audience, asker), *talks),
         ledger=script.memory.quarantine.notes(script.ledger.shown(audience)),
         since=since,
         instruction=instruction,
@@ -348,10 +351,15 @@ def build_llm_messages(
     return list(build_prompt(script, character, audience, context, **options).messages)
 
 
-def present_lines(script: Assistant, character: Character, audience: str) -> list[str]:
-    """The volatile tail: time, place, people present, what is known of them and what is here."""
-    place, trusted = script.game.place(), script.memory.quarantine.profile
-    people = script.game.present()
+def present_lines(
+    script: Assistant, character: Character, audience: str, asker: str | None = None
+) -> list[str]:
+    """The volatile tail: time, place, people present, what is known of them and what is here.
+
+    It holds what the assistant sees, and `asker` (stable id) may see too.
+    """
+    place, trusted = script.game.place(asker), script.memory.quarantine.profile
+    people = script.game.present(asker)
     lines = moment_lines(
         script.game.time(script.now()),
         place["key"],
@@ -362,7 +370,7 @@ def present_lines(script: Assistant, character: Character, audience: str) -> lis
     for person in people:
         if profile := character.entities.get(person["id"]):
             lines += trusted(profile).lines(audience, limit=PROFILE_FACTS)
-    for here in (place["id"], *script.game.things()):
+    for here in (place["id"], *script.game.things(asker)):
         profile = character.entities.get(here)
         about = trusted(profile).lines(audience, limit=PROFILE_FACTS) if profile else []
         lines += about if len(about) > 1 else []  # that it is here is said elsewhere

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Set
 
-from evennia_ai.errors import NotObeyedError
+from evennia_ai.errors import NotObeyedError, UnaskedError
 from evennia_ai.offline import answers, surroundings
 from evennia_ai.offline.acts import Act, journal_text, read_acts
 from evennia_ai.offline.answers import Answer
@@ -116,11 +116,18 @@ def _said(act: Act, talk: Talk, tools: Set[str]) -> str:
         kind = "unable"
     elif not done.failed:
         kind = _DONE.get(done.name, "moved")
-    elif NotObeyedError.SAYS in done.result:
-        kind = _DISOBEYED.get(done.name, "disobeyed")
     else:
-        kind = _FAILED.get(done.name, "unable")
+        kind = _refused(done)
     return line_for(kind, act.text, act.who) if kind else ""
+
+
+def _refused(done: Done) -> str:
+    """The kind of line that tells of a call that came to nothing."""
+    if UnaskedError.SAYS in done.result:
+        return ""  # the game has asked whether it is meant
+    if NotObeyedError.SAYS in done.result:
+        return _DISOBEYED.get(done.name, "disobeyed")
+    return _FAILED.get(done.name, "unable")
 
 
 def _done_for(call: ToolCall | None, talk: Talk) -> Done | None:

@@ -55,8 +55,7 @@ def _act(
     script: Assistant, character: Character, call: WaitingCall
 ) -> Generator[Deferred[Any], Any, str]:
     """Run a call; fires with its result."""
-    here = {person["id"] for person in script.game.present()}
-    if call.asker and call.channel != "page" and call.asker not in here:
+    if call.asker and call.channel != "page" and call.asker not in script.game.here():
         return "It was not done: the one who asked for it has left."
     ctx = ToolContext(
         script,

@@ -1,20 +1,19 @@
 """What a tool is, and what it gets to work with."""
 
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, ClassVar
 
 from evennia_ai.errors import ToolError
 from evennia_ai.history.audience import PUBLIC, visible
-from evennia_ai.history.messages import SPEECH, Message
-from evennia_ai.language.words import plain, stem, words
+from evennia_ai.history.messages import SPEECH
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS
 from evennia_ai.llm_interaction.guards import Around, guarded, known_lines
 from evennia_ai.llm_interaction.prompt import is_small
 from evennia_ai.protocol import Assistant, Character, GamePort
+from evennia_ai.tools.asking import Proposal, own_lines
 from evennia_ai.tools.parameters import Parameter, function_schema
 
 # So many of the newest lines of others are not said again.
@@ -23,13 +22,8 @@ ECHOES = 8
 NOT_SAID = "[not said: the game's moderation refused it]"
 # Acts in one turn that others notice, besides words: enough to fetch and hand over two things.
 MOST_ACTS = 4
-
-# Where the words of the one who asks are looked for: in so many of their lines among the newest
-# messages, besides those that the turn answers.
-OWN_LINES, RECENT_MESSAGES = 3, 50
-# A line of a room's appearance that lists what is there by its plain name: to see is no order.
-_LISTING = re.compile(r"(?:Exits|Characters|You see): [\w' -]+(?:, [\w' -]+)*")
-_ARTICLES = frozenset(("a", "an", "the", "of", "to", "my", "your", "some"))
+# Locks of tools that every player may ask for.
+FOR_PLAYERS = ("tool:all()", "tool:perm(Player)")
 
 
 @dataclass
@@ -48,6 +42,7 @@ class ToolContext:
     opened: list[str] = field(default_factory=list)  # ids of the memories it has read in full
     acts: int = 0  # others noticed in this turn, besides words, and tries at them
     has_acted: bool = False  # whether one of them was done
+    confirmed: Proposal | None = None  # the act that the one who asks has said yes to
     whole_history: bool = False  # whether the turn looks back at all, not at what was just said
 
     @property
@@ -57,7 +52,7 @@ class ToolContext:
 
     def names_here(self) -> list[str]:
         """The names of the people present."""
-        return [str(person["key"]) for person in self.game.present()]
+        return [str(person["key"]) for person in self.game.present(self.asker)]
 
     def around(self, is_cut_off: bool = False) -> Around:
         """What the words of this turn are held against.
@@ -96,8 +91,7 @@ class ToolContext:
         most = self.script.config.max_says
         if len(self.spoken) >= most:
             raise ToolError(f"you have spoken {most} times in this turn; call noop")
-        here = (person["id"] for person in self.game.present())
-        if self.asker and self.channel != "page" and self.asker not in here:
+        if self.asker and self.channel != "page" and self.asker not in self.game.here():
             raise ToolError("the one who asked has left; call noop")
 
     def check_act(self) -> None:
@@ -106,72 +100,9 @@ class ToolContext:
         if self.acts > MOST_ACTS:
             raise ToolError(f"you have done {MOST_ACTS} things in this turn; call noop")
 
-    def takes_from_others(self, *values: str) -> bool:
-        """Whether a call's values come from anybody but the one who asked.
-
-        They do if the prompt has one of them from others' talk, memories, notes, descriptions or
-        results of tools, and the one who asked did not name it lately. A model that takes such
-        text for an order must not act with the rights of whoever speaks next.
-        """
-        if self.asker is None:
-            return False
-        unnamed = [value for value in values if not self._is_named(value)]
-        wanted = {stem(word) for value in unnamed for word in words(value)} - _ARTICLES
-        begins = [each[:-1] or each for each in wanted]  # a word begins like its stem
-        same = set(map(plain, unnamed))
-        for text in self._others_texts() if wanted else ():
-            if text.isascii():  # most texts need no closer look
-                lower = text.lower()
-                if not any(each in lower for each in begins):
-                    continue
-            if plain(text) in same:  # what is there by that name is no order
-                continue
-            if not wanted.isdisjoint(map(stem, words(text))):
-                return True
-        return False
-
-    def names_any(self, *values: str) -> bool:
-        """Whether the one who asked named one of these lately."""
-        return self.asker is not None and any(map(self._is_named, values))
-
-    def _askers_lines(self) -> Iterator[str]:
-        """What the one who asked said: what the turn answers, and their last lines before."""
-        history = self.script.history
-        newest = reversed(history.messages()[-RECENT_MESSAGES:])
-        mine = [m for m in newest if self._is_askers(m)]
-        answered = filter(self._is_askers, history.by_ids(self.source_message_ids))
-        for message in {m.id: m for m in (*mine[:OWN_LINES], *answered)}.values():
-            yield message.content
-
-    def _is_askers(self, message: Message) -> bool:
-        return message.role == "user" and message.speaker_id == self.asker
-
-    def _others_texts(self) -> Iterator[str]:
-        """All that a prompt for this turn may hold and somebody else may have written."""
-        for message in self.script.history.messages():
-            if message.role == "tool":
-                lines = message.content.splitlines()
-                yield "\n".join(line for line in lines if not _LISTING.fullmatch(line))
-            elif message.role != "assistant" and not self._is_askers(message):
-                yield message.content
-        yield from self.retrieved
-        yield from (note.text for note in self.script.ledger.shown(self.audience))
-        for profile in self.character.entities.profiles().values():
-            yield from (item.text for item in profile.observations)
-        place = self.game.place()
-        yield str(place["description"])
-        yield from (*map(str, place["exits"]), *self.names_here())
-
-    def _is_named(self, value: str) -> bool:
-        """Whether the one who asks named what a value means, or is meant by it."""
-        said = frozenset(words(" ".join(self._askers_lines())))
-        meant = self.game.identify(value)
-        if meant is not None and meant["id"] == self.asker:
-            return True
-        if not ({stem(word) for word in words(value)} - _ARTICLES).isdisjoint(map(stem, said)):
-            return True
-        found = map(self.game.identify, said) if meant is not None else ()
-        return any(each is not None and each == meant for each in found)  # an alias
+    def own_lines(self) -> list[str]:
+        """What the one who asks said in this turn, oldest first."""
+        return own_lines(self.script.history.by_ids(self.source_message_ids), self.asker)
 
     def asker_name(self) -> str:
         """The name of the one who asked, as far as it is known."""
@@ -226,6 +157,11 @@ class Tool(ABC):
         Returns the result for the model, a text or a dict, or a Deferred of one. Raises `ToolError`
         if it cannot be done; its text goes to the model.
         """
+
+    @property
+    def is_act(self) -> bool:
+        """Whether it needs somebody who asks for it by name: it does more than speak or know."""
+        return (self.public_act and not self.speaks) or self.obeyed or self.lock not in FOR_PLAYERS
 
     def schema(self) -> dict[str, Any]:
         """The tool in the form of the chat API's `tools`; its text is the class's first line."""

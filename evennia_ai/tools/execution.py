@@ -8,21 +8,20 @@ from typing import Any
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
 
 from evennia_ai.background import in_time
-from evennia_ai.errors import AssistantError, ConfigError, NotObeyedError, ToolError, UnaskedError
+from evennia_ai.errors import AssistantError, ConfigError, NotObeyedError, ToolError
 from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall, main_arguments, tool_call
 from evennia_ai.llm_interaction.transcript import read_facts
 from evennia_ai.tools import waiting
+from evennia_ai.tools.asking import check_asked
 from evennia_ai.tools.base import NOT_SAID, Tool, ToolContext
 from evennia_ai.tools.parameters import read_arguments
 
 WITHDRAW_AFTER = 3
 RESULT_CHARS = 20_000
 TOOL_TIMEOUT_S = 60.0
-# Locks of tools that every player may ask for, and the option `obeys` where everybody is obeyed.
-FOR_PLAYERS, EVERYBODY = ("tool:all()", "tool:perm(Player)"), "all()"
 
 
 class ToolRegistry:
@@ -124,7 +123,8 @@ def execute_tool_calls(
             arguments = read_arguments(function.get("arguments"), tool.parameters)
             if tool.speaks and arguments.get("text") == NOT_SAID:
                 raise ToolError("that may not be said here; say something else or call noop")
-            _check_asked(tool, arguments, ctx)
+            if not approved:
+                check_asked(tool, arguments, ctx)
             level = registry.level(name)
             if level == "dry run":
                 ctx.script.audit("tool_dry_run", tool=name, audience=ctx.audience)
@@ -152,23 +152,6 @@ def execute_tool_calls(
         known = registry.tools.get(name)
         outcome.ended = outcome.ended or bool(known and known.ends_turn and acted)
     return outcome
-
-
-def _check_asked(tool: Tool, arguments: Mapping[str, Any], ctx: ToolContext) -> None:
-    """Raise `UnaskedError` if words of others make the model do what not everybody may ask for.
-
-    It is enough that the one who asks names one of the arguments; for tools that only their lock
-    guards, also the tool's own name.
-    """
-    config = ctx.script.config
-    is_ordered = tool.obeyed and config.post and config.obeys != EVERYBODY
-    if tool.lock in FOR_PLAYERS and not is_ordered:
-        return
-    values = [str(value) for value in arguments.values()]
-    if not (is_ordered and values):
-        values.append(tool.name.replace("_", " "))
-    if not ctx.names_any(*values) and ctx.takes_from_others(*values):
-        raise UnaskedError(ctx.asker_name())
 
 
 def _put_to_staff(tool: Tool, raw: object, arguments: Mapping[str, Any], ctx: ToolContext) -> str:

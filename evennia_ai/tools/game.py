@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from evennia_ai.errors import ToolError
 from evennia_ai.tools.base import Tool, ToolContext
 from evennia_ai.tools.parameters import Text
 
@@ -81,9 +80,7 @@ class Move(Tool):
     public_act = obeyed = True
 
     def run(self, ctx: ToolContext, direction: str) -> str:
-        """What the assistant sees where it comes to; by itself it does not leave its post."""
-        if ctx.asker is None and ctx.script.config.post:
-            raise ToolError("you stay at your post; nobody you obey asked you to walk")
+        """What the assistant sees where it comes to."""
         return str(ctx.game.move(direction, ctx.asker))
 
 
@@ -97,7 +94,7 @@ class Get(Tool):
 
     def run(self, ctx: ToolContext, thing: str) -> str:
         """What the assistant did, and what it carries now."""
-        return ctx.game.get(thing, ctx.asker, not ctx.takes_from_others(thing))
+        return ctx.game.get(thing, ctx.asker)
 
 
 class Give(Tool):
@@ -113,7 +110,7 @@ class Give(Tool):
 
     def run(self, ctx: ToolContext, thing: str, to: str) -> str:
         """What the assistant did, and what it carries now."""
-        return ctx.game.give(thing, to, ctx.asker, not ctx.takes_from_others(thing, to))
+        return ctx.game.give(thing, to, ctx.asker)
 
 
 class Noop(Tool):

@@ -296,7 +296,7 @@ class TestBounds(TurnTest):
             "evennia.DefaultExit", key="back", location=self.room2, destination=self.room1
         )
         self.script.db.obeys = "all()"
-        results = self.use(way_back)
+        results = self.use(way_back, text="Aria, go out and back again")
         self.assertEqual(sum("in this turn" in result for result in results), 2)
 
     def test_a_flood_displaces_itself(self):

@@ -12,7 +12,9 @@ from django.db import OperationalError, connection
 
 from evennia_ai.assistant.ports import write_audit
 from evennia_ai.assistant.runtime import REPEATED_S
+from evennia_ai.history.live import verify_history
 from tests.base import AssistantTest
+from tests.waiting import wait_for
 
 FAILURE = "attempt to write a readonly database"
 
@@ -129,6 +131,89 @@ class TestUnwritable(AssistantTest):
         self.script.now = lambda: later
         self.assertEqual(self.tick(), "turn")
         self.assertEqual(len([each for each in self.shown if "A fine name" in each]), 1)
+
+
+class FailingWrite:
+    """Fails the n-th statement that writes, as a database whose file is locked, once."""
+
+    def __init__(self, number):
+        self.left = number
+
+    def __call__(self, execute, sql, params, many, context):
+        """Called by Django in place of each statement."""
+        if not sql.lstrip().upper().startswith("SELECT"):
+            self.left -= 1
+            if self.left == 0:
+                raise OperationalError("database is locked")
+        return execute(sql, params, many, context)
+
+
+@unittest.skipUnless(connection.vendor == "sqlite", "a failed statement spoils the test there")
+class TestEachStatement(AssistantTest):
+    """Whichever statement of a turn fails, the lock is free, and what was said is answered."""
+
+    default = "A fine name."
+
+    def ask(self, number, wait):
+        """Ask while the n-th write fails; returns whether that many were made."""
+        failing = FailingWrite(number)
+        question = f"Aria, what of boat {number}?"
+        self.say(question)
+        with connection.execute_wrapper(failing):
+            wait()
+        self.assertIsNone(self.script.runtime.in_flight)
+        waited_for = self.script.runtime.run_exclusive(lambda: "free")
+        self.assertEqual(wait_for(waited_for), "free")
+        for _ in range(3):
+            self.clock += 30.0
+            self.tick()
+        contents = [content for _, content in self.contents()]
+        self.assertEqual(contents.count(question), 1, contents)
+        at = contents.index(question)
+        answers = [line for line in contents[at + 1 :] if line.startswith("A fine name.")]
+        self.assertTrue(answers, (number, contents))
+        self.assertFalse(self.script.runtime.pending())
+        self.assertEqual(verify_history(self.script), ())
+        return failing.left <= 0
+
+    def setUp(self):
+        super().setUp()
+        self.clock = self.script.now()
+        self.script.now = lambda: self.clock
+        self.model.default = lambda request: f"A fine name. {len(self.model.requests)}"
+        self.configure(llm_offline_fallback=False, stale_after_s=600)
+
+    def test_in_a_tick(self):
+        """All statements of hearing, thinking, storing and what follows the turn."""
+        number = 1
+        while self.ask(number, self.tick):
+            number += 1
+        self.assertGreater(number, 3)
+
+    def test_for_a_long_time(self):
+        """However long nothing can be stored, the question is answered when it can."""
+        store = self.script.history.store
+        self.say("Aria, what of my boat?")
+        broken = patch.object(type(store), "set", side_effect=OperationalError("locked"))
+        self.model.answers = [lambda request: (broken.start(), "A fine name.")[1]]
+        try:
+            for _ in range(20):
+                self.tick()
+                self.clock += 20.0
+        finally:
+            broken.stop()
+        self.clock += 60.0
+        self.assertEqual(self.tick(), "turn")
+        self.assertFalse(self.script.runtime.pending())
+
+    def test_reading(self):
+        """The configuration cannot be read as the tick ends."""
+        self.say("Aria, what of my boat?")
+        with patch.object(type(self.script.store), "stamps", side_effect=OperationalError("gone")):
+            self.tick()
+        self.assertIsNone(self.script.runtime.in_flight)
+        self.clock += 30.0
+        self.assertEqual(self.tick(), "turn")
 
 
 class TestAuditLog(unittest.TestCase):

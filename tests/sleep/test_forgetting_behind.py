@@ -185,8 +185,7 @@ class TestForgetting(BesideTest):
             last, number = number, number + 1
         self.assertTrue(self.begin_held(kind, last))
         known, turn = len(self.script.history.compactions()), Deferred()
-        self.script.runtime.hold(turn)
-        turn.addBoth(lambda _: self.script.runtime.release())
+        self.script.runtime.run_locked(lambda: turn)
         if is_first:
             done = self.forgetting()
             self.late()

@@ -1,5 +1,6 @@
 """Tools at level `confirm`: what waits, who decides, and what comes of it."""
 
+import json
 import time
 import unittest
 from unittest import mock
@@ -23,6 +24,13 @@ from tests.command_line import CommandLineTest
 from tests.waiting import wait_for
 
 OBJECT = "evennia.objects.objects.DefaultObject"
+
+
+def named_by(calls):
+    """What the arguments of some calls name, as somebody may say it."""
+    functions = [each["function"] for made in calls for each in made]
+    values = [value for f in functions for value in json.loads(f["arguments"]).values()]
+    return ", ".join(map(str, values))
 
 
 class TestApproval(CommandLineTest):
@@ -49,7 +57,7 @@ class TestApproval(CommandLineTest):
         if whisper:
             asker.at_say("My ruby lies in the well.", receivers=[self.aria], whisper=True)
         else:
-            self.say("Aria, give it", asker)
+            self.say(f"Aria, do it: {named_by(calls)}", asker)
         self.tick()
         new = self.script.history.messages()[before:]
         return [m.content for m in new if m.role == "tool"]
@@ -309,7 +317,7 @@ class TestApproval(CommandLineTest):
     def test_broken_off(self):
         """A call that is broken off in the midst is off the list, and said to be unsure."""
         self.give()
-        with mock.patch.object(type(self.script.game), "present", side_effect=KeyError("gone")):
+        with mock.patch.object(type(self.script.game), "here", side_effect=KeyError("gone")):
             self.typed("ai/approve Aria = 1")
         self.assertEqual(waiting_calls(self.script), ())
         self.assertIn("It may be done or not", self.notices()[-1][1])

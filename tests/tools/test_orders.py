@@ -8,6 +8,7 @@ from evennia_ai.errors import NotObeyedError
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from tests.base import AssistantTest
+from tests.tools.test_approval import named_by
 from tests.waiting import wait_for
 
 OBJECT = "evennia.objects.objects.DefaultObject"
@@ -31,10 +32,10 @@ class OrderTest(AssistantTest):
         account.permissions.add(permission)
 
     def ask(self, asker, *calls):
-        """`asker` speaks, and the model makes these calls; returns their new results."""
+        """`asker` names what the model's calls name; returns the calls' new results."""
         before = len(self.script.history.messages())
         self.model.answers = [*calls, ""]
-        self.say("Aria, do it", asker)
+        self.say(f"Aria, do it: {named_by(calls)}", asker)
         self.tick()
         new = self.script.history.messages()[before:]
         return [m.content for m in new if m.role == "tool"]
@@ -173,7 +174,7 @@ class TestHands(OrderTest):
             call("give", thing="coin", to="Char2"),
             call("give", thing="unicorn", to="Char2"),
         )
-        reasons = ("no `Nobody`", "yourself", "not a person", "could not give a coin", "`unicorn`")
+        reasons = ("no `Nobody`", "no `Aria`", "not a person", "could not give a coin", "`unicorn`")
         for result, why in zip(results, reasons, strict=True):
             self.assertIn(why, result)
         self.assertIn("You carry a coin.", results[3])
@@ -193,12 +194,6 @@ class TestHands(OrderTest):
         self.assertIs(ale.location, self.char2)
         self.assertIs(beer.location, self.char1)
         self.assertIs(wine.location, self.room1)
-
-    def test_by_itself(self):
-        """With nobody asking, the things' own locks decide."""
-        ring = self.thing("ring")
-        self.script.game.give("ring", "Char2")
-        self.assertIs(ring.location, self.char2)
 
     def test_nobody_asks_any_more(self):
         """Who is gone gets nothing, not even what is free."""
@@ -240,27 +235,24 @@ class TestHands(OrderTest):
 class TestAlone(unittest.TestCase):
     """What nobody here asked for."""
 
-    def walk(self, **config):
-        """A turn of its own in which it walks; returns what came of it."""
-        aria = FakeAssistant(ScriptedModel([call("move", direction="up"), ""]), **config)
+    def alone(self, *calls, **config):
+        """A turn of its own with these calls; returns the game and what came of the calls."""
+        aria = FakeAssistant(ScriptedModel([*calls, ""]), **config)
         wait_for(aria.run_turn(TurnRequest()))
-        return next(m.content for m in aria.history.messages() if m.role == "tool")
+        return aria.game, [m.content for m in aria.history.messages() if m.role == "tool"]
 
-    def test_stays(self):
-        """By itself it does not leave its post."""
-        result = self.walk()
-        self.assertIn("post", result)
+    def test_no_act(self):
+        """In a turn that nobody asked for it acts neither with a post nor without one."""
+        acts = (call("move", direction="up"), call("give", thing="ale", to="Bob"))
+        for post in (True, False):
+            game, results = self.alone(*acts, post=post)
+            self.assertEqual(game.said, [])
+            self.assertTrue(all("nobody asked" in result for result in results), results)
 
-    def test_walks(self):
-        """Without a post it may; here only the exit is missing."""
-        result = self.walk(post=False)
-        self.assertIn("no exit `up`", result)
-
-    def test_gives(self):
-        """What it gives away by itself needs no post."""
-        aria = FakeAssistant(ScriptedModel([call("give", thing="ale", to="Bob"), ""]))
-        wait_for(aria.run_turn(TurnRequest()))
-        self.assertEqual(aria.game.said, [("Bob", "ale")])
+    def test_speaks(self):
+        """It may speak and pose."""
+        game, _ = self.alone(call("emote", text="yawns."))
+        self.assertEqual(game.said, [("public", "yawns.")])
 
     def test_orders_from_afar(self):
         """Whoever pages from elsewhere and is not obeyed is refused without a name."""

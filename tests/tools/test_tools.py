@@ -49,7 +49,7 @@ class Breaks(Tool):
 class TestBuiltinTools(AssistantTest):
     """Each through a turn, as the model calls it."""
 
-    def use(self, *calls, text="Aria, do it"):
+    def use(self, *calls, text="Aria, go out"):
         """Let the model make these calls; returns the results it got."""
         self.model.answers = [*calls, ""]
         self.say(text)
@@ -324,7 +324,8 @@ class TestNamedByItsName(unittest.TestCase):
         for name, text in (("Bob", bobs), ("Alice", alices)):
             speaker = Speaker(name, aria.game.people[name])
             aria.history.append([Message("user", text, speaker=speaker, channel="say")])
-        wait_for(aria.run_turn(TurnRequest(asker=alice)))
+        sources = (aria.history.messages()[-1].id,)
+        wait_for(aria.run_turn(TurnRequest(asker=alice, source_ids=sources)))
         return next(m.content for m in aria.history.messages() if m.role == "tool")
 
     def test_asked_for(self):
