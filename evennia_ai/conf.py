@@ -8,6 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
+from evennia_ai.assistant.spend_book import CALLS_A_MINUTE
 from evennia_ai.background import Worker
 from evennia_ai.errors import ConfigError
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
@@ -61,6 +62,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "MEM0_CONFIG": _json,
     "SPEND_CAPS": _json,
     "RECALL_MEMORY_MB": lambda text: int(text) if text.strip().isdecimal() else text,
+    "CALLS_A_MINUTE": lambda text: int(text) if text.strip().isdecimal() else text,
     "LISTENING_NOTICE": lambda text: _TRUTHS.get(text.strip().lower(), text),
     "MEM0_INFER": lambda text: _TRUTHS.get(text.strip().lower(), text),
     "LLM_CALLBACKS_TEXTS": lambda text: _TRUTHS.get(text.strip().lower(), text),
@@ -90,6 +92,12 @@ def allowed_models() -> tuple[str, ...]:
 def spend_caps() -> Any:
     """The caps of the game, of accounts and of a call, by ``EVENNIA_AI_SPEND_CAPS``."""
     return setting("SPEND_CAPS")
+
+
+def calls_a_minute() -> int:
+    """The most model calls that one ordinary player causes, by ``EVENNIA_AI_CALLS_A_MINUTE``."""
+    most = setting("CALLS_A_MINUTE", CALLS_A_MINUTE)
+    return most if isinstance(most, int) else CALLS_A_MINUTE  # the checks say so
 
 
 def data_dir() -> Path:

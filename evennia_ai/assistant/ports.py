@@ -25,7 +25,7 @@ from evennia_ai.assistant.parts import AssistantParts
 from evennia_ai.assistant.room import has_replied
 from evennia_ai.assistant.runtime import Runtime, runtime_for
 from evennia_ai.assistant.soundness import SCRIPT
-from evennia_ai.assistant.spend import SharedSpend
+from evennia_ai.assistant.spend import CallRate, SharedSpend
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.llm_interaction.budget import BudgetEvent
@@ -95,7 +95,8 @@ class AssistantPorts(AssistantParts):
         """The rows of the game and of accounts, and the calls that go on."""
 
         def make() -> SharedSpend:
-            return SharedSpend(SpendRows(), conf.spend_caps, services.figures().note_spend)
+            note, rate = services.figures().note_spend, CallRate(conf.calls_a_minute)
+            return SharedSpend(SpendRows(), conf.spend_caps, note, rate)
 
         return services.kept("spend", make)
 

@@ -11,11 +11,12 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
 
-from twisted.internet.defer import CancelledError, Deferred, TimeoutError, inlineCallbacks
+from twisted.internet.defer import CancelledError, Deferred, TimeoutError, fail, inlineCallbacks
 from twisted.python.failure import Failure
 
 from evennia_ai.assistant.runtime import LiveAssistant
 from evennia_ai.assistant.spend_book import (
+    CALLS_A_MINUTE,
     Amount,
     Bound,
     Cap,
@@ -37,6 +38,7 @@ from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 
 # The Attribute of an assistant's own row, and the holder of the game's.
 KEY, GAME = "spend", "game"
+RATE_S = 60.0
 # Bytes of a text in a token, fewest, where a text is embedded.
 _EMBEDDED_BYTES = 3
 
@@ -57,6 +59,42 @@ class RowStore(Protocol):
         """All writes inside it take effect, or none; also those of assistants' Attributes."""
 
 
+class CallRate:
+    """Which players cause too many model calls, of all assistants together, in any minute.
+
+    A player is a text of `protocol.GamePort.payer`; times are seconds since the epoch. It is kept
+    in memory alone.
+
+    Args:
+        most: Returns how many calls one of them may cause.
+    """
+
+    def __init__(self, most: Callable[[], int] = lambda: CALLS_A_MINUTE):
+        self._most = most
+        self._calls: dict[str, list[float]] = {}
+        self._refused: dict[str, float] = {}
+
+    def allows(self, payer: str, now: float) -> bool:
+        """Whether a player, or nobody, may cause a call now; a refusal is noted."""
+        if not payer or len(self._recent(payer, now)) < self._most():
+            return True
+        self._refused = {**self.refused(now), payer: now}
+        return False
+
+    def count(self, payer: str, now: float) -> None:
+        """Note a call; players who have caused none lately are forgotten."""
+        if payer:
+            self._calls[payer] = [*self._recent(payer, now), now]
+            self._calls = {who: times for who in self._calls if (times := self._recent(who, now))}
+
+    def refused(self, now: float) -> dict[str, float]:
+        """The players who were refused a call in the last minute, and when."""
+        return {who: at for who, at in self._refused.items() if 0 <= now - at < RATE_S}
+
+    def _recent(self, payer: str, now: float) -> list[float]:
+        return [at for at in self._calls.get(payer, ()) if 0 <= now - at < RATE_S]
+
+
 class SharedSpend:
     """What all assistants of a game share: rows of the game and of accounts, and calls that go on.
 
@@ -64,6 +102,7 @@ class SharedSpend:
         store: Where the rows are kept.
         setting: Returns the setting ``EVENNIA_AI_SPEND_CAPS``.
         note: Notes a call for charts: assistant (scope), purpose, account, reply, epoch seconds.
+        rate: Bounds the calls that one player causes.
 
     Attributes:
             calls: Of each call that goes on: its holders, and the most that it can cost.
@@ -75,8 +114,9 @@ class SharedSpend:
         store: RowStore,
         setting: Callable[[], object],
         note: Callable[[str, str, str, ModelReply, float], None] = lambda *call: None,
+        rate: CallRate | None = None,
     ):
-        self.store, self.note = store, note
+        self.store, self.note, self.rate = store, note, rate or CallRate()
         self.calls: dict[str, tuple[frozenset[str], Bound]] = {}
         self.unpriced: set[str] = set()
         self._setting = setting
@@ -233,11 +273,27 @@ class SpendHandler:
     def complete(self, request: ModelRequest, asker: str | None = None) -> "Deferred[ModelReply]":
         """Ask a model within the caps, for somebody (stable id) or for the assistant itself.
 
-        Fires with the reply; fails as `ModelBackend.complete`, and with `SpendError` at a cap.
+        Fires with the reply; fails as `ModelBackend.complete`, and with `SpendError` at a cap or
+        where a player has caused enough calls for a while.
         """
+        if not self.may_answer(asker):
+            return fail(SpendError("this player has caused enough calls for a while"))
+        self.shared.rate.count(self._payer(asker), self._script.now())
         if request.model == OFFLINE_MODEL:
             return self._script.mind.model.complete(request)
         return self._paid(request, self._account(asker))
+
+    def may_answer(self, asker: str | None) -> bool:
+        """Whether somebody (stable id), or nobody, may cause a model call now."""
+        return self.shared.rate.allows(self._payer(asker), self._script.now())
+
+    def is_flooded(self, speakers: Iterable[str]) -> bool:
+        """Whether one of these (stable ids) goes on talking beyond what is answered."""
+        refused = self.shared.rate.refused(self._script.now())
+        return bool(refused) and any(self._payer(speaker) in refused for speaker in speakers)
+
+    def _payer(self, asker: str | None) -> str:
+        return self._script.game.payer(asker) if asker else ""
 
     @inlineCallbacks
     def _paid(self, request: ModelRequest, account: str) -> Generator[Any, Any, ModelReply]:

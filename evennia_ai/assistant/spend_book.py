@@ -24,6 +24,8 @@ UNITS = ("tokens", "cost")
 LIMITS = tuple(f"{unit}_{window}" for window in _LABELS for unit in UNITS)
 # The setting's parts and the limits that each may name.
 SCOPES: Mapping[str, tuple[str, ...]] = {"game": LIMITS, "account": LIMITS, "call": UNITS}
+# Most model calls that one ordinary player causes in a minute, by default.
+CALLS_A_MINUTE = 20
 # What holds while the setting cannot be read: no call that costs anything.
 CLOSED: Mapping[str, Mapping[str, float]] = {"game": {"tokens_day": 0}}
 # Tokens that providers add to a request, most: their own instructions on tools, and each message's.
