@@ -11,6 +11,7 @@ from django.conf import settings
 from evennia_ai.assistant.spend_book import CALLS_A_MINUTE
 from evennia_ai.background import Worker
 from evennia_ai.errors import ConfigError
+from evennia_ai.llm_interaction import own_machine
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.mind.inline import MEM0_BACKEND, load_backend
@@ -92,6 +93,11 @@ def allowed_models() -> tuple[str, ...]:
 def spend_caps() -> Any:
     """The caps of the game, of accounts and of a call, by ``EVENNIA_AI_SPEND_CAPS``."""
     return setting("SPEND_CAPS")
+
+
+def runs_here(model: str) -> bool:
+    """Whether a model runs on the game's own machine."""
+    return own_machine.runs_here(model, model_name(), setting("LLM_API_BASE"), os.environ)
 
 
 def calls_a_minute() -> int:

@@ -102,7 +102,10 @@ class ScriptedModel:
 
     def probe(self, model: str) -> "Deferred[ProbeReport]":
         """Reached at once."""
-        return succeed(ProbeReport(model, True, 0.0, "", f"`{model}` is scripted", "closed"))
+        used = {"prompt_tokens": 16, "completion_tokens": 1, "cost": 0.0}
+        reply = ModelReply(content="ready", model=model, **used)
+        detail = f"`{model}` is scripted"
+        return succeed(ProbeReport(model, True, 0.0, "", detail, "closed", reply))
 
     def release(self) -> None:
         """Let the answers that are held go; later calls are answered at once again."""

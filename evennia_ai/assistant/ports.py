@@ -93,12 +93,7 @@ class AssistantPorts(AssistantParts):
     @property
     def shared_spend(self) -> SharedSpend:
         """The rows of the game and of accounts, and the calls that go on."""
-
-        def make() -> SharedSpend:
-            note, rate = services.figures().note_spend, CallRate(conf.calls_a_minute)
-            return SharedSpend(SpendRows(), conf.spend_caps, note, rate)
-
-        return services.kept("spend", make)
+        return shared_spend()
 
     @property
     def model_name(self) -> str:
@@ -264,6 +259,16 @@ class AssistantPorts(AssistantParts):
         """Whether a model turns journal entries into memories: switched on, able, under the cap."""
         able = self.model_name != OFFLINE_MODEL and self.config.llm_api == "chat"
         return conf.setting("MEM0_INFER") is True and able and not self.over_spend()
+
+
+def shared_spend() -> SharedSpend:
+    """The rows of the game and of accounts, and the calls that go on."""
+
+    def make() -> SharedSpend:
+        note, rate = services.figures().note_spend, CallRate(conf.calls_a_minute)
+        return SharedSpend(SpendRows(), conf.spend_caps, note, rate, conf.runs_here)
+
+    return services.kept("spend", make)
 
 
 def _is_admin(account: AccountDB) -> bool:
