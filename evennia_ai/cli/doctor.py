@@ -47,7 +47,7 @@ from evennia_ai.processes import is_alive
 from evennia_ai.protocol import MemoryBackend, ModelBackend
 from evennia_ai.tools.approval import waiting_calls
 
-SUPPORTED_PYTHON = ((3, 11), (3, 13))
+SUPPORTED_PYTHON = (3, 11)
 SUPPORTED_EVENNIA = ((5, 0, 1), (7,))
 # Attributes that are examined before everything else on the reactor has its turn.
 _ATTRIBUTES_AT_ONCE = 20
@@ -102,9 +102,8 @@ def check_versions(patient: Patient) -> Check:
     python = sys.version_info[:2]
     found = tuple(int(part) for part in re.findall(r"\d+", evennia.__version__)[:3])
     detail = f"Python {python[0]}.{python[1]}, Evennia {evennia.__version__}"
-    low, high = SUPPORTED_PYTHON
-    if not low <= python <= high:
-        return _fault(detail, "Use Python 3.11, 3.12 or 3.13.")
+    if python < SUPPORTED_PYTHON:
+        return _fault(detail, "Use Python 3.11 or later.")
     if not SUPPORTED_EVENNIA[0] <= found < SUPPORTED_EVENNIA[1]:
         return _fault(detail, "Install Evennia 5.0.1 to 6: `pip install 'evennia>=5.0.1,<7'`.")
     return _fine(detail)
