@@ -102,8 +102,9 @@ class ScriptedModel:
 
     def probe(self, model: str) -> "Deferred[ProbeReport]":
         """Reached at once."""
-        used = {"prompt_tokens": 16, "completion_tokens": 1, "cost": 0.0}
-        reply = ModelReply(content="ready", model=model, **used)
+        reply = ModelReply(
+            content="ready", model=model, prompt_tokens=16, completion_tokens=1, cost=0.0
+        )
         detail = f"`{model}` is scripted"
         return succeed(ProbeReport(model, True, 0.0, "", detail, "closed", reply))
 
