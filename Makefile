@@ -28,6 +28,8 @@ PURE = $(shell $(BIN)/python .ci/pure_modules.py)
 # once, as tests need no steps from older ones.
 SPREAD := --no-migrations --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 BIN := $(VENV)/bin
+PIP_INSTALL = $(BIN)/python -m pip install -qq --disable-pip-version-check \
+    --constraint constraints.txt
 STAMP := $(VENV)/.evennia-ai-installed
 LOCAL_STAMP := $(VENV)/.evennia-ai-local-installed
 export EVENNIA_AI_MAKE := 1
@@ -42,7 +44,7 @@ help:
 
 install: $(STAMP)
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml constraints.txt
 	@set -e; python="$(PYTHON)"; \
 	if ! $(BIN)/python --version >/dev/null 2>&1; then \
 	    if [ -z "$$python" ]; then python=$$(bash .ci/find-python); fi; \
@@ -50,16 +52,16 @@ $(STAMP): pyproject.toml
 	    rm -rf "$(VENV)"; "$$python" -m venv "$(VENV)"; \
 	fi
 	@echo "Installing evennia-ai and its dependencies into $(VENV) (takes a few minutes)"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[test]'
+	@$(PIP_INSTALL) --editable '.[test]'
 	@touch $(STAMP)
 
 install-lint: $(STAMP)
 	@$(BIN)/ruff --version >/dev/null 2>&1 || \
-	    $(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[lint]'
+	    $(PIP_INSTALL) --editable '.[lint]'
 
 $(LOCAL_STAMP): $(STAMP)
 	@echo "Installing what runs a local model into $(VENV)"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[local]'
+	@$(PIP_INSTALL) --editable '.[local]'
 	@touch $(LOCAL_STAMP)
 
 install-local: $(LOCAL_STAMP)
@@ -85,7 +87,7 @@ test-e2e: $(STAMP)
 
 install-postgres: $(STAMP)
 	@$(BIN)/python -c "import psycopg" >/dev/null 2>&1 || \
-	    $(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[postgres-test]'
+	    $(PIP_INSTALL) --editable '.[postgres-test]'
 
 # The files whose tests store something in the game's database or beside it.
 STORING = $(shell grep -rlE "AssistantTest|EvenniaTest|django.test|tests.postgres" tests \
@@ -98,7 +100,7 @@ test-postgres: install-postgres
 
 mutants: $(STAMP)
 	@$(BIN)/cosmic-ray --version >/dev/null 2>&1 || \
-	    $(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[mutation]'
+	    $(PIP_INSTALL) --editable '.[mutation]'
 	$(BIN)/python -m benchmarks.mutants $(MUTANTS)
 
 # All goals in one table, after hours; BENCH="--only storage --old ../earlier" for some, beside others.

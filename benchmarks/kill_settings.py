@@ -24,3 +24,4 @@ LOCK_FUNC_MODULES = ("evennia.locks.lockfuncs",)
 EVENNIA_AI_DATA_DIR = str(_FOLDER / "ai_memory")
 EVENNIA_AI_LOG_FILE = str(_FOLDER / "ai.log")
 EVENNIA_AI_LLM_MODEL = "scripted/model"
+EVENNIA_AI_CALLS_A_MINUTE = 100_000  # who talks here does not pause

@@ -127,6 +127,12 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool], str, str]] = {
         "not a number of megabytes above 0",
         "Set a whole number such as 256, or remove it.",
     ),
+    "EVENNIA_AI_CALLS_A_MINUTE": (
+        "E027",
+        lambda value: type(value) is int and value > 0,
+        "not a number of model calls above 0",
+        "Set a whole number, or remove it: one player then causes at most 20 a minute.",
+    ),
     METRICS_TOKEN: (
         "E021",
         lambda value: isinstance(value, str),

@@ -8,8 +8,10 @@ from typing import Any
 
 from django.conf import settings
 
+from evennia_ai.assistant.spend_book import CALLS_A_MINUTE
 from evennia_ai.background import Worker
 from evennia_ai.errors import ConfigError
+from evennia_ai.llm_interaction import own_machine
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.mind.inline import MEM0_BACKEND, load_backend
@@ -61,6 +63,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "MEM0_CONFIG": _json,
     "SPEND_CAPS": _json,
     "RECALL_MEMORY_MB": lambda text: int(text) if text.strip().isdecimal() else text,
+    "CALLS_A_MINUTE": lambda text: int(text) if text.strip().isdecimal() else text,
     "LISTENING_NOTICE": lambda text: _TRUTHS.get(text.strip().lower(), text),
     "MEM0_INFER": lambda text: _TRUTHS.get(text.strip().lower(), text),
     "LLM_CALLBACKS_TEXTS": lambda text: _TRUTHS.get(text.strip().lower(), text),
@@ -90,6 +93,17 @@ def allowed_models() -> tuple[str, ...]:
 def spend_caps() -> Any:
     """The caps of the game, of accounts and of a call, by ``EVENNIA_AI_SPEND_CAPS``."""
     return setting("SPEND_CAPS")
+
+
+def runs_here(model: str) -> bool:
+    """Whether a model runs on the game's own machine."""
+    return own_machine.runs_here(model, model_name(), setting("LLM_API_BASE"), os.environ)
+
+
+def calls_a_minute() -> int:
+    """The most model calls that one ordinary player causes, by ``EVENNIA_AI_CALLS_A_MINUTE``."""
+    most = setting("CALLS_A_MINUTE", CALLS_A_MINUTE)
+    return most if isinstance(most, int) else CALLS_A_MINUTE  # the checks say so
 
 
 def data_dir() -> Path:

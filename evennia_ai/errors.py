@@ -32,7 +32,7 @@ class WindowError(ModelError):
 
 
 class SpendError(ModelError):
-    """No model was asked, because a spend cap is reached."""
+    """No model was asked: a spend cap is reached, or one player has caused enough calls."""
 
     def __init__(self, message: str):
         super().__init__(message, kind="spend")

@@ -341,6 +341,12 @@ class GamePort(Protocol):
     def account_id(self, asker: str) -> str:
         """Stable id of the account that somebody (stable id) plays with; empty if none does."""
 
+    def payer(self, asker: str) -> str:
+        """Whose lines caused what somebody (stable id) asks, to bound that; empty for staff.
+
+        An account, a guest's address, or the last player who spoke to a scripted character.
+        """
+
     def account_name(self, account: str) -> str:
         """The name of an account, by stable id."""
 
@@ -475,6 +481,9 @@ class Assistant(Protocol):
 
     def complete(self, request: ModelRequest, asker: str | None = None) -> Deferred[ModelReply]:
         """Ask a model within the spend caps; see `assistant.spend.SpendHandler.complete`."""
+
+    def is_flooded(self) -> bool:
+        """Whether one of those heard last goes on talking beyond what is answered."""
 
     def over_spend(self) -> bool:
         """Whether a cap lets no call be made for the assistant itself."""

@@ -102,7 +102,11 @@ class ScriptedModel:
 
     def probe(self, model: str) -> "Deferred[ProbeReport]":
         """Reached at once."""
-        return succeed(ProbeReport(model, True, 0.0, "", f"`{model}` is scripted", "closed"))
+        reply = ModelReply(
+            content="ready", model=model, prompt_tokens=16, completion_tokens=1, cost=0.0
+        )
+        detail = f"`{model}` is scripted"
+        return succeed(ProbeReport(model, True, 0.0, "", detail, "closed", reply))
 
     def release(self) -> None:
         """Let the answers that are held go; later calls are answered at once again."""
@@ -491,6 +495,10 @@ class FakeGame:
     def account_id(self, asker: str) -> str:
         """Each of the people has an account of their own."""
         return f"a{asker}" if asker in self.people.values() else ""
+
+    def payer(self, asker: str) -> str:
+        """Nobody: all of the people may do everything, as staff."""
+        return ""
 
     def account_name(self, account: str) -> str:
         """The id itself."""

@@ -65,6 +65,8 @@ class TestCheckSettings(unittest.TestCase):
             ("EVENNIA_AI_RECALL_URL", "127.0.0.1:5432", "E024"),
             ("EVENNIA_AI_RECALL_MEMORY_MB", "256", "E026"),
             ("EVENNIA_AI_RECALL_MEMORY_MB", 0, "E026"),
+            ("EVENNIA_AI_CALLS_A_MINUTE", "20", "E027"),
+            ("EVENNIA_AI_CALLS_A_MINUTE", 0, "E027"),
             ("EVENNIA_AI_LLM_CALLBACKS", "otel", "E022"),
             ("EVENNIA_AI_LLM_CALLBACKS", ["datadog"], "E022"),
             ("EVENNIA_AI_LLM_CALLBACKS_TEXTS", "yes", "E023"),

@@ -365,6 +365,12 @@ class AssistantConfig:
         "Emote shown to those whose question a spend cap holds up. It is answered once the cap is "
         "lifted or its day or month is over.",
     )
+    busy_emote: str | None = spend(
+        "raises a hand: one thing at a time, please.",
+        or_none(LINE),
+        "Emote shown once a minute to a player who causes more model calls than one player may "
+        "(EVENNIA_AI_CALLS_A_MINUTE). What is said meanwhile is remembered, not answered.",
+    )
     thinking_after_s: float = life(
         2.0, number(0, 3600, "seconds"), "Wait for an answer after which `thinking_emote` is shown."
     )

@@ -399,7 +399,9 @@ class SpendRows:
 
     def load(self, holder: str) -> str:
         """The row of a holder; empty if there is none."""
-        return str(ServerConfig.objects.conf(self._PREFIX + holder, default="") or "")
+        # The stored value, as another process may have written it since an object was loaded.
+        rows = ServerConfig.objects.filter(db_key=self._PREFIX + holder)
+        return str(rows.values_list("db_value", flat=True).first() or "")
 
     def save(self, holder: str, row: str) -> None:
         """Store the row of a holder."""

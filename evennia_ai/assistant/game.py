@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.utils.timezone import get_default_timezone
-from evennia import AccountDB, DefaultCharacter, DefaultObject, ObjectDB, settings_default
+from evennia import (
+    AccountDB,
+    DefaultCharacter,
+    DefaultGuest,
+    DefaultObject,
+    ObjectDB,
+    settings_default,
+)
 from evennia.utils import logger
 from evennia.utils.ansi import raw, strip_ansi
 from evennia.utils.create import create_message
@@ -166,10 +173,29 @@ class GameHandler:
 
     def account_id(self, asker: str) -> str:
         """Stable id of the account that somebody plays with, or of an account itself."""
+        account = self._account(asker)
+        return stable_id(account) if account else ""
+
+    def _account(self, asker: str) -> AccountDB | None:
         found = find(asker)
         account = found if isinstance(found, AccountDB) else getattr(found, "account", None)
-        account = account or self._account_of(asker)  # who paged need not be in the game
-        return stable_id(account) if account else ""
+        return account or self._account_of(asker)  # who paged need not be in the game
+
+    def payer(self, asker: str) -> str:
+        """Whose lines caused what somebody asks, to bound that; empty for staff."""
+        person, account = find(asker), self._account(asker)
+        room = self.character.location
+        if account is None and room is not None:  # a scripted character, or an assistant
+            asker = room.ndb.ai_manners.talk.player if room.ndb.ai_manners else asker
+            person, account = find(asker), self._account(asker)
+        controls = isinstance(person, DefaultObject) and self.character.assistant.may_change(person)
+        if account is None:
+            return asker
+        if controls or account.is_superuser or account.check_permstring("Builder"):
+            return ""
+        addresses = [str(session.address) for session in account.sessions.all()]
+        is_guest = isinstance(account, DefaultGuest) and addresses
+        return f"guest {addresses[0]}" if is_guest else stable_id(account)
 
     def account_name(self, account: str) -> str:
         """The name of an account, by stable id."""

@@ -103,11 +103,13 @@ class Talk:
         partners: Whom each speaker talked with last, and when: ids, seconds since the epoch.
         spoke: When each assistant was last chosen to answer.
         unattended: Replies to characters without a person behind them since a person spoke.
+        player: Who that person was.
     """
 
     partners: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     spoke: Mapping[str, float] = field(default_factory=dict)
     unattended: int = 0
+    player: str = ""
 
 
 def answerers(
@@ -203,7 +205,7 @@ def after(line: Line, people: Sequence[Person], talk: Talk, chosen: Sequence[str
     partner = next(iter((*called, *chosen)), None)
     if partner is not None and line.channel not in DIRECT:  # whispers show nobody who talks
         partners[line.speaker] = (partner, line.at)
-    return Talk(partners, spoke, 0)
+    return Talk(partners, spoke, 0, line.speaker)
 
 
 def replied(talk: Talk, assistant: str, to: str, at: float) -> Talk:

@@ -25,6 +25,8 @@ from evennia_ai.rag_memory.search import Memory
 
 # While no model answers, those who wait are shown so at most this often.
 TROUBLE_SHOWN_S = 60.0
+# Newest messages among whose speakers is looked for one who floods it.
+HEARD_LAST = 50
 
 
 class AssistantParts:
@@ -155,6 +157,10 @@ class AssistantParts:
     def over_spend(self: LiveAssistant) -> bool:
         """Whether a cap lets no call be made for the assistant itself."""
         return self.spend.reached() is not None
+
+    def is_flooded(self: LiveAssistant) -> bool:
+        """Whether one of those heard last goes on talking beyond what is answered."""
+        return self.spend.is_flooded(m.speaker_id for m in self.history.messages()[-HEARD_LAST:])
 
     def complete(
         self: LiveAssistant, request: ModelRequest, asker: str | None = None

@@ -25,7 +25,7 @@ from evennia_ai.assistant.parts import AssistantParts
 from evennia_ai.assistant.room import has_replied
 from evennia_ai.assistant.runtime import Runtime, runtime_for
 from evennia_ai.assistant.soundness import SCRIPT
-from evennia_ai.assistant.spend import SharedSpend
+from evennia_ai.assistant.spend import CallRate, SharedSpend
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.llm_interaction.budget import BudgetEvent
@@ -93,11 +93,7 @@ class AssistantPorts(AssistantParts):
     @property
     def shared_spend(self) -> SharedSpend:
         """The rows of the game and of accounts, and the calls that go on."""
-
-        def make() -> SharedSpend:
-            return SharedSpend(SpendRows(), conf.spend_caps, services.figures().note_spend)
-
-        return services.kept("spend", make)
+        return shared_spend()
 
     @property
     def model_name(self) -> str:
@@ -263,6 +259,16 @@ class AssistantPorts(AssistantParts):
         """Whether a model turns journal entries into memories: switched on, able, under the cap."""
         able = self.model_name != OFFLINE_MODEL and self.config.llm_api == "chat"
         return conf.setting("MEM0_INFER") is True and able and not self.over_spend()
+
+
+def shared_spend() -> SharedSpend:
+    """The rows of the game and of accounts, and the calls that go on."""
+
+    def make() -> SharedSpend:
+        note, rate = services.figures().note_spend, CallRate(conf.calls_a_minute)
+        return SharedSpend(SpendRows(), conf.spend_caps, note, rate, conf.runs_here)
+
+    return services.kept("spend", make)
 
 
 def _is_admin(account: AccountDB) -> bool:

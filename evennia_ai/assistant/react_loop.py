@@ -250,10 +250,10 @@ class _Turn:
         )
         is_needed = self.context.speaks and not (self.report.spoken or self.tools.has_acted)
         wants_offline = script.config.llm_offline_fallback and script.model_name != OFFLINE_MODEL
-        if self.is_offline:  # whoever waits must not wait for the same model again
-            offline: _Answer = yield self._offline(prompt)
-            return offline
         try:
+            if self.is_offline:  # whoever waits must not wait for the same model again
+                offline: _Answer = yield self._offline(prompt)
+                return offline
             answer: _Answer = yield self._soundly(asked, is_needed, wants_offline)
         except SpendError:
             if is_needed:
@@ -283,7 +283,7 @@ class _Turn:
         """The offline model's answer; it answers what else this turn asks, too."""
         self.is_offline, purpose = True, self.request.context
         asked = model_request(self.script, self.character, prompt, purpose=purpose, offline=True)
-        reply = yield self.script.complete(asked)
+        reply = yield self.script.complete(asked, self.request.asker)
         return self._read(reply)
 
     @inlineCallbacks

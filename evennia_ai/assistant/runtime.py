@@ -110,6 +110,7 @@ class Runtime:
         sign: What will tell those who wait that it is thinking.
         signed: Groups, by key, that were told so and wait on.
         trouble_shown_at: When it showed last that no model answers, seconds since the epoch.
+        declined: When it showed last that it answers no more for a while, by groups' keys.
         refused: When moderation refused a whole reply last, and the turn's audience.
         proposals: Acts that wait for a yes of the one who asked, by stable id.
         notes: When what each person said caused the newest notes, by stable id.
@@ -154,6 +155,7 @@ class Runtime:
     sign: IDelayedCall | None = None
     signed: set[tuple[str, str]] = field(default_factory=set)
     trouble_shown_at: float = float("-inf")
+    declined: dict[tuple[str, str], float] = field(default_factory=dict)
     refused: tuple[float, str] | None = None
     proposals: dict[str, Proposal] = field(default_factory=dict)
     notes: dict[str, "deque[float]"] = field(default_factory=dict)

@@ -11,11 +11,12 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
 
-from twisted.internet.defer import CancelledError, Deferred, TimeoutError, inlineCallbacks
+from twisted.internet.defer import CancelledError, Deferred, TimeoutError, fail, inlineCallbacks
 from twisted.python.failure import Failure
 
 from evennia_ai.assistant.runtime import LiveAssistant
 from evennia_ai.assistant.spend_book import (
+    CALLS_A_MINUTE,
     Amount,
     Bound,
     Cap,
@@ -33,10 +34,12 @@ from evennia_ai.background import in_time
 from evennia_ai.errors import SpendError
 from evennia_ai.history.messages import new_id
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
-from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
+from evennia_ai.protocol import ModelBackend
 
 # The Attribute of an assistant's own row, and the holder of the game's.
 KEY, GAME = "spend", "game"
+RATE_S = 60.0
 # Bytes of a text in a token, fewest, where a text is embedded.
 _EMBEDDED_BYTES = 3
 
@@ -57,6 +60,42 @@ class RowStore(Protocol):
         """All writes inside it take effect, or none; also those of assistants' Attributes."""
 
 
+class CallRate:
+    """Which players cause too many model calls, of all assistants together, in any minute.
+
+    A player is a text of `protocol.GamePort.payer`; times are seconds since the epoch. It is kept
+    in memory alone.
+
+    Args:
+        most: Returns how many calls one of them may cause.
+    """
+
+    def __init__(self, most: Callable[[], int] = lambda: CALLS_A_MINUTE):
+        self._most = most
+        self._calls: dict[str, list[float]] = {}
+        self._refused: dict[str, float] = {}
+
+    def allows(self, payer: str, now: float) -> bool:
+        """Whether a player, or nobody, may cause a call now; a refusal is noted."""
+        if not payer or len(self._recent(payer, now)) < self._most():
+            return True
+        self._refused = {**self.refused(now), payer: now}
+        return False
+
+    def count(self, payer: str, now: float) -> None:
+        """Note a call; players who have caused none lately are forgotten."""
+        if payer:
+            self._calls[payer] = [*self._recent(payer, now), now]
+            self._calls = {who: times for who in self._calls if (times := self._recent(who, now))}
+
+    def refused(self, now: float) -> dict[str, float]:
+        """The players who were refused a call in the last minute, and when."""
+        return {who: at for who, at in self._refused.items() if 0 <= now - at < RATE_S}
+
+    def _recent(self, payer: str, now: float) -> list[float]:
+        return [at for at in self._calls.get(payer, ()) if 0 <= now - at < RATE_S]
+
+
 class SharedSpend:
     """What all assistants of a game share: rows of the game and of accounts, and calls that go on.
 
@@ -64,6 +103,8 @@ class SharedSpend:
         store: Where the rows are kept.
         setting: Returns the setting ``EVENNIA_AI_SPEND_CAPS``.
         note: Notes a call for charts: assistant (scope), purpose, account, reply, epoch seconds.
+        rate: Bounds the calls that one player causes.
+        runs_here: Returns whether a model, by name, runs on the game's own machine.
 
     Attributes:
             calls: Of each call that goes on: its holders, and the most that it can cost.
@@ -75,8 +116,11 @@ class SharedSpend:
         store: RowStore,
         setting: Callable[[], object],
         note: Callable[[str, str, str, ModelReply, float], None] = lambda *call: None,
+        rate: CallRate | None = None,
+        runs_here: Callable[[str], bool] = lambda model: False,
     ):
-        self.store, self.note = store, note
+        self.store, self.note, self.rate = store, note, rate or CallRate()
+        self.runs_here = runs_here
         self.calls: dict[str, tuple[frozenset[str], Bound]] = {}
         self.unpriced: set[str] = set()
         self._setting = setting
@@ -86,6 +130,28 @@ class SharedSpend:
     def limits(self, scope: str) -> Mapping[str, float]:
         """The limits of ``game``, ``account`` or ``call``."""
         return read_limits(self._setting())[0].get(scope, {})
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the game has not set its caps: models on its own machine are spared then."""
+        return self._setting() is None
+
+    @inlineCallbacks
+    def probe(
+        self, client: ModelBackend, model: str, now: float
+    ) -> Generator[Any, Any, ProbeReport]:
+        """Try a model as `ModelBackend.probe`, counted for the game; `SpendError` at its cap."""
+        caps = caps_of("the game", self.limits(GAME), self.is_default)
+        is_spared = self.is_default and self.runs_here(model)
+        if cap := None if is_spared else reached(self.row(GAME).at(now), caps):
+            raise SpendError(f"{cap} is reached, {cap.until}")
+        report: ProbeReport = yield client.probe(model)
+        if report.reply is not None and model != OFFLINE_MODEL:
+            with self.store.transaction():
+                self.forget_cached()
+                amount = Amount.of(report.reply).on(self.runs_here(model))
+                self.put(GAME, self.row(GAME).at(now).plus(amount))
+        return report
 
     def row(self, holder: str) -> SpendRow:
         """The row of the game or of an account, as it is stored."""
@@ -181,16 +247,25 @@ class SpendHandler:
 
         Without `asker` it is a call for the assistant itself.
         """
-        account = self._account(asker)
-        return next(
-            (cap for key, caps in self.holders(account) if (cap := reached(self.row(key), caps))),
-            None,
-        )
+        models = self._script.model_name, *self._script.config.llm_fallback_models
+        return self._reached(self.holders(self._account(asker), models))
 
-    def holders(self, account: str = "") -> list[tuple[str, tuple[Cap, ...]]]:
-        """Whose spend a call is, and the caps of each: the assistant (""), the game, an account."""
+    def _reached(self, holders: Iterable[tuple[str, tuple[Cap, ...]]]) -> Cap | None:
+        return next((cap for key, caps in holders if (cap := reached(self.row(key), caps))), None)
+
+    def holders(
+        self, account: str = "", models: Iterable[str] | None = None
+    ) -> list[tuple[str, tuple[Cap, ...]]]:
+        """Whose spend a call is, and the caps of each: the assistant (""), the game, an account.
+
+        Caps that spare all of the `models` that may answer are left out.
+        """
         keys = ("", GAME, account) if account else ("", GAME)
-        return [(key, self.caps(key)) for key in keys]
+        is_own = models is not None and all(map(self.shared.runs_here, models))
+        return [
+            (key, tuple(cap for cap in self.caps(key) if not (is_own and cap.spares_own)))
+            for key in keys
+        ]
 
     def caps(self, holder: str = "") -> tuple[Cap, ...]:
         """The caps of the assistant, or of another holder."""
@@ -198,7 +273,7 @@ class SpendHandler:
         if holder:
             limits = shared.limits(GAME if holder == GAME else "account")
             # The name of an account takes a query.
-            return caps_of(self.name_of(holder), limits) if limits else ()
+            return caps_of(self.name_of(holder), limits, shared.is_default) if limits else ()
         own = {
             "tokens_day": config.spend_max_tokens_day,
             "tokens_month": config.spend_max_tokens_month,
@@ -233,11 +308,27 @@ class SpendHandler:
     def complete(self, request: ModelRequest, asker: str | None = None) -> "Deferred[ModelReply]":
         """Ask a model within the caps, for somebody (stable id) or for the assistant itself.
 
-        Fires with the reply; fails as `ModelBackend.complete`, and with `SpendError` at a cap.
+        Fires with the reply; fails as `ModelBackend.complete`, and with `SpendError` at a cap or
+        where a player has caused enough calls for a while.
         """
+        if not self.may_answer(asker):
+            return fail(SpendError("this player has caused enough calls for a while"))
+        self.shared.rate.count(self._payer(asker), self._script.now())
         if request.model == OFFLINE_MODEL:
             return self._script.mind.model.complete(request)
         return self._paid(request, self._account(asker))
+
+    def may_answer(self, asker: str | None) -> bool:
+        """Whether somebody (stable id), or nobody, may cause a model call now."""
+        return self.shared.rate.allows(self._payer(asker), self._script.now())
+
+    def is_flooded(self, speakers: Iterable[str]) -> bool:
+        """Whether one of these (stable ids) goes on talking beyond what is answered."""
+        refused = self.shared.rate.refused(self._script.now())
+        return bool(refused) and any(self._payer(speaker) in refused for speaker in speakers)
+
+    def _payer(self, asker: str | None) -> str:
+        return self._script.game.payer(asker) if asker else ""
 
     @inlineCallbacks
     def _paid(self, request: ModelRequest, account: str) -> Generator[Any, Any, ModelReply]:
@@ -246,10 +337,12 @@ class SpendHandler:
         if isinstance(asked, Cap):
             self._tell_of_call_cap(asked)
             raise SpendError(f"{asked} leaves no room for it")
-        yield from self._admitted(account, request.timeout_s)
-        amount, call = likely(asked, price), new_id("s")
-        reserved = Reserved(amount, account, self._script.now(), request.key)
-        self._open(call, reserved, most(asked, price))
+        models = request.model, *request.fallback_models
+        holders = self.holders(account, models)
+        yield from self._admitted(account, models, request.timeout_s)
+        amount = likely(asked, price).on(all(map(self.shared.runs_here, models)))
+        call, reserved = new_id("s"), Reserved(amount, account, self._script.now(), request.key)
+        self._open(call, reserved, most(asked, price), holders)
         try:
             reply: ModelReply = yield self._script.mind.model.complete(asked)
         except BaseException as error:
@@ -261,7 +354,8 @@ class SpendHandler:
             (self.shared.unpriced.add if reply.cost is None else self.shared.unpriced.discard)(
                 request.model
             )
-        amount = Amount() if is_free else Amount.of(reply)
+        is_own = self.shared.runs_here(reply.model)
+        amount = Amount() if is_free else Amount.of(reply).on(is_own)
         if reply.made_before:  # it was taken for lost
             amount -= self._lost.pop(request.key, Amount())
         self._settle(call, account, amount)
@@ -269,7 +363,9 @@ class SpendHandler:
         self.shared.note(script.scope, request.purpose, account, reply, script.now())
         return reply
 
-    def _admitted(self, account: str, most_s: float) -> Generator[Any, Any, None]:
+    def _admitted(
+        self, account: str, models: Iterable[str], most_s: float
+    ) -> Generator[Any, Any, None]:
         """Wait until a call may be made, `most_s` seconds at most.
 
         Raises `SpendError` if a cap is reached, or if calls that go on leave it no room for so
@@ -277,11 +373,10 @@ class SpendHandler:
         """
         ends = self._script.now() + most_s
         while True:
-            holders = self.holders(account)
-            for key, caps in holders:
-                if cap := reached(self.row(key), caps):
-                    self._tell_staff(account)
-                    raise SpendError(f"{cap} is reached, {cap.until}")
+            holders = self.holders(account, models)
+            if cap := self._reached(holders):
+                self._tell_staff(account)
+                raise SpendError(f"{cap} is reached, {cap.until}")
             shared, scope = self.shared, self._script.scope
             if not any(reached(self.row(k), caps, shared.held(k or scope)) for k, caps in holders):
                 return
@@ -312,13 +407,19 @@ class SpendHandler:
         elif self._script.pk:  # a deleted assistant has nothing to keep
             self._script.store.set(KEY, row.to_dict())
 
-    def _open(self, call: str, reserved: Reserved, bound: Bound) -> None:
+    def _open(
+        self,
+        call: str,
+        reserved: Reserved,
+        bound: Bound,
+        holders: Iterable[tuple[str, tuple[Cap, ...]]],
+    ) -> None:
         """Note that a call begins; stored where a cap holds, as a write delays the call."""
-        if any(caps for _, caps in self.holders(reserved.account)):
+        capped = frozenset(key or self._script.scope for key, caps in holders if caps)
+        if capped:
             row = self.row()
             self._put("", replace(row, open={**row.open, call: reserved}))
-        holders = frozenset({self._script.scope, GAME, reserved.account or GAME})
-        self.shared.calls[call] = (holders, bound)
+        self.shared.calls[call] = (capped, bound)
 
     def _settle(self, call: str, account: str, amount: Amount) -> None:
         """Store what a call has cost. If that fails, the next start counts what was reserved."""
@@ -335,6 +436,7 @@ class SpendHandler:
         """Add an amount to the rows of all its holders, and close calls, in one transaction."""
         try:
             with self.shared.store.transaction():
+                self.shared.forget_cached()  # a doctor in a shell counts its call there, too
                 row, gone = self.row(), set(closed)
                 still = {key: each for key, each in row.open.items() if key not in gone}
                 self._put("", replace(row.plus(amount), open=still))
@@ -390,7 +492,7 @@ class SpendHandler:
         model = getattr(self._script.mind.memories, "billed_embedder", "")
         if not model:
             return True
-        if self.reached() is not None:
+        if self._reached(self.holders()) is not None:
             self._tell_staff("")
             return False
         tokens = sum(len(text.encode()) for text in texts) // _EMBEDDED_BYTES

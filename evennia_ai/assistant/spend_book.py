@@ -24,6 +24,10 @@ UNITS = ("tokens", "cost")
 LIMITS = tuple(f"{unit}_{window}" for window in _LABELS for unit in UNITS)
 # The setting's parts and the limits that each may name.
 SCOPES: Mapping[str, tuple[str, ...]] = {"game": LIMITS, "account": LIMITS, "call": UNITS}
+# Most model calls that one ordinary player causes in a minute, by default.
+CALLS_A_MINUTE = 20
+# What holds while the setting is not set, for models that do not run on the game's own machine.
+DEFAULT: Mapping[str, Mapping[str, float]] = {"game": {"tokens_day": 2_000_000}}
 # What holds while the setting cannot be read: no call that costs anything.
 CLOSED: Mapping[str, Mapping[str, float]] = {"game": {"tokens_day": 0}}
 # Tokens that providers add to a request, most: their own instructions on tools, and each message's.
@@ -46,6 +50,7 @@ class Amount:
         cost: US dollars; calls whose price is unknown count 0.
         cached: Prompt tokens that came out of a provider's cache, which are among the tokens.
         cached_cost: What these cost, which is part of the cost.
+        own: Tokens of models on the game's own machine, which are among the tokens.
     """
 
     calls: int = 0
@@ -53,6 +58,7 @@ class Amount:
     cost: float = 0.0
     cached: int = 0
     cached_cost: float = 0.0
+    own: int = 0
 
     @classmethod
     def of(cls, reply: ModelReply) -> "Amount":
@@ -69,13 +75,17 @@ class Amount:
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> "Amount":
         """An amount from what is stored; what is no amount counts 0."""
-        calls, tokens, cached = (
-            max(0, as_count(raw.get(key))) for key in ("calls", "tokens", "cached")
+        calls, tokens, cached, own = (
+            max(0, as_count(raw.get(key))) for key in ("calls", "tokens", "cached", "own")
         )
         cost, cached_cost = (
             max(0.0, float(as_amount(raw.get(key)))) for key in ("cost", "cached_cost")
         )
-        return cls(calls, tokens, cost, cached, cached_cost)
+        return cls(calls, tokens, cost, cached, cached_cost, own)
+
+    def on(self, is_own: bool) -> "Amount":
+        """The amount of a model on the game's own machine, if it `is_own`."""
+        return replace(self, own=self.tokens) if is_own else self
 
     def to_dict(self) -> dict[str, Any]:
         """The plain dict that is stored."""
@@ -88,6 +98,7 @@ class Amount:
             _dollars(self.cost - other.cost),
             self.cached - other.cached,
             _dollars(self.cached_cost - other.cached_cost),
+            self.own - other.own,
         )
 
     def __add__(self, other: "Amount") -> "Amount":
@@ -97,6 +108,7 @@ class Amount:
             _dollars(self.cost + other.cost),
             self.cached + other.cached,
             _dollars(self.cached_cost + other.cached_cost),
+            self.own + other.own,
         )
 
 
@@ -242,16 +254,20 @@ class Cap:
         holder: Whose spend it limits, in words: ``the game``, ``Aria``.
         window: ``day``, ``month`` or ``call``.
         unit: ``tokens`` or ``cost``.
+        spares_own: Whether models on the game's own machine do not count.
     """
 
     holder: str
     window: str
     unit: str
     limit: float
+    spares_own: bool = False
 
     def spent(self, row: SpendRow) -> float:
         """How much of it is used up."""
-        return float(getattr(row.window(self.window).spent, self.unit))
+        spent = row.window(self.window).spent
+        spared = spent.own if self.spares_own and self.unit == "tokens" else 0
+        return float(getattr(spent, self.unit) - spared)
 
     def shown(self, number: float) -> str:
         """A number in the cap's unit, in words."""
@@ -275,10 +291,12 @@ class Cap:
         return near if spent >= NEAR * self.limit and near not in told else ""
 
 
-def caps_of(holder: str, limits: Mapping[str, float | None]) -> tuple[Cap, ...]:
+def caps_of(
+    holder: str, limits: Mapping[str, float | None], spares_own: bool = False
+) -> tuple[Cap, ...]:
     """The caps of a holder from limits as ``{"tokens_day": 1000}``; None is no limit."""
     return tuple(
-        Cap(holder, window, unit, limit)
+        Cap(holder, window, unit, limit, spares_own)
         for window in _LABELS
         for unit in UNITS
         if (limit := limits.get(f"{unit}_{window}")) is not None
@@ -380,7 +398,7 @@ def read_limits(value: object) -> tuple[Mapping[str, Mapping[str, float]], tuple
     If anything is wrong, the caps are `CLOSED`: a cap that cannot be read must not be none.
     """
     if value is None:
-        return {}, ()
+        return DEFAULT, ()
     if not isinstance(value, Mapping):
         return CLOSED, (f"it is of type `{type(value).__name__}`, not a dict",)
     limits: dict[str, dict[str, float]] = {}

@@ -13,6 +13,7 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 from evennia_ai.assistant.config import within_hours
 from evennia_ai.assistant.events import Group, by_speaker, resolved, wants_answer
 from evennia_ai.assistant.runtime import CAPPED_S, RETRY_WAITS_S, LiveAssistant, Unanswered
+from evennia_ai.assistant.spend import RATE_S
 from evennia_ai.assistant.spend_book import Cap
 from evennia_ai.errors import AssistantError, ModelError, SpendError
 from evennia_ai.history.audience import STAFF, is_private
@@ -187,7 +188,7 @@ def _awake(script: LiveAssistant, character: Character) -> Generator[Deferred[An
     yield script.breathe()
     turns = kept = broken = 0
     for group in runtime.answering:
-        if not _may_answer(script, group):
+        if not _may_answer(script, group) or _declines(script, group):
             runtime.unanswered.pop(group.key, None)
             runtime.answered(group)
             continue
@@ -213,6 +214,8 @@ def _awake(script: LiveAssistant, character: Character) -> Generator[Deferred[An
 
 def _keep(script: LiveAssistant, group: Group, due: float) -> None:
     """Keep what a spend cap holds up, until `due` at least, and show that to who asked."""
+    if _declines(script, group):  # no cap: the player has asked for enough
+        return
     runtime, last = script.runtime, group.events[-1]
     script.spend.tell_staff(last.speaker_id or None)
     known = runtime.unanswered.get(group.key)
@@ -221,6 +224,19 @@ def _keep(script: LiveAssistant, group: Group, due: float) -> None:
     runtime.keep(group, due)
     runtime.answered(group)
     runtime.signed.add(group.key)  # what it is shown says enough
+
+
+def _declines(script: LiveAssistant, group: Group) -> bool:
+    """Whether a player gets no answer now, having caused enough calls; shown once a minute."""
+    runtime, now = script.runtime, script.now()
+    if script.spend.may_answer(group.events[-1].speaker_id or None):
+        return False
+    runtime.counts["declined"] += 1
+    if not 0 <= now - runtime.declined.get(group.key, float("-inf")) < RATE_S:
+        runtime.declined[group.key] = now
+        script.show_to(group, script.config.busy_emote)
+    runtime.unanswered.pop(group.key, None)
+    return True
 
 
 def _begin_answering(script: LiveAssistant, late: Unanswered | None) -> None:

@@ -10,6 +10,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -23,11 +24,13 @@ from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred, suc
 from twisted.python.failure import Failure
 
 from evennia_ai import checks, conf, services
+from evennia_ai.assistant.ports import shared_spend
 from evennia_ai.assistant.residence import ELSEWHERE, is_elsewhere
+from evennia_ai.assistant.spend_book import caps_of, read_limits
 from evennia_ai.assistant.status import status_facts
 from evennia_ai.background import Worker, pause
 from evennia_ai.cli.processes import is_running
-from evennia_ai.errors import LocalModelError
+from evennia_ai.errors import LocalModelError, SpendError
 from evennia_ai.history.aside import ASIDE
 from evennia_ai.llm_interaction.local_models.files import PREFIX, has_engine, weights_of
 from evennia_ai.llm_interaction.local_models.gguf import megabytes, read_shape
@@ -44,7 +47,7 @@ from evennia_ai.processes import is_alive
 from evennia_ai.protocol import MemoryBackend, ModelBackend
 from evennia_ai.tools.approval import waiting_calls
 
-SUPPORTED_PYTHON = ((3, 11), (3, 13))
+SUPPORTED_PYTHON = (3, 11)
 SUPPORTED_EVENNIA = ((5, 0, 1), (7,))
 # Attributes that are examined before everything else on the reactor has its turn.
 _ATTRIBUTES_AT_ONCE = 20
@@ -99,9 +102,8 @@ def check_versions(patient: Patient) -> Check:
     python = sys.version_info[:2]
     found = tuple(int(part) for part in re.findall(r"\d+", evennia.__version__)[:3])
     detail = f"Python {python[0]}.{python[1]}, Evennia {evennia.__version__}"
-    low, high = SUPPORTED_PYTHON
-    if not low <= python <= high:
-        return _fault(detail, "Use Python 3.11, 3.12 or 3.13.")
+    if python < SUPPORTED_PYTHON:
+        return _fault(detail, "Use Python 3.11 or later.")
     if not SUPPORTED_EVENNIA[0] <= found < SUPPORTED_EVENNIA[1]:
         return _fault(detail, "Install Evennia 5.0.1 to 6: `pip install 'evennia>=5.0.1,<7'`.")
     return _fine(detail)
@@ -457,12 +459,28 @@ def check_mind(patient: Patient) -> Check:
     return _fine(str(status))
 
 
+def check_spend(patient: Patient) -> Check:
+    """What model calls may cost in a day or month."""
+    value, here = conf.spend_caps(), conf.runs_here(conf.model_name())
+    caps = caps_of("the game", read_limits(value)[0].get("game", {}))
+    shown = ", ".join(f"{cap.shown(cap.limit)} a {cap.window}" for cap in caps)
+    if value is None:
+        counts = "; the model runs on this machine and does not count" if here else ""
+        return _fine(f"{shown} by default{counts}. `{checks.SPEND_CAPS}` sets other caps")
+    if shown or here:
+        return _fine(f"the game's caps: {shown or 'none'}")
+    return _remark("the game has no cap", f"Set `{checks.SPEND_CAPS}`: docs/spend.md.")
+
+
 @inlineCallbacks
 def check_model(patient: Patient) -> Any:
     """The model answers."""
     model = conf.model_name()
     client = patient.client or services.mind().model
-    report = yield client.probe(model)
+    try:
+        report = yield shared_spend().probe(client, model, time.time())
+    except SpendError as error:
+        return _remark(f"`{model}` was not asked: {error}", f"Raise `{checks.SPEND_CAPS}`.")
     if not report.ok:  # its detail names the model
         return _fault(report.detail, _REMEDIES.get(report.kind, f"Check `{checks.MODEL}`."))
     if model == OFFLINE_MODEL:
@@ -505,6 +523,7 @@ CHECKS: tuple[Callable[[Patient], Any], ...] = (
     check_index,
     check_local_model,
     check_mind,
+    check_spend,
     check_model,
 )
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evennia_ai import __version__
+from evennia_ai.assistant.spend_book import DEFAULT
 from evennia_ai.cli import model
 from evennia_ai.cli.install import install
 from evennia_ai.cli.launcher import run_in
@@ -20,6 +21,10 @@ from evennia_ai.cli.new import create_game, is_game
 from evennia_ai.cli.run import ADMIN, PASSWORD_FILE, Connection, GameError, start_game, stop_game
 from evennia_ai.errors import AssistantError, ConfigError, LocalModelError
 
+_CAP = (
+    f"Models that are billed get at most {DEFAULT['game']['tokens_day']:,} tokens a day. To change "
+    "that, set EVENNIA_AI_SPEND_CAPS in server/conf/settings.py."
+)
 _UNWRITABLE = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM)
 
 
@@ -90,8 +95,10 @@ def _new(args: argparse.Namespace) -> int:
             print("The running game was stopped, to start it on the other model.")
     if args.no_start:
         print(f"Start it with: evennia-ai start {args.folder}")
-        return 0
-    return _start_and_show(folder)
+    else:
+        _start_and_show(folder)
+    print(_CAP)
+    return 0
 
 
 def _stop(args: argparse.Namespace) -> int:

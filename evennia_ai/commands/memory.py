@@ -19,6 +19,7 @@ from evennia_ai.history.audience import visible
 from evennia_ai.rag_memory.indexing import forget_entry, rebuild_index
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN
 from evennia_ai.rag_memory.profile import CURRENT, Observation, Profile
+from evennia_ai.sleep.consolidation import repair_semantic_memory
 
 
 class CmdAIMemory(AssistantCommand):
@@ -44,7 +45,8 @@ class CmdAIMemory(AssistantCommand):
       approve  - approve a proposed note
       reject   - withdraw a note, proposed or approved
       forget   - remove a journal entry from all searches; the journal keeps it
-      rebuild  - rebuild the search index from what is stored
+      rebuild  - rebuild the search index from what is stored, and store memories
+                 again that are missing, from the journal
       quarantine - use nothing of what a player said, with all their characters:
                  no search finds it, no prompt holds it, nor the notes, entries,
                  observations and memories made from it. All of it is kept.
@@ -163,16 +165,20 @@ class CmdAIMemory(AssistantCommand):
         self.viewer.tell(f"{script.obj.key} uses again what {player} said.")
 
     def do_rebuild(self) -> None:
-        """Rebuild the index and report."""
+        """Rebuild the index, fill semantic memory, and report."""
         script, viewer = self.assistant(), self.viewer
         name, began = script.obj.key, time.monotonic()
-        viewer.tell(f"Rebuilding {name}'s search index...")
+        viewer.tell(f"Rebuilding {name}'s search index and semantic memory...")
 
-        def tell(indexed: int) -> None:
+        def tell(counts: tuple[int, int]) -> None:
             seconds = time.monotonic() - began
-            viewer.tell(f"{name}'s search index holds {indexed} items again, in {seconds:.1f} s.")
+            restored = f"{counts[1]} memories were restored from the journal" if counts[1] else ""
+            viewer.tell(
+                f"{name}'s search index holds {counts[0]} items again, in {seconds:.1f} s. "
+                f"{restored or 'No memory was missing'}."
+            )
 
-        viewer.later(script.run_exclusive(lambda: rebuild_index(script)), tell, "The rebuild")
+        viewer.later(script.run_exclusive(lambda: _rebuilt(script)), tell, "The rebuild")
 
 
 class CmdMemoryStatus(CmdAIMemory):
@@ -194,6 +200,15 @@ class CmdMemoryStatus(CmdAIMemory):
     def do(self) -> None:
         """How much it remembers."""
         self.do_status()
+
+
+@inlineCallbacks
+def _rebuilt(script: AssistantScript) -> Generator["Deferred[Any]", Any, tuple[int, int]]:
+    """Fires with the items in the index, and the memories stored again from the journal."""
+    indexed = yield rebuild_index(script)
+    yield script.mind.memories.status()  # a store that is gone is noticed and made anew
+    repaired = yield repair_semantic_memory(script, script.obj)
+    return indexed, repaired["repaired"]
 
 
 def _name_of(person: str, otherwise: str) -> str:

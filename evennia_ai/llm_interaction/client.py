@@ -448,7 +448,8 @@ class ModelClient:
         seconds = self._clock() - began
         if isinstance(outcome, ModelReply):
             detail = f"`{model}` answered in {seconds:.1f} s"
-            return ProbeReport(model, True, seconds, "", detail, breaker.state)
+            reply = replace(await self._counted(request, outcome), model=model)
+            return ProbeReport(model, True, seconds, "", detail, breaker.state, reply)
         detail = _described(model, outcome)
         said = wire.masked(outcome.detail, *self._address)
         if said and outcome.kind != "local_model":

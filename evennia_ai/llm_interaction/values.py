@@ -96,6 +96,7 @@ class ProbeReport:
         kind: The failure's kind, see `ModelError`; empty if it answered.
         detail: One line for people, keys masked.
         breaker: State of its circuit breaker.
+        reply: What it answered, to be counted.
     """
 
     model: str
@@ -104,6 +105,7 @@ class ProbeReport:
     kind: str
     detail: str
     breaker: str
+    reply: ModelReply | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,9 @@ def memory(visit: Visit) -> Generator[Deferred[Any], Any, dict[str, Any]]:
     count, scores, memories = journal.count(), dict[str, float](), list[dict[str, Any]]()
     last = number(visit.asked.get("before"), count, count)
     if words:
-        found = yield script.mind.memories.search(script.scope, words, FOUND, visit.audience)
-        memories = [_memory_row(each) for each in found]
+        if script.spend.may_embed([words]):
+            found = yield script.mind.memories.search(script.scope, words, FOUND, visit.audience)
+            memories = [_memory_row(each) for each in found]
         query = Query(words, 3 * FOUND, visit.audience, (), script.obj.key, True, True)
         hits = yield script.memory.search(query)
         scores = {hit.turn_id: hit.score for hit in hits if hit.kind == "journal"}

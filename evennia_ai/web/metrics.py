@@ -23,9 +23,10 @@ def metrics(request: HttpRequest) -> HttpResponse:
     token = conf.setting("METRICS_TOKEN")
     if not token:
         return HttpResponse("Metrics are off.", status=404, content_type="text/plain")
-    given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
-    if not secrets.compare_digest(given.encode(), str(token).encode()):
-        return HttpResponse("Send the token as a bearer.", status=403, content_type="text/plain")
+    given = request.headers.get("Authorization", "").encode()
+    if not secrets.compare_digest(given, f"Bearer {token}".encode()):
+        text = "Send the header `Authorization: Bearer <token>`."
+        return HttpResponse(text, status=403, content_type="text/plain")
     try:
         from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
     except ImportError:

@@ -2,6 +2,7 @@
 
 import time
 import unittest
+from dataclasses import replace
 
 from twisted.internet.defer import CancelledError
 from twisted.trial.unittest import SynchronousTestCase
@@ -9,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from evennia_ai.assistant.recovery import repair_at_start
 from evennia_ai.assistant.runtime import Runtime
 from evennia_ai.assistant.spend import GAME, SharedSpend
+from evennia_ai.assistant.spend_book import DEFAULT
 from evennia_ai.assistant.tick import run_tick
 from evennia_ai.errors import SpendError
 from evennia_ai.history.messages import Message, Speaker, new_id
@@ -22,7 +24,8 @@ ALICE = "o1.alice"
 
 def paid(tokens=100, cost=None, **fields):
     """A reply that was billed."""
-    return ModelReply(content="Well.", model="m", prompt_tokens=tokens, cost=cost, **fields)
+    fields = {"model": "m", **fields}
+    return ModelReply(content="Well.", prompt_tokens=tokens, cost=cost, **fields)
 
 
 def request(**fields):
@@ -244,6 +247,72 @@ class TestCaps(SpendTest):
         self.model.default = paid(900)
         self.successResultOf(self.ask())
         self.assertEqual([note["spent"] for note in self.notes()], [400, 500, 900])
+
+
+class TestDefaultCap(SpendTest):
+    """A game that has set no caps has one, which spares models on its own machine."""
+
+    def setUp(self):
+        super().setUp()
+        self.aria.spend_caps = None
+        self.aria.shared_spend.runs_here = {"own", OFFLINE_MODEL}.__contains__
+        self.limit = DEFAULT[GAME]["tokens_day"]
+
+    def test_it_stops_what_is_billed(self):
+        """At two million tokens of the day; the owner lifts it with one setting."""
+        self.model.default = paid(self.limit)
+        self.successResultOf(self.ask())
+        self.assertIn("the game", str(self.failureResultOf(self.ask(), SpendError).value))
+        self.assertEqual(len(self.notes()), 1)
+        for caps in ({}, {"game": {}}, {"game": {"tokens_day": 10 * self.limit}}):
+            self.aria.spend_caps = caps
+            self.successResultOf(self.ask())
+
+    def test_it_spares_what_is_not(self):
+        """Calls of a model on this machine do not count towards it, and are not stopped by it."""
+        self.model.default = paid(self.limit, model="own")
+        own = ModelRequest(model="own", messages=())
+        for _ in range(3):
+            self.successResultOf(self.aria.complete(own))
+        self.assertEqual(self.aria.spend.row().open, {})
+        self.assertEqual(self.spent(GAME).tokens, 3 * self.limit)
+        self.model.default = paid(self.limit)
+        self.successResultOf(self.ask())
+        self.failureResultOf(self.ask(), SpendError)
+        self.assertIsNotNone(self.aria.spend.reached())
+        self.successResultOf(self.aria.complete(own))
+        self.aria.model_name = "own"
+        self.assertIsNone(self.aria.spend.reached())
+        billed = replace(own, fallback_models=("m",))
+        self.failureResultOf(self.aria.complete(billed), SpendError)
+
+    def test_caps_of_the_owner_count_all(self):
+        """A cap that is set counts models on this machine, too."""
+        self.aria.spend_caps = {"game": {"tokens_day": 100}}
+        self.model.default = paid(model="own")
+        own = ModelRequest(model="own", messages=())
+        self.successResultOf(self.aria.complete(own))
+        self.failureResultOf(self.aria.complete(own), SpendError)
+
+    def test_a_probe_counts(self):
+        """The doctor's question is counted for the game and refused at its cap."""
+        shared, now = self.aria.shared_spend, self.aria.now()
+        for model, tokens in (("m", 17), ("own", 34), (OFFLINE_MODEL, 34)):
+            self.successResultOf(shared.probe(self.model, model, now))
+            self.assertEqual(self.spent(GAME).tokens, tokens)
+        self.assertEqual(self.spent(GAME).own, 17)
+        self.model.default = paid(self.limit)
+        self.successResultOf(self.ask())
+        self.failureResultOf(shared.probe(self.model, "m", now), SpendError)
+        self.successResultOf(shared.probe(self.model, "own", now))
+
+    def test_what_another_process_counts_stays(self):
+        """A doctor in a shell counts in the same rows as the game."""
+        self.successResultOf(self.ask())
+        shell = SharedSpend(self.aria.shared_spend.store, lambda: None)
+        self.successResultOf(shell.probe(self.model, "m", self.aria.now()))
+        self.successResultOf(self.ask())
+        self.assertEqual(self.spent(GAME).tokens, 217)
 
 
 class TestRestarts(SpendTest):

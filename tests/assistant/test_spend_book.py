@@ -225,7 +225,8 @@ class TestSetting(unittest.TestCase):
         self.assertEqual(
             (limits, wrong), ({"game": {"cost_month": 20.0}, "call": {"tokens": 500}}, ())
         )
-        self.assertEqual(read_limits(None), ({}, ()))
+        self.assertEqual(read_limits({}), ({}, ()))
+        self.assertEqual(read_limits(None), ({"game": {"tokens_day": 2_000_000}}, ()))
 
     def test_wrong(self):
         """Whatever is wrong is named, and nothing may be spent until it is corrected."""

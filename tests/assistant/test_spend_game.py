@@ -228,3 +228,18 @@ class TestShown(SpendGameTest):
             if "model.complete(" in path.read_text(encoding="utf-8")
         ]
         self.assertEqual(asking, ["assistant/spend.py"])
+
+    def test_the_doctor_is_paid_by_the_game(self):
+        """The doctor's question counts, in the game and from a shell, and obeys the cap."""
+        tokens = self.spent(GAME).tokens
+        for number in (1, 2):
+            self.typed("ai/doctor", until="model:")
+            self.assertEqual(self.spent(GAME).tokens, tokens + 17 * number)
+        with override_settings(EVENNIA_AI_SPEND_CAPS={"game": {"tokens_day": 5}}):
+            self.assertTold("ai/doctor", "was not asked", "5 tokens a day", until="was not asked")
+
+    def test_the_default_cap_is_shown(self):
+        """`ai/usage` shows the cap that holds where none is set, and the doctor names it."""
+        self.ask()
+        self.assertRegex(self.typed("ai/usage"), r"2,000,000 .*\n.* tokens a day")
+        self.assertTold("ai/doctor", "2,000,000 tokens a day by default", until="model:")

@@ -50,6 +50,8 @@ class OwnScript(AssistantScript):
 class Report:
     """What a model client's probe fires with."""
 
+    reply = None
+
     def __init__(self, ok, kind="", detail=""):
         self.model, self.ok, self.kind, self.detail, self.seconds = "m", ok, kind, detail, 0.5
 

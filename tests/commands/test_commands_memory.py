@@ -24,6 +24,7 @@ from evennia_ai.rag_memory.episodic_index import turn_of_message
 from evennia_ai.rag_memory.ledger import Note
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
+from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.testing import call, model_down
 from tests.command_line import CommandLineTest
 from tests.waiting import pump_until, wait_for
@@ -636,6 +637,15 @@ class TestMemory(MemoryLineTest):
         self.assertTold("aimemory Aria = bees", "Bob keeps bees", until="best first")
         newest = self.script.history.messages()[-1]
         self.assertIsNotNone(turn_of_message(newest, self.script.tools.traits))
+
+    def test_rebuild_fills_semantic_memory(self):
+        """Memories that the store has lost come back from the journal."""
+        self.aria.journal.add("Bob keeps bees.")
+        wait_for(consolidate_memories_to_semantic(self.script, self.aria))
+        self.semantic.memories.clear()
+        self.assertTold("aimemory/rebuild Aria", "1 memories were restored", until="were restored")
+        (memory,) = self.semantic.memories[self.script.scope].values()
+        self.assertEqual(memory["text"], "Bob keeps bees.")
 
 
 class TestJournal(MemoryLineTest):

@@ -227,5 +227,7 @@ class Game:
             "WEBSERVER_PORT": str(web),
             "WEBSOCKET_PORT": str(websocket),
             run.PASSWORD_VARIABLE: PASSWORD,
+            # The players of tests and benchmarks do not pause between their lines.
+            "EVENNIA_AI_CALLS_A_MINUTE": "100000",
             **env,
         }

@@ -402,6 +402,25 @@ class TestFiles(StoreCase):
         self.assertIn("history.db.damaged-", status["detail"])
         self.assertEqual(status["count"], 1)
 
+    def test_files_deleted_under_an_open_store(self):
+        """Whatever is deleted, the next use says so, and the one after it works on a new store."""
+        for name in ("", "qdrant", "history.db"):
+            for use in ("search", "sources", "add"):
+                with self.subTest(deleted=name or "all", use=use):
+                    self.add(item("j1", "red door"))
+                    gone = self.folder / name
+                    gone.unlink() if gone.is_file() else shutil.rmtree(gone)
+                    asked = {
+                        "search": lambda: self.search("red door"),
+                        "sources": lambda: wait_for(self.store.sources("aria")),
+                        "add": lambda: self.add(item("j2", "blue door")),
+                    }
+                    with self.assertRaisesRegex(StoreError, "deleted.*aimemory/rebuild"):
+                        asked[use]()
+                    self.add(item("j1", "red door"), item("j2", "blue door"))
+                    self.assertEqual(set(wait_for(self.store.sources("aria"))), {"j1", "j2"})
+                    self.assertIn("deleted", wait_for(self.store.status())["detail"])
+
     def test_vectors_of_another_length_are_moved_aside(self):
         """A store made with another embedder cannot be searched; it is rebuilt."""
         self.add(item("j1", "text"))

@@ -21,10 +21,18 @@ class TestMetrics(AssistantTest):
     def test_token(self):
         """A wrong or missing token is refused."""
         with override_settings(EVENNIA_AI_METRICS_TOKEN=TOKEN):
-            for given in ("", "Bearer wrong", "Bearer \u00e9"):
+            wrong = ("", "Bearer wrong", "Bearer \u00e9", TOKEN, f"bearer {TOKEN}")
+            for given in (*wrong, f"Basic {TOKEN}", f"Bearer {TOKEN} ", f"Bearer Bearer {TOKEN}"):
                 response = self.fetch(authorization=given)
                 self.assertEqual(response.status_code, 403)
                 self.assertNotIn(b"Aria", response.content)
+
+    def test_only_the_header(self):
+        """A token in the address is none: addresses stand in logs."""
+        with override_settings(EVENNIA_AI_METRICS_TOKEN=TOKEN):
+            for name in ("token", "Authorization"):
+                answer = Client().get("/ai/metrics", {name: f"Bearer {TOKEN}"})
+                self.assertEqual(answer.status_code, 403)
 
     def test_figures(self):
         """Each assistant has its gauges, in Prometheus' format."""

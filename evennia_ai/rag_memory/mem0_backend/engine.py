@@ -60,6 +60,7 @@ class Engine:
         self._memory: Any = None
         self._closed = False
         self._notes: list[str] = []
+        self._files: dict[Path, int] = {}  # of the open store, with their inodes
 
     def add(self, scope: str, items: Sequence[Mapping[str, Any]]) -> list[str]:
         """Store items."""
@@ -240,6 +241,14 @@ class Engine:
             ) from error
 
     def _open(self) -> Any:
+        if self._memory is not None and files.inodes(self._files) != self._files:
+            memory, self._memory = self._memory, None
+            _close(memory)
+            self._notes.append("The store's files were deleted; an empty store took their place.")
+            raise StoreError(
+                f"Files of the memory store at `{self.path}` were deleted while it was open; an "
+                "empty store takes their place. Type `aimemory/rebuild <assistant>` to fill it."
+            )
         if self._memory is None:
             self._directory.mkdir(parents=True, exist_ok=True)
             mem0 = setup.import_mem0(self._directory)
@@ -258,6 +267,7 @@ class Engine:
 
             self._memory = self._sized(build, dims)
             files.forget_leftovers(history)
+            self._files = files.inodes([history, *_databases(self._memory)])
         return self._memory
 
     def _dims(self) -> int:

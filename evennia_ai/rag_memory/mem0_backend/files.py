@@ -44,6 +44,11 @@ def is_sound_database(path: Path) -> bool:
         return False
 
 
+def inodes(paths: Iterable[Path]) -> dict[Path, int]:
+    """Which files stand at some paths, by their inodes; those that are missing are left out."""
+    return {path: path.stat().st_ino for path in paths if path.exists()}
+
+
 def move_aside(path: Path, now: float | None = None) -> Path:
     """Rename a damaged file or folder, so that nothing is lost; returns where it is now."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))

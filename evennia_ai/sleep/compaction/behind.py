@@ -58,6 +58,8 @@ def _due(script: Assistant) -> str:
     asked, by_count = runtime.compaction_requested, count_fires(script)
     if is_emergency_due(script):
         return EMERGENCY
+    if script.is_flooded():
+        return ""  # model calls wait for a lull
     if is_better_due(script):
         return "better"
     if not wants_compaction(script, asleep):

@@ -1,0 +1,38 @@
+"""Which models run on the game's own machine, so that nobody is billed for them."""
+
+from collections.abc import Mapping
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+# Providers that LiteLLM looks for on this machine: where, unless a variable names another address.
+_DEFAULTS = {
+    "docker_model_runner": ("DOCKER_MODEL_RUNNER_API_BASE", "http://localhost:22088"),
+    "lemonade": ("LEMONADE_API_BASE", "http://localhost:8000"),
+    "llamafile": ("LLAMAFILE_API_BASE", "http://127.0.0.1:8080"),
+    "ollama": ("OLLAMA_API_BASE", "http://localhost:11434"),
+    "ollama_chat": ("OLLAMA_API_BASE", "http://localhost:11434"),
+    "xinference": ("XINFERENCE_API_BASE", "http://127.0.0.1:9997"),
+}
+
+
+def runs_here(model: str, home: str, api_base: str | None, environ: Mapping[str, str] = {}) -> bool:
+    """Whether a model is offline, local, or on a server at this machine's loopback address.
+
+    Args:
+        model: LiteLLM's name of it.
+        home: The model that `api_base` was configured for: it serves those of the same provider.
+        api_base: The configured address; None for each provider's own.
+        environ: The environment, in which LiteLLM finds providers' addresses.
+    """
+    provider, slash, _ = model.partition("/")
+    if provider in ("offline", "local"):
+        return True
+    variable, address = _DEFAULTS.get(provider, ("", ""))
+    address = environ.get(variable) or address
+    if api_base and (not slash or provider == home.partition("/")[0]):
+        address = api_base
+    host = urlsplit(address).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
