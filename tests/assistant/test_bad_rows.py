@@ -167,7 +167,8 @@ class TestBreaks(BadRowTest):
 
     def test_two_scripts_on_one_body(self):
         """The second is idle, and the doctor says how to delete it."""
-        second = create_script(type(self.bad).path, key="Borg", obj=self.borg, autostart=False)
+        second = create_script(type(self.bad).path, key="Borg", autostart=False)
+        second.obj = self.borg
         self.assertEqual([s.obj.key for s in all_assistants()], ["Aria", "Borg"])
         self.assertFalse(second.enabled)
         self.assertTrue(self.bad.enabled)
