@@ -314,6 +314,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
     def moved_in(self) -> None:
         """Called when it lives here from now on, after it lived in another server."""
         self.log("lives in this server from now on")
+        self.shared_spend.forget_cached()
         forget_runtime(self.scope)
         self._repair_here()
 
@@ -340,5 +341,6 @@ class AssistantScript(AssistantPorts, DefaultScript):
             if planned is not None and planned.active():
                 planned.cancel()
         delete_later(self.scope)
+        self.shared_spend.drop(self.scope)
         forget_runtime(stable_id(self))
         return True

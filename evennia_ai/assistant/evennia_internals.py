@@ -416,7 +416,7 @@ def forget_cached(obj: "TypedObject | None") -> None:
 
 
 class SpendRows:
-    """What the game and its accounts have spent, out of reach of building commands."""
+    """What the game, accounts and assistants have spent, out of reach of building commands."""
 
     _PREFIX = "evennia_ai_spend "
 
@@ -425,11 +425,11 @@ class SpendRows:
         return str(ServerConfig.objects.conf(self._PREFIX + holder, default="") or "")
 
     def save(self, holder: str, row: str) -> None:
-        """Store the row of a holder."""
+        """Store the row of a holder; delete it if it is empty."""
         # A text, because Evennia returns dicts as objects that are tied to their row.
         key = self._PREFIX + holder
-        if not ServerConfig.objects.filter(db_key=key).update(db_value=row):
-            ServerConfig.objects.conf(key, row)
+        if not row or not ServerConfig.objects.filter(db_key=key).update(db_value=row):
+            ServerConfig.objects.conf(key, row, delete=not row)
 
     def all(self) -> dict[str, str]:
         """All rows, by their holders."""
