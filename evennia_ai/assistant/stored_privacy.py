@@ -1,7 +1,7 @@
 """Which Attributes of an assistant hold its life: talk, memories, and what was made of them.
 
 Builders read and change an assistant's configuration. Its life is for admins, who read it with
-`aihistory`, `aimemory` and `ai/export`: the Attributes that hold it are locked, and as Evennia's
+`aihistory` and `aimemory`: the Attributes that hold it are locked, and as Evennia's
 building commands ask for no lock, their texts are sealed (`history.sealed`).
 """
 

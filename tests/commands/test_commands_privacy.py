@@ -347,7 +347,8 @@ class TestIdleScripts(ForgettingGameTest):
 
     def test_a_second_script_and_one_without_a_body(self):
         """Their histories are cleared too, and the report names them."""
-        second = create_script(type(self.script), key="Aria", obj=self.aria)
+        second = create_script(type(self.script), key="Aria")
+        second.obj = self.aria
         bare = create_script(type(self.script), key="Bare")
         idle = (second, bare)
         for script in idle:
