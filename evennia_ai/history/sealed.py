@@ -9,6 +9,7 @@ A sealed text belongs to one object. Copied to another assistant, it stays seale
 """
 
 from collections import deque
+from collections.abc import Mapping, MutableSequence
 from typing import Any
 
 # Keys whose texts stay readable: ids, times and states, which tell nothing that was said.
@@ -95,18 +96,23 @@ def _sealed(value: Any, owner: str, is_structure: bool) -> Any:
     return value
 
 
-def unseal(value: Any, owner: str) -> Any:
-    """A copy of a value with the sealed texts of this owner open."""
+def unseal(value: Any, owner: str | None = None) -> Any:
+    """A copy of a value with the sealed texts of this owner open, of all owners if None.
+
+    Evennia's own lists and dicts become plain ones.
+    """
     kind = type(value)
     if kind is str or kind in _ATOMS:
         return value
     if kind is Sealed:
-        return value.text if value.owner == owner else value
-    if kind is dict:
+        return value.text if owner is None or value.owner == owner else value
+    if kind is dict or isinstance(value, Mapping):
         return {
             key if type(key) is str else unseal(key, owner): unseal(each, owner)
             for key, each in value.items()
         }
-    if kind in (list, tuple, set, frozenset):
+    if kind in (tuple, set, frozenset):
         return kind([unseal(each, owner) for each in value])
+    if isinstance(value, MutableSequence):
+        return [unseal(each, owner) for each in value]
     return value
