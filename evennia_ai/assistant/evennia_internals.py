@@ -116,7 +116,7 @@ def create(
     backend._set_cache(key.lower(), category, attribute)
 
 
-def _packed(value: object, owner: str) -> tuple[Any, PickledObject]:
+def _packed(value: object, owner: str = "") -> tuple[Any, PickledObject]:
     """A copy of a value, sealed if there is an owner, and how the database holds it.
 
     Only of plain types, no classes derived from them; anything else is a `ValueError`.
