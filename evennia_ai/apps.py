@@ -5,19 +5,10 @@ from django.conf import settings
 from django.core.checks import CheckMessage, register
 
 START_STOP = "evennia_ai.cli.hooks"
-AMP = "evennia_ai.cli.amp"
 LAUNCHER_COMMANDS = {"ai": "evennia_ai.cli.launcher.main"}
-# Evennia's settings whose defaults are replaced: the default, and the package's own.
-REPLACED = {
-    "AMP_SERVER_PROTOCOL_CLASS": (
-        "evennia.server.portal.amp_server.AMPServerProtocol",
-        f"{AMP}.PortalEnd",
-    ),
-    "AMP_CLIENT_PROTOCOL_CLASS": (
-        "evennia.server.amp_client.AMPServerClientProtocol",
-        f"{AMP}.ServerEnd",
-    ),
-}
+# Evennia's class for the Portal's end of its connection with the Server, and the package's own.
+PORTAL_END = "evennia.server.portal.amp_server.AMPServerProtocol"
+OWN_PORTAL_END = "evennia_ai.cli.amp.PortalEnd"
 
 
 class EvenniaAIConfig(AppConfig):
@@ -31,20 +22,13 @@ class EvenniaAIConfig(AppConfig):
         """Add the launcher command, the start/stop module, the connection and the checks."""
         commands = dict(getattr(settings, "EXTRA_LAUNCHER_COMMANDS", None) or {})
         settings.EXTRA_LAUNCHER_COMMANDS = {**LAUNCHER_COMMANDS, **commands}
-        _add_module("AT_SERVER_STARTSTOP_MODULE", START_STOP)
-        _add_module("SERVER_SERVICES_PLUGIN_MODULES", AMP)
-        for name, (default, own) in REPLACED.items():
-            if getattr(settings, name) == default:
-                setattr(settings, name, own)
+        modules = settings.AT_SERVER_STARTSTOP_MODULE
+        modules = [modules] if isinstance(modules, str) else list(modules)
+        if START_STOP not in modules:
+            settings.AT_SERVER_STARTSTOP_MODULE = [*modules, START_STOP]
+        if settings.AMP_SERVER_PROTOCOL_CLASS == PORTAL_END:
+            settings.AMP_SERVER_PROTOCOL_CLASS = OWN_PORTAL_END
         register(_check_settings, "evennia_ai")
-
-
-def _add_module(name: str, module: str) -> None:
-    """Add a module to a setting that names one or several."""
-    modules = getattr(settings, name)
-    modules = [modules] if isinstance(modules, str) else list(modules)
-    if module not in modules:
-        setattr(settings, name, [*modules, module])
 
 
 def _check_settings(app_configs: object = None, **kwargs: object) -> list[CheckMessage]:

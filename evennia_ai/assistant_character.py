@@ -8,6 +8,7 @@ from evennia import DefaultCharacter, ScriptDB
 from evennia.utils.create import create_script
 from evennia.utils.utils import lazy_property, make_iter
 
+from evennia_ai.assistant.copies import begin_life
 from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.events import ANSWER
 from evennia_ai.assistant.game import (
@@ -23,7 +24,6 @@ from evennia_ai.assistant.game import (
 from evennia_ai.assistant.identity import speaker_of, stable_id
 from evennia_ai.assistant.room import is_to_answer
 from evennia_ai.assistant.soundness import BODY
-from evennia_ai.assistant.stored_privacy import StoredPrivacy, copied_body
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import SPEECH, Message, Speaker, new_id, utc_iso
 from evennia_ai.language.words import storable
@@ -49,7 +49,7 @@ OWNER_LOCKS = (
 )
 
 
-class AssistantMixin(StoredPrivacy):
+class AssistantMixin:
     """Hearing and remembering, for any character typeclass.
 
     A game with a character class of its own writes
@@ -94,9 +94,7 @@ class AssistantMixin(StoredPrivacy):
         script = self.assistant
         if script is None:
             script = create_script(SCRIPT_TYPECLASS, key=self.key, obj=self)  # type: ignore
-            original = copied_body()
-            if isinstance(original, AssistantMixin) and original.assistant is not None:
-                script.state.configure_as(original.assistant.state)
+            begin_life(self)
         return script
 
     @property

@@ -8,6 +8,7 @@ from evennia.utils.gametime import gametime
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred, succeed
 
+from evennia_ai.assistant.copies import begin_life
 from evennia_ai.assistant.deletions import delete_later
 from evennia_ai.assistant.evennia_internals import pace, restart_timer, retime
 from evennia_ai.assistant.events import by_speaker, wants_answer
@@ -22,7 +23,6 @@ from evennia_ai.assistant.recovery import (
 )
 from evennia_ai.assistant.residence import is_elsewhere, lives_here, reconnect
 from evennia_ai.assistant.runtime import forget_runtime
-from evennia_ai.assistant.stored_privacy import StoredPrivacy, copied_body
 from evennia_ai.assistant.tick import run_tick, store_meanwhile
 from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.background import in_turn
@@ -55,16 +55,17 @@ def all_scripts() -> "list[AssistantScript]":
     return list(AssistantScript.objects.all_family().order_by("pk"))
 
 
-class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
+class AssistantScript(AssistantPorts, DefaultScript):
     """Makes the character it sits on a living assistant.
 
     Everything it is lives in Attributes; `aiconfig` lists those that are for hands.
     """
 
     def at_first_save(self, **kwargs: Any) -> None:
-        """Called once it is saved. A copied body has made its own script already."""
+        """Called once it is saved. A body has one script; Evennia's `copy` makes a second one."""
         super().at_first_save(**kwargs)
-        if self.pk and self.obj and copied_body() is not None and self.obj.assistant != self:
+        if self.pk and isinstance(self.obj, AssistantMixin) and self.obj.assistant != self:
+            begin_life(self.obj)
             self.delete()
 
     def at_script_creation(self) -> None:
@@ -319,6 +320,7 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
     def moved_in(self) -> None:
         """Called when it lives here from now on, after it lived in another server."""
         self.log("lives in this server from now on")
+        self.shared_spend.forget_cached()
         forget_runtime(self.scope)
         self._repair_here()
 
@@ -345,5 +347,6 @@ class AssistantScript(StoredPrivacy, AssistantPorts, DefaultScript):
             if planned is not None and planned.active():
                 planned.cancel()
         delete_later(self.scope)
+        self.shared_spend.drop(self.scope)
         forget_runtime(stable_id(self))
         return True

@@ -246,21 +246,16 @@ class TestCompactConversationHistoryExecution(CompactionTest):
         return on_step
 
     def everything(self):
-        """All Attributes, as the handlers show them and as the database holds them.
-
-        What the failed compaction has spent stays spent.
-        """
+        """All Attributes, as the handlers show them and as the database holds them."""
         shown = {}
         for obj in (self.script, self.aria):
             for attribute in obj.attributes.all():
-                if attribute.key == "spend":
-                    continue
                 shown[(obj.key, attribute.key, attribute.category)] = str(attribute.value)
         with connection.cursor() as cursor:
             cursor.execute(
                 "select db_key, db_category, db_value from typeclasses_attribute order by id"
             )
-            rows = [row for row in cursor.fetchall() if row[0] not in ("_last_puppet", "spend")]
+            rows = [row for row in cursor.fetchall() if row[0] != "_last_puppet"]
         return shown, rows, self.script.db.last_compaction
 
 

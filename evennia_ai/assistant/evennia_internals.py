@@ -11,6 +11,9 @@ Evennia walks through a value twice in Python before it pickles it, and wraps ev
 at each reading, as it may hold database objects or be changed in place. For 600 messages that is
 25 ms each way on the reactor. Plain data needs neither, so it is copied by `marshal` instead;
 everything else goes through Evennia.
+
+Talk and memories (`stored_privacy.is_life`) are sealed when they are stored and open when they are
+read, so that nothing above knows of it.
 """
 
 import marshal
@@ -28,12 +31,14 @@ from django.db import connection
 from django.db import transaction as db_transaction
 from evennia.scripts.monitorhandler import MONITOR_HANDLER
 from evennia.server.models import ServerConfig
-from evennia.typeclasses.attributes import AttributeHandler
 from evennia.utils.dbserialize import deserialize
 from evennia.utils.picklefield import DEFAULT_PROTOCOL, PickledObject
 
+from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.soundness import Place, Reader, is_sound
+from evennia_ai.assistant.stored_privacy import LOCKS, is_life
 from evennia_ai.history.aside import put_aside
+from evennia_ai.history.sealed import seal, unseal
 
 if TYPE_CHECKING:
     from evennia.typeclasses.attributes import Attribute
@@ -45,22 +50,27 @@ if TYPE_CHECKING:
 _PACKED = b"__packed_"
 
 
-def read(attribute: "Attribute") -> Any:
-    """A copy of an Attribute's value, database objects in it unpacked."""
+def read(attribute: "Attribute", owner: str = "") -> Any:
+    """A copy of an Attribute's value: database objects unpacked, texts of `owner` unsealed."""
+    value = unseal(attribute.db_value, owner) if owner else attribute.db_value
     try:
-        data = marshal.dumps(attribute.db_value)
+        data = marshal.dumps(value)
     except ValueError:
-        return deserialize(attribute.value)
-    return deserialize(attribute.value) if _PACKED in data else marshal.loads(data)
+        return unseal(deserialize(attribute.value), owner)
+    if _PACKED in data:
+        return unseal(deserialize(attribute.value), owner)
+    return value if owner else marshal.loads(data)
 
 
-def write(attribute: "Attribute", value: object) -> None:
-    """Store a copy of a value in an Attribute."""
+def write(attribute: "Attribute", value: object, owner: str = "") -> None:
+    """Store a copy of a value in an Attribute, its texts sealed for `owner` if there is one."""
+    if owner and not attribute.db_lock_storage:  # made by hand, or by an earlier version
+        attribute.lock_storage = LOCKS
     try:
-        plain, pickled = _packed(value)
+        plain, pickled = _packed(value, owner)
     except ValueError:
         _flush()
-        attribute.value = value
+        attribute.value = seal(deserialize(value), owner) if owner else value
         return
     made = _Write(attribute, plain, pickled)
     if _defers():
@@ -71,17 +81,21 @@ def write(attribute: "Attribute", value: object) -> None:
         _save_changed([made])
 
 
-def create(obj: "TypedObject", key: str, value: object, category: str | None) -> None:
-    """Store a copy of a value in a new Attribute; the caller knows that there is none.
+def create(
+    obj: "TypedObject", key: str, value: object, category: str | None, owner: str = ""
+) -> None:
+    """Store a copy of a value in a new Attribute, as `write`; the caller knows that there is none.
 
     Evennia looks for the Attribute first, and a value that is not walked through would need a
     second statement.
     """
+    locks = LOCKS if owner else ""
     try:
-        plain, pickled = _packed(value)
+        plain, pickled = _packed(value, owner)
     except ValueError:
         _flush()
-        AttributeHandler.add(obj.attributes, key, value, category)
+        sealed = seal(deserialize(value), owner) if owner else value
+        obj.attributes.add(key, sealed, category, lockstring=locks)
         return
     backend = obj.attributes.backend
     attribute = backend._attrclass(
@@ -89,7 +103,7 @@ def create(obj: "TypedObject", key: str, value: object, category: str | None) ->
         db_category=category,
         db_model=backend._model,
         db_attrtype=backend._attrtype,
-        db_lock_storage="",
+        db_lock_storage=locks,
         db_value=pickled,
         db_strvalue=None,
     )
@@ -102,12 +116,13 @@ def create(obj: "TypedObject", key: str, value: object, category: str | None) ->
     backend._set_cache(key.lower(), category, attribute)
 
 
-def _packed(value: object) -> tuple[Any, PickledObject]:
-    """A copy of a value, and how the database holds it.
+def _packed(value: object, owner: str = "") -> tuple[Any, PickledObject]:
+    """A copy of a value, sealed if there is an owner, and how the database holds it.
 
     Only of plain types, no classes derived from them; anything else is a `ValueError`.
     """
-    plain = marshal.loads(marshal.dumps(value))
+    data = marshal.dumps(value)
+    plain = seal(value, owner) if owner else marshal.loads(data)
     return plain, PickledObject(b64encode(dumps(plain, DEFAULT_PROTOCOL)).decode("ascii"))
 
 
@@ -241,6 +256,14 @@ class AttributeStore:
         self.obj = obj
         self._readers = readers
         self._written: dict[Place, object] = {}
+        self._id = ""
+
+    def _owner(self, key: str, category: str | None) -> str:
+        """Whom the texts of an Attribute are sealed for; empty for one that builders may read."""
+        if not is_life(key, category):
+            return ""
+        self._id = self._id or stable_id(self.obj)
+        return self._id
 
     def _attribute(self, key: str, category: str | None) -> Any:
         """An Attribute or None, from Evennia's own cache if it is there.
@@ -250,7 +273,7 @@ class AttributeStore:
         known = self._cache().get(_cache_key(key, category), _UNKNOWN)
         if known is not _UNKNOWN:
             return known
-        return AttributeHandler.get(self.obj.attributes, key, category=category, return_obj=True)
+        return self.obj.attributes.get(key, category=category, return_obj=True)
 
     def _cache(self) -> dict[str, Any]:
         """Evennia's cache of Attributes, by key and category; None stands for none there."""
@@ -277,7 +300,7 @@ class AttributeStore:
     def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
         """A copy of a value as plain data, or the default."""
         attribute = self._attribute(key, category)
-        return default if attribute is None else read(attribute)
+        return default if attribute is None else read(attribute, self._owner(key, category))
 
     def stamp(self, key: str, category: str | None = None) -> object:
         """The stored value's own object, which Evennia replaces at every change."""
@@ -295,7 +318,7 @@ class AttributeStore:
 
     def set(self, key: str, value: object, category: str | None = None) -> None:
         """Store a value in one write; a new Attribute is made and filled in one transaction."""
-        attribute = self._attribute(key, category)
+        attribute, owner = self._attribute(key, category), self._owner(key, category)
         if attribute is None and not _open:
             with transaction():
                 self.set(key, value, category)
@@ -303,16 +326,16 @@ class AttributeStore:
         if _open:
             _open[-1].touched.append((self.obj, attribute))
         if attribute is None:
-            create(self.obj, key, value, category)
+            create(self.obj, key, value, category, owner)
             attribute = self._attribute(key, category)
             if _open:
                 _open[-1].touched.append((self.obj, attribute))
         else:
             if reader := self._readers.get((category, key)):
                 is_ours = self._written.get((category, key)) is _stamp(attribute)
-                if not is_ours and not is_sound(reader, old := read(attribute)):
+                if not is_ours and not is_sound(reader, old := read(attribute, owner)):
                     put_aside(self, old, key, category)
-            write(attribute, value)
+            write(attribute, value, owner)
         if (category, key) in self._readers:
             self._written[category, key] = _stamp(attribute)
 
@@ -321,7 +344,7 @@ class AttributeStore:
         _flush()
         if _open:
             _open[-1].touched.append((self.obj, None))
-        AttributeHandler.remove(self.obj.attributes, key, category=category)
+        self.obj.attributes.remove(key, category=category)
 
     def keys(self, category: str) -> tuple[str, ...]:
         """All keys of a category, sorted, without loading the values."""
@@ -393,7 +416,7 @@ def forget_cached(obj: "TypedObject | None") -> None:
 
 
 class SpendRows:
-    """What the game and its accounts have spent, out of reach of building commands."""
+    """What the game, accounts and assistants have spent, out of reach of building commands."""
 
     _PREFIX = "evennia_ai_spend "
 
@@ -404,11 +427,11 @@ class SpendRows:
         return str(rows.values_list("db_value", flat=True).first() or "")
 
     def save(self, holder: str, row: str) -> None:
-        """Store the row of a holder."""
+        """Store the row of a holder; delete it if it is empty."""
         # A text, because Evennia returns dicts as objects that are tied to their row.
         key = self._PREFIX + holder
-        if not ServerConfig.objects.filter(db_key=key).update(db_value=row):
-            ServerConfig.objects.conf(key, row)
+        if not row or not ServerConfig.objects.filter(db_key=key).update(db_value=row):
+            ServerConfig.objects.conf(key, row, delete=not row)
 
     def all(self) -> dict[str, str]:
         """All rows, by their holders."""

@@ -36,7 +36,11 @@ class AssistantParts:
     def state(self: LiveAssistant) -> StateHandler:
         """Mode, signals, configuration."""
         return StateHandler(
-            self.store, lambda problem: self.trouble(str(problem)), lambda: self.known
+            self.store,
+            lambda problem: self.trouble(str(problem)),
+            lambda: self.known,
+            lambda: self.spend.limits,
+            lambda limits: self.spend.keep_limits(limits),
         )
 
     @cached_property

@@ -8,7 +8,6 @@ those that nothing writes.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from evennia_ai.assistant.spend_book import sound_row
 from evennia_ai.history.aside import put_aside
 from evennia_ai.history.records import (
     as_count,
@@ -111,7 +110,6 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     QUARANTINE: quarantine_value,
     "followers": account_keys,
     "config_undo": as_dicts,
-    "spend": sound_row,
     "tombstones": _mapping_or_list,
     "last_extraction": sound_extraction,
     "last_compaction": sound_result,

@@ -37,21 +37,21 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ProbeReport
 from evennia_ai.protocol import ModelBackend
 
-# The Attribute of an assistant's own row, and the holder of the game's.
-KEY, GAME = "spend", "game"
+# The holder of the game's row, and what begins the holder of an assistant's own.
+GAME, OWN = "game", "assistant "
 RATE_S = 60.0
 # Bytes of a text in a token, fewest, where a text is embedded.
 _EMBEDDED_BYTES = 3
 
 
 class RowStore(Protocol):
-    """Where the rows of the game and of accounts are kept, as texts."""
+    """Where the rows of the game, of accounts and of assistants are kept, as texts."""
 
     def load(self, holder: str) -> str:
         """The row of a holder; empty if there is none."""
 
     def save(self, holder: str, row: str) -> None:
-        """Store the row of a holder."""
+        """Store the row of a holder; delete it if it is empty."""
 
     def all(self) -> dict[str, str]:
         """All rows, by their holders."""
@@ -97,7 +97,7 @@ class CallRate:
 
 
 class SharedSpend:
-    """What all assistants of a game share: rows of the game and of accounts, and calls that go on.
+    """What all assistants of a game share: the rows, and the calls that go on.
 
     Args:
         store: Where the rows are kept.
@@ -154,7 +154,7 @@ class SharedSpend:
         return report
 
     def row(self, holder: str) -> SpendRow:
-        """The row of the game or of an account, as it is stored."""
+        """The row of a holder, as it is stored."""
         if holder not in self._rows:
             self._rows[holder] = _read(self.store.load(holder))
         return self._rows[holder]
@@ -164,13 +164,18 @@ class SharedSpend:
         for holder, text in self.store.all().items():
             if holder not in self._rows:
                 self._rows[holder] = _read(text)
-        return [holder for holder in self._rows if holder != GAME]
+        return [each for each in self._rows if each != GAME and not each.startswith(OWN)]
 
     def put(self, holder: str, row: SpendRow) -> None:
         """Store a row."""
         self._rows.pop(holder, None)
         self.store.save(holder, json.dumps(row.to_dict()))
         self._rows[holder] = row
+
+    def drop(self, scope: str) -> None:
+        """Delete the row of an assistant that is deleted."""
+        self._rows.pop(OWN + scope, None)
+        self.store.save(OWN + scope, "")
 
     def forget_cached(self) -> None:
         """Read all rows again; what was written last may have been rolled back."""
@@ -200,7 +205,7 @@ class SharedSpend:
 
 
 def _read(text: str) -> SpendRow:
-    """A row of the game or of an account; an empty one if it cannot be read."""
+    """A row; an empty one if it cannot be read."""
     try:
         return SpendRow.from_dict(json.loads(text or "{}"))
     except (ValueError, RecursionError):
@@ -221,12 +226,26 @@ class SpendHandler:
 
     def row(self, holder: str = "") -> SpendRow:
         """What the assistant, or another holder, has spent in the present day and month."""
-        store = self._script.store
-        stored = self.shared.row(holder) if holder else SpendRow.from_dict(store.get(KEY))
+        stored = self.shared.row(holder or self._own)
         row = stored.at(self._script.now())
         if row.day.label < stored.day.label or row.month.label < stored.month.label:
             self._put(holder, row)  # made while the clock was wrong
         return row
+
+    @property
+    def _own(self) -> str:
+        return OWN + self._script.scope
+
+    @property
+    def limits(self) -> Mapping[str, float]:
+        """The caps that the options may only lower; the same object until they are changed."""
+        return self.shared.row(self._own).limits
+
+    def keep_limits(self, limits: Mapping[str, float | None]) -> None:
+        """Keep caps, by the names of options, out of reach of Evennia's commands; None: no cap."""
+        row = self.row()
+        kept = {name: cap for name, cap in {**row.limits, **limits}.items() if cap is not None}
+        self._put("", replace(row, limits=kept))
 
     def today(self) -> dict[str, Any]:
         """``{"day", "calls", "tokens", "cost", "cached", "cached_cost"}`` of today."""
@@ -402,10 +421,8 @@ class SpendHandler:
         return self._script.game.account_id(asker) if asker else ""
 
     def _put(self, holder: str, row: SpendRow) -> None:
-        if holder:
-            self.shared.put(holder, row)
-        elif self._script.pk:  # a deleted assistant has nothing to keep
-            self._script.store.set(KEY, row.to_dict())
+        if holder or self._script.pk:  # a deleted assistant has nothing to keep
+            self.shared.put(holder or self._own, row)
 
     def _open(
         self,

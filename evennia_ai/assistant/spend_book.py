@@ -189,31 +189,31 @@ class SpendRow:
 
     Args:
         open: An assistant's calls that have begun and not ended, by their ids.
+        limits: An assistant's caps, by the names of options: the options may only lower them.
     """
 
     day: Window = Window("")
     month: Window = Window("")
     open: Mapping[str, Reserved] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, raw: object) -> "SpendRow":
-        """A row from what is stored, repaired; also from version 1, which had one day's sums."""
+        """A row from what is stored, repaired."""
         held = as_dict(raw)
-        if isinstance(held.get("day"), str):
-            spent = Amount.from_dict(held)
-            return cls(Window(held["day"], spent), Window(held["day"][:7], spent))
         opened = as_dict(held.get("open"))
         return cls(
             Window.from_dict(held.get("day")),
             Window.from_dict(held.get("month")),
             {key: Reserved.from_dict(as_dict(each)) for key, each in opened.items()},
+            {key: as_amount(each) for key, each in as_dict(held.get("limits")).items()},
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The plain dict that is stored."""
         opened = {key: each.to_dict() for key, each in self.open.items()}
         windows = {"day": self.day.to_dict(), "month": self.month.to_dict()}
-        return {"version": VERSION, **windows, "open": opened}
+        return {"version": VERSION, **windows, "open": opened, "limits": dict(self.limits)}
 
     def at(self, now: float) -> "SpendRow":
         """The row at a time; windows that have passed are empty."""
@@ -234,16 +234,6 @@ class SpendRow:
         window = self.window(cap.window)
         noted = replace(window, told=(*window.told, notice))
         return replace(self, day=noted) if cap.window == "day" else replace(self, month=noted)
-
-
-def sound_row(value: object) -> object:
-    """A stored row as it is used, version 1 as it stands; None if it is none."""
-    if not isinstance(value, Mapping):
-        return None
-    if isinstance(value.get("day"), str):
-        known = Amount.from_dict(value).to_dict()
-        return {**value, **{key: known[key] for key in ("tokens", "calls", "cost") if key in value}}
-    return SpendRow.from_dict(value).to_dict()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
-from evennia_ai.assistant.config import OPTIONS, AssistantConfig, Known, Problem, read_config
+from evennia_ai.assistant.config import CAPS, OPTIONS, AssistantConfig, Known, Problem, read_config
 from evennia_ai.assistant.soundness import (
     AWAKE,
     PHASES,
@@ -13,6 +15,7 @@ from evennia_ai.assistant.soundness import (
     queued_events,
     sleep_report,
 )
+from evennia_ai.assistant.spend_book import lifts
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import (
     as_count,
@@ -30,6 +33,7 @@ from evennia_ai.tools.waiting import KEY as WAITING
 # The changes of options that can be undone, oldest first, and how many are kept.
 UNDO, UNDO_STEPS = "config_undo", 20
 _UNSET = object()
+_NO_LIMITS: Mapping[str, float] = MappingProxyType({})
 # Attributes every tick looks at besides the options.
 RUNTIME_KEYS = (
     "enabled",
@@ -43,7 +47,6 @@ RUNTIME_KEYS = (
     "conversation_history",
     "conversation_tail",
     "conversation_begun",
-    "spend",
     "event_queue",
     "dreamt",
     WAITING,
@@ -55,15 +58,21 @@ class StateHandler:
     """Reads and writes the script's runtime and configuration Attributes.
 
     `report` is called once with each configuration value that cannot be used. `known` returns
-    what the game has of which options name something.
+    what the game has of which options name something. `limits` returns the spend caps that were
+    set by way of `configure`, which Attributes may only lower, and `keep_limits` keeps them.
     """
 
     def __init__(
-        self, store: Store, report: Callable[[Problem], None], known: Callable[[], Known] = Known
+        self,
+        store: Store,
+        report: Callable[[Problem], None],
+        known: Callable[[], Known] = Known,
+        limits: Callable[[], Mapping[str, float]] = lambda: _NO_LIMITS,
+        keep_limits: Callable[[Mapping[str, float | None]], None] = lambda limits: None,
     ):
         self.store = store
         self.known = known
-        self._report = report
+        self._report, self._limits, self._keep_limits = report, limits, keep_limits
         self._reported: set[tuple[str, str]] = set()
         self._stamps: tuple[object, ...] | None = None
         self._config = AssistantConfig()
@@ -85,16 +94,23 @@ class StateHandler:
         """The configuration now; read again when an Attribute was changed."""
         if self._pinned is not None:
             return self._pinned
-        stamps = self.store.stamps(OPTIONS)
+        limits = self._limits()
+        stamps = (*self.store.stamps(OPTIONS), limits)
         known = self._stamps
         if known is None or any(a is not b for a, b in zip(known, stamps, strict=True)):
             self._stamps = stamps
             missing = object()
             values = {name: self.store.get(name, default=missing) for name in OPTIONS}
-            self._config, self.problems = read_config(
+            config, self.problems = read_config(
                 {name: value for name, value in values.items() if value is not missing},
                 self.known(),
             )
+            lower: dict[str, Any] = {
+                name: limits[name]
+                for name in CAPS
+                if name in limits and lifts(limits[name], getattr(config, name))
+            }
+            self._config = replace(config, **lower)
             for problem in self.problems:
                 if (problem.name, problem.value) not in self._reported:
                     self._reported.add((problem.name, problem.value))
@@ -168,9 +184,10 @@ class StateHandler:
 
     def configure_as(self, other: "StateHandler") -> None:
         """Take over the options that another assistant has set."""
-        for name in OPTIONS:
-            if other.store.stamp(name) is not None:
-                self.store.set(name, other.store.get(name))
+        names = [name for name in OPTIONS if other.store.stamp(name) is not None]
+        caps = {name: getattr(other.config(), name) for name in CAPS}
+        self._store({name: other.store.get(name) for name in names}, ())
+        self._keep_limits(caps)
 
     def undo(self) -> tuple[str, ...]:
         """Take back the last change of options; returns their names, none if there is no change."""
@@ -193,6 +210,9 @@ class StateHandler:
             self.store.set(name, value)
         for name in unset:
             self.store.delete(name)
+        caps: dict[str, Any] = {n: values.get(n) for n in CAPS if n in values or n in unset}
+        if caps:
+            self._keep_limits(caps)
 
     def _steps(self) -> list[dict[str, Any]]:
         return as_dicts(self.store.get(UNDO))

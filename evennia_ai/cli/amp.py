@@ -9,47 +9,37 @@ Players meet both faults when much is said, in games with and without assistants
   before it ended in the middle of a message. Where that ended after a message's last two zero bytes
   and the first byte of the next, which is zero too, it is mistaken. Portal and Server then connect
   anew, and everybody is out of character.
+
+Evennia has a setting for the class of the Portal's end. For the Server's it heeds none, so that
+connection is adjusted once it is made; one that is made anew while the Server runs is Evennia's.
 """
 
-from django.conf import settings
-from evennia.server import amp_client
-from evennia.server.amp_client import AMPServerClientProtocol
+import evennia
 from evennia.server.portal.amp import NUL
 from evennia.server.portal.amp_server import AMPServerProtocol
-from evennia.utils.utils import class_from_module
+
+# Evennia counts these down, one a message, while it takes any read for a part of messages.
+_ALWAYS = 10**12
 
 
-class _End:
-    """Sends at once, and does not ask again whether it is HTTP once AMP was spoken."""
-
-    _spoke_amp = False
+class PortalEnd(AMPServerProtocol):
+    """For ``AMP_SERVER_PROTOCOL_CLASS``: it asks for HTTP only until AMP was spoken."""
 
     def connectionMade(self) -> None:
         """Called when the two are connected."""
-        self.transport.setTcpNoDelay(True)  # type: ignore[attr-defined]
-        super().connectionMade()  # type: ignore[misc]
+        self.transport.setTcpNoDelay(True)
+        super().connectionMade()
 
     def dataReceived(self, data: bytes) -> None:
         """Take in what has come."""
-        self._spoke_amp = self._spoke_amp or data[:1] == NUL
-        if self._spoke_amp:
-            self.multibatches = 1  # Evennia's note that a read may begin within a message
-        super().dataReceived(data)  # type: ignore[misc]
+        if data[:1] == NUL:
+            self.multibatches = _ALWAYS
+        super().dataReceived(data)
 
 
-class PortalEnd(_End, AMPServerProtocol):
-    """For ``AMP_SERVER_PROTOCOL_CLASS``."""
-
-
-class ServerEnd(_End, AMPServerClientProtocol):
-    """For ``AMP_CLIENT_PROTOCOL_CLASS``."""
-
-
-def start_plugin_services(server: object) -> None:
-    """Called in the Server before it connects: let Evennia heed ``AMP_CLIENT_PROTOCOL_CLASS``.
-
-    Evennia 5.0 and 6.1 read that setting, and then make `AMPServerClientProtocol` all the same. A
-    game that has put its own class in the place of that one keeps it.
-    """
-    if amp_client.AMPServerClientProtocol is AMPServerClientProtocol:
-        amp_client.AMPServerClientProtocol = class_from_module(settings.AMP_CLIENT_PROTOCOL_CLASS)
+def adjust_server_end() -> None:
+    """Let the Server's end send at once, and take all that it reads for AMP."""
+    end = getattr(evennia.EVENNIA_SERVER_SERVICE, "amp_protocol", None)
+    if end is not None and end.transport is not None:
+        end.transport.setTcpNoDelay(True)
+        end.multibatches = _ALWAYS

@@ -369,7 +369,7 @@ def _examined(
                 faults.append((what, "Type in the game: ai/doctor"))
         if kept := store.keys(ASIDE):
             what = f"{name}: damaged values of {', '.join(kept)} are kept aside"
-            remarks.append((what, f"`examine` shows them, in the category `{ASIDE}`."))
+            remarks.append((what, f"`aihistory/export {name}` writes them to a file."))
     if is_elsewhere(script):
         remarks.append((ELSEWHERE.format(name=name), "Stop that server, or this one."))
     if waits := len(waiting_calls(script)):

@@ -18,6 +18,7 @@ from evennia_ai.assistant.figures import StallWatch
 from evennia_ai.assistant.forgetting import forget_queued
 from evennia_ai.assistant.recovery import repair_when_ready
 from evennia_ai.assistant.residence import is_elsewhere
+from evennia_ai.cli.amp import adjust_server_end
 
 # The imports take seconds and delay everything else: let players reconnect first.
 WARM_UP_AFTER_S = 1.0
@@ -37,6 +38,7 @@ def at_server_start() -> None:
     from twisted.internet import reactor
 
     global _warm_up
+    adjust_server_end()
     background.install_import_gate()
     background.install_steady_clock()
     SIGNAL_ACCOUNT_POST_LOGIN.connect(tell_of_listening, dispatch_uid="evennia_ai")

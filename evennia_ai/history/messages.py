@@ -17,6 +17,7 @@ from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, normalised, widest_of
 from evennia_ai.history.frames import heard_line, notice
+from evennia_ai.history.sealed import unseal
 from evennia_ai.language.words import storable
 
 SCHEMA_VERSION = 1
@@ -111,9 +112,10 @@ class Message:
         """A message from what is stored.
 
         What is complete (`is_complete`) comes back from `to_dict` as it is; what hands have
-        edited is repaired. `completed` stamps and counts what is still missing.
+        edited is repaired. `completed` stamps and counts what is still missing. Code may have
+        taken it from the Attribute, where its texts are sealed.
         """
-        if not is_complete(raw):
+        if not is_complete(raw) and not is_complete(raw := unseal(raw)):
             raw = _repaired(raw)
         speaker, keys = raw.get("speaker"), raw.keys()
         return cls(

@@ -13,6 +13,7 @@ from typing import Any
 from evennia_ai.history.audience import PUBLIC, normalised, visible
 from evennia_ai.history.forgetting import OwnWords
 from evennia_ai.history.messages import new_id, utc_iso
+from evennia_ai.history.sealed import UNMET
 from evennia_ai.rag_memory.profile import (
     CURRENT,
     SUPERSEDED,
@@ -31,8 +32,6 @@ MOST_KEPT, CUT_BACK_TO = 150, 100
 MOST_LINKS = 200
 # The predicate whose value is what somebody is to the assistant.
 RELATIONSHIP = "relationship"
-# Begins the id of somebody mentioned and never met; stable ids begin with the kind of an object.
-UNMET = "n."
 # Letters, at least, and words, at most, of a name that is looked for in running text.
 SHORTEST_MENTION, LONGEST_MENTION = 3, 6
 

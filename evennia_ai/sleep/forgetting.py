@@ -35,11 +35,12 @@ from evennia_ai.history.records import (
     as_text,
     as_texts,
 )
+from evennia_ai.history.sealed import UNMET
 from evennia_ai.llm_interaction.prompt import context_caps
 from evennia_ai.llm_interaction.reply_trace import without_people
 from evennia_ai.llm_interaction.summary import Summary, summarise, summarise_lines
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.rag_memory.entities import UNMET, forgotten
+from evennia_ai.rag_memory.entities import forgotten
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry
 from evennia_ai.rag_memory.ledger import Note
 from evennia_ai.rag_memory.profile import Profile

@@ -121,17 +121,17 @@ class TestBreaks(BadRowTest):
 
     def test_named_and_put_aside(self):
         """The doctor names assistant and Attribute, keeps the value, and later only remarks it."""
-        self.bad.attributes.add("spend", "lots")
+        self.bad.attributes.add("followers", "lots")
         self.borg.attributes.add("entity_profiles", {"o1.x": 5})
         found = self.examined()
         self.assertTrue(found.startswith("BAD"), found)
-        self.assertIn("Borg: `spend` holds what cannot be used; it was put aside", found)
+        self.assertIn("Borg: `followers` holds what cannot be used; it was put aside", found)
         self.assertIn("Borg: `entity_profiles`", found)
-        self.assertFalse(self.bad.attributes.has("spend"))
-        self.assertEqual(self.bad.store.get("spend", ASIDE), ["lots"])
+        self.assertFalse(self.bad.attributes.has("followers"))
+        self.assertEqual(self.bad.store.get("followers", ASIDE), ["lots"])
         found = self.examined()
         self.assertTrue(found.startswith("note"), found)
-        self.assertIn("damaged values of spend are kept aside", found)
+        self.assertIn("damaged values of followers are kept aside", found)
         self.bad.attributes.clear(category=ASIDE)
         self.borg.attributes.clear(category=ASIDE)
         self.assertTrue(self.examined().startswith("ok"))
@@ -139,16 +139,16 @@ class TestBreaks(BadRowTest):
     def test_overwritten(self):
         """What is written over by the assistant itself is put aside before."""
         for junk in ("lots", {"tokens": "many"}):
-            self.bad.attributes.add("spend", junk)
-            self.bad.spend.add(10, 0.1)
-            self.assertEqual(self.bad.spend.today()["tokens"], 10)
-            self.assertEqual(self.bad.store.get("spend", ASIDE)[-1], junk)
-        self.bad.spend.add(10, 0.1)
-        self.assertEqual(len(self.bad.store.get("spend", ASIDE)), 2)
+            self.bad.attributes.add("followers", junk)
+            self.assertTrue(self.bad.state.follow(5))
+            self.assertEqual(self.bad.state.followers(), [5])
+            self.assertEqual(self.bad.store.get("followers", ASIDE)[-1], junk)
+        self.bad.state.follow(6)
+        self.assertEqual(len(self.bad.store.get("followers", ASIDE)), 2)
 
     def test_only_read_from_a_shell(self):
         """Where the game runs in another process, the doctor changes nothing."""
-        self.bad.attributes.add("spend", "lots")
+        self.bad.attributes.add("followers", "lots")
         pid = pid_file(self.folder.name, "server")
         pid.parent.mkdir()
         with subprocess.Popen(["twistd", "60"], executable="/bin/sleep") as game:
@@ -157,8 +157,8 @@ class TestBreaks(BadRowTest):
             patient = doctor.Patient(self.folder.name)
             [found] = wait_for(doctor.run_checks(patient, [doctor.check_assistants]))
             game.kill()
-        self.assertIn("`spend` holds what cannot be used -> Type in the game", found.line())
-        self.assertEqual(self.bad.db.spend, "lots")
+        self.assertIn("`followers` holds what cannot be used -> Type in the game", found.line())
+        self.assertEqual(self.bad.db.followers, "lots")
 
     def test_a_wrong_option(self):
         """An option that cannot be used is remarked."""
@@ -167,7 +167,8 @@ class TestBreaks(BadRowTest):
 
     def test_two_scripts_on_one_body(self):
         """The second is idle, and the doctor says how to delete it."""
-        second = create_script(type(self.bad).path, key="Borg", obj=self.borg, autostart=False)
+        second = create_script(type(self.bad).path, key="Borg", autostart=False)
+        second.obj = self.borg
         self.assertEqual([s.obj.key for s in all_assistants()], ["Aria", "Borg"])
         self.assertFalse(second.enabled)
         self.assertTrue(self.bad.enabled)

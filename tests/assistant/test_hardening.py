@@ -114,7 +114,6 @@ class TestJunkAttributes(AssistantTest):
             "operating_mode",
             "sleep_phase",
             "context_signals",
-            "spend",
             "followers",
             "last_extraction",
             "compaction_intent",
@@ -140,7 +139,6 @@ class TestJunkAttributes(AssistantTest):
         """Each part of a stored thing may be missing, None or of a wrong type."""
         self.configure(compact_preserve_window=4)
         self.script.ledger.add("I like jazz", Speaker("Char", "o1.x"), state="approved")
-        self.script.spend.add(10, 0.1)
         self.live()
         self.remember()
         parts = []
@@ -150,7 +148,6 @@ class TestJunkAttributes(AssistantTest):
             (self.aria, "entity_profiles", None, ("profiles", stable_id(self.char1))),
             (self.script, "last_compaction", None, ()),
             (self.script, "last_sleep", None, ()),
-            (self.script, "spend", None, ()),
             *((self.script, key, category, ()) for category, key in self.first_records()),
         ):
             whole = AttributeStore(obj).get(key, category)

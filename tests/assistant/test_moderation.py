@@ -26,6 +26,7 @@ from evennia_ai.cli.doctor import Patient, check_moderation, run_checks
 from evennia_ai.commands.why import why
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.history.sealed import unseal
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import FakeAssistant, InlineWorker, ScriptedModel, call
@@ -72,7 +73,7 @@ class ModeratedTest(AssistantTest):
         wait_for(services.on_disk(int))
         rows = [*self.script.db_attributes.all(), *self.aria.db_attributes.all()]
         log = Path(self.folder.name) / "ai.log"
-        return str([row.value for row in rows]) + (log.read_text() if log.exists() else "")
+        return str([unseal(row.value) for row in rows]) + (log.read_text() if log.exists() else "")
 
 
 class TestHeard(ModeratedTest):

@@ -3,7 +3,6 @@
 import unittest
 
 from evennia_ai.assistant.soundness import BODY, SCRIPT, mend, odd_places
-from evennia_ai.assistant.spend_book import SpendRow
 from evennia_ai.history.aside import ASIDE, name_of
 from evennia_ai.testing import MemoryStore
 
@@ -18,14 +17,6 @@ CASES = {
         [([5, {"id": "m1", "content": "x"}], [{"id": "m1", "content": "x"}]), ({"x": 1}, None)],
     ),
     (None, "followers"): ([[1, 2]], [([1, "a"], [1]), (5, None)]),
-    (None, "spend"): (
-        [{"day": "2026-01-01", "tokens": 5, "cost": 0.5}, SpendRow().to_dict()],
-        [
-            ({"tokens": "many", "x": 1}, SpendRow().to_dict()),
-            ({"day": "2026-01-01", "tokens": "many"}, {"day": "2026-01-01", "tokens": 0}),
-            ("lots", None),
-        ],
-    ),
     (None, "last_sleep"): (
         [{"at": 5.0, "steps": {"a": {"success": True}}}],
         [

@@ -381,15 +381,6 @@ class TestRestarts(SpendTest):
         self.successResultOf(asked)
         self.assertEqual(self.spent().tokens, 100)
 
-    def test_version_1_is_taken_over(self):
-        """What an earlier version counted today is not given away by the update."""
-        day = self.aria.spend.today()["day"]
-        old = {"version": 1, "day": day, "tokens": 900, "calls": 3, "cost": 0.5}
-        self.aria.store.set("spend", old)
-        self.assertEqual((self.spent().tokens, self.spent().cost), (900, 0.5))
-        self.successResultOf(self.ask())
-        self.assertEqual(self.spent().tokens, 1000)
-
     def test_damaged_rows_are_empty_ones(self):
         """Junk in the game's rows stops nobody."""
         for text in ("[", "5", '{"day": 7}', "[" * 100_000):

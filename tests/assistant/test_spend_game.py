@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from django.test import override_settings
+from evennia import search_object
 
 from evennia_ai import services
 from evennia_ai.assistant.identity import stable_id
@@ -171,24 +172,38 @@ class TestWhoLiftsCaps(SpendGameTest):
         self.assertTold("aiconfig Aria spend_max_tokens_day = none", "is now None")
 
     def test_building_commands(self):
-        """Evennia's own commands change neither caps nor what was spent."""
-        self.configure(spend_max_tokens_day=500)
+        """Evennia's own commands lower a cap that was set, and change no more of spend."""
+        self.script.state.configure({"spend_max_tokens_day": 500})
         before = self.script.spend.today()
         number = self.script.id
         for line in (
             f"set/script #{number}/spend_max_tokens_day = 9999",
             f"set/script #{number}/spend_max_tokens_day =",
             f"set/script #{number}/spend =",
-            f"set/script #{number}/config_undo = []",
+            f"set/script #{number}/config_undo = [{{'values': {{'spend_max_tokens_day': 9999}}}}]",
+            f"set/script #{number}/spend_max_tokens_day = 'none'",
+            "aiconfig/undo Aria",
             f"wipe #{self.aria.id}",
         ):
             with self.subTest(line):
                 self.typed(line)
-                self.assertEqual(self.script.db.spend_max_tokens_day, 500)
+                self.assertEqual(self.script.config.spend_max_tokens_day, 500)
                 self.assertEqual(self.script.spend.today(), before)
-        self.be("Admin")
-        self.typed(f"set/script #{number}/spend_max_tokens_day = 9999")
-        self.assertEqual(self.script.db.spend_max_tokens_day, 9999)
+        self.typed(f"set/script #{number}/spend_max_tokens_day = 400")
+        self.assertEqual(self.script.config.spend_max_tokens_day, 400)
+        self.assertTold("aiconfig Aria spend_max_tokens_day = 9999", "Only admins")
+
+    def test_a_copy(self):
+        """A copy has the caps of the original and has spent nothing; its row goes with it."""
+        self.script.state.configure({"spend_max_tokens_day": 500})
+        self.typed("copy Aria = Clone")
+        clone = search_object("Clone")[0].assistant
+        self.typed(f"set/script #{clone.id}/spend_max_tokens_day =")
+        self.assertEqual(clone.config.spend_max_tokens_day, 500)
+        self.assertEqual(clone.spend.today()["tokens"], 0)
+        rows = len(self.script.shared_spend.store.all())
+        clone.obj.delete()
+        self.assertEqual(len(self.script.shared_spend.store.all()), rows - 1)
 
 
 class TestShown(SpendGameTest):

@@ -4,16 +4,18 @@ import unittest
 from types import SimpleNamespace
 from unittest import mock
 
+import evennia
 from django.apps import apps as django_apps
 from django.conf import settings
 from django.test import override_settings
 from evennia.server import amp_client
+from evennia.server.amp_client import AMPServerClientProtocol
 from evennia.server.portal.amp_server import AMPServerFactory
 from twisted.internet.testing import StringTransport
 from twisted.protocols.amp import Box
 
 from evennia_ai import apps
-from evennia_ai.cli.amp import PortalEnd, ServerEnd, start_plugin_services
+from evennia_ai.cli.amp import PortalEnd, adjust_server_end
 from tests.waiting import pump_until, started_reactor
 
 
@@ -50,10 +52,6 @@ class TestConnection(unittest.TestCase):
 
     def setUp(self):
         """Let Evennia's factories meet, without the game behind them."""
-        self.addCleanup(
-            setattr, amp_client, "AMPServerClientProtocol", amp_client.AMPServerClientProtocol
-        )
-        start_plugin_services(None)
         reactor = started_reactor()
         self.portal = SimpleNamespace(amp_protocol=None)
         self.server = SimpleNamespace(
@@ -62,44 +60,55 @@ class TestConnection(unittest.TestCase):
         port = reactor.listenTCP(0, AMPServerFactory(self.portal), interface="127.0.0.1")
         self.addCleanup(port.stopListening)
         factory = amp_client.AMPClientFactory(self.server)
-        with mock.patch.object(ServerEnd, "send_AdminServer2Portal"):
+        service = mock.patch.object(evennia, "EVENNIA_SERVER_SERVICE", self.server)
+        service.start()
+        self.addCleanup(service.stop)
+        with mock.patch.object(AMPServerClientProtocol, "send_AdminServer2Portal"):
             connector = reactor.connectTCP("127.0.0.1", port.getHost().port, factory)
             self.addCleanup(connector.disconnect)
             self.addCleanup(factory.stopTrying)
             pump_until(lambda: all(end and end.transport for end in self.ends()))
+        adjust_server_end()
 
     def ends(self):
         """Portal's end and Server's, once they are there."""
         return self.portal.amp_protocol, self.server.amp_protocol
 
     def test_sends_at_once(self):
-        """Both ends are the package's, and wait for no acknowledgement."""
-        for end, kind in zip(self.ends(), (PortalEnd, ServerEnd), strict=True):
-            with self.subTest(kind=kind.__name__):
-                self.assertIsInstance(end, kind)
-                self.assertTrue(end.transport.getTcpNoDelay())
+        """Both ends wait for no acknowledgement."""
+        for end in self.ends():
+            self.assertTrue(end.transport.getTcpNoDelay())
+
+    def test_cut_anywhere(self):
+        """The Server's end takes messages however they are cut, as the Portal's does."""
+        end, boxes = self.server.amp_protocol, []
+        end.ampBoxReceived = boxes.append
+        sent = Box({b"_ask": b"1", b"_command": b"Ping"}).serialize() * 2
+        for at in range(1, len(sent)):
+            boxes.clear()
+            end.dataReceived(sent[:at])
+            end.dataReceived(sent[at:])
+            self.assertEqual(len(boxes), 2, at)
+            self.assertFalse(end.transport.disconnecting)
+
+    def test_without_a_connection(self):
+        """Before there is one, nothing happens."""
+        self.server.amp_protocol = None
+        adjust_server_end()
 
 
 class TestSettings(unittest.TestCase):
     """What the app does with Evennia's settings."""
 
     def test_a_class_of_the_game_s_own_stays(self):
-        """Defaults are replaced; what a game chose is not; the module is added, and once."""
-        own = "server.conf.amp.OurEnd"
-        with override_settings(
-            AMP_SERVER_PROTOCOL_CLASS=own,
-            AMP_CLIENT_PROTOCOL_CLASS=apps.REPLACED["AMP_CLIENT_PROTOCOL_CLASS"][0],
-            SERVER_SERVICES_PLUGIN_MODULES="server.conf.server_services_plugins",
-        ):
-            for _ in range(2):
-                django_apps.get_app_config("evennia_ai").ready()
-            self.assertEqual(settings.AMP_SERVER_PROTOCOL_CLASS, own)
-            self.assertEqual(settings.AMP_CLIENT_PROTOCOL_CLASS, "evennia_ai.cli.amp.ServerEnd")
-            modules = ["server.conf.server_services_plugins", apps.AMP]
-            self.assertEqual(settings.SERVER_SERVICES_PLUGIN_MODULES, modules)
-
-    def test_a_patch_of_the_game_s_own_stays(self):
-        """A game that has replaced Evennia's class keeps its own."""
-        with mock.patch.object(amp_client, "AMPServerClientProtocol", StringTransport):
-            start_plugin_services(None)
-            self.assertIs(amp_client.AMPServerClientProtocol, StringTransport)
+        """The default is replaced; what a game chose is not; a module is added once."""
+        app, own = django_apps.get_app_config("evennia_ai"), "server.conf.amp.OurEnd"
+        for before, after in ((own, own), (apps.PORTAL_END, apps.OWN_PORTAL_END)):
+            with override_settings(
+                AMP_SERVER_PROTOCOL_CLASS=before, AT_SERVER_STARTSTOP_MODULE="server.conf.start"
+            ):
+                for _ in range(2):
+                    app.ready()
+                self.assertEqual(settings.AMP_SERVER_PROTOCOL_CLASS, after)
+                modules = ["server.conf.start", apps.START_STOP]
+                self.assertEqual(settings.AT_SERVER_STARTSTOP_MODULE, modules)

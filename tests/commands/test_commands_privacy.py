@@ -27,6 +27,7 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
 from evennia_ai.history.live import verify_history
 from evennia_ai.history.messages import Message, Speaker, utc_iso
+from evennia_ai.history.sealed import unseal
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.sleep.forgetting import STEPS
@@ -118,7 +119,7 @@ class ForgettingGameTest(WholePagesTest):
     def everything(self):
         """All Attributes and all files of ours, as one text."""
         rows = [
-            repr(attribute.db_value)
+            repr(unseal(attribute.db_value))
             for owner in (self.script, self.aria, self.borg.assistant, self.borg)
             for attribute in owner.db_attributes.model.objects.filter(
                 pk__in=owner.db_attributes.values_list("pk", flat=True)
@@ -347,7 +348,8 @@ class TestIdleScripts(ForgettingGameTest):
 
     def test_a_second_script_and_one_without_a_body(self):
         """Their histories are cleared too, and the report names them."""
-        second = create_script(type(self.script), key="Aria", obj=self.aria)
+        second = create_script(type(self.script), key="Aria")
+        second.obj = self.aria
         bare = create_script(type(self.script), key="Bare")
         idle = (second, bare)
         for script in idle:
