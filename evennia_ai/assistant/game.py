@@ -253,6 +253,8 @@ class GameHandler:
     def give(self, thing: str, to: str, asker: str | None = None) -> str:
         """Hand something carried, else something that lies here, to somebody here."""
         person = self._person(to, asker)
+        if person is self.character:
+            raise ToolError("you cannot give anything to yourself")
         carried = self._found(thing, self.character.contents)
         gift = carried[0] if carried else self._thing(thing, self._seen(asker))
         self._check_order(gift, asker)
@@ -499,7 +501,8 @@ class GameHandler:
         room = self._room
         if among is None:
             by_id = [obj for obj in room.contents if stable_id(obj) == name.strip()]
-            among = [*by_id, *self._seen(asker), *self.character.contents, room]
+            body = self.character
+            among = [*by_id, *self._seen(asker), *body.contents, body, room]
         found = self._found(name, among)
         if not found:
             raise ToolError(f"there is no `{name}` here")

@@ -174,7 +174,7 @@ class TestHands(OrderTest):
             call("give", thing="coin", to="Char2"),
             call("give", thing="unicorn", to="Char2"),
         )
-        reasons = ("no `Nobody`", "no `Aria`", "not a person", "could not give a coin", "`unicorn`")
+        reasons = ("no `Nobody`", "yourself", "not a person", "could not give a coin", "`unicorn`")
         for result, why in zip(results, reasons, strict=True):
             self.assertIn(why, result)
         self.assertIn("You carry a coin.", results[3])
