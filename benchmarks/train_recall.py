@@ -119,7 +119,7 @@ def _examples(turns: Sequence[Turn], asked: Iterable[Asked]) -> tuple[list[str],
         found = Reader(seen, query, index._lexicon).candidates()
         names = names or list(found.features)
         holds = np.array([ids[p] in question.evidence for p in seen.places[found.positions]])
-        matrix = found.matrix(tuple(names)).T
+        matrix = np.array([found.features[name] for name in names], dtype=np.float32).T
         examples.append(Example(number, question.category, matrix, holds, training_only))
     return names, examples
 
@@ -287,8 +287,9 @@ def left_out_models(
     names, examples = read_examples(conversations)
     kept = [n for n, name in enumerate(names) if not (without and name.startswith(without))]
     found = left_out_weights([_narrowed(example, kept) for example in examples])
-    own = tuple(names[n] for n in kept)
-    return [LinearModel(own, found[number]) for number in range(len(conversations))]
+    own = [names[n] for n in kept]
+    models = (dict(zip(own, found[n].tolist(), strict=True)) for n in range(len(conversations)))
+    return [LinearModel({name: w for name, w in model.items() if w}) for model in models]
 
 
 def left_out_figures(examples: Sequence[Example]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,7 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import normalised, viewer, visible
 from evennia_ai.language.words import storable
 from evennia_ai.recall.embedding import Embedder, default_embedder
-from evennia_ai.recall.query import parsed_query
-from evennia_ai.recall.ranking import (
-    Lexicon,
-    LinearModel,
-    Reader,
-    best_places,
-    default_model,
-    latest_first,
-    probability,
-    stem_of,
-    turn_words,
-)
+from evennia_ai.recall.ranking import Lexicon, LinearModel, ranked, stem_of, turn_words
 from evennia_ai.recall.values import Hit, Turn, stored_moment
 from evennia_ai.recall.view import Ints, Records, View, new_records, record_type
 
@@ -78,6 +68,9 @@ class _Scope:
         self.number, self.size, self._records = number, len(records), records
         self.views: dict[str | None, View] = {}
         self.words: dict[int, Ints] = {}
+
+    def __len__(self) -> int:
+        return self.size
 
     @property
     def records(self) -> Records:
@@ -366,25 +359,9 @@ class RecallIndex:
             if not number or limit <= 0:
                 return []
             view = self._view(number, None if audience is None else viewer(audience))
-            asked = parsed_query(str(query), view.speakers.values())
-            if not view.size or not (asked.content or asked.asked):
-                return []
-            found = Reader(view, asked, self._lexicon).candidates()
-            scores = (self._model or default_model(view.in_crowd)).scores(found)
-            order = np.argsort(-scores, kind="stable")
-            alike = None
-            if view.in_crowd:
-                alike = view.likeness(found.positions[order[best_places(order, found)]])
-            best = latest_first(order, scores, found, asked, alike)[:limit]
-            places = view.places[found.positions[best]].tolist()
-            turns = self._turns(number, places)
-        # A turn moved to a better place gets the score of that place, so scores never rise.
-        return [
-            _hit(turns[place], probability(score), bool(matches))
-            for place, score, matches in zip(
-                places, scores[order], found.matches[best], strict=False
-            )
-        ]
+            best = ranked(view, str(query), self._lexicon, self._model)[:limit]
+            turns = self._turns(number, [place for place, *_ in best])
+        return [_hit(turns[place], score, matches) for place, score, matches in best]
 
     def _view(self, number: int, seen_by: str | None) -> View:
         """What one audience sees of a scope, or everything for None."""
@@ -394,9 +371,7 @@ class RecallIndex:
         scope = self._scopes.get(number)
         if scope is None:
             scope = self._scopes[number] = _Scope(number, self._records(number))
-            while (
-                len(self._scopes) > 1 and sum(s.size for s in self._scopes.values()) > _MOST_TURNS
-            ):
+            while len(self._scopes) > 1 and sum(map(len, self._scopes.values())) > _MOST_TURNS:
                 self._scopes.popitem(last=False)
         self._scopes.move_to_end(number)
         if seen_by not in scope.views:
@@ -414,12 +389,7 @@ class RecallIndex:
         records = scope.records
         places = np.flatnonzero((records["kind"] > 0) & shown[records["audience"]])
         return View(
-            records,
-            places,
-            names,
-            dict(enumerate(names)),
-            lambda stems: self._holders(scope, stems),
-            lambda places: self._words(scope, places),
+            records, places, names, partial(self._holders, scope), partial(self._words, scope)
         )
 
     def _records(self, number: int) -> Records:
@@ -430,13 +400,12 @@ class RecallIndex:
         records = np.frombuffer(bytearray(b"".join(each for (each,) in blocks)), self._type)
         return records[:size]
 
-    def _holders(self, scope: _Scope, stems: Sequence[str]) -> Ints:
-        """The places of a scope that hold any of some stems."""
+    def _holders(self, scope: _Scope, stem: str) -> Ints:
+        """The places of a scope that hold a stem."""
         low = scope.number << _SHIFT
         # Numbers joined in SQLite: rows of one number each would take five times as long.
         query = "SELECT group_concat(rowid) FROM said WHERE said MATCH ? AND rowid>=? AND rowid<?"
-        match = " OR ".join(f'"{each}"' for each in stems)
-        (text,) = self._db.execute(query, (match, low, low + (1 << _SHIFT))).fetchone()
+        (text,) = self._db.execute(query, (f'"{stem}"', low, low + _PLACES + 1)).fetchone()
         return np.fromstring(text or "", dtype=np.int64, sep=",") - low
 
     def _words(self, scope: _Scope, places: Ints) -> tuple[Ints, Ints]:

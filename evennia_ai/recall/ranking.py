@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from evennia_ai.language.names import ALSO_NAMES, names_among
 from evennia_ai.language.words import STOP_WORDS, stem, words
 from evennia_ai.recall.embedding import Embedder
-from evennia_ai.recall.query import ParsedQuery
+from evennia_ai.recall.query import ParsedQuery, parsed_query
 from evennia_ai.recall.view import (
     SESSION_GAP_S,
     Flags,
@@ -159,10 +159,6 @@ class Candidates:
         """Whether each holds a word of the query, of any form or kind, or somebody it names."""
         return np.asarray((self.matched != 0) | self.about)
 
-    def matrix(self, names: Sequence[str]) -> Floats:
-        """The named features as rows, shape (len(names), n)."""
-        return np.array([self.features[name] for name in names], dtype=np.float32)
-
 
 class Reader:
     """Reads the candidates of one query among the turns the asker may see."""
@@ -173,7 +169,7 @@ class Reader:
         self._vectors = np.asarray(lexicon.embedder.embed([query.text, *query.content]))
         asked = [_AS_NAME + word if word in query.also_names else word for word in query.content]
         self._asked_words = asked
-        holders = [view.positions(view.holders([stem_of(word)])) for word in asked]
+        holders = [view.positions(view.holders(stem_of(word))) for word in asked]
         found = np.array([len(each) for each in holders], dtype=np.float32)
         self._rarity = np.log1p((view.size - found + 0.5) / (found + 0.5))
         self._weights = self._rarity / (float(self._rarity.sum()) or 1.0)
@@ -388,36 +384,50 @@ def _with_relative(name: str, raw: Mapping[str, Floats]) -> dict[str, Floats]:
 class LinearModel:
     """A weighted sum of features; with `bias`, above 0 is more likely an answer than not."""
 
-    names: tuple[str, ...]
-    weights: NDArray[np.float64]
+    weights: Mapping[str, float]
     bias: float = 0.0
 
     def scores(self, candidates: Candidates) -> NDArray[np.float64]:
         """Scores of candidates, float64 of shape (n,); higher is better."""
+        sums = np.full(len(candidates.positions), self.bias)
+        for name, weight in self.weights.items():
+            sums += weight * candidates.features[name]
         # Rounded, so that equal turns tie and the earlier one comes first.
-        sums = np.round(_weighed(self.weights, candidates.matrix(self.names)) + self.bias, 6)
+        sums = np.round(sums, 6)
         # What holds all words of the query is not ranked behind what has none.
         vague = np.where(candidates.matches, -np.inf, sums).max(initial=-np.inf)
         return np.where(candidates.exact, np.maximum(sums, vague + 1e-6), sums)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "LinearModel":
-        """A model from ``{"bias": number, "weights": {feature: number}}``."""
-        weights = data["weights"]
-        values = np.array(list(weights.values()), dtype=np.float64)
-        return cls(tuple(weights), values, float(data.get("bias", 0.0)))
 
 
 @cache
 def default_model(crowd: bool = False) -> LinearModel:
     """The shipped model for talk of few, or for a crowd."""
     data = json.loads(WEIGHTS.read_text(encoding="utf-8"))
-    return LinearModel.from_dict(data["crowd"] if crowd else data)
+    data = data["crowd"] if crowd else data
+    return LinearModel(data["weights"], data["bias"])
 
 
-def probability(score: float) -> float:
-    """A score squeezed into 0..1."""
-    return float(1 / (1 + np.exp(-np.clip(score, -30, 30))))
+def ranked(
+    view: View, text: str, lexicon: Lexicon, model: LinearModel | None = None
+) -> list[tuple[int, float, bool]]:
+    """What answers a query, best first: places in the scope, scores of 0 to 1, whether it matches.
+
+    Nothing if the query has no word to look for.
+    """
+    query = parsed_query(text, view.speakers.values())
+    if not view.size or not (query.content or query.asked):
+        return []
+    candidates = Reader(view, query, lexicon).candidates()
+    scores = (model or default_model(view.in_crowd)).scores(candidates)
+    order = np.argsort(-scores, kind="stable")
+    alike = None
+    if view.in_crowd:
+        alike = view.likeness(candidates.positions[order[best_places(order, candidates)]])
+    best = latest_first(order, scores, candidates, query, alike)
+    # A turn moved to a better place gets the score of that place, so scores never rise.
+    chances = 1 / (1 + np.exp(-np.clip(scores[order], -30, 30)))
+    places = view.places[candidates.positions[best]].tolist()
+    return list(zip(places, chances.tolist(), candidates.matches[best].tolist(), strict=True))
 
 
 def latest_first(

@@ -91,7 +91,7 @@ class View:
     Attributes:
             places: Their places in the scope, shape (size,).
             speakers: Names of those who speak, by number.
-            holders: Which places of the scope hold any of some words, as the file writes them.
+            holders: The places of the scope that hold a stem.
             words: The numbers of the words at some places, one after the other, and how many each
                 place has.
     """
@@ -100,21 +100,16 @@ class View:
         self,
         records: Records,
         places: Ints,
-        kinds: Sequence[str],
-        speakers: Mapping[int, str],
-        holders: Callable[[Sequence[str]], Ints],
+        names: Sequence[str],
+        holders: Callable[[str], Ints],
         words: Callable[[Ints], tuple[Ints, Ints]],
     ):
         self._records, self.holders, self.words = records, holders, words
-        ranks = np.array(
-            [n for _, _, n in sorted((k != "message", k, n) for n, k in enumerate(kinds))]
-        )
-        rank_of = np.empty(len(kinds), dtype=np.int32)
-        rank_of[ranks] = np.arange(len(kinds))
-        order = np.lexsort((records["time"][places], rank_of[records["kind"][places]]))
+        kinds = sorted(range(len(names)), key=lambda n: (names[n] != "message", names[n]))
+        order = np.lexsort((records["time"][places], np.argsort(kinds)[records["kind"][places]]))
         self.places, self.size = places[order], len(places)
-        known = np.flatnonzero(np.bincount(self.field("speaker")))
-        self.speakers = {int(number): speakers[int(number)] for number in known}
+        known = np.flatnonzero(np.bincount(self.field("speaker"))).tolist()
+        self.speakers = {number: names[number] for number in known}
 
     def field(self, name: str, positions: Ints | slice = slice(None)) -> Any:
         """One field of the records at some positions."""

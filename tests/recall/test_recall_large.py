@@ -177,4 +177,4 @@ class TestWeights(unittest.TestCase):
             view = index._view(1, None)
             self.assertEqual(view.in_crowd, crowd)
             found = Reader(view, parsed_query("warm ale"), index._lexicon).candidates()
-            self.assertLessEqual(set(default_model(crowd).names), set(found.features))
+            self.assertLessEqual(set(default_model(crowd).weights), set(found.features))
