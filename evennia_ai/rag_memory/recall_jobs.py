@@ -28,8 +28,8 @@ T = TypeVar("T")
 # its words, and for one asked often, to find its answer among the questions.
 DEEP = 400
 # Least probability of a hit that has no word in or near the query. Of the evidence among the first
-# ten hits, 0.1 % lies below it for LoCoMo's questions and none for tavern talk, but most of what a
-# word nobody ever said brings up.
+# ten hits, for LoCoMo's questions and for tavern talk, none lies below it, but most of what a word
+# nobody ever said brings up.
 NEAR_TURN = 0.003
 # Suffix of the scope for tools' results, which are kept apart so that they do not influence the
 # ranking of what was said; and how many of its hits are read.

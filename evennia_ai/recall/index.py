@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -202,28 +203,13 @@ class RecallIndex:
         return len(fresh)
 
     def _insert(self, scope: int, size: int, turns: Sequence[Turn]) -> None:
-        said = [turn_words(turn.text) for turn in turns]
         first = (scope << _SHIFT) + size
-        self._db.executemany(
-            f"INSERT INTO turns (scope, number, {_TURN}, words) VALUES ({','.join('?' * 10)})",
-            (
-                (
-                    scope,
-                    n,
-                    t.id,
-                    t.speaker,
-                    t.text,
-                    t.at,
-                    t.session,
-                    t.audience,
-                    t.kind,
-                    " ".join(w),
-                )
-                for n, (t, w) in enumerate(zip(turns, said, strict=True), first)
-            ),
-        )
-        stems = ((n, _stems(each)) for n, each in enumerate(said, first))
-        self._db.executemany("INSERT INTO said (rowid, stems) VALUES (?, ?)", stems)
+        query = f"INSERT INTO turns (scope, number, {_TURN}, words) VALUES ({'?,' * 9}?)"
+        for number, turn in enumerate(turns, first):
+            said = turn_words(turn.text)
+            self._db.execute(query, (scope, number, *astuple(turn), " ".join(said)))
+            indexed = (number, _stems(said))
+            self._db.execute("INSERT INTO said (rowid, stems) VALUES (?, ?)", indexed)
 
     def _numbers_of(self, names: Collection[str] = ()) -> Mapping[str, int]:
         """Numbers of speakers, audiences and kinds; new ones are stored."""
@@ -310,8 +296,9 @@ class RecallIndex:
             with self._db:
                 self._remove(number, [place for (place,) in found])
                 if is_last:
-                    low, high = number << _SHIFT, (number + 1) << _SHIFT
-                    self._db.execute("DELETE FROM blocks WHERE number>=? AND number<?", (low, high))
+                    low = number << _SHIFT
+                    query = "DELETE FROM blocks WHERE number BETWEEN ? AND ?"
+                    self._db.execute(query, (low, low | _PLACES))
                     self._db.execute("UPDATE scopes SET size=0 WHERE number=?", (number,))
             if is_last:
                 self._clean_up()
@@ -393,19 +380,21 @@ class RecallIndex:
         )
 
     def _records(self, number: int) -> Records:
-        query = "SELECT size FROM scopes WHERE number=?"
+        query, low = "SELECT size FROM scopes WHERE number=?", number << _SHIFT
         (size,) = self._db.execute(query, (number,)).fetchone()
-        query = "SELECT records FROM blocks WHERE number>=? AND number<? ORDER BY number"
-        blocks = self._db.execute(query, (number << _SHIFT, (number + 1) << _SHIFT)).fetchall()
-        records = np.frombuffer(bytearray(b"".join(each for (each,) in blocks)), self._type)
+        records = np.zeros(size + _BLOCK, self._type)
+        query = "SELECT number & ?, records FROM blocks WHERE number BETWEEN ? AND ?"
+        for block, held in self._db.execute(query, (_PLACES, low, low | _PLACES)):
+            at = block * _BLOCK
+            records[at : at + _BLOCK] = np.frombuffer(held, self._type)[: len(records) - at]
         return records[:size]
 
     def _holders(self, scope: _Scope, stem: str) -> Ints:
         """The places of a scope that hold a stem."""
         low = scope.number << _SHIFT
         # Numbers joined in SQLite: rows of one number each would take five times as long.
-        query = "SELECT group_concat(rowid) FROM said WHERE said MATCH ? AND rowid>=? AND rowid<?"
-        (text,) = self._db.execute(query, (f'"{stem}"', low, low + _PLACES + 1)).fetchone()
+        query = "SELECT group_concat(rowid) FROM said WHERE said MATCH ? AND rowid BETWEEN ? AND ?"
+        (text,) = self._db.execute(query, (f'"{stem}"', low, low | _PLACES)).fetchone()
         return np.fromstring(text or "", dtype=np.int64, sep=",") - low
 
     def _words(self, scope: _Scope, places: Ints) -> tuple[Ints, Ints]:
