@@ -497,6 +497,25 @@ class TestAudience(RecallCase):
         self.assertEqual(hits, part.search("aria", query, 50))
 
 
+class TestExactFirst(RecallCase):
+    @settings(max_examples=60, deadline=None)
+    @given(
+        st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4), min_size=1, max_size=25),
+        st.lists(st.sampled_from(WORDS), min_size=1, max_size=2, unique=True),
+    )
+    def test_an_exact_hit_is_never_behind_a_vague_one(self, said, asked):
+        """What tells all words of the query stands before what matches in nothing."""
+        index = RecallIndex(":memory:")
+        self.addCleanup(index.close)
+        index.add(
+            "aria", [Turn(f"t{n}", "Cora", " ".join(w), 60.0 * n) for n, w in enumerate(said)]
+        )
+        hits = index.search("aria", " ".join(asked), 50)
+        exact = [place for place, hit in enumerate(hits) if set(asked) <= set(hit.text.split())]
+        vague = [place for place, hit in enumerate(hits) if not hit.matches]
+        self.assertLess(max(exact, default=-1), min(vague, default=len(hits)))
+
+
 class TestThreads(RecallCase):
     def test_adds_searches_and_removals_at_once(self):
         """Threads that add, search and remove at once lose nothing and never fail."""
