@@ -31,6 +31,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,8 @@ def _conversation(sample: dict[str, Any]) -> Conversation:
 def _turn(raw: dict[str, Any], session: int, moment: str) -> Turn:
     caption = raw.get("blip_caption")
     text = raw["text"] + (" " + caption if caption else "")
-    return Turn(raw["dia_id"], raw["speaker"], text, moment, session=session)
+    at = datetime.strptime(moment, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+    return Turn(raw["dia_id"], raw["speaker"], text, at, session=session)
 
 
 def _question(raw: dict[str, Any], known: set[str]) -> Question:
@@ -227,7 +229,7 @@ def all_recalls(
 
 def _left_out(conversations: Sequence[Conversation], without: str | None = None) -> dict[str, Any]:
     """Search each conversation with weights learned on the others."""
-    from scripts.train_recall import left_out_models
+    from benchmarks.train_recall import left_out_models
 
     models = left_out_models(conversations, without)
     by_name = {each.name: model for each, model in zip(conversations, models, strict=True)}
@@ -236,7 +238,7 @@ def _left_out(conversations: Sequence[Conversation], without: str | None = None)
 
 def weights_have_seen(path: Path) -> bool:
     """Return whether the shipped weights were learned on this file."""
-    from scripts.train_recall import digest
+    from benchmarks.train_recall import digest
 
     return json.loads(WEIGHTS.read_text(encoding="utf-8"))["trained_on_sha256"] == digest(path)
 
@@ -289,7 +291,7 @@ def _plain_fts5_ms(path: Path, queries: Sequence[str]) -> dict[str, float]:
     with sqlite3.connect(":memory:") as db:
         db.execute("CREATE VIRTUAL TABLE words USING fts5(text, detail=none)")
         with sqlite3.connect(path) as known:
-            texts = known.execute("SELECT text FROM turns WHERE id IS NOT NULL")
+            texts = known.execute("SELECT text FROM turns")
             db.executemany("INSERT INTO words (text) VALUES (?)", texts)
         matches = [" OR ".join(f'"{w}"' for w in words(q) if w not in STOP_WORDS) for q in queries]
         times = [_timed(lambda m=m: db.execute(sql, (m,)).fetchall()) for m in matches if m]

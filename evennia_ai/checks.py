@@ -30,16 +30,13 @@ MEM0_CONFIG = "EVENNIA_AI_MEM0_CONFIG"
 SPEND_CAPS = "EVENNIA_AI_SPEND_CAPS"
 MODERATE = "EVENNIA_AI_MODERATE"
 MIND = "EVENNIA_AI_MIND"
-RECALL_URL = "EVENNIA_AI_RECALL_URL"
-RECALL_MEMORY = "EVENNIA_AI_RECALL_MEMORY_MB"
 METRICS_TOKEN = "EVENNIA_AI_METRICS_TOKEN"  # noqa: S105 - a name
 LLM_CALLBACKS = "EVENNIA_AI_LLM_CALLBACKS"
 # A key is not shown, nor an address, which may hold one.
-_SECRET = (API_KEY, API_BASE, RECALL_URL)
+_SECRET = (API_KEY, API_BASE)
 # Environment variables that are not settings of a game.
 _ELSEWHERE = ("EVENNIA_AI_DEMO_PASSWORD", "EVENNIA_AI_MAKE")
 _URL = re.compile(r"https?://[^\s/]+(/\S*)?")
-_POSTGRES = re.compile(r"postgres(ql)?://\S+")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _SET_PATH = "Set a path the game can write to, or remove the setting."
 
@@ -115,20 +112,8 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool], str, str]] = {
         'neither "inline" nor "process"',
         'Set "process" to run models and memory beside the Server; else remove it.',
     ),
-    RECALL_URL: (
-        "E024",
-        lambda value: isinstance(value, str) and bool(_POSTGRES.fullmatch(value)),
-        "not an address of a PostgreSQL database",
-        'Set "postgresql://user:password@host/database", or remove it: recall is then a file.',
-    ),
-    RECALL_MEMORY: (
-        "E026",
-        lambda value: type(value) is int and value > 0,
-        "not a number of megabytes above 0",
-        "Set a whole number such as 256, or remove it.",
-    ),
     "EVENNIA_AI_CALLS_A_MINUTE": (
-        "E027",
+        "E024",
         lambda value: type(value) is int and value > 0,
         "not a number of model calls above 0",
         "Set a whole number, or remove it: one player then causes at most 20 a minute.",
@@ -179,7 +164,7 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
     if values[API_BASE] and not has_model:
         message = f"`{API_BASE}` is set without `{MODEL}`: the offline model speaks."
         found.append(_warning("W001", message, f"Set `{MODEL}` to one of that server's models."))
-    found += _missing_extras(values[MODEL], values[RECALL_URL])
+    found += _missing_engine(values[MODEL])
     found += _missing_callbacks(values[LLM_CALLBACKS] or ())
     for path in values[TOOLS] or ():
         if not isinstance(path, str) or not _DOTTED.fullmatch(path):
@@ -206,16 +191,12 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
     return found
 
 
-def _missing_extras(model: object, recall_url: object) -> list[checks.CheckMessage]:
-    """An error for each package that is missing: of a local model, of recall in a database."""
-    found = []
-    if str(model).startswith(LOCAL) and not has_engine():
-        message = f"`{MODEL}` is `{model}`, but the extra `local` is not installed."
-        found.append(_error("E017", message, "Run `pip install 'evennia-ai[local]'`."))
-    if recall_url and importlib.util.find_spec("psycopg") is None:
-        message = f"`{RECALL_URL}` is set, but the extra `postgres` is not installed."
-        found.append(_error("E025", message, "Run `pip install 'evennia-ai[postgres]'`."))
-    return found
+def _missing_engine(model: object) -> list[checks.CheckMessage]:
+    """An error if the package that runs a local model is missing."""
+    if not str(model).startswith(LOCAL) or has_engine():
+        return []
+    message = f"`{MODEL}` is `{model}`, but the extra `local` is not installed."
+    return [_error("E017", message, "Run `pip install 'evennia-ai[local]'`.")]
 
 
 def _missing_callbacks(callbacks: Iterable[str]) -> list[checks.CheckMessage]:

@@ -62,7 +62,6 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "LLM_CALLBACKS": _paths,
     "MEM0_CONFIG": _json,
     "SPEND_CAPS": _json,
-    "RECALL_MEMORY_MB": lambda text: int(text) if text.strip().isdecimal() else text,
     "CALLS_A_MINUTE": lambda text: int(text) if text.strip().isdecimal() else text,
     "LISTENING_NOTICE": lambda text: _TRUTHS.get(text.strip().lower(), text),
     "MEM0_INFER": lambda text: _TRUTHS.get(text.strip().lower(), text),

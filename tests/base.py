@@ -3,7 +3,6 @@
 import tempfile
 from pathlib import Path
 
-from django.db import connection
 from django.test import override_settings
 from evennia import DefaultCharacter, create_object
 from evennia.scripts.models import ScriptDB
@@ -16,10 +15,9 @@ from evennia_ai.assistant.deletions import delete_queued
 from evennia_ai.assistant.runtime import forget_runtime
 from evennia_ai.background import Worker
 from evennia_ai.history.messages import Message
-from evennia_ai.mind.inline import IndexFile, IndexServer
+from evennia_ai.mind.inline import IndexFile
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
-from tests import postgres
 from tests.waiting import wait_for
 
 CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"
@@ -30,16 +28,6 @@ class PlayedCharacter(DefaultCharacter):
     """A character whose player is connected."""
 
     has_account = True
-
-
-def _index(folder):
-    """The recall index: in a file, or on the server that the tests run on."""
-    if connection.vendor == "postgresql" and not postgres.why_no_vector():
-        server = IndexServer(postgres.new_schema())
-        # Made now: a search does not wait for the lines before it, which would make the tables.
-        server().count("")
-        return server
-    return IndexFile(folder / "recall.sqlite3")
 
 
 def label(number):
@@ -70,7 +58,7 @@ class AssistantTest(BaseEvenniaTest):
         services.use(
             model=self.model,
             memories=self.semantic,
-            recall=RecallJobs(Worker("test-recall"), _index(path)),
+            recall=RecallJobs(Worker("test-recall"), IndexFile(path / "recall.sqlite3")),
             ready=True,
         )
         super().setUp()

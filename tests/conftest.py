@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from pytest_django.plugin import blocking_manager_key
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-# The tests of the file's recall index run on PostgreSQL's as well.
+# Some classes inherit property tests.
 settings.register_profile(
     "evennia_ai", settings(), suppress_health_check=[HealthCheck.differing_executors]
 )

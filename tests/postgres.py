@@ -14,7 +14,6 @@ import tempfile
 import time
 from functools import cache
 from importlib.util import find_spec
-from itertools import count
 from pathlib import Path
 
 USER = "evennia"
@@ -147,20 +146,6 @@ def shared():
         _shared.append(Server())
         atexit.register(_shared[0].stop)
     return _shared[0]
-
-
-_schemas = count(1)
-
-
-def new_schema():
-    """The address of an empty schema on the shared server, with pgvector."""
-    import psycopg
-
-    schema, url = f"recall_{os.getpid()}_{next(_schemas)}", shared().url()
-    with psycopg.connect(url, autocommit=True) as db:
-        db.execute("CREATE EXTENSION IF NOT EXISTS vector")
-        db.execute(f"CREATE SCHEMA {schema}")
-    return f"{url}&options=-csearch_path%3D{schema},public"
 
 
 def django_database():

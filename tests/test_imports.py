@@ -11,18 +11,9 @@ ROOT = Path(__file__).parents[1]
 WITH_NUMPY = [
     f"evennia_ai.recall.{name}"
     for name in (
-        "features",
-        "growing",
         "index",
-        "postgres",
         "ranking",
-        "subset",
-        "turnwords",
-        "vectors",
         "view",
-        "vocabulary",
-        "wanted",
-        "wordrows",
     )
 ]
 # Loaded on the model's thread only: it subclasses OpenAI's client.

@@ -532,9 +532,8 @@ _DAMAGED = (
     "docs/trouble.md."
 )
 _INDEX_FILE = (
-    "The log says why: the disk may be full, `recall.sqlite3` in the game's data folder may belong "
-    f"to another user, or the server of `{checks.RECALL_URL}` may be down. A damaged file is "
-    "rebuilt automatically."
+    "The log says why: the disk may be full, or `recall.sqlite3` in the game's data folder may "
+    "belong to another user. A damaged file is rebuilt automatically."
 )
 _INSTALL = "Run `evennia-ai install`: it shows the lines to add."
 _REMEDIES = {

@@ -22,11 +22,9 @@ from evennia_ai.llm_interaction.tracing import Tracing
 from evennia_ai.mind.values import MindSettings, MindStatus, memory_mb
 from evennia_ai.protocol import MemoryBackend, ModelBackend
 from evennia_ai.rag_memory.recall_jobs import RecallJobs
-from evennia_ai.recall.store import MEMORY_MB, is_damage, set_aside
 
 if TYPE_CHECKING:
     from evennia_ai.recall import RecallIndex
-    from evennia_ai.recall.postgres import PostgresIndex
 
 _log = Logger("evennia_ai")
 MEM0_BACKEND = "evennia_ai.rag_memory.mem0_backend.backend.Mem0Backend"
@@ -39,8 +37,8 @@ class IndexFile:
     one, which the assistants fill from what they have stored.
     """
 
-    def __init__(self, path: Path, memory_mb: int = MEMORY_MB):
-        self._path, self._memory_mb, self._inode = path, memory_mb, 0
+    def __init__(self, path: Path):
+        self._path, self._inode = path, 0
         self._lock = threading.Lock()
         self._index: RecallIndex | None = None
 
@@ -50,7 +48,7 @@ class IndexFile:
             if self._index is not None and (self._index.damaged or self._is_gone()):
                 self._index.close()
                 if self._index.damaged:
-                    set_aside(self._path)
+                    self._index.set_aside(self._path)
                 self._index = None
             if self._index is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,15 +64,16 @@ class IndexFile:
             self._index = None
 
     def _opened(self) -> "RecallIndex":
-        from evennia_ai.recall import RecallIndex  # it loads NumPy: not on the reactor thread
+        # It loads NumPy: not on the reactor thread.
+        from evennia_ai.recall.index import RecallIndex, is_damage
 
         try:
-            return RecallIndex(self._path, memory_mb=self._memory_mb)
+            return RecallIndex(self._path)
         except StoreError as error:
             if not is_damage(error.__cause__):
                 raise
-        set_aside(self._path)
-        return RecallIndex(self._path, memory_mb=self._memory_mb)
+        RecallIndex.set_aside(self._path)
+        return RecallIndex(self._path)
 
     def _is_gone(self) -> bool:
         """Whether the open file is no longer the one under its name."""
@@ -82,30 +81,6 @@ class IndexFile:
             return self._path.stat().st_ino != self._inode
         except FileNotFoundError:
             return True
-
-
-class IndexServer:
-    """The recall index in a PostgreSQL database, opened at first use."""
-
-    def __init__(self, url: str):
-        self._url = url
-        self._index: PostgresIndex | None = None
-
-    def __call__(self) -> "PostgresIndex":
-        """The index; it connects by itself."""
-        if self._index is None:
-            try:
-                from evennia_ai.recall.postgres import PostgresIndex
-            except ImportError as error:
-                how = "`pip install 'evennia-ai[postgres]'`"
-                raise StoreError(f"The recall index needs psycopg ({error}): {how}") from error
-            self._index = PostgresIndex(self._url)
-        return self._index
-
-    def close(self) -> None:
-        """Close the connection."""
-        if self._index is not None:
-            self._index.close()
 
 
 class InlineMind:
@@ -139,7 +114,7 @@ class InlineMind:
         """Cancel calls and release files."""
         self.model.cancel_all()
         waiting = [self.memories.close()]
-        if isinstance(self.recall.open_index, IndexFile | IndexServer):
+        if isinstance(self.recall.open_index, IndexFile):
             waiting.append(self.recall.worker.submit(self.recall.open_index.close))
         return DeferredList(waiting, consumeErrors=True).addCallback(lambda _: None)
 
@@ -227,12 +202,9 @@ def make_mind(settings: MindSettings) -> InlineMind:
         ),
     )
     backend = settings.setting("MEMORY_BACKEND", MEM0_BACKEND)
-    url = settings.setting("RECALL_URL")
-    memory_mb = settings.setting("RECALL_MEMORY_MB", MEMORY_MB)
-    open_index = IndexServer(url) if url else IndexFile(directory / "recall.sqlite3", memory_mb)
     return InlineMind(
         client,
         memory_backend(backend, directory, settings.setting),
-        RecallJobs(Worker("evennia-ai-recall"), open_index),
+        RecallJobs(Worker("evennia-ai-recall"), IndexFile(directory / "recall.sqlite3")),
         Worker("evennia-ai-work"),
     )

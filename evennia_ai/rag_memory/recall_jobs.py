@@ -21,9 +21,6 @@ from evennia_ai.recall.values import Hit, Query, Turn
 
 if TYPE_CHECKING:
     from evennia_ai.recall.index import RecallIndex
-    from evennia_ai.recall.postgres import PostgresIndex
-
-    Index = RecallIndex | PostgresIndex
 
 T = TypeVar("T")
 
@@ -31,8 +28,8 @@ T = TypeVar("T")
 # its words, and for one asked often, to find its answer among the questions.
 DEEP = 400
 # Least probability of a hit that has no word in or near the query. Of the evidence among the first
-# ten hits, 0.1 % lies below it for LoCoMo's questions and none for tavern talk, but most of what a
-# word nobody ever said brings up.
+# ten hits, for LoCoMo's questions and for tavern talk, none lies below it, but most of what a word
+# nobody ever said brings up.
 NEAR_TURN = 0.003
 # Suffix of the scope for tools' results, which are kept apart so that they do not influence the
 # ranking of what was said; and how many of its hits are read.
@@ -48,11 +45,11 @@ class RecallJobs:
     than before.
     """
 
-    def __init__(self, worker: Worker, open_index: Callable[[], "Index"]):
+    def __init__(self, worker: Worker, open_index: Callable[[], "RecallIndex"]):
         self.worker = worker
         self.open_index = open_index
         self.replaced = 0
-        self._index: Index | None = None
+        self._index: RecallIndex | None = None
         self._pending = defaultdict[str, deque[Turn]](lambda: deque(maxlen=MOST_PENDING))
 
     def add(self, scope: str, turns: Sequence[Turn]) -> Deferred[int]:
@@ -63,7 +60,7 @@ class RecallJobs:
         pending = self._pending[scope]
         pending.extend(turns)
 
-        def flush(index: "Index") -> int:
+        def flush(index: "RecallIndex") -> int:
             batch = [pending.popleft() for _ in range(len(pending))]
             try:
                 return _put(index, scope, batch)
@@ -81,7 +78,7 @@ class RecallJobs:
         Fires with how many were indexed, and the ids of those that differed.
         """
 
-        def add_missing(index: "Index") -> tuple[int, list[str]]:
+        def add_missing(index: "RecallIndex") -> tuple[int, list[str]]:
             self._remove(index, scope, gone)
             known = _indexed(index, scope, [turn.id for turn in turns])
             missing = [turn for turn in turns if known.get(turn.id) != _content(turn)]
@@ -98,7 +95,7 @@ class RecallJobs:
     def clear(self, scope: str, at_most: int) -> Deferred[int]:
         """Remove so many turns; fires with how many there were."""
 
-        def clear_part(index: "Index") -> int:
+        def clear_part(index: "RecallIndex") -> int:
             self._pending[scope].clear()
             return sum(index.clear(part, at_most) for part in _parts(scope))
 
@@ -107,7 +104,7 @@ class RecallJobs:
     def set_filling(self, scope: str, filling: bool) -> Deferred[bool]:
         """Note in the index whether it is being filled; fires with True."""
 
-        def note(index: "Index") -> bool:
+        def note(index: "RecallIndex") -> bool:
             index.set_filling(scope, filling)
             return True
 
@@ -116,7 +113,7 @@ class RecallJobs:
     def missing(self, scope: str, ids: Collection[str]) -> Deferred[int]:
         """Fires with how many of these turns are not indexed; at least 1 during a filling."""
 
-        def count(index: "Index") -> int:
+        def count(index: "RecallIndex") -> int:
             missing = len(ids) - len(_indexed(index, scope, ids))
             return max(missing, index.is_filling(scope))
 
@@ -132,7 +129,7 @@ class RecallJobs:
     def search(self, scope: str, query: Query) -> Deferred[list[Hit]]:
         """Fires with the index's hits; a typed or often asked query looks deeper."""
 
-        def search(index: "Index") -> list[Hit]:
+        def search(index: "RecallIndex") -> list[Hit]:
             def look(most: int) -> list[Hit]:
                 hits = index.search(scope, query.text, limit=most, audience=query.audience)
                 return [hit for hit in hits if hit.matches or hit.score >= NEAR_TURN]
@@ -154,7 +151,7 @@ class RecallJobs:
         """Fires with what profiles hold about those in a query."""
         return self.worker.submit(found_observations, profiles, query.text, query.audience)
 
-    def _remove(self, index: "Index", scope: str, ids: Collection[str]) -> int:
+    def _remove(self, index: "RecallIndex", scope: str, ids: Collection[str]) -> int:
         self._drop_pending(scope, ids)
         return sum(index.remove(part, ids) for part in _parts(scope))
 
@@ -167,7 +164,7 @@ class RecallJobs:
 
     def _submit(
         self,
-        work: Callable[["Index"], T],
+        work: Callable[["RecallIndex"], T],
         submit: Callable[[Callable[[], T]], Deferred[T]] | None = None,
     ) -> Deferred[T]:
         def run() -> T:
@@ -181,7 +178,7 @@ class RecallJobs:
 
         return (submit or self.worker.submit)(run)
 
-    def _opened(self) -> "Index":
+    def _opened(self) -> "RecallIndex":
         """The index, on its thread; counted if it is another one than before."""
         index = self.open_index()
         if self._index is not None and self._index is not index:
@@ -194,7 +191,7 @@ def _parts(scope: str) -> tuple[str, str]:
     return scope, scope + TOOLS
 
 
-def _indexed(index: "Index", scope: str, ids: Collection[str]) -> dict[str, tuple[str, str]]:
+def _indexed(index: "RecallIndex", scope: str, ids: Collection[str]) -> dict[str, tuple[str, str]]:
     """Text and audience of those of these turns that are indexed, by id."""
     turns = (turn for part in _parts(scope) for turn in index.get(part, ids))
     return {turn.id: _content(turn) for turn in turns}
@@ -205,7 +202,7 @@ def _content(turn: Turn) -> tuple[str, str]:
     return turn.text, normalised(turn.audience)
 
 
-def _put(index: "Index", scope: str, turns: Sequence[Turn]) -> int:
+def _put(index: "RecallIndex", scope: str, turns: Sequence[Turn]) -> int:
     index.add(scope, [turn for turn in turns if turn.kind != "tool"])
     index.add(scope + TOOLS, [turn for turn in turns if turn.kind == "tool"])
     return len(turns)

@@ -1,8 +1,7 @@
 """The recall index: finds what was said, by words, by meaning and by conversation.
 
 It imports nothing of Evennia or Twisted, is synchronous and thread-safe, and keeps everything in
-an SQLite file and arrays made from it, which can be rebuilt at any time. Public names are imported
-on first use.
+an SQLite file, which can be rebuilt at any time. Public names are imported on first use.
 """
 
 from evennia_ai import lazy_names

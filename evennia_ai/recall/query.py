@@ -1,7 +1,6 @@
 """A query parsed: the names, words and days in it, and what it asks for."""
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
@@ -9,18 +8,36 @@ from functools import lru_cache
 
 from evennia_ai.language.names import names_among
 from evennia_ai.language.words import MAX_QUERY_CHARACTERS, STOP_WORDS, storable, words
-from evennia_ai.recall.values import MONTH_NUMBERS
 
 MAX_WORDS = 24
+_MONTHS = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+]
+# `may` and `mar` are words too.
+_MONTH_NUMBERS = {
+    name[:cut]: number
+    for number, name in enumerate(_MONTHS, 1)
+    for cut in (3, len(name))
+    if name[:cut] not in ("may", "mar")
+}
 # A short form has at least so many letters, of a name of at least so many.
 _SHORT, _FULL = 3, 5
 _WANTS = {
     "time": re.compile(
         r"^(when|what (date|day|month|year|time)|which (month|year|day))\b|how long"
     ),
-    "number": re.compile(r"^how (many|often|much|long)\b"),
     "name": re.compile(r"^who\b|\bname|\bwhich\b|\bcalled\b"),
-    "place": re.compile(r"^where\b|\bplaces?\b|\bcountr|\bcit(y|ies)\b"),
 }
 _MAY = re.compile(r"\b(in|of|on|\d+(st|nd|rd|th)?) may\b|\bmay,? \d")
 _TOGETHER = re.compile(r"\b(both|and|shared?|common|together)\b")
@@ -47,28 +64,6 @@ _YEAR = re.compile(r"^(19|20)\d\d$")
 _DAY = re.compile(r"^([0-3]?\d)(st|nd|rd|th)?$")
 
 
-class Speakers:
-    """Names sorted by their first word, so that those a short form may mean stand together."""
-
-    def __init__(self, names: Iterable[str] = ()):
-        called = sorted((parts[0], name) for name in set(names) if (parts := name_parts(name)))
-        self._firsts = [first for first, _ in called]
-        self._names = [name for _, name in called]
-
-    def called(self, tokens: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """The names whose first word, or its short form, is among `tokens`; with their words."""
-        found = {}
-        for token in set(tokens):
-            at = bisect_left(self._firsts, token)
-            while at < len(self._firsts) and self._firsts[at].startswith(token):
-                if is_called(token, self._firsts[at]):
-                    found[self._names[at]] = name_parts(self._names[at])
-                elif len(token) < _SHORT:
-                    break  # what follows is only longer
-                at += 1
-        return found
-
-
 def is_called(token: str, part: str) -> bool:
     """Whether a word is a name or its short form: `mel` for `melanie`, not `me`."""
     short = len(token) >= _SHORT and len(part) >= _FULL and part.startswith(token)
@@ -93,7 +88,7 @@ class ParsedQuery:
         also_names: Words of `content` that name somebody here and are stop words elsewhere.
         name_words: Folded words of the speakers' names, and their short forms in the query.
         together: Whether it asks about several speakers together.
-        wants: Which of `time`, `number`, `name`, `place` it asks for.
+        wants: Which of `time` and `name` it asks for.
         asks_now: Whether it asks how things are, rather than what happened, when, or how often.
         may_ask_now: Whether it may ask so: it has no word of the past, or asks where something
             was put.
@@ -122,20 +117,24 @@ class ParsedQuery:
         return tuple(found)
 
 
-def parsed_query(text: str, speakers: Speakers) -> ParsedQuery:
+def parsed_query(text: str, speakers: Iterable[str] = ()) -> ParsedQuery:
     """Parse a query; `speakers` are those who speak, as far as the asker may know."""
     cut = storable(text[:MAX_QUERY_CHARACTERS]).strip()
     tokens = words(cut)
-    names = speakers.called(tokens)
+    names = {
+        name: called
+        for name in speakers
+        if (called := name_parts(name)) and any(is_called(token, called[0]) for token in tokens)
+    }
     asked = _in_order_of_doing(tokens, names)
     parts = {part for name in asked for part in names[name]}
-    called = {token for token in tokens if any(is_called(token, part) for part in parts)}
-    also_names = names_among(cut) - called
-    unwanted = (STOP_WORDS - also_names) | called
+    meant = {token for token in tokens if any(is_called(token, part) for part in parts)}
+    also_names = names_among(cut) - meant
+    unwanted = (STOP_WORDS - also_names) | meant
     content = [token for token in dict.fromkeys(tokens) if token not in unwanted][:MAX_WORDS]
     capitals = {word for name in _NAME.findall(cut) for word in words(name)}
     lower = cut.lower()
-    months = [MONTH_NUMBERS[t] for t in tokens if t in MONTH_NUMBERS and t not in ("may", "mar")]
+    months = [_MONTH_NUMBERS[token] for token in tokens if token in _MONTH_NUMBERS]
     months += [5] if _MAY.search(lower) else []
     days = (_DAY.match(token) for token in tokens) if months else ()
     return ParsedQuery(
@@ -144,7 +143,7 @@ def parsed_query(text: str, speakers: Speakers) -> ParsedQuery:
         asked=asked,
         proper=tuple(word in capitals for word in content),
         also_names=also_names,
-        name_words=frozenset(parts | called),
+        name_words=frozenset(parts | meant),
         together=len(asked) > 1 and bool(_TOGETHER.search(lower)),
         months=tuple(months),
         years=tuple(int(token) for token in tokens if _YEAR.match(token)),

@@ -1,16 +1,17 @@
-"""From features to scores and an order.
+"""From the turns an audience sees to an order of those that answer a query.
 
-Scores come from linear models with weights in JSON: one for talk where each turn answers the last,
-one for a crowd. `scripts/train_recall.py` learns them; the file names the training data and the
-results on unseen talks.
+About 20 features of each candidate go into a linear model, one for talk where each turn answers the
+last, one for a crowd. `benchmarks/train_recall.py` learns their weights; `weights.json` names the
+training data and the results on unseen talks. Each feature is scale-free (a share, a cosine, a
+flag), so that weights learned on talks of hundreds of turns hold for a hundred thousand.
 
 A question in the present tense asks for what holds now. So of the best ten turns, those that say
 the same of the same person swap places: the newest gets the best of their places. Turns below the
 best ten never move up, as they would push out other answers.
 
-Among few, turns say the same if they hold the same words of the query, in any of the three
-readings, with one missing at most, about the same person; a shared name is not enough. In a crowd,
-where many tell the same in different words, shared words and likeness in meaning count together.
+Among few, turns say the same if they hold the same words of the query, with one missing at most,
+about the same person; a shared name is not enough. In a crowd, where many tell the same in
+different words, shared words and likeness in meaning count together.
 """
 
 import json
@@ -23,12 +24,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evennia_ai.recall.features import Candidates
-from evennia_ai.recall.query import ParsedQuery
-from evennia_ai.recall.vectors import Floats, Ints
-from evennia_ai.recall.view import SESSION_GAP_S
+from evennia_ai.language.names import ALSO_NAMES, names_among
+from evennia_ai.language.words import STOP_WORDS, stem, words
+from evennia_ai.recall.embedding import Embedder
+from evennia_ai.recall.query import ParsedQuery, parsed_query
+from evennia_ai.recall.view import (
+    SESSION_GAP_S,
+    Flags,
+    Floats,
+    Ints,
+    View,
+    norms_of,
+    products,
+    quantised,
+)
 
-WEIGHTS = Path(__file__).resolve().parent / "weights.json"
+_FOLDER = Path(__file__).resolve().parent
+WEIGHTS, _KINDS = _FOLDER / "weights.json", _FOLDER / "kinds.json"
+# Up to `WHOLE` turns, all are candidates. Of more, the best `CANDIDATES` by words and cosines; the
+# cosines of all but the `POOL` that look best are only estimated.
+WHOLE, CANDIDATES, POOL = 700, 300, 1_500
+# Least cosine of words that count as related, how many count for a word of the query at most, and
+# what a thing counts where its kind is asked for.
+_NEAR, _SYNONYMS, _KIND = 0.4, 16, 0.7
+# How much of a word's weight its neighbours lend, by distance in turns. A question lends its words
+# to the answer: to the turn itself, from the one before, from the one before that.
+_OFFSETS = (0, -1, 1, -2, 2)
+_LENT = np.array([1.0, 0.8, 0.8, 0.55, 0.55], dtype=np.float32)
+_BEFORE = np.array([1.0, 0.9, 0, 0.7, 0], dtype=np.float32)
+_MEANT = np.array([1.0, 0.5, 0.5, 0.25, 0.25], dtype=np.float32)
+# BM25's usual k1 = 1.2; b = 0.6, as turns differ in length less than documents do.
+_K1, _B = 1.2, 0.6
+# Beyond the years 1 to 9999 no calendar is asked about; in seconds.
+_CALENDAR = (-719_162 * 86_400, 2_932_896 * 86_400)
+# Before a word that means somebody, as `will` may.
+_AS_NAME = "§"
 # How many best turns are compared, and how much lower a score (in log-odds) may be to count as
 # saying the same: among few, and in a crowd.
 LOOKED_AT = 10
@@ -38,39 +68,366 @@ CROWD_MARGIN = 4.5
 IN_COMMON = 0.5
 
 
+def turn_words(text: str) -> list[str]:
+    """The words of a turn, each once, and those that mean somebody, marked."""
+    named = (_AS_NAME + name for name in sorted(names_among(text)))
+    return list(dict.fromkeys([*words(text), *named]))
+
+
+def stem_of(word: str) -> str:
+    """The stem by which a word of `turn_words` is looked for."""
+    return word if word.startswith(_AS_NAME) else stem(word)
+
+
+@cache
+def members() -> Mapping[str, frozenset[str]]:
+    """Stems of the members of each kind, by the stem of the kind's name.
+
+    `kinds.json` is a small hand-made lexicon of everyday and tavern life, so that `pet` finds the
+    raven: static vectors put it near `crow`, but far from a question about animals.
+    """
+    found: dict[str, set[str]] = {}
+    for names, things in json.loads(_KINDS.read_text(encoding="utf-8")).items():
+        for name in names.split():
+            found.setdefault(stem(name), set()).update(map(stem, things.split()))
+    return {name: frozenset(stems) for name, stems in found.items()}
+
+
+class Lexicon:
+    """Words numbered in order of first use, with their stems and vectors."""
+
+    def __init__(self, embedder: Embedder):
+        self.embedder = embedder
+        self._numbers: dict[str, int] = {}
+        self._stems: dict[str, int] = {}
+        self.stems, self.tells = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
+        self.vectors = np.zeros((0, embedder.dims), dtype=np.int8)
+        self.norms = np.zeros(0, dtype=np.float32)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def numbers(self, some_words: Sequence[str]) -> list[int]:
+        """Numbers of words; unknown ones are added."""
+        known = self._numbers
+        return [known.setdefault(word, len(known)) for word in some_words]
+
+    def stem_numbers(self, stems: Sequence[str]) -> list[int]:
+        """Numbers of stems, as in `stems`."""
+        return [self._stems.setdefault(each, len(self._stems)) for each in stems]
+
+    def embed(self) -> None:
+        """Look up what is not known yet of the newest words."""
+        fresh = list(self._numbers)[len(self.stems) :]
+        if fresh:
+            vectors = quantised(self.embedder.embed(fresh))
+            self.vectors = np.concatenate([self.vectors, vectors.astype(np.int8)])
+            self.norms = np.append(self.norms, norms_of(vectors))
+            self.stems = np.append(self.stems, self.stem_numbers([*map(stem_of, fresh)]))
+            marked = [not (w in STOP_WORDS or w.startswith(_AS_NAME)) for w in fresh]
+            self.tells = np.append(self.tells, marked)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Turns looked at and what is known of them; all arrays of shape (n,) but `rarity`.
+
+    Args:
+        positions: Their places in the `View`.
+        matched: Which words of the query each holds, in any form or kind: bit n for the nth.
+        exact: Whether each holds all words of the query, and tells.
+        tells: Whether each tells, rather than asks, of somebody the query names, or of anything
+            if it names nobody who speaks here.
+        times: When each was said, in seconds.
+        rarity: How rare each of the query's words is, shape (words,).
+        about: Whether each is by somebody the query names or holds such a name.
+        repeats: In a crowd, whether each asks with at most one of the query's words missing.
+    """
+
+    positions: Ints
+    features: Mapping[str, Floats]
+    matched: Ints
+    exact: Flags
+    tells: Flags
+    times: NDArray[np.float64]
+    rarity: Floats
+    about: Flags
+    repeats: Flags
+
+    @property
+    def matches(self) -> Flags:
+        """Whether each holds a word of the query, of any form or kind, or somebody it names."""
+        return np.asarray((self.matched != 0) | self.about)
+
+
+class Reader:
+    """Reads the candidates of one query among the turns the asker may see."""
+
+    def __init__(self, view: View, query: ParsedQuery, lexicon: Lexicon):
+        self._view, self._query, self._lexicon = view, query, lexicon
+        # One call for all: it costs more than what is embedded.
+        self._vectors = np.asarray(lexicon.embedder.embed([query.text, *query.content]))
+        asked = [_AS_NAME + word if word in query.also_names else word for word in query.content]
+        self._asked_words = asked
+        holders = [view.positions(view.holders(stem_of(word))) for word in asked]
+        found = np.array([len(each) for each in holders], dtype=np.float32)
+        self._rarity = np.log1p((view.size - found + 0.5) / (found + 0.5))
+        self._weights = self._rarity / (float(self._rarity.sum()) or 1.0)
+        self._positions = positions = self._worth_a_look(holders)
+        # With those near in order, which may belong to another talk.
+        wanted = positions + np.array(_OFFSETS)[:, None]
+        around = np.clip(wanted, 0, max(0, view.size - 1))
+        talks = view.talks
+        self._same_talk = (around == wanted) & (talks[around] == talks[positions])
+        self._looked_at, near = np.unique(around, return_inverse=True)
+        self._near = near.reshape(around.shape)
+        self._by_asked = np.isin(
+            view.field("speaker", positions),
+            [n for n, s in view.speakers.items() if s in query.asked],
+        )
+
+    def _worth_a_look(self, holders: Sequence[Ints]) -> Ints:
+        """Ascending positions of the turns that look best."""
+        view = self._view
+        if view.size <= WHOLE:
+            return np.arange(view.size)
+        held = np.zeros(view.size, dtype=np.float32)
+        for weight, positions in zip(self._weights, holders, strict=True):
+            held[positions] += weight
+        lent = held.copy()
+        for step in (1, 2):
+            lent[step:] += held[:-step] * np.float32(0.4 / step)
+            lent[:-step] += held[step:] * np.float32(0.4 / step)
+        pool = _best(lent + np.float32(0.7) * view.likely_cosines(self._vectors[0]), POOL)
+        return pool[_best(lent[pool] + 0.7 * view.cosines(self._vectors[0], pool), CANDIDATES)]
+
+    def candidates(self) -> Candidates:
+        """The turns worth a closer look and their features."""
+        view, query, positions = self._view, self._query, self._positions
+        exact, kind, named, near = self._words_held()
+        features = {**self._word_features("exact", exact), **self._word_features("kind", kind)}
+        features |= self._meaning_features()
+        asks = view.field("asks", positions) > 0
+        features |= self._utterance_features(named, asks)
+        features |= self._date_features()
+        if view.in_crowd:
+            features |= self._crowd_features(features, exact[:, self._near[0]], near)
+        holds = kind[:, self._near[0]] > 0
+        bits = np.left_shift(1, np.arange(len(holds), dtype=np.int64))
+        most = holds.sum(axis=0) >= max(1, len(holds) - 1)
+        of_self = (features["spoke"] * features["is_self"]) > 0
+        tells = ~asks & (of_self | named) if query.asked else ~asks
+        return Candidates(
+            positions,
+            features,
+            matched=np.asarray((holds * bits[:, None]).sum(axis=0)),
+            exact=tells & (exact[:, self._near[0]].all(axis=0) if len(exact) else False),
+            tells=tells,
+            times=view.field("time", positions),
+            rarity=self._rarity,
+            about=self._by_asked | named,
+            repeats=most & asks & view.in_crowd,
+        )
+
+    def _words_held(self) -> tuple[Floats, Floats, Flags, Floats]:
+        """How much each word of the query counts in turns, 0 to 1, in three readings.
+
+        Returns:
+            Of the turns looked at (columns): whether they hold the word in any form; how near a
+            word of theirs comes to it, counting words of near meaning and members of the kind it
+            names. Of the candidates: whether they hold a name of somebody the query names; how near
+            a telling word comes, of whatever meaning.
+        """
+        query, lexicon, view = self._query, self._lexicon, self._view
+        numbers, sizes = view.words(view.places[self._looked_at])
+        own = np.array(lexicon.numbers(self._asked_words), dtype=np.int64)
+        names = [_AS_NAME * (n in ALSO_NAMES) + n for n in sorted(query.name_words)]
+        named_by = lexicon.numbers(names)
+        lexicon.embed()
+        place = np.zeros(len(lexicon), dtype=np.int64)
+        place[numbers] = 1
+        used = np.flatnonzero(place)
+        place[used] = np.arange(len(used))
+        where = place[numbers]
+        asked = quantised(self._vectors)
+        cosines = products(asked, lexicon.vectors[used])[1:] / norms_of(asked)[1:, None]
+        cosines /= lexicon.norms[used]
+        exact = (lexicon.stems[used] == lexicon.stems[own][:, None]).astype(np.float32)
+        kind = np.where(cosines >= _NEAR, (cosines - 0.3) / 0.7, 0)
+        if len(used) > _SYNONYMS:
+            kind[kind < np.partition(kind, -_SYNONYMS, axis=1)[:, [-_SYNONYMS]]] = 0
+        for row, word in enumerate(query.content):
+            of_kind = lexicon.stem_numbers(sorted(members().get(stem(word), ())))
+            kind[row, np.isin(lexicon.stems[used], of_kind) & (kind[row] < _KIND)] = _KIND
+            if word in query.also_names:
+                kind[row] = 0
+        kind = np.maximum(kind, exact)
+        near = np.where(lexicon.tells[used], np.maximum(cosines, 0), 0)
+        named = np.isin(used, named_by)[None]
+        starts, filled = np.cumsum(sizes) - sizes, sizes > 0
+
+        def by_turn(values: Any) -> Any:
+            found = np.zeros((len(values), len(sizes)), dtype=values.dtype)
+            if filled.any():
+                found[:, filled] = np.maximum.reduceat(values[:, where], starts[filled], axis=1)
+            return found
+
+        here = self._near[0]
+        near = by_turn(near)[:, here] if view.in_crowd else near
+        return by_turn(exact), by_turn(kind), by_turn(named)[0, here], near
+
+    def _word_features(self, name: str, held: Floats) -> dict[str, Floats]:
+        around = held[:, self._near] * self._same_talk
+        lengths = self._view.field("length", self._positions) / self._view.mean_length
+        saturation = (_K1 + 1) / (1 + _K1 * (1 - _B + _B * lengths))
+        cover = _weighed(self._weights, around[:, 0])
+        raw = {
+            "cover": cover,
+            "bm25": cover * saturation,
+            "window": _weighed(self._weights, (around * _LENT[:, None]).max(axis=1)),
+            "before": _weighed(self._weights, (around * _BEFORE[:, None]).max(axis=1)),
+        }
+        return _with_relative(name, raw)
+
+    def _meaning_features(self) -> dict[str, Floats]:
+        view, vector = self._view, self._vectors[0]
+        around = view.centred_cosines(vector, self._looked_at)[self._near] * self._same_talk
+        raw = {"here": around[0], "window": _weighed(_MEANT, around)}
+        found = _with_relative("meaning_centred", raw)
+        if not view.in_crowd:
+            mates, starts, part = view.parts_of(self._positions)
+            peaks = np.maximum.reduceat(view.cosines(vector, mates), starts)[part]
+            found |= _with_relative("meaning", {"peak": peaks})
+        return found
+
+    def _utterance_features(self, named: Flags, asks: Flags) -> dict[str, Floats]:
+        view, query, positions = self._view, self._query, self._positions
+        spoke = self._by_asked.astype(np.float32)
+        one, several = float(len(query.asked) == 1), float(len(query.asked) > 1)
+        doer = [n for n, name in view.speakers.items() if name in query.asked[:1]]
+        first = np.isin(view.field("speaker", positions), doer) * several
+        before = view.field("asks", np.maximum(positions - 1, 0)) * self._same_talk[1]
+        tells_time, names = (view.field(name, positions) for name in ("tells_time", "name"))
+        return {
+            "spoke": spoke * one,
+            "spoke_no_question": spoke * one * ~asks,
+            "spoke_as_first": first,
+            "spoke_as_doer": first * (not query.together),
+            "named": named,
+            "named_by_other": named * (1 - spoke),
+            "is_self": view.field("self", positions) / 3,
+            "is_name": names / 3,
+            "asks": asks,
+            "wants_time": tells_time * ("time" in query.wants),
+            "wants_name": names / 3 * ("name" in query.wants),
+            "opens": view.begins[positions],
+            "answers": before,
+        }
+
+    def _date_features(self) -> dict[str, Floats]:
+        """Whether a turn was said in a month the query names, and within three days of a day."""
+        query, n = self._query, len(self._positions)
+        month, day = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+        if query.months:
+            times = np.clip(self._view.field("time", self._positions), *_CALENDAR)
+            days = (times // 86_400).astype("datetime64[D]")
+            months = days.astype("datetime64[M]").astype(np.int64)
+            years = months // 12 + 1970
+            right_year = np.isin(years, query.years) | (not query.years)
+            month = np.isin(months % 12 + 1, query.months) & right_year
+            for year in np.unique(years).tolist():
+                for wanted in query.dates(year):
+                    day |= np.abs((days - np.datetime64(wanted)).astype(np.int64)) <= 3
+        return {"month": month.astype(np.float32), "day": day.astype(np.float32)}
+
+    def _crowd_features(
+        self, features: Mapping[str, Floats], exact: Floats, near: Floats
+    ) -> dict[str, Floats]:
+        """Whether a turn is about those the query names, and how near its words come.
+
+        A name is near only to itself.
+        """
+        proper = np.array(self._query.proper, dtype=bool)[:, None]
+        soft = _weighed(self._weights, np.where(proper, exact, near))
+        of_self = features["spoke"] * features["is_self"]
+        one = float(len(self._query.asked) == 1)
+        return {
+            "self_of_asked": of_self,
+            "about_asked": np.maximum(of_self > 0, features["named"]) * one,
+            "self_of_other": features["is_self"] * (1 - features["spoke"]) * one,
+            **_with_relative("soft", {"here": soft}),
+        }
+
+
+def _best(values: Floats, count: int) -> Ints:
+    """Ascending places of the highest values."""
+    count = min(count, len(values))
+    return np.sort(np.argpartition(-values, count - 1)[:count])
+
+
+def _weighed(weights: Floats, rows: Floats) -> Floats:
+    """Weighted sum of rows. Not a BLAS product, whose rounding depends on the rows' length."""
+    return np.asarray((weights[:, None] * rows).sum(axis=0))
+
+
+def _with_relative(name: str, raw: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Each feature as it is, and relative to the best candidate of the query."""
+    found = {}
+    for key, values in raw.items():
+        peak = float(np.max(values))
+        found[f"{name}_{key}"] = values
+        found[f"{name}_{key}_rel"] = values / (peak if peak > 1e-6 else np.inf)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class LinearModel:
     """A weighted sum of features; with `bias`, above 0 is more likely an answer than not."""
 
-    names: tuple[str, ...]
-    weights: NDArray[np.float64]
+    weights: Mapping[str, float]
     bias: float = 0.0
 
     def scores(self, candidates: Candidates) -> NDArray[np.float64]:
         """Scores of candidates, float64 of shape (n,); higher is better."""
-        # Row by row: the rounding of a BLAS product would depend on how many candidates there are.
-        sums = (self.weights[:, None] * candidates.matrix(self.names)).sum(axis=0)
+        sums = np.full(len(candidates.positions), self.bias)
+        for name, weight in self.weights.items():
+            sums += weight * candidates.features[name]
         # Rounded, so that equal turns tie and the earlier one comes first.
-        return np.asarray(np.round(sums + self.bias, 6))
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "LinearModel":
-        """A model from ``{"bias": number, "weights": {feature: number}}``."""
-        weights = data["weights"]
-        values = np.array(list(weights.values()), dtype=np.float64)
-        return cls(tuple(weights), values, float(data.get("bias", 0.0)))
+        sums = np.round(sums, 6)
+        # What holds all words of the query is not ranked behind what has none.
+        vague = np.where(candidates.matches, -np.inf, sums).max(initial=-np.inf)
+        return np.where(candidates.exact, np.maximum(sums, vague + 1e-6), sums)
 
 
 @cache
 def default_model(crowd: bool = False) -> LinearModel:
     """The shipped model for talk of few, or for a crowd."""
     data = json.loads(WEIGHTS.read_text(encoding="utf-8"))
-    return LinearModel.from_dict(data["crowd"] if crowd else data)
+    data = data["crowd"] if crowd else data
+    return LinearModel(data["weights"], data["bias"])
 
 
-def probability(score: float) -> float:
-    """A score squeezed into 0..1."""
-    return float(1 / (1 + np.exp(-np.clip(score, -30, 30))))
+def ranked(
+    view: View, text: str, lexicon: Lexicon, model: LinearModel | None = None
+) -> list[tuple[int, float, bool]]:
+    """What answers a query, best first: places in the scope, scores of 0 to 1, whether it matches.
+
+    Nothing if the query has no word to look for.
+    """
+    query = parsed_query(text, view.speakers.values())
+    if not view.size or not (query.content or query.asked):
+        return []
+    candidates = Reader(view, query, lexicon).candidates()
+    scores = (model or default_model(view.in_crowd)).scores(candidates)
+    order = np.argsort(-scores, kind="stable")
+    alike = None
+    if view.in_crowd:
+        alike = view.likeness(candidates.positions[order[best_places(order, candidates)]])
+    best = latest_first(order, scores, candidates, query, alike)
+    # A turn moved to a better place gets the score of that place, so scores never rise.
+    chances = 1 / (1 + np.exp(-np.clip(scores[order], -30, 30)))
+    places = view.places[candidates.positions[best]].tolist()
+    return list(zip(places, chances.tolist(), candidates.matches[best].tolist(), strict=True))
 
 
 def latest_first(
@@ -87,16 +444,39 @@ def latest_first(
     """
     looked_at = best_places(order, candidates)
     best = order[looked_at].tolist()
-    if alike is None:
-        groups = _groups(best, scores, candidates, query) if query.asks_now else []
-    else:
-        # Of those who are merely named, any two things told are alike.
-        may = query.may_ask_now and _beyond_names(query)
-        groups = _groups_in_crowd(best, scores, candidates, query, alike) if may else []
+    # The query's words as bits: those that are names, and all others.
+    names = sum(1 << n for n, proper in enumerate(query.proper) if proper)
+    telling = (1 << len(query.content)) - 1 - names
+    held = [int(candidates.matched[at]) for at in best]
+    needed = max(1, len(query.content) - 1)
+    # Of those who are merely named, any two things told are alike.
+    if not (query.asks_now if alike is None else query.may_ask_now and telling):
+        return order
+
+    def counts(place: int) -> bool:
+        words, tells = held[place], bool(candidates.tells[best[place]])
+        if alike is not None:
+            return tells and not names & ~words
+        return tells and words.bit_count() >= needed and bool(words & telling)
+
+    def says_the_same(first: int, place: int) -> bool:
+        behind = scores[best[first]] - scores[best[place]]
+        if alike is None:
+            return held[first] == held[place] and bool(behind <= MARGIN)
+        said = held[first] & telling
+        common = _share(held[place] & said, said, candidates.rarity) + alike[first, place]
+        return bool(common >= IN_COMMON and behind <= CROWD_MARGIN)
+
+    groups: list[list[int]] = []
+    for place in filter(counts, range(len(best))):
+        group = next((group for group in groups if says_the_same(group[0], place)), None)
+        if group is None:
+            groups.append([place])
+        else:
+            group.append(place)
     found = order.copy()
     for group in groups:
-        places = looked_at[group]
-        found[places] = _newest_first(order[places], candidates.times)
+        found[looked_at[group]] = _newest_first(order[looked_at[group]], candidates.times)
     return found
 
 
@@ -105,59 +485,11 @@ def best_places(order: Ints, candidates: Candidates) -> Ints:
     return np.flatnonzero(~candidates.repeats[order])[:LOOKED_AT]
 
 
-def _groups(
-    best: Sequence[int], scores: NDArray[np.float64], candidates: Candidates, query: ParsedQuery
-) -> list[list[int]]:
-    """Places in `best` of turns that say the same, two or more in a group."""
-    needed, telling = max(1, len(query.content) - 1), _beyond_names(query)
-    groups: dict[int, list[int]] = {}
-    for place, at in enumerate(best):
-        key = int(candidates.matched[at])
-        if key.bit_count() < needed or not key & telling or not candidates.tells[at]:
-            continue
-        group = groups.setdefault(key, [place])
-        if group[0] != place and scores[best[group[0]]] - scores[at] <= MARGIN:
-            group.append(place)
-    return [group for group in groups.values() if len(group) > 1]
-
-
-def _groups_in_crowd(
-    best: Sequence[int],
-    scores: NDArray[np.float64],
-    candidates: Candidates,
-    query: ParsedQuery,
-    alike: Floats,
-) -> list[list[int]]:
-    """The same in a crowd; all names in the query must stand in each turn."""
-    telling = _beyond_names(query)
-    names = (1 << len(query.content)) - 1 - telling
-    groups: list[list[int]] = []
-    for place, at in enumerate(best):
-        key = int(candidates.matched[at])
-        if not candidates.tells[at] or names & ~key:
-            continue
-        for group in groups:
-            first = best[group[0]]
-            known = int(candidates.matched[first]) & telling
-            common = _share(key & known, known, candidates.rarity) + alike[group[0], place]
-            if common >= IN_COMMON and scores[first] - scores[at] <= CROWD_MARGIN:
-                group.append(place)
-                break
-        else:
-            groups.append([place])
-    return [group for group in groups if len(group) > 1]
-
-
 def _share(part: int, whole: int, rarity: Floats) -> float:
     """The share, by rarity, that some words have of others; both as bits."""
     bits = np.arange(len(rarity))
     total = float(rarity[(whole >> bits & 1) > 0].sum())
     return float(rarity[(part >> bits & 1) > 0].sum()) / total if total else 0.0
-
-
-def _beyond_names(query: ParsedQuery) -> int:
-    """Bits of the query's words that are not written as names, as in `Candidates.matched`."""
-    return sum(1 << n for n, proper in enumerate(query.proper) if not proper)
 
 
 def _newest_first(members: Ints, times: NDArray[np.float64]) -> Ints:

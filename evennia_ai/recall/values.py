@@ -1,10 +1,9 @@
 """What goes into the recall index and what comes out."""
 
 import json
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime
 from math import isfinite
 from typing import Any
 
@@ -14,15 +13,6 @@ Moment = float | int | str | datetime | date | None
 
 # Of a stored search result: hits, characters of each, characters of a result without hits.
 BRIEF_HITS, BRIEF_TEXT_CHARS, BRIEF_CHARS = 3, 40, 200
-_MONTHS = """
-january february march april may june july august september october november december
-"""
-MONTH_NUMBERS = {name: number for number, name in enumerate(_MONTHS.split(), 1)} | {
-    name[:3]: number for number, name in enumerate(_MONTHS.split(), 1)
-}
-_CLOCK = re.compile(r"\b(\d{1,2}):(\d{2})(?::\d{2})?\s*([ap]m)?\b")
-_DAY_MONTH_YEAR = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\s+([a-z]{3,9})\.?,?\s+(\d{4})\b")
-_MONTH_DAY_YEAR = re.compile(r"\b([a-z]{3,9})\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +21,12 @@ class Turn:
 
     Args:
         id: Unique within its scope; adding it again replaces the old turn.
-        at: Seconds since the epoch, an ISO 8601 text, a date or datetime, or a date in English
-            words. Anything else counts as the epoch.
+        at: Seconds since the epoch, or an ISO 8601 text, a date or datetime. Anything else counts
+            as the epoch.
         session: Name or number of the talk it belongs to. Without one, a pause of more than
             half an hour begins a new talk.
         audience: As `evennia_ai.history.audience` writes it; None is public.
-        kind: ``message``, ``journal``, ``summary`` or ``memory``.
+        kind: ``message``, ``journal`` or ``summary``.
     """
 
     id: str
@@ -149,50 +139,20 @@ class Query:
 def seconds(moment: Moment) -> float:
     """A moment as seconds since the epoch, in UTC if it names no zone; 0.0 if it is no time."""
     if isinstance(moment, int | float):
-        if not _is_storable(moment):
-            return 0.0
-        return float(moment) if abs(moment) < 1e12 else float(moment) / 1000
-    if isinstance(moment, str):
-        return _seconds_of_text(moment)
-    if not isinstance(moment, date):
+        return float(moment) if _is_storable(moment) else 0.0
+    try:
+        when = datetime.fromisoformat(str(moment).strip())
+    except ValueError:
         return 0.0
-    if not isinstance(moment, datetime):
-        moment = datetime.combine(moment, time(), UTC)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def stored_moment(moment: Moment) -> float | int | str | None:
+    """A moment as it is stored: numbers as they are, all else as text; None for no number."""
+    if isinstance(moment, int | float):
+        return moment if _is_storable(moment) else None
+    return None if moment is None else storable(str(moment))
 
 
 def _is_storable(number: float | int) -> bool:
     return -(2**63) <= number < 2**63 if isinstance(number, int) else isfinite(number)
-
-
-def stored_moment(moment: Moment) -> float | int | str | None:
-    """A moment as it is stored: dates as ISO 8601, None for what is no moment."""
-    if isinstance(moment, date):
-        return moment.isoformat()
-    if isinstance(moment, str):
-        return storable(moment)
-    return moment if isinstance(moment, int | float) and _is_storable(moment) else None
-
-
-def _seconds_of_text(text: str) -> float:
-    try:
-        return seconds(datetime.fromisoformat(text.strip()))
-    except ValueError:
-        pass  # not ISO 8601; perhaps a date in words
-    lower = text.lower()
-    if found := _DAY_MONTH_YEAR.search(lower):
-        day, month, year = found.groups()
-    elif found := _MONTH_DAY_YEAR.search(lower):
-        month, day, year = found.groups()
-    else:
-        return 0.0
-    try:
-        moment = datetime(int(year), MONTH_NUMBERS.get(month, 0), int(day), tzinfo=UTC)
-    except ValueError:
-        return 0.0
-    if not (clock := _CLOCK.search(lower)):
-        return moment.timestamp()
-    hour, minute, half = int(clock[1]), int(clock[2]), clock[3]
-    if half:
-        hour = hour % 12 + (12 if half == "pm" else 0)
-    return moment.timestamp() + hour * 3600.0 + minute * 60.0

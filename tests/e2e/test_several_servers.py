@@ -15,7 +15,6 @@ DATABASES = {{"default": {{
     "ENGINE": "django.db.backends.postgresql",
     "NAME": "{database}", "USER": "{user}", "HOST": "{host}",
 }}}}
-EVENNIA_AI_RECALL_URL = "{memory}"
 EVENNIA_AI_MEM0_CONFIG = {{
     "vector_store": {{"provider": "pgvector", "config": {{"connection_string": "{memory}"}}}}
 }}

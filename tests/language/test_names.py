@@ -6,7 +6,7 @@ from evennia_ai.language.names import capitals, lone_capitals, names_among
 from evennia_ai.language.words import telling_words
 from evennia_ai.rag_memory.recalled import is_recalled, telling_stems
 from evennia_ai.recall import RecallIndex, Turn
-from evennia_ai.recall.query import Speakers, parsed_query
+from evennia_ai.recall.query import parsed_query
 
 HOMES = ("Tam", "mill"), ("Rose", "harbour"), ("Will", "tower"), ("May", "barn"), ("Odo", "attic")
 # What anybody says all day.
@@ -86,8 +86,8 @@ class TestReading(unittest.TestCase):
             ("Will Elin live there?", ("elin", "live")),
             ("What did Elin sing in May?", ("elin", "sing")),
         ):
-            self.assertEqual(parsed_query(query, Speakers()).content, content)
-        asked = parsed_query("Where does Will live?", Speakers(["Will"]))
+            self.assertEqual(parsed_query(query).content, content)
+        asked = parsed_query("Where does Will live?", ["Will"])
         self.assertEqual((asked.content, asked.asked), (("live",), ("Will",)))
 
 

@@ -15,7 +15,7 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import STAFF, private, visible
 from evennia_ai.recall import Hit, RecallIndex, Turn
 from evennia_ai.recall.embedding import default_embedder
-from evennia_ai.recall.query import Speakers, parsed_query
+from evennia_ai.recall.query import parsed_query
 from evennia_ai.recall.values import seconds
 
 TALK = (
@@ -222,7 +222,7 @@ class TestQueries(RecallCase):
 
     def test_a_word_that_tells_where_to(self):
         """`off` is no stop word: it may be all that says that somebody travels."""
-        query = parsed_query("What is she off to?", Speakers())
+        query = parsed_query("What is she off to?")
         self.assertEqual(("off",), query.content)
 
     def test_any_turn_can_be_stored(self):
@@ -277,18 +277,6 @@ class TestRemove(unittest.TestCase):
     def bytes(self):
         return [file.read_bytes() for file in self.path.parent.rglob("*") if file.is_file()]
 
-    def test_only_its_scope_is_read_anew(self):
-        """A removal or a replacement leaves what is in memory of other scopes, and all words."""
-        for scope in ("aria", "bo"):
-            self.index.add(scope, talk())
-            self.index.search(scope, "raven")
-        others, words = self.index._view(2), self.index._vocabulary
-        self.index.remove("aria", ["t4"])
-        self.index.add("aria", [Turn("t5", "Bram", "And their names?", 300.0)])
-        self.index.search("aria", "raven")
-        self.assertIs(self.index._view(2), others)
-        self.assertIs(self.index._vocabulary, words)
-
     def test_cleared_in_part(self):
         """A scope may be cleared some turns at a time; after the last, no byte of it is left."""
         self.index.add("aria", talk() + [Turn("s", "Eve", "xyzzyplugh is my secret", 99.0)])
@@ -339,7 +327,7 @@ class TestRemove(unittest.TestCase):
         self.addCleanup(fresh.close)
         fresh.add("aria", left.values())
         fresh.search("aria", asked)
-        self.assertEqual(bool(left) and fresh._view(1).seen_by(viewer).in_crowd, crowded)
+        self.assertEqual(bool(left) and fresh._view(1, viewer).in_crowd, crowded)
         self.assertEqual(
             index.search("aria", asked, 50, viewer), fresh.search("aria", asked, 50, viewer)
         )
@@ -509,6 +497,25 @@ class TestAudience(RecallCase):
         self.assertEqual(hits, part.search("aria", query, 50))
 
 
+class TestExactFirst(RecallCase):
+    @settings(max_examples=60, deadline=None)
+    @given(
+        st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4), min_size=1, max_size=25),
+        st.lists(st.sampled_from(WORDS), min_size=1, max_size=2, unique=True),
+    )
+    def test_an_exact_hit_is_never_behind_a_vague_one(self, said, asked):
+        """What tells all words of the query stands before what matches in nothing."""
+        index = RecallIndex(":memory:")
+        self.addCleanup(index.close)
+        index.add(
+            "aria", [Turn(f"t{n}", "Cora", " ".join(w), 60.0 * n) for n, w in enumerate(said)]
+        )
+        hits = index.search("aria", " ".join(asked), 50)
+        exact = [place for place, hit in enumerate(hits) if set(asked) <= set(hit.text.split())]
+        vague = [place for place, hit in enumerate(hits) if not hit.matches]
+        self.assertLess(max(exact, default=-1), min(vague, default=len(hits)))
+
+
 class TestThreads(RecallCase):
     def test_adds_searches_and_removals_at_once(self):
         """Threads that add, search and remove at once lose nothing and never fail."""
@@ -534,18 +541,15 @@ class TestThreads(RecallCase):
 
 class TestMoments(unittest.TestCase):
     def test_moments(self):
-        """Seconds, ISO texts, dates and dates in words are understood; anything else is 0."""
+        """Seconds, ISO texts and dates are understood; anything else is 0."""
         noon = datetime(2023, 5, 8, 13, 56, tzinfo=UTC).timestamp()
         for moment in (
             noon,
-            noon * 1000,
             "2023-05-08T13:56:00+00:00",
             "2023-05-08 13:56",
-            "1:56 pm on 8 May, 2023",
-            "May 8th, 2023 at 13:56",
             datetime(2023, 5, 8, 13, 56),
         ):
             self.assertEqual(seconds(moment), noon, moment)
         odd = (float("nan"), float("inf"), 10**400, [])
-        for moment in (None, "", "soon", "40 May 2023", "8 foo 2023", *odd):
+        for moment in (None, "", "soon", "8 May 2023", *odd):
             self.assertEqual(seconds(moment), 0.0, moment)

@@ -6,8 +6,8 @@ import unittest
 from pathlib import Path
 
 from benchmarks.recall import Conversation, Question, all_recalls, weights_have_seen
+from benchmarks.train_recall import crowd
 from evennia_ai.recall import Turn
-from scripts.train_recall import crowd
 
 LINES = (
     ("Ann", "I bought a raven at the harbour."),

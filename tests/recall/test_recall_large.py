@@ -4,18 +4,11 @@ import random
 import unittest
 from dataclasses import replace
 
-import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from evennia_ai.history.audience import STAFF, private
-from evennia_ai.language.words import stem, words
+from evennia_ai.language.words import stem
 from evennia_ai.recall import RecallIndex, Turn
-from evennia_ai.recall.embedding import default_embedder
-from evennia_ai.recall.features import CANDIDATES, Reader
-from evennia_ai.recall.query import Speakers, is_called, name_parts, parsed_query
-from evennia_ai.recall.ranking import default_model
-from evennia_ai.recall.vocabulary import Vocabulary, members, members_by_kind
+from evennia_ai.recall.query import parsed_query
+from evennia_ai.recall.ranking import CANDIDATES, Reader, default_model, members
 
 WORDS = [
     "the",
@@ -82,7 +75,7 @@ class TestLargeScope(unittest.TestCase):
     def test_same_again(self):
         """The same query gives the same hits, also after the scope was read anew."""
         before = self.index.search("aria", "cold smoke over the hill", 100)
-        self.index._views.clear()
+        self.index._scopes.clear()
         self.assertEqual(self.index.search("aria", "cold smoke over the hill", 100), before)
 
 
@@ -97,58 +90,35 @@ class TestLexicon(unittest.TestCase):
 
     def test_members(self):
         """Any form of a kind's name gives its members, any other word gives none."""
-        self.assertIn(stem("raven"), members("pets"))
-        self.assertEqual(members("xyzzy"), ())
-        self.assertTrue(all(members_by_kind().values()))
-
-
-LETTERS = st.text("abé", max_size=7)
-
-
-class TestSpeakers(unittest.TestCase):
-    @settings(max_examples=100, deadline=None)
-    @given(
-        st.lists(st.lists(LETTERS, max_size=2).map(" ".join), max_size=12),
-        st.lists(LETTERS, max_size=4),
-    )
-    def test_called(self, names, tokens):
-        """Words call those whose first name, or a short form of it, is among them."""
-        tokens = [word for token in tokens for word in words(token)]
-        expected = {
-            name: parts
-            for name in names
-            if (parts := name_parts(name)) and any(is_called(token, parts[0]) for token in tokens)
-        }
-        self.assertEqual(Speakers(names).called(tokens), expected)
+        self.assertIn(stem("raven"), members()[stem("pets")])
+        self.assertNotIn("xyzzy", members())
+        self.assertTrue(all(members().values()))
 
 
 class TestQuery(unittest.TestCase):
     def test_who_does_comes_first(self):
         """Of two names the one after an auxiliary is the doer."""
-        query = parsed_query(
-            "What book for Bram did Alice buy?", Speakers(["Bram", "Alice", "Cora"])
-        )
+        query = parsed_query("What book for Bram did Alice buy?", ["Bram", "Alice", "Cora"])
         self.assertEqual(query.asked, ("Alice", "Bram"))
         self.assertEqual(query.content, ("book", "buy"))
         self.assertFalse(query.together)
 
     def test_short_names(self):
         """A short form of three letters or more is the name; other words are not."""
-        self.assertEqual(parsed_query("Does Mel sing?", Speakers(["Melanie"])).asked, ("Melanie",))
-        self.assertEqual(parsed_query("Tell me a melody", Speakers(["Melanie"])).asked, ())
+        self.assertEqual(parsed_query("Does Mel sing?", ["Melanie"]).asked, ("Melanie",))
+        self.assertEqual(parsed_query("Tell me a melody", ["Melanie"]).asked, ())
 
     def test_dates(self):
         """Months, days and years are read; `may` the verb is no month."""
-        query = parsed_query("What happened on 8 May, 2023?", Speakers())
+        query = parsed_query("What happened on 8 May, 2023?")
         self.assertEqual((query.months, query.days, query.years), ((5,), (8,), (2023,)))
-        self.assertEqual(parsed_query("What may Alice buy?", Speakers(["Alice"])).months, ())
-        self.assertEqual(parsed_query("How was June?", Speakers()).months, (6,))
+        self.assertEqual(parsed_query("What may Alice buy?", ["Alice"]).months, ())
+        self.assertEqual(parsed_query("How was June?").months, (6,))
 
     def test_wants(self):
         """The kind of answer wanted is read from the question word."""
-        self.assertIn("time", parsed_query("When did it rain?", Speakers()).wants)
-        self.assertIn("number", parsed_query("How many ravens?", Speakers()).wants)
-        self.assertIn("place", parsed_query("Where is the mill?", Speakers()).wants)
+        self.assertIn("time", parsed_query("When did it rain?").wants)
+        self.assertIn("name", parsed_query("Who owns the mill?").wants)
 
 
 class TestCrowd(unittest.TestCase):
@@ -157,7 +127,7 @@ class TestCrowd(unittest.TestCase):
         self.addCleanup(self.index.close)
 
     def in_crowd(self, viewer=None):
-        return self.index._view(1).seen_by(viewer).in_crowd
+        return self.index._view(1, viewer).in_crowd
 
     def test_talk_without_a_thread_is_a_crowd(self):
         """Lines that have nothing to do with the next make a crowd; a few of them do not yet."""
@@ -197,45 +167,6 @@ def threads():
     ]
 
 
-class OneMeaning:
-    """An embedder to which all words mean the same."""
-
-    dims = 2
-
-    def embed(self, texts):
-        return np.ones((len(texts), self.dims), dtype=np.float32)
-
-
-class TestVocabulary(unittest.TestCase):
-    def test_equally_near_words_come_in_one_order(self):
-        """Words that are equally near come in the same order however they were added."""
-        first, second = Vocabulary(OneMeaning()), Vocabulary(OneMeaning())
-        first.numbers(["raven", "ale"])
-        second.numbers(["ale"])
-        vector = np.ones(2, dtype=np.float32)
-        list(second.near("x", vector))
-        second.numbers(["raven"])
-        self.assertEqual([word for word, _ in first.near("x", vector)], ["ale", "raven"])
-        self.assertEqual(list(first.near("x", vector)), list(second.near("x", vector)))
-
-
-class TestNearness(unittest.TestCase):
-    def test_nearness(self):
-        """A turn is as near as its nearest word; one without words is near to nothing."""
-        index, embedder = RecallIndex(":memory:"), default_embedder()
-        self.addCleanup(index.close)
-        said = ["A raven and a candle.", "", "The and of.", "Bread."]
-        index.add("aria", [Turn(f"t{n}", "Ann", text, 60.0 * n) for n, text in enumerate(said)])
-        vectors = embedder.embed(["raven", "bread"])
-        turns = index._view(1).seen_by(None)
-        near = turns.nearness(np.array([3, 0, 1, 2]), vectors)
-        self.assertEqual(near.shape, (2, 4))
-        np.testing.assert_allclose([near[0, 1], near[1, 0]], 1.0, atol=0.02)
-        self.assertTrue(0 <= near[1, 1] < 0.9)
-        np.testing.assert_array_equal(near[:, 2:], 0)
-        self.assertEqual(turns.nearness(np.array([1]), vectors).tolist(), [[0.0], [0.0]])
-
-
 class TestWeights(unittest.TestCase):
     def test_weights_fit_the_features(self):
         """The shipped weights name the features that are computed; a crowd's, some of them."""
@@ -243,12 +174,7 @@ class TestWeights(unittest.TestCase):
             index = RecallIndex(":memory:")
             self.addCleanup(index.close)
             index.add("aria", chatter(count))
-            turns = index._view(1).seen_by(None)
-            self.assertEqual(turns.in_crowd, crowd)
-            found = Reader(
-                turns, parsed_query("warm ale", Speakers()), default_embedder()
-            ).candidates()
-            unknown = set(default_model(crowd).names) - set(found.features)
-            self.assertEqual(unknown, set())
-            unused = set(found.features) - set(default_model(crowd).names)
-            self.assertEqual(bool(unused), crowd)
+            view = index._view(1, None)
+            self.assertEqual(view.in_crowd, crowd)
+            found = Reader(view, parsed_query("warm ale"), index._lexicon).candidates()
+            self.assertLessEqual(set(default_model(crowd).weights), set(found.features))

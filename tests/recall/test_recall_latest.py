@@ -8,12 +8,11 @@ import numpy as np
 
 from benchmarks.mudlife import Fact, distinct_facts, found_figures, make_life, run
 from evennia_ai.recall import RecallIndex, Turn
-from evennia_ai.recall.features import Candidates
-from evennia_ai.recall.query import Speakers, parsed_query
-from evennia_ai.recall.ranking import CROWD_MARGIN, LOOKED_AT, MARGIN, latest_first
+from evennia_ai.recall.query import parsed_query
+from evennia_ai.recall.ranking import CROWD_MARGIN, LOOKED_AT, MARGIN, Candidates, latest_first
 
 DAY = 86_400.0
-SPEAKERS = Speakers(["Alice", "Bram"])
+SPEAKERS = ["Alice", "Bram"]
 
 
 def day(month, number):
@@ -42,6 +41,7 @@ class TestLatestFirst(unittest.TestCase):
             positions=np.arange(5),
             features={},
             matched=np.array([1, 1, 2, 1, 0]),
+            exact=np.zeros(0, dtype=bool),
             tells=np.array([True, True, True, False, True]),
             times=np.array([0.0, 9 * DAY, 20 * DAY, 30 * DAY, 40 * DAY]),
             rarity=np.array([1.0, 1.0, 1.0], dtype=np.float32),
@@ -92,6 +92,7 @@ class TestLatestFirst(unittest.TestCase):
             positions=np.arange(count),
             features={},
             matched=np.array([1] + [2] * (count - 2) + [1]),
+            exact=np.zeros(0, dtype=bool),
             tells=np.array([True] + [False] * (count - 2) + [True]),
             times=np.arange(count) * DAY,
             rarity=np.ones(3, dtype=np.float32),
@@ -120,6 +121,7 @@ class TestLatestFirstInACrowd(unittest.TestCase):
             positions=np.arange(2),
             features={},
             matched=np.array(matched),
+            exact=np.zeros(0, dtype=bool),
             tells=np.array(tells),
             times=np.array([0.0, 9 * DAY]),
             rarity=np.array([2.0, 1.0, 1.0], dtype=np.float32)[: len(asked.content)],

@@ -5,14 +5,16 @@ probability on the evidence turns (ListNet's top-one loss; Cao et al., ICML 2007
 penalty. Adversarial questions (category 5 of LoCoMo) are used with the speakers' names swapped,
 which makes them answerable.
 
-The file also records the figures of leaving one conversation out and training on the others.
+Of the features that `ranking.py` computes, the least important are left out step by step, until
+`FEATURES` are left. The file also records the figures of leaving one conversation out, and choosing
+and training on the others.
 
 A second set of weights is for a crowd, where many people talk at once: neighbouring turns say
 little, and much is said about people by others. It is learned on the same questions, asked of all
 conversations merged into one, in which half of what people say about themselves is said by somebody
 else; once with each conversation's turns in order, once in random order.
 
-    python scripts/train_recall.py [path/to/locomo.json]
+    python benchmarks/train_recall.py [path/to/locomo.json]
 """
 
 import argparse
@@ -40,17 +42,17 @@ from benchmarks.recall import (  # noqa: E402
     read_conversations,
 )
 from evennia_ai.recall import RecallIndex, Turn  # noqa: E402
-from evennia_ai.recall.embedding import default_embedder  # noqa: E402
-from evennia_ai.recall.features import Reader  # noqa: E402
 from evennia_ai.recall.query import parsed_query  # noqa: E402
-from evennia_ai.recall.ranking import WEIGHTS, LinearModel  # noqa: E402
+from evennia_ai.recall.ranking import WEIGHTS, LinearModel, Reader  # noqa: E402
 
+# How many features are chosen, and which share is kept at each step.
+FEATURES, KEPT = 24, 0.75
 ROUNDS = 40
 PENALTY = 0.1
 # A crowd: share of own facts that somebody else tells, and lines per evening.
 HEARSAY = 0.5
 # Features of a turn's conversation and its position there, which mean nothing in a crowd.
-_OF_TALK = re.compile(r"_session|^place$|^open")
+_OF_TALK = re.compile(r"_peak|^open")
 EVENING_LINES = 120
 _OF_SELF = re.compile(r"\b(I'm|I am|I was|I've|I have|I|my|me|myself)\b", re.IGNORECASE)
 _OF_OTHER = {
@@ -108,16 +110,16 @@ def read_crowd_examples(
 def _examples(turns: Sequence[Turn], asked: Iterable[Asked]) -> tuple[list[str], list[Example]]:
     index = RecallIndex(":memory:")
     index.add("talk", turns)
-    seen = index._view(1).seen_by(None)
+    seen = index._view(1, None)
     ids = [turn.id for turn in turns]
     names: list[str] = []
     examples = []
     for number, question, training_only in asked:
-        query = parsed_query(question.text, seen.speakers)
-        found = Reader(seen, query, default_embedder()).candidates()
+        query = parsed_query(question.text, seen.speakers.values())
+        found = Reader(seen, query, index._lexicon).candidates()
         names = names or list(found.features)
-        holds = np.array([ids[p] in question.evidence for p in seen.base[found.positions]])
-        matrix = found.matrix(tuple(names)).T
+        holds = np.array([ids[p] in question.evidence for p in seen.places[found.positions]])
+        matrix = np.array([found.features[name] for name in names], dtype=np.float32).T
         examples.append(Example(number, question.category, matrix, holds, training_only))
     return names, examples
 
@@ -240,11 +242,35 @@ def recall_rows(examples: Sequence[Example], weights: np.ndarray) -> list[tuple[
     return rows
 
 
+def chosen(examples: Sequence[Example]) -> list[int]:
+    """Return the columns of the `FEATURES` most important features, by their weight and spread."""
+    spread = np.concatenate([example.features for example in examples]).std(axis=0)
+    columns = list(range(len(spread)))
+    while len(columns) > FEATURES:
+        weights = learned([_narrowed(example, columns) for example in examples])
+        order = np.argsort(-np.abs(weights) * spread[columns])
+        size = max(FEATURES, int(len(columns) * KEPT))
+        columns = sorted(columns[place] for place in order[:size])
+    return columns
+
+
+def _narrowed(example: Example, columns: Sequence[int]) -> Example:
+    return replace(example, features=example.features[:, columns])
+
+
+def learned_weights(examples: Sequence[Example]) -> np.ndarray:
+    """Return weights of all features, zeros for those that are not chosen, shape (d,)."""
+    columns = chosen(examples)
+    weights = np.zeros(examples[0].features.shape[1])
+    weights[columns] = learned([_narrowed(example, columns) for example in examples])
+    return weights
+
+
 def left_out_weights(examples: Sequence[Example]) -> dict[int, np.ndarray]:
-    """Return for each conversation's number the weights learned on all the others."""
+    """Return for each conversation's number the weights chosen and learned on all the others."""
     numbers = sorted({example.conversation for example in examples})
     return {
-        number: learned([e for e in examples if e.conversation != number and trains(e)])
+        number: learned_weights([e for e in examples if e.conversation != number and trains(e)])
         for number in numbers
     }
 
@@ -256,15 +282,14 @@ def left_out_models(
 
     Args:
         conversations: Two or more.
-        without: Features whose names begin with one of these are left out.
+        without: Features whose names begin with this are left out.
     """
     names, examples = read_examples(conversations)
     kept = [n for n, name in enumerate(names) if not (without and name.startswith(without))]
-    for example in examples:
-        example.features = example.features[:, kept]
-    found = left_out_weights(examples)
-    own = tuple(names[n] for n in kept)
-    return [LinearModel(own, found[number]) for number in range(len(conversations))]
+    found = left_out_weights([_narrowed(example, kept) for example in examples])
+    own = [names[n] for n in kept]
+    models = (dict(zip(own, found[n].tolist(), strict=True)) for n in range(len(conversations)))
+    return [LinearModel({name: w for name, w in model.items() if w}) for model in models]
 
 
 def left_out_figures(examples: Sequence[Example]) -> dict[str, Any]:
@@ -300,11 +325,11 @@ def bias_of(examples: Sequence[Example], weights: np.ndarray) -> float:
 def learned_data(names: Sequence[str], examples: Sequence[Example]) -> dict[str, Any]:
     """Return the left-out figures and the weights learned on all data, as stored."""
     training = [example for example in examples if trains(example)]
-    weights = learned(training)
+    weights = learned_weights(training)
     return {
         "one_conversation_left_out": left_out_figures(examples),
         "bias": round(bias_of(training, weights), 4),
-        "weights": {n: round(float(w), 5) for n, w in zip(names, weights, strict=True)},
+        "weights": {n: round(float(w), 5) for n, w in zip(names, weights, strict=True) if w},
     }
 
 
@@ -316,7 +341,7 @@ def main() -> None:
     options = parser.parse_args()
     conversations = read_conversations(options.data)
     data = {
-        "trained_by": "scripts/train_recall.py",
+        "trained_by": "benchmarks/train_recall.py",
         "trained_on": f"{options.data.name}: questions of LoCoMo (CC BY-NC 4.0); no text kept",
         "trained_on_sha256": digest(options.data),
         **learned_data(*read_examples(conversations)),
