@@ -1,5 +1,6 @@
 """The assistant's body: a character that hears what happens around it."""
 
+import re
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,6 @@ from evennia_ai.assistant.copies import begin_life
 from evennia_ai.assistant.evennia_internals import AttributeStore
 from evennia_ai.assistant.events import ANSWER
 from evennia_ai.assistant.game import (
-    UNSEEN,
     hearers,
     is_assistant,
     is_ignored,
@@ -25,6 +25,7 @@ from evennia_ai.assistant.identity import speaker_of, stable_id
 from evennia_ai.assistant.room import is_to_answer
 from evennia_ai.assistant.soundness import BODY
 from evennia_ai.history.audience import PUBLIC, private
+from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import SPEECH, Message, Speaker, new_id, utc_iso
 from evennia_ai.language.words import storable
 from evennia_ai.rag_memory.journal import JournalHandler
@@ -226,9 +227,9 @@ def heard_event(
     kind, line = str(text[1].get("type")), storable(plain(text[0])[:LINE_CHARS])
     room = listener.location
     is_here = room is not None and speaker.location is room
-    is_unseen = is_here and speaker not in seen(room, listener)
+    is_unseen = is_here and not seen(room, listener, [speaker])
     if is_unseen:
-        line = line.replace(str(speaker.key), UNSEEN)
+        line = re.sub(rf"^\W*{re.escape(plain(speaker.key))}(?!\w)", UNSEEN, line)
     if kind in ("say", "whisper", "pose"):
         content = spoken_part(line) if kind != "pose" else line
         if kind == "whisper":

@@ -59,6 +59,9 @@ class Store(Protocol):
     def preload(self, keys: Iterable[str], category: str | None = None) -> None:
         """Prepare for reading these keys."""
 
+    def get_own(self, key: str) -> list[Any]:
+        """The items of a stored list that the store wrote itself, not those put in by hand."""
+
     def stamp(self, key: str, category: str | None = None) -> object:
         """An object that is another one as soon as the value is replaced or changed."""
 

@@ -254,6 +254,11 @@ class MemoryStore:
         """A deep copy of a value, or the default."""
         return copy.deepcopy(self.values.get((key, category), default))
 
+    def get_own(self, key: str) -> list[Any]:
+        """The items of a stored list: nobody puts in any by hand."""
+        items = self.get(key)
+        return items if isinstance(items, list) else []
+
     def stamp(self, key: str, category: str | None = None) -> object:
         """The stored object itself."""
         at = (key, category)

@@ -22,11 +22,11 @@ def begin_life(body: "AssistantMixin") -> None:
     if named == own:
         return
     body.attributes.add(_NAME, own, category=_CATEGORY)
-    original = getattr(find(str(named)), "assistant", None)
-    if original is None:
+    if named is None:
         return
     store = AttributeStore(body)
     for attribute in body.attributes.all():
         if is_life(attribute.db_key, attribute.db_category):
             store.delete(attribute.db_key, attribute.db_category)
-    body.assistant.state.configure_as(original.state)
+    if original := getattr(find(str(named)), "assistant", None):
+        body.assistant.state.configure_as(original.state)

@@ -38,7 +38,7 @@ from evennia_ai.assistant.identity import stable_id
 from evennia_ai.assistant.soundness import Place, Reader, is_sound
 from evennia_ai.assistant.stored_privacy import LOCKS, is_life
 from evennia_ai.history.aside import put_aside
-from evennia_ai.history.sealed import seal, unseal
+from evennia_ai.history.sealed import holds_sealed, seal, unseal
 
 if TYPE_CHECKING:
     from evennia.typeclasses.attributes import Attribute
@@ -301,6 +301,15 @@ class AttributeStore:
         """A copy of a value as plain data, or the default."""
         attribute = self._attribute(key, category)
         return default if attribute is None else read(attribute, self._owner(key, category))
+
+    def get_own(self, key: str) -> list[Any]:
+        """The items of a stored list that this store has sealed, not those put in by hand."""
+        attribute, owner = self._attribute(key, None), self._owner(key, None)
+        items = attribute.db_value if attribute is not None else None
+        is_list = isinstance(items, list)
+        return (
+            [unseal(item, owner) for item in items if holds_sealed(item, owner)] if is_list else []
+        )
 
     def stamp(self, key: str, category: str | None = None) -> object:
         """The stored value's own object, which Evennia replaces at every change."""

@@ -26,6 +26,7 @@ from evennia.utils.gametime import gametime
 from evennia_ai.assistant.identity import find, stable_id
 from evennia_ai.errors import NotObeyedError, ToolError
 from evennia_ai.history.audience import STAFF, is_private, members
+from evennia_ai.history.frames import UNSEEN
 from evennia_ai.language.times import spoken_time, spoken_units
 from evennia_ai.llm_interaction.reply import speakable
 from evennia_ai.protocol import Named
@@ -38,8 +39,8 @@ PRIVATE_TAG = ("private", "evennia_ai")
 # On the account, or the character, of a player who wants no assistant to listen.
 IGNORED_TAG = ("ignored", "evennia_ai")
 DESCRIPTION_CHARS = 600
-# What the assistant calls somebody whom it hears and does not see, and a room it cannot see.
-UNSEEN, DARK = "someone", "a place too dark to see"
+# What the assistant calls a room that it cannot see.
+DARK = "a place too dark to see"
 # Words of a text that are looked up as names; databases limit the values in a query.
 _NAME_WORDS = 60
 # Evennia finds links (|lc, |lu, |lt, |le) after it has turned doubled pipes into single ones, so
@@ -260,19 +261,22 @@ class GameHandler:
         self._check_order(gift, asker)
         if not carried:
             gift = self._pick_up(gift)
-        name, receiver = self._numbered(gift), plain(person.get_display_name(self.character))
+        is_seen = person in self._seen()
+        receiver = plain(person.get_display_name(self.character)) if is_seen else UNSEEN
+        name = self._numbered(gift)
         if not (
             gift.at_pre_give(self.character, person)
             and gift.move_to(person, quiet=True, move_type="give")
         ):
             raise ToolError(f"you could not give {name} to {receiver}. {self._carried()}")
         gift.at_give(self.character, person)
-        self._room.msg_contents(
-            "$You() $conj(give) {gift} to {receiver}.",
-            exclude=[person],
-            from_obj=self.character,
-            mapping={"gift": name, "receiver": person},
-        )
+        if is_seen:
+            self._room.msg_contents(
+                "$You() $conj(give) {gift} to {receiver}.",
+                exclude=[person],
+                from_obj=self.character,
+                mapping={"gift": name, "receiver": person},
+            )
         person.msg(f"{self.character.get_display_name(person)} gives you {name}.")
         return f"You give {name} to {receiver}. {self._carried()}"
 
@@ -328,14 +332,17 @@ class GameHandler:
         return spoken_time(datetime.fromtimestamp(now, get_default_timezone()))
 
     def place(self, asker: str | None = None) -> dict[str, Any]:
-        """The room as the assistant and `asker` see it: id, name, description, exits, private."""
+        """The room as the assistant and `asker` see it: id, name, description, exits, private.
+
+        A room that one of them cannot see has no id.
+        """
         room = self.character.location
         if room is None:
             return {"id": "", "key": "nowhere", "description": "", "exits": [], "private": False}
         place = {"id": stable_id(room), "private": is_private_room(room)}
         lookers = filter(None, (self.character, self._asker(asker)))
         if not all(room.access(looker, "view", default=True) for looker in lookers):
-            return {**place, "key": DARK, "description": "", "exits": []}
+            return {**place, "id": "", "key": DARK, "description": "", "exits": []}
         return {
             **place,
             "key": plain(room.key),
@@ -441,7 +448,8 @@ class GameHandler:
         person = find(asker)
         free = {"default": False, "no_superuser_bypass": True}
         if person is None or not thing.access(person, "give", **free):
-            raise NotObeyedError(plain(person.key) if person else "whoever asks")
+            known = self.identify(asker)
+            raise NotObeyedError(known["key"] if known else "whoever asks")
 
     def _pick_up(self, thing: DefaultObject) -> DefaultObject:
         """What is carried after picking up a thing: the thing, or what it dispensed instead."""
@@ -531,11 +539,17 @@ def is_person(obj: DefaultObject) -> bool:
     return isinstance(obj, DefaultCharacter) or bool(getattr(obj, "has_account", False))
 
 
-def seen(place: DefaultObject, looker: DefaultObject) -> list[DefaultObject]:
-    """What is in a place besides the looker, as far as they see it, by the place's own hook."""
+def seen(
+    place: DefaultObject, looker: DefaultObject, among: Sequence[DefaultObject] | None = None
+) -> list[DefaultObject]:
+    """What is in a place, or of some things there, as far as the looker sees it.
+
+    The place's own hook decides. The looker is left out.
+    """
     if not place.access(looker, "view", default=True):
         return []  # it is dark
-    visible: list[DefaultObject] = place.filter_visible(place.contents, looker)
+    objects = place.contents if among is None else among
+    visible: list[DefaultObject] = place.filter_visible(objects, looker)
     return [obj for obj in visible if obj is not looker]
 
 

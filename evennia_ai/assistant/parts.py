@@ -164,7 +164,7 @@ class AssistantParts:
 
     def is_flooded(self: LiveAssistant) -> bool:
         """Whether one of those heard last goes on talking beyond what is answered."""
-        return self.spend.is_flooded(m.speaker_id for m in self.history.messages()[-HEARD_LAST:])
+        return self.spend.is_flooded({m.speaker_id for m in self.history.messages()[-HEARD_LAST:]})
 
     def complete(
         self: LiveAssistant, request: ModelRequest, asker: str | None = None

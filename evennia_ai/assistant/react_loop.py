@@ -140,9 +140,11 @@ class _Turn:
             request.retrieved,
             whole_history=request.context == CONTEXT_PRE_COMPACTION,
         )
-        proposal = script.runtime.proposals.pop(request.asker or "", None)
-        if confirmed(proposal, self.tools.own_lines(), character.key, script.now()):
-            self.tools.confirmed = proposal
+        proposals, own_lines = script.runtime.proposals, self.tools.own_lines()
+        if confirmed(proposals.get(request.asker or ""), own_lines, character.key, script.now()):
+            self.tools.confirmed = proposals[request.asker or ""]
+        elif own_lines:
+            proposals.pop(request.asker or "", None)
         seen = reversed(script.history.messages())
         newest = next((m for m in seen if visible(m.audience, request.audience)), None)
         self.since = newest.id if newest else None  # what the turn itself adds comes behind it

@@ -177,9 +177,10 @@ class SharedSpend:
         self._rows.pop(OWN + scope, None)
         self.store.save(OWN + scope, "")
 
-    def forget_cached(self) -> None:
-        """Read all rows again; what was written last may have been rolled back."""
-        self._rows.clear()
+    def forget_cached(self, *holders: str) -> None:
+        """Read these rows again, all if none is named; they may be stored otherwise by now."""
+        for holder in holders or tuple(self._rows):
+            self._rows.pop(holder, None)
 
     def held(self, holder: str) -> Bound:
         """The most that the calls that go on can cost a holder."""
@@ -453,7 +454,7 @@ class SpendHandler:
         """Add an amount to the rows of all its holders, and close calls, in one transaction."""
         try:
             with self.shared.store.transaction():
-                self.shared.forget_cached()  # a doctor in a shell counts its call there, too
+                self.shared.forget_cached(GAME)  # a doctor in a shell counts its call there, too
                 row, gone = self.row(), set(closed)
                 still = {key: each for key, each in row.open.items() if key not in gone}
                 self._put("", replace(row.plus(amount), open=still))

@@ -160,8 +160,11 @@ class StateHandler:
             self.store.set("context_signals", signals)
 
     def load_queue(self) -> list[Message]:
-        """Events that were heard but not yet in the history when they were last saved."""
-        return list(map(Message.from_dict, queued_events(self.store.get("event_queue"))))
+        """Events that were heard but not yet in the history when they were last saved.
+
+        One put in by hand is no event: it could be an order in the name of somebody else.
+        """
+        return list(map(Message.from_dict, queued_events(self.store.get_own("event_queue"))))
 
     def save_queue(self, events: Sequence[Message]) -> None:
         """Save the events not yet in the history; nothing is written if there never were any."""

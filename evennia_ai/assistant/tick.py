@@ -188,16 +188,16 @@ def _awake(script: LiveAssistant, character: Character) -> Generator[Deferred[An
     yield script.breathe()
     turns = kept = broken = 0
     for group in runtime.answering:
-        if not _may_answer(script, group) or _declines(script, group):
-            runtime.unanswered.pop(group.key, None)
-            runtime.answered(group)
-            continue
-        if _cap(script, group):
-            _keep(script, group, script.now())
-            kept += 1
-            continue
-        turns += 1
         try:
+            if not _may_answer(script, group) or _declines(script, group):
+                runtime.unanswered.pop(group.key, None)
+                runtime.answered(group)
+                continue
+            if _cap(script, group):
+                _keep(script, group, script.now())
+                kept += 1
+                continue
+            turns += 1
             yield think(script, character, group)
         except CancelledError:
             raise  # the server stops: the next start answers

@@ -68,6 +68,8 @@ _SOURCE = re.compile(
 _DAY_LINE = re.compile(r"\[\d{4}-\d\d-\d\d\]")
 _RESULT = re.compile(r"\[Result of (?P<name>[^\]\n]+)\] (?P<text>.*)")
 _CALLS = re.compile(r"\s*\[calls .*\]$")
+# What the assistant calls somebody whom it hears and does not see.
+UNSEEN = "someone"
 # Ids of speakers, days, labels and notices.
 _MARKS = re.compile(r"\[(?=[^\[\]\s]*[0-9])[^\[\]\s]{1,80}\]|\[[A-Z][A-Z ]{2,60}\]|\[Notice\]")
 # Where a model's reply goes on as a prompt would: with somebody's id, a label, or rows of the
@@ -121,8 +123,9 @@ class Heard(NamedTuple):
 
 
 def speaker_label(key: str, speaker_id: str) -> str:
-    """A speaker's name and stable id: ``Alice [o12.abc]``."""
-    return one_line(key) + (f" [{one_line(speaker_id)}]" if speaker_id else "")
+    """A speaker's name and stable id: ``Alice [o12.abc]``; of somebody unseen no id."""
+    has_id = bool(speaker_id) and key != UNSEEN
+    return one_line(key) + (f" [{one_line(speaker_id)}]" if has_id else "")
 
 
 def heard_line(key: str, speaker_id: str, channel: str, text: str) -> str:

@@ -96,6 +96,12 @@ def _sealed(value: Any, owner: str, is_structure: bool) -> Any:
     return value
 
 
+def holds_sealed(value: Any, owner: str | None) -> bool:
+    """Whether a dict holds a text that is sealed for this owner."""
+    texts = value.values() if isinstance(value, Mapping) else ()
+    return any(isinstance(text, Sealed) and text.owner == owner for text in texts)
+
+
 def unseal(value: Any, owner: str | None = None) -> Any:
     """A copy of a value with the sealed texts of this owner open, of all owners if None.
 

@@ -15,6 +15,7 @@ from twisted.internet.defer import inlineCallbacks
 from twisted.internet.interfaces import IReactorTime
 
 from evennia_ai.background import Steps, pause
+from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import speakers, utc_iso
 from evennia_ai.history.records import COMMITTED, next_number, page_key
 from evennia_ai.protocol import Assistant, Character, Store
@@ -268,7 +269,9 @@ def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str
     )
     heard = ChainMap(speakers(script.history.messages()), *reversed(list(left)))
     sights = {
-        key: (name, "person", at) for key, (name, at) in heard.items() if key != character.stable_id
+        key: (name, "person", at)
+        for key, (name, at) in heard.items()
+        if key != character.stable_id and name != UNSEEN
     }
     place = script.game.place()
     if place["id"]:

@@ -8,26 +8,32 @@ with a yes.
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evennia_ai.errors import ToolError, UnaskedError
+from evennia_ai.history.audience import private
 from evennia_ai.history.messages import SPEECH
-from evennia_ai.language.words import telling_stem, words
+from evennia_ai.language.words import is_common, telling_stem, words
 
 if TYPE_CHECKING:
     from evennia_ai.protocol import Named
     from evennia_ai.tools.base import Tool, ToolContext
 
-# How long a yes confirms what the asker was last asked.
-CONFIRM_S = 120.0
-# How a line begins that confirms, in the languages that players use most.
+# How long a yes confirms what the asker was last asked, and most characters of a value they see.
+CONFIRM_S, SHOWN_CHARS = 120.0, 60
+# A line that confirms holds words of these two lists alone, and one of the first at least.
 _YES_WORDS = """
-yes yeah yep aye sure ok okay please do ja jawohl doch si sí claro oui sim да так tak evet نعم हाँ
-हां जी 是 是的 好 好的 对 はい うん 네 예 응 ใช่ ได้
+yes yeah yep aye sure ok okay ja jawohl sí si claro oui sim да tak evet نعم हाँ हां जी 是 是的 好
+好的 对 はい うん 네 예 응 ใช่ ได้
 """
-YES = frozenset(word for each in _YES_WORDS.split() for word in words(each))
+_BESIDE_YES = """
+do it that this please thanks thank you then i want go ahead bitte gern por favor s'il vous plaît
+пожалуйста お願いします lütfen proszę
+"""
+YES, BESIDE = frozenset(_YES_WORDS.split()), frozenset(_BESIDE_YES.split())
+_SEPARATORS = re.compile(r"[\s.,:;!?¡¿…。、，！؟-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,7 @@ class Proposal:
 
     Args:
         tool: The tool's name.
-        arguments: As JSON, keys sorted.
+        arguments: What its values mean, as JSON, keys sorted.
         at: When the asker was asked, seconds since the epoch.
     """
 
@@ -60,8 +66,9 @@ def confirmed(proposal: Proposal | None, lines: Sequence[str], own: str, now: fl
     """
     if proposal is None or not lines or not 0 <= now - proposal.at <= CONFIRM_S:
         return False
-    said = [word for word in words(lines[-1]) if word not in words(own)]
-    return bool(said) and said[0] in YES
+    name = set(_SEPARATORS.split(own.casefold()))
+    said = set(filter(None, _SEPARATORS.split(lines[-1].casefold()))) - name
+    return bool(said & YES) and said <= YES | BESIDE
 
 
 def check_asked(tool: "Tool", arguments: Mapping[str, Any], ctx: "ToolContext") -> None:
@@ -70,49 +77,71 @@ def check_asked(tool: "Tool", arguments: Mapping[str, Any], ctx: "ToolContext") 
         return
     if ctx.asker is None:
         raise ToolError("nobody asked for this; speak, pose or call noop")
-    call = Proposal(tool.name, json.dumps(arguments, sort_keys=True, default=str), ctx.script.now())
+    proposals, call = ctx.script.runtime.proposals, _proposal(tool, arguments, ctx)
     if ctx.confirmed is not None and ctx.confirmed.is_like(call):
+        ctx.confirmed = None
+        proposals.pop(ctx.asker, None)
         return
-    values = [str(value) for value in arguments.values()]
-    if _names(" ".join(ctx.own_lines()), tool.name, values, ctx):
+    if _names(" ".join(ctx.own_lines()), tool.name, arguments.values(), ctx):
         return
-    if ctx.script.runtime.proposals.setdefault(ctx.asker, call) is call:
-        what = ", ".join(filter(None, (tool.name.replace("_", " "), *values)))
+    is_shown = proposals.setdefault(ctx.asker, call) is call
+    if is_shown:
+        what = ", ".join((tool.name.replace("_", " "), *_shown(arguments.values(), ctx)))
         question = f'asks {ctx.asker_name()}: {what}? Say "yes" if you want this.'
-        ctx.game.show(question, ctx.audience, ctx.channel, ctx.asker)
-    raise UnaskedError(ctx.asker_name())
+        ctx.game.show(question, private([ctx.asker]), ctx.channel, ctx.asker)
+    raise UnaskedError(ctx.asker_name(), is_shown)
 
 
-def _names(said: str, tool: str, values: Collection[str], ctx: "ToolContext") -> bool:
-    """Whether what was said names every thing, way and person of a call, and something at all.
+def _proposal(tool: "Tool", arguments: Mapping[str, Any], ctx: "ToolContext") -> Proposal:
+    """A call as it is compared: by what its values mean, however they name it."""
+    meant = {
+        name: sorted(each.id for each in ctx.game.meant(str(value), ctx.asker)) or str(value)
+        for name, value in arguments.items()
+    }
+    return Proposal(tool.name, json.dumps(meant, sort_keys=True), ctx.script.now())
 
-    The speaker need not name themselves. Who names the tool need not name what means nothing here,
-    as a manner or a number.
-    """
-    spoken = _stems(said, ctx.character.key)
-    names_tool = names = _shares(tool, said, ctx)
-    for value in values:
+
+def _shown(values: Collection[Any], ctx: "ToolContext") -> Iterator[str]:
+    """What a question calls the values of a call: things by their own names."""
+    for value in map(str, values):
         meant = ctx.game.meant(value, ctx.asker)
+        yield meant[0].names[0] if meant else " ".join(value.split())[:SHOWN_CHARS]
+
+
+def _names(said: str, tool: str, values: Collection[Any], ctx: "ToolContext") -> bool:
+    """Whether what was said names all that a call is about, and something at all.
+
+    The speaker need not name themselves, and numbers need not be said.
+    """
+    spoken, names = _stems(said, ctx.character.key), _shares(tool, said, ctx)
+    for value in values:
+        if isinstance(value, int | float):
+            continue
+        meant = ctx.game.meant(str(value), ctx.asker)
         others = [each for each in meant if each.id != ctx.asker]
         if not all(_is_named(each, said, ctx) for each in others):
             return False
-        if meant:
-            names = names or bool(others)
-            continue
-        wanted = _stems(value, ctx.character.key)
-        if not (wanted <= spoken or (names_tool and not ctx.game.people_in(value))):
+        wanted = frozenset() if meant else _stems(str(value), ctx.character.key)
+        if not wanted <= spoken:
             return False
-        names = names or bool(wanted & spoken)
+        names = names or bool(others or wanted)
     return names
 
 
 def _is_named(thing: "Named", said: str, ctx: "ToolContext") -> bool:
-    """Whether what was said names a thing by a word of its names, or a way by a whole name."""
-    if thing.is_way and any(
-        re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said, re.I) for name in thing.names
-    ):
+    """Whether what was said names a thing by a word of its names, or a way by a whole name.
+
+    A way whose name is a common word, as `out`, is named only where nothing else is spoken of.
+    """
+    if any(_shares(name, said, ctx) for name in thing.names):
         return True
-    return any(_shares(name, said, ctx) for name in thing.names)
+    ways = [name for name in thing.names if thing.is_way]
+    is_bare = not _stems(said, ctx.character.key)
+    return any(
+        re.search(rf"(?<![\w'’]){re.escape(name)}(?![\w'’])", said, re.I)
+        and (is_bare or not (len(name) <= 2 or is_common(name.lower())))
+        for name in ways
+    )
 
 
 def _shares(name: str, said: str, ctx: "ToolContext") -> bool:

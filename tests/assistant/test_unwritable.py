@@ -161,6 +161,7 @@ class TestEachStatement(AssistantTest):
         self.say(question)
         with connection.execute_wrapper(failing):
             wait()
+        connection.needs_rollback = False  # it concerns the transaction of the test alone
         self.assertIsNone(self.script.runtime.in_flight)
         waited_for = self.script.runtime.run_exclusive(lambda: "free")
         self.assertEqual(wait_for(waited_for), "free")

@@ -251,12 +251,12 @@ class TestOwnTools(AssistantTest):
         self.model.answers = [call("ring_bell", how="softly"), ""]
         self.account.permissions.clear()
         self.account.permissions.add("Player")
-        self.say("Aria, ring the bell")
+        self.say("Aria, ring the bell softly or loudly")
         self.tick()
         self.assertIn("not allowed", self.results()[-1])
         self.account.permissions.add("Builder")
         self.model.answers = [call("ring_bell", how="softly"), ""]
-        self.say("Aria, ring the bell")
+        self.say("Aria, ring the bell softly or loudly")
         self.tick()
         self.assertEqual(self.results()[-1], "It rings.")
 
@@ -267,7 +267,7 @@ class TestOwnTools(AssistantTest):
         self.account.permissions.clear()
         self.account.permissions.add("Player")
         self.model.answers = [call("ring_bell", how="loudly"), ""]
-        self.say("Aria, ring the bell")
+        self.say("Aria, ring the bell softly or loudly")
         self.tick()
         self.assertIn("not allowed", self.results()[-1])
 
@@ -296,7 +296,7 @@ class TestOwnTools(AssistantTest):
         with override_settings(EVENNIA_AI_TOOLS=paths):
             self.script.__dict__.pop("tools", None)
             self.model.answers = [call("ring_bell", how="loudly"), "Ding."]
-            self.say("Aria, ring the bell")
+            self.say("Aria, ring the bell softly or loudly")
             self.tick()
         self.assertEqual(self.contents()[-1][1], "Ding.")
         self.assertIn("ring_bell", self.script.tools.tools)
@@ -329,8 +329,10 @@ class TestNamedByItsName(unittest.TestCase):
         return next(m.content for m in aria.history.messages() if m.role == "tool")
 
     def test_asked_for(self):
-        """Whoever names the tool may leave its arguments to others."""
-        self.assertEqual(self.ring("Softly, please.", "Aria, ring the bell!"), "It rings.")
+        """Whoever asks names the tool or its arguments, and leaves none of them to others."""
+        for text in ("Aria, ring the bell softly!", "Aria, softly!"):
+            self.assertEqual(self.ring("Loudly, please.", text), "It rings.")
+        self.assertIn("error", self.ring("Softly, please.", "Aria, ring the bell!"))
 
     def test_others_asked_for_it(self):
         """A tool that only others named is not used for whoever speaks next."""
