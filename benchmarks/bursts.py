@@ -83,22 +83,6 @@ def new_attributes(script: Any, count: int = 8) -> dict[str, float]:
     return {"attributes": count, "plain": piece(plain), "ours": piece(ours)}
 
 
-def guarded_call(script: Any) -> dict[str, float]:
-    """Measure whether a call rests on words of others, where it does not."""
-    from evennia_ai.language.words import plain, stem, words
-    from evennia_ai.tools.base import ToolContext
-
-    ctx, value = ToolContext(script, script.obj, asker="o99.x"), "xylophone"
-
-    def in_full() -> bool:
-        texts = (m.content for m in script.history.messages() if plain(m.content) != value)
-        return any(stem(value) in map(stem, words(text)) for text in texts)
-
-    messages = len(script.history.messages())
-    ours = piece(lambda: ctx.takes_from_others(value))
-    return {"messages": messages, "plain": piece(in_full), "ours": ours}
-
-
 def compactions(script: Any, count: int) -> dict[str, Any]:
     """Compact 600 messages, then 30 at a time; measure the commit, and sealing apart from it."""
     from evennia_ai.history.records import Segment
@@ -168,7 +152,6 @@ def main() -> None:
         talker.attributes.add("max_context_tokens", 1_000_000)
         figures["new_attributes"] = new_attributes(talker)
         talker.history.append(heard(4000))
-        figures["guarded_call"] = guarded_call(talker)
         packer, _ = make("Packer")
         packer.attributes.add("max_context_tokens", 200_000)
         packer.attributes.add("llm_model", "offline/extractive")

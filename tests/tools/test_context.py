@@ -3,16 +3,11 @@
 import json
 import unittest
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.language.words import plain, stem, words
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
-from evennia_ai.tools.base import ToolContext
 from tests.waiting import wait_for
 
 BOB, CORA = private(["o2.b"]), private(["o3.c"])
@@ -125,26 +120,3 @@ class TestTraceSummaries(ContextToolsTest):
     def test_none(self):
         """Before the first compaction there are none."""
         self.assertEqual(json.loads(self.use("trace_summaries")), {"summaries": [], "older": 0})
-
-
-WORD = st.sampled_from(
-    ["ferry", "ferries", "ferrying", "Fähre", "key", "keys", "kept", "the", "Locked", "locking"]
-)
-TEXT = st.lists(WORD, max_size=4).map(" ".join)
-
-
-class TestWordsOfOthers(unittest.TestCase):
-    """Whether a call rests on what others said."""
-
-    @settings(max_examples=60, deadline=None)
-    @given(st.lists(TEXT, max_size=5), st.lists(TEXT, max_size=2))
-    def test_as_each_text_read_in_full(self, said, values):
-        """It does where a text of others has a word's stem and is not the value itself."""
-        script = FakeAssistant(ScriptedModel())
-        script.history.append(Message("user", text, speaker=Speaker("Bo", "o2.b")) for text in said)
-        ctx = ToolContext(script, script.obj, asker="o1.a")
-        articles = {"the"}
-        wanted = {stem(each) for value in values for each in words(value)} - articles
-        texts = [text for text in said if plain(text) not in map(plain, values)]
-        rests = any(wanted & set(map(stem, words(text))) for text in texts)
-        self.assertEqual(ctx.takes_from_others(*values), rests)
