@@ -375,19 +375,21 @@ class GameHandler:
 
     def meant(self, value: str, asker: str | None = None) -> list[Named]:
         """All that an argument of a tool may mean here: things, people, ways, what it carries."""
-        room = self.character.location
-        if room is None:
+        if self.character.location is None:
             return []
-        by_id = [obj for obj in room.contents if stable_id(obj) == value.strip()]
-        among = [*by_id, *self._seen(asker), *self.character.contents, room]
         return [
             Named(
                 stable_id(obj),
                 tuple(plain(name) for name in (obj.key, *obj.aliases.all())),
                 bool(obj.destination),
             )
-            for obj in self._found(value, among)
+            for obj in self._found(value, self._within_reach(value, asker))
         ]
+
+    def _within_reach(self, name: str, asker: str | None) -> list[DefaultObject]:
+        """What a name may mean: what is seen and carried, the room, and whoever has it as id."""
+        by_id = [obj for obj in self._room.contents if stable_id(obj) == name.strip()]
+        return [*by_id, *self._seen(asker), *self.character.contents, self._room]
 
     def addressee(self, name: str) -> dict[str, str] | None:
         """Whom `whisper` would reach by this name or stable id: id and key; None if nobody."""
@@ -506,11 +508,8 @@ class GameHandler:
 
         A stable id also names somebody unseen: who has whispered is answered.
         """
-        room = self._room
         if among is None:
-            by_id = [obj for obj in room.contents if stable_id(obj) == name.strip()]
-            body = self.character
-            among = [*by_id, *self._seen(asker), *body.contents, body, room]
+            among = [*self._within_reach(name, asker), self.character]
         found = self._found(name, among)
         if not found:
             raise ToolError(f"there is no `{name}` here")
