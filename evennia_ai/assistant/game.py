@@ -62,7 +62,7 @@ def literal(text: str) -> str:
     return str(raw(_LINK_TAG.sub("¦", text)))
 
 
-def is_private_room(room: DefaultObject | None) -> bool:
+def is_private_room(room: "DefaultObject | None") -> bool:
     """Whether a room is marked private: tag `private` of category `evennia_ai`."""
     if room is None:
         return False

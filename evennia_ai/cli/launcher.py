@@ -37,13 +37,18 @@ def doctor() -> int:
     from twisted.internet import reactor
 
     from evennia_ai.background import install_import_gate
-    from evennia_ai.cli.doctor import Patient, report, run_checks, unreadable
 
     install_import_gate()
+    unread: DatabaseError | None = None
     try:
         evennia._init()  # the launcher skips this for extra commands; a second call does nothing
     except DatabaseError as error:  # Evennia reads the database as it is loaded
-        print(report([replace(unreadable(error), name="database")]), flush=True)
+        unread = error
+    # Only now are the names that the package imports from `evennia` more than None.
+    from evennia_ai.cli.doctor import Patient, report, run_checks, unreadable
+
+    if unread is not None:
+        print(report([replace(unreadable(unread), name="database")]), flush=True)
         return 1
     found: list[Check] = []
     failures: list[Failure] = []
