@@ -191,7 +191,8 @@ class View:
         ICLR 2018).
         """
         asked = vector - self._centre
-        return (self._centred(positions) * (asked / norms_of(asked[None]))).sum(axis=1)
+        cosines: Floats = (self._centred(positions) * (asked / norms_of(asked[None]))).sum(axis=1)
+        return cosines
 
     def likeness(self, positions: Ints) -> Floats:
         """Centred cosines of a few turns with one another, shape (n, n)."""
@@ -205,7 +206,8 @@ class View:
     @cached_property
     def _centre(self) -> Floats:
         """The mean vector of the first turns."""
-        return self._unit_vectors(slice(_CENTRE_TURNS)).mean(axis=0)
+        mean: Floats = self._unit_vectors(slice(_CENTRE_TURNS)).mean(axis=0)
+        return mean
 
     def _unit_vectors(self, positions: Ints | slice) -> Floats:
         norms = self.field("norm", positions)[:, None]
