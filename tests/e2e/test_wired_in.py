@@ -37,7 +37,8 @@ class TestWiredIn(unittest.TestCase):
     def run_in(self, folder, program, *arguments):
         """What a program prints; it must succeed."""
         command = [sys.executable, "-c", program, *arguments]
-        env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+        # Evennia's launcher replaces the first entry with its own folder.
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(folder), str(REPOSITORY)))}
         done = subprocess.run(
             command, cwd=folder, env=env, capture_output=True, text=True, timeout=300
         )
